@@ -1,0 +1,40 @@
+"""What can go wrong, as the user is told of it.
+
+Every error that darc raises on purpose is a :class:`DarcError`, and its message is one line that
+says what to do. The debugger packages print that line and nothing else; ``set darc verbose on``
+adds the traceback.
+"""
+
+from __future__ import annotations
+
+
+class DarcError(Exception):
+    """Base of the family. ``str(error)`` is the one line shown to the user."""
+
+
+class UsageError(DarcError):
+    """A command, option, parameter or argument is not of the form it must have."""
+
+
+class NotFoundError(DarcError):
+    """A function, file or node that was named does not exist (yet)."""
+
+
+class AmbiguousError(DarcError):
+    """A name has several matches; the message lists the spellings that have one."""
+
+
+class TargetError(DarcError):
+    """The debugger or the operating system refused an access to the program."""
+
+
+class UnsupportedError(DarcError):
+    """darc refuses this program, mode or place, because it could not be right or safe there."""
+
+
+class FormatError(DarcError):
+    """A file is corrupt, truncated, foreign or of a version that is not known."""
+
+
+class ProfileError(DarcError):
+    """A profile contradicts its own checksum (OSprof section 4)."""
