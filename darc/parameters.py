@@ -1,0 +1,445 @@
+"""The parameters of a session (paper section 6), each declared once.
+
+One :class:`Parameter` serves the option of ``darc start``, ``set darc`` and ``show darc``: it has
+the name as typed, the documentation, the parser with its range and the values to complete.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, TypeVar
+
+from darc.errors import UsageError
+
+NOT_AVAILABLE_YET = frozenset({"--if", "--probes tracepoint", "--probes breakpoint"})
+"""Options, or an option with a value, that are declared but that this release refuses."""
+
+MAX_THREAD_ID = 1 << 22
+"""Linux's PID_MAX_LIMIT."""
+
+
+class Probes(str, Enum):
+    """How latency is collected. ``AUTO`` takes the cheapest kind that is safe at each place."""
+
+    AUTO = "auto"
+    PAD = "pad"
+    TRACEPOINT = "tracepoint"
+    BREAKPOINT = "breakpoint"
+
+
+class OnFinish(str, Enum):
+    """What the program does once the answer is known."""
+
+    STOP = "stop"
+    CONTINUE = "continue"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of one session; the defaults are the paper's where it has the parameter.
+
+    ``None`` stands for: no peak chosen, ``decision_ops`` and ``lookahead`` auto, no time limit
+    (``max_time`` is in seconds), no condition. ``thread`` is the system's thread id.
+    """
+
+    peak: str | None = None
+    start_ops: int = 100
+    decision_ops: int | None = 20
+    maxcount_percentage: float = 0.5
+    max_depth: int = 32
+    max_probes: int = 1000
+    lookahead: int | None = None
+    max_time: float | None = None
+    resolution: int = 1
+    thread: int | Literal["all"] = "all"
+    probes: Probes = Probes.AUTO
+    condition: str | None = None
+    on_finish: OnFinish = OnFinish.STOP
+    auto: bool = True
+    verbose: bool = False
+
+    def overridden(self, overrides: Mapping[str, object]) -> Parameters:
+        """These parameters with the values of ``overrides``, keyed by field name."""
+        return dataclasses.replace(self, **overrides)  # type: ignore[arg-type]
+
+    def with_text(self, name: str, text: str) -> Parameters:
+        """These parameters with the one called ``name`` as typed by the user.
+
+        Raises :class:`UsageError` for an unknown name and for a value that is not valid.
+        """
+        parameter = find_parameter(name)
+        return self.overridden({parameter.field: parameter.read(text)})
+
+    def text_of(self, name: str) -> str:
+        """The value of the parameter called ``name``, as the user would type it."""
+        parameter = find_parameter(name)
+        return parameter.text(getattr(self, parameter.field))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: ``name`` as typed after ``set darc``, ``option`` as typed after ``darc start``
+    (``None``: not an option). ``values`` are the words to complete; ``valid`` says what is valid.
+    """
+
+    field: str
+    name: str
+    option: str | None
+    metavar: str
+    doc: str
+    valid: str
+    values: tuple[str, ...]
+    parse: Callable[[str], object]
+
+    @property
+    def default(self) -> object:
+        """The value that :class:`Parameters` has when nobody sets it."""
+        return getattr(Parameters(), self.field)
+
+    @property
+    def label(self) -> str:
+        """The option where there is one, else the name: what a message calls this parameter."""
+        return self.option or self.name
+
+    def read(self, text: str) -> object:
+        """The value that ``text`` stands for.
+
+        Raises :class:`UsageError`, in one line with the value, what is valid and what to type,
+        and for values that this release does not offer.
+        """
+        text = text.strip()
+        try:
+            value = self.parse(text)
+        except ValueError:
+            example = f"{self.option} " if self.option else f"set darc {self.name} "
+            raise UsageError(
+                f"{self.label}: '{text}' is not {self.valid}; "
+                f"type for example '{example}{self.example}'"
+            ) from None
+        if value is not None:
+            for refused in (self.label, f"{self.label} {text}"):
+                if refused in NOT_AVAILABLE_YET:
+                    raise UsageError(f"{refused} is not available yet")
+        return value
+
+    def text(self, value: object) -> str:
+        """``value`` as the user would type it."""
+        if isinstance(value, Enum):
+            return str(value.value)
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        if value is None:
+            return "auto" if "auto" in self.values else "none"
+        if self.field == "max_time":
+            return f"{value:g}s"
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    @property
+    def example(self) -> str:
+        """A valid value, for messages."""
+        default = self.text(self.default)
+        return self.values[0] if default == "none" else default
+
+
+_T = TypeVar("_T")
+
+
+def _or_word(word: str, parse: Callable[[str], _T], stands_for: object = None) -> object:
+    def read(text: str) -> object:
+        return stands_for if text == word else parse(text)
+
+    return read
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", text) or not low <= int(text) <= high:
+            raise ValueError(text)
+        return int(text)
+
+    return read
+
+
+def _fraction(text: str) -> float:
+    value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    if not 0 < value <= 1:
+        raise ValueError(text)
+    return value
+
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "min": 60.0}
+_SECONDS |= {"m": 60.0, "h": 3600.0}
+
+
+def _duration(text: str) -> float:
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([a-zµ]*)", text)
+    if match is None or match[2] not in _SECONDS:
+        raise ValueError(text)
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if not 0 < seconds < math.inf:
+        raise ValueError(text)
+    return seconds
+
+
+def _switch(text: str) -> bool:
+    if text in ("on", "yes", "1", "true", "enable", ""):
+        return True
+    if text in ("off", "no", "0", "false", "disable"):
+        return False
+    raise ValueError(text)
+
+
+def _peak(text: str) -> str:
+    if not re.fullmatch(r"last|[1-9][0-9]*|[0-9]+-[0-9]+|>\s*[0-9.]+\s*[a-zµ]+|p[0-9.]+", text):
+        raise ValueError(text)
+    return text
+
+
+def _expression(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+PARAMETERS: tuple[Parameter, ...] = (
+    Parameter(
+        "peak",
+        "peak",
+        "--peak",
+        "P",
+        "The peak to explain: a number N, 'last', bins as 17-19, '>4ms' or a percentile as p99. "
+        "Without it the program stops once the profile is known, for the choice.",
+        "a peak: N, last, bins as 17-19, '>4ms', p99, or none",
+        ("last", "none"),
+        _or_word("none", _peak),
+    ),
+    Parameter(
+        "start_ops",
+        "start-ops",
+        "--start-ops",
+        "N",
+        "Calls of the function to see before its profile is shown and the peak is looked for.",
+        "a whole number from 1 to 1000000000",
+        (),
+        _integer(1, 10**9),
+    ),
+    Parameter(
+        "decision_ops",
+        "decision-ops",
+        "--decision-ops",
+        "N|auto",
+        "Calls inside the peak to see at each level before its root causes are decided. "
+        "'auto' decides as soon as the votes are decisive.",
+        "a whole number from 1 to 1000000, or auto",
+        ("auto",),
+        _or_word("auto", _integer(1, 10**6)),
+    ),
+    Parameter(
+        "maxcount_percentage",
+        "maxcount-percentage",
+        "--maxcount-percentage",
+        "F",
+        "The share of the largest maxcount that makes a callee a root cause as well. "
+        "1 follows only the largest; small values follow several paths.",
+        "above 0 and at most 1 (or 100%)",
+        (),
+        _fraction,
+    ),
+    Parameter(
+        "max_depth",
+        "max-depth",
+        "--max-depth",
+        "N",
+        "Levels to descend at most; the function itself is level 1.",
+        "a whole number from 1 to 1000",
+        (),
+        _integer(1, 1000),
+    ),
+    Parameter(
+        "max_probes",
+        "max-probes",
+        "--max-probes",
+        "N",
+        "Call sites to time at once at most. More callees than that are timed in turns.",
+        "a whole number from 1 to 100000",
+        (),
+        _integer(1, 100_000),
+    ),
+    Parameter(
+        "lookahead",
+        "lookahead",
+        "--lookahead",
+        "K|auto",
+        "Levels to time at once, so that rare peaks need fewer calls. "
+        "1 goes level by level, as the paper does.",
+        "a whole number from 1 to 1000, or auto",
+        ("auto", "1"),
+        _or_word("auto", _integer(1, 1000)),
+    ),
+    Parameter(
+        "max_time",
+        "max-time",
+        "--max-time",
+        "T",
+        "End after this time with what is known: 30s, 2min, 500ms; a plain number is seconds.",
+        "a time above 0 as 30s, 2min or 500ms, or none",
+        ("30s", "none"),
+        _or_word("none", _duration),
+    ),
+    Parameter(
+        "resolution",
+        "resolution",
+        "--resolution",
+        "R",
+        "Bins for each doubling of the latency.",
+        "a whole number from 1 to 8",
+        tuple("12345678"),
+        _integer(1, 8),
+    ),
+    Parameter(
+        "thread",
+        "thread",
+        "--thread",
+        "TID|all",
+        "Analyse the calls of this thread only; TID is the system's thread id.",
+        f"a thread id of the system from 1 to {MAX_THREAD_ID}, or all",
+        ("all",),
+        _or_word("all", _integer(1, MAX_THREAD_ID), "all"),
+    ),
+    Parameter(
+        "probes",
+        "probes",
+        "--probes",
+        "KIND",
+        "How latency is collected: jump pads, fast tracepoints or breakpoints. "
+        "'auto' takes the cheapest kind that is safe.",
+        "one of auto, pad, tracepoint, breakpoint",
+        tuple(kind.value for kind in Probes),
+        Probes,
+    ),
+    Parameter(
+        "condition",
+        "condition",
+        "--if",
+        "EXPR",
+        "Analyse only the calls for which this expression is not 0 when the function is entered.",
+        "an expression, or none",
+        ("none",),
+        _or_word("none", _expression),
+    ),
+    Parameter(
+        "on_finish",
+        "on-finish",
+        "--on-finish",
+        "stop|continue",
+        "What the program does when the root causes are known.",
+        "one of stop, continue",
+        tuple(choice.value for choice in OnFinish),
+        OnFinish,
+    ),
+    Parameter(
+        "auto",
+        "auto",
+        None,
+        "on|off",
+        "Descend without asking. When off, 'darc descend' chooses the nodes at each decision.",
+        "on or off",
+        ("on", "off"),
+        _switch,
+    ),
+    Parameter(
+        "verbose",
+        "verbose",
+        None,
+        "on|off",
+        "Show every callee in trees and the traceback of errors.",
+        "on or off",
+        ("on", "off"),
+        _switch,
+    ),
+)
+
+
+def near(word: str, words: Iterable[str]) -> str:
+    """``"; did you mean --peak?"`` for the words closest to ``word``, or nothing."""
+    found = difflib.get_close_matches(word, list(words), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def find_parameter(name: str) -> Parameter:
+    """The parameter called ``name`` (dashes or underscores).
+
+    Raises :class:`UsageError` that names the near ones when there is none.
+    """
+    wanted = name.replace("_", "-")
+    for parameter in PARAMETERS:
+        if parameter.name == wanted:
+            return parameter
+    names = [parameter.name for parameter in PARAMETERS]
+    hint = near(wanted, names) or f"; there are {', '.join(names)}"
+    raise UsageError(f"darc has no parameter '{name}'{hint}")
+
+
+START_OPTIONS: Mapping[str, Parameter] = {
+    parameter.option: parameter for parameter in PARAMETERS if parameter.option is not None
+}
+
+
+def split_line(argline: str) -> list[str]:
+    """The words of a command line; quotes keep spaces. Raises :class:`UsageError`."""
+    try:
+        return shlex.split(argline)
+    except ValueError:
+        raise UsageError(f"a quote is not closed in: {argline.strip()}") from None
+
+
+def parse_start_options(arguments: str | Sequence[str]) -> tuple[str, dict[str, object]]:
+    """The function and the overrides, by field name, that ``darc start`` was given.
+
+    A function's name may hold spaces inside quotes, ``()`` or ``<>``. Raises
+    :class:`UsageError` when it is missing or there are two, and for every option that is not
+    right.
+    """
+    words = split_line(arguments) if isinstance(arguments, str) else list(arguments)
+    overrides: dict[str, object] = {}
+    names: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if names and _is_open(names[-1]):
+            names[-1] += f" {word}"
+        elif not word.startswith("-"):
+            names.append(word)
+        else:
+            option, equals, text = word.partition("=")
+            parameter = START_OPTIONS.get(option)
+            if parameter is None:
+                hint = near(option, START_OPTIONS) or "; see 'help darc start'"
+                raise UsageError(f"darc start has no option '{option}'{hint}")
+            if not equals:
+                value = next(rest, None)
+                if value is None or value in START_OPTIONS:
+                    raise UsageError(f"{option} needs a value: {option} {parameter.metavar}")
+                text = value
+            overrides[parameter.field] = parameter.read(text)
+    if not names:
+        raise UsageError("darc start needs a function: darc start FUNCTION [--peak P]")
+    if len(names) > 1:
+        raise UsageError(
+            f"darc start takes one function, not '{names[0]}' and '{names[1]}'; "
+            "put quotes around a name that holds spaces"
+        )
+    return names[0], overrides
+
+
+def _is_open(name: str) -> bool:
+    if name.endswith("operator"):
+        return True
+    plain = re.sub(r"operator\s*(<=>|<<=?|>>=?|->\*?|[<>]=?|\(\))|->", "", name)
+    return plain.count("(") > plain.count(")") or plain.count("<") > plain.count(">")
