@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeVar
+from typing import Literal
 
 from darc.errors import UsageError
 
@@ -148,10 +148,9 @@ class Parameter:
         return self.values[0] if default == "none" else default
 
 
-_T = TypeVar("_T")
-
-
-def _or_word(word: str, parse: Callable[[str], _T], stands_for: object = None) -> object:
+def _or_word(
+    word: str, parse: Callable[[str], object], stands_for: object = None
+) -> Callable[[str], object]:
     def read(text: str) -> object:
         return stands_for if text == word else parse(text)
 
