@@ -1,0 +1,61 @@
+"""``darc-gdb``: gdb with darc loaded, every argument passed on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+LOAD = Path(__file__).resolve().with_name("load.py")
+PYTHONPATH = "DARC_PYTHONPATH"
+"""Environment variable with the folders of this interpreter's packages, for ``load.py``.
+
+``load.py`` takes it out of gdb's environment and of the program's.
+"""
+
+OLDEST_PYTHON = (3, 11)
+_ASK = 'python import sys; print("darc", sys.version_info[0], sys.version_info[1])'
+
+
+def package_folders() -> list[str]:
+    """The folders of this interpreter's ``sys.path`` that hold installed packages."""
+    return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
+
+
+def why_not(gdb: str) -> str | None:
+    """What is wrong with ``gdb``, in one line, or None when it can load darc."""
+    try:
+        probe = subprocess.run(
+            [gdb, "-nx", "-batch", "-ex", _ASK],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        return f"{gdb} does not start: {error.strerror}"
+    for line in probe.stdout.splitlines():
+        word, *version = line.split()
+        if word == "darc":
+            if tuple(map(int, version)) < OLDEST_PYTHON:
+                return f"{gdb} has Python {'.'.join(version)}; darc needs 3.11 or newer"
+            return None
+    return f"{gdb} has no Python; install a gdb that has (apt install gdb)"
+
+
+def main() -> None:
+    """Become gdb; end with status 1 and one line when there is none that can load darc."""
+    gdb = shutil.which("gdb")
+    trouble = "gdb is not installed: apt install gdb" if gdb is None else why_not(gdb)
+    if gdb is None or trouble is not None:
+        sys.exit(f"darc-gdb: {trouble}")
+    environment = {**os.environ, PYTHONPATH: os.pathsep.join(package_folders())}
+    arguments = [gdb, "-iex", f"source {LOAD}", *sys.argv[1:]]
+    os.execve(gdb, arguments, environment)
+
+
+if __name__ == "__main__":
+    main()
