@@ -1,0 +1,73 @@
+# `make demo` and `make test` do everything, installing what is missing; `make help` lists the rest.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+STAMP := $(VENV)/.stamp
+AGENT := darc/agent/agent.bin
+JOBS ?= auto
+PYTEST_ARGS ?=
+
+.PHONY: help setup packages demo test lint types bench fixtures clean distclean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo      find the root cause of a latency peak in a small program'
+	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
+	@echo 'make setup     make .venv with darc-gdb in .venv/bin'
+	@echo 'make lint      lint and format check alone; make types: type check alone'
+	@echo 'make bench     the benchmarks'
+	@echo 'make fixtures  build the programs with a known root cause into build/fixtures'
+	@echo 'make clean     remove what was built; make distclean: and .venv'
+
+setup: $(STAMP) $(AGENT)
+
+# Says nothing and takes no time when every system package is there.
+packages:
+	@bash tools/setup.sh
+
+# With the Python that gdb embeds; an interrupted or moved .venv is made anew.
+$(STAMP): setup.cfg setup.py pyproject.toml requirements-dev.txt | packages
+	@echo 'setup: making $(VENV)'
+	@python="$$(bash tools/gdb-python.sh)" && \
+	{ $(PY) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV); }
+	@$(PY) -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e .
+	@touch $@
+
+$(AGENT): $(wildcard darc/agent/*.c darc/agent/*.h darc/agent/*.S darc/agent/*.ld) \
+		darc/agent/build.py | packages $(STAMP)
+	@$(PY) darc/agent/build.py
+	@touch $@
+
+demo: setup
+	@program="$$($(PY) -m fixtures.build mixture)" && \
+	$(BIN)/darc-gdb -q -batch \
+		-ex 'darc start handle --peak last --start-ops 2000' \
+		-ex run \
+		-ex 'darc report --require root-cause' \
+		--args "$$program" 200000
+
+test: lint types $(AGENT)
+	@$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+lint: $(STAMP)
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check .
+
+types: $(STAMP)
+	@$(BIN)/mypy --strict --no-error-summary
+
+bench: setup
+	@$(PY) -m benchmarks
+
+fixtures: $(STAMP)
+	@$(PY) -m fixtures.build
+
+clean:
+	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json)
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV) *.egg-info
