@@ -1,0 +1,188 @@
+/* The memory that the agent and the debugger share.
+ *
+ * One header for both: the agent is compiled with it, and build.py prints every offset and constant
+ * below into layout.json, which is all that Python knows of these structures. Change a structure,
+ * and DARC_ABI_VERSION with it: a debugger never speaks to an agent of another version.
+ *
+ * Words of the field: a *slot* is the address of the stack word that holds a call's return address;
+ * it names the call's frame uniquely while the frame lives. A *record* is one open call. An *op*
+ * is one outermost call of f0. A *node* is an fnode, dense and numbered anew at every decision.
+ */
+#ifndef DARC_ABI_H
+#define DARC_ABI_H
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long u64;
+
+#define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
+#define DARC_ABI_VERSION 1
+
+#define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
+#define DARC_MAX_NODES 4096    /* live fnodes at one time */
+#define DARC_MAX_SITES 4096
+#define DARC_MAX_ROUTES 8192   /* (site, parent node) pairs */
+#define DARC_MAX_RECORDS 4096  /* power of two */
+#define DARC_MAX_CONTEXTS 256  /* power of two; threads at one time */
+#define DARC_MAX_TARGETS 8     /* learned targets of one indirect site */
+#define DARC_MAX_TAILS 4       /* tail calls followed inside one frame */
+#define DARC_PROBE_LIMIT 16    /* steps of open addressing */
+
+enum darc_mode { DARC_PROFILE = 0, DARC_ANALYSE = 1 };
+
+enum darc_site_kind {
+    DARC_F0 = 0,     /* entry of f0 */
+    DARC_CALL = 1,   /* call site, direct or indirect */
+    DARC_TAIL = 2,   /* tail jump: its time ends with its parent's */
+    DARC_HIDE = 3,   /* entry of an unwinder: show it the stack as if no pad were there */
+    DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
+};
+
+enum darc_bell { DARC_QUIET = 0, DARC_RINGING = 1 };
+
+/* Wiped by fork (MADV_WIPEONFORK): the child has no debugger and passes through. */
+struct darc_live {
+    u64 enabled;
+    u64 reserved[511];
+};
+
+struct darc_control {
+    u64 magic;
+    u32 version;
+    u32 mode;
+    u64 live;            /* struct darc_live * */
+    u64 sites;           /* struct darc_site * */
+    u64 nodes;           /* struct darc_node * */
+    u64 routes;          /* struct darc_route * */
+    u64 records;         /* struct darc_record * */
+    u64 contexts;        /* struct darc_context * */
+    u64 analysis;        /* u32 *, node numbers whose children are compared */
+    u32 analysis_count;
+    u32 node_count;
+    u32 resolution;
+    u32 context_mask;
+    u64 epoch;           /* advanced by the debugger at every stop */
+    u64 lease;           /* TSC after which the debugger counts as gone */
+    u64 only_thread;     /* fs base of the one thread to watch, 0: all */
+    u64 use_fs;          /* threads are told apart by their fs base */
+    u64 peak_low;        /* cycles; an op is in the peak when low <= latency < high */
+    u64 peak_high;
+    u64 needed;          /* ring when this many ops (PROFILE) or in-peak ops (ANALYSE) were seen */
+    u64 batch;           /* ops a context keeps to itself before adding them to seen */
+    u64 seen;            /* atomic */
+    u64 bell;            /* enum darc_bell, atomic */
+    u64 bell_signal;     /* 0: ring by memory only, the debugger polls */
+    u64 bell_return;     /* where the thread that rang goes on in the program */
+    u64 bell_slot;       /* and the stack word that held that address */
+    u64 request;         /* a system call that the debugger wants made: number + 1, 0: none */
+    u64 argument[6];
+    u64 result;
+    u64 inner_cost;      /* cycles of the pad between its two TSC reads */
+    u64 full_cost;       /* cycles that a timed call adds to its caller */
+    u64 path_cost;       /* cycles that an untimed call on the path adds to its caller */
+    u64 lost_records;    /* calls not timed as the table was full */
+    u64 lost_contexts;   /* the same for threads */
+    u64 round;           /* advanced at every decision: totals start anew */
+    u64 context_count;   /* atomic; how many contexts are in use */
+    u32 context_list[DARC_MAX_CONTEXTS]; /* and which */
+    u64 thresholds[DARC_MAX_BINS];
+};
+
+struct darc_route {
+    u32 parent;
+    u32 child; /* an indirect site's learned targets have child, child + 1, … */
+};
+
+struct darc_site {
+    u64 control;      /* struct darc_control * */
+    u64 back;         /* return address in the program; 0 where it is dynamic (f0) */
+    u64 pad_back;     /* return address in the pad */
+    u32 kind;
+    u32 timed;
+    u32 route_first;
+    u32 route_count;
+    u32 indirect;     /* how many targets may be learned, 0: a direct site */
+    u32 target_count; /* learned so far */
+    u64 targets[DARC_MAX_TARGETS];
+    /* For whoever cleans up after a debugger that died. */
+    u64 address;
+    u8 original[16];
+    u32 length;
+    u32 patched;
+};
+
+struct darc_node {
+    u32 parent;
+    u32 first_child;
+    u32 child_count;
+    u32 timed;
+};
+
+struct darc_tail {
+    u64 start;
+    u64 overhead;
+    u32 node;
+    u32 reserved;
+};
+
+struct darc_record {
+    u64 slot;      /* key; claimed once, kept */
+    u64 back;
+    u64 pad_back;
+    u64 start;
+    u64 overhead;  /* cost of timed calls inside */
+    u64 parent;    /* struct darc_record * */
+    u64 context;   /* struct darc_context * */
+    u64 epoch;
+    u32 serial;
+    u32 node;      /* the fnode that owns the frame now (a tail call changes it) */
+    u32 first_node;
+    u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 0: closed */
+    u32 timed;
+    u32 tail_count;
+    struct darc_tail tails[DARC_MAX_TAILS];
+    u64 reserved;
+};
+
+/* Of one node within the current op; valid when serial is the context's. */
+struct darc_sum {
+    u64 max;
+    u64 sum;
+    u32 serial;
+    u32 calls;
+};
+
+/* Of one node over all in-peak ops since the last decision. */
+struct darc_total {
+    u64 own;     /* times the node itself won against its children */
+    u64 votes;   /* times it won as a child */
+    u64 ops;
+    u64 calls;
+    u64 sum;
+    u64 max_sum;
+};
+
+struct darc_context {
+    u64 thread;   /* key: fs base + 1; claimed once, kept */
+    u64 op;       /* struct darc_record * of the op, 0: none */
+    u64 top;      /* innermost open record */
+    u32 serial;   /* of the op */
+    u32 busy;     /* inside the agent */
+    u64 count;    /* profile: ops */
+    u64 sum;      /* profile: cycles */
+    u64 unreported;
+    u64 dropped;  /* ops that spanned a stop */
+    u64 in_peak;
+    u64 round;
+    u64 reserved[6];
+    u64 bins[DARC_MAX_BINS];
+    struct darc_sum sums[DARC_MAX_NODES];
+    struct darc_total totals[DARC_MAX_NODES];
+};
+
+_Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
+_Static_assert(sizeof(struct darc_site) == 144, "site");
+_Static_assert(sizeof(struct darc_record) % 64 == 0, "records do not share cache lines");
+_Static_assert(sizeof(struct darc_context) % 64 == 0, "contexts do not share cache lines");
+_Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");
+#endif

@@ -1,0 +1,614 @@
+/* The agent: what runs inside the program at every timed call.
+ *
+ * Rules for this file. It runs in any thread of somebody's program, between any two instructions,
+ * in signal handlers and while other threads do the same:
+ *   - freestanding: no libc, no relocations, no data or bss of its own, no vector registers;
+ *   - no lock, no loop without a bound, at most 256 bytes of stack;
+ *   - no system call, but once a level when the bell rings, and when an unwinder is about to look;
+ *   - it reads and writes only shared memory (abi.h) and stack words of frames that live;
+ *   - whatever interrupts it (a signal handler that longjmps out, a coroutine switch) may cost a
+ *     measurement and never more: a measurement in doubt is dropped;
+ *   - the program always gets its own return address back.
+ */
+#include "abi.h"
+
+#define ENTRY __attribute__((used, visibility("default")))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define SYS_RT_SIGPROCMASK 14
+#define SYS_GETPID 39
+#define SYS_GETTID 186
+#define SYS_TGKILL 234
+#define SIG_UNBLOCK 1
+#define SIG_SETMASK 2
+
+#define OPEN 1
+#define HIDDEN 2
+#define NO_NODE 0xffffffffu
+#define PAGE(address) ((address) >> 12)
+
+typedef struct darc_control control;
+typedef struct darc_site site;
+typedef struct darc_record record;
+typedef struct darc_context context;
+
+static inline u64 tsc(void)
+{
+    u32 low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (u64)high << 32 | low;
+}
+
+static inline u64 fs_base(void)
+{
+    u64 self; /* the ABI keeps the thread control block's own address in its first word */
+    __asm__("mov %%fs:0, %0" : "=r"(self));
+    return self;
+}
+
+static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+    u64 result;
+    register u64 r10 __asm__("r10") = d;
+    register u64 r8 __asm__("r8") = e;
+    register u64 r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* The compiler must not move memory accesses across: a signal handler may look in between. */
+#define BARRIER() __asm__ volatile("" ::: "memory")
+
+/* ------------------------------------------------------------------ tables */
+
+static inline u32 hash(u64 key, u32 bits)
+{
+    return (u32)((key >> 3) * 0x9e3779b97f4a7c15UL >> (64 - bits));
+}
+
+static inline record *find_record(const control *ctl, u64 slot)
+{
+    record *records = (record *)ctl->records;
+    u32 index = hash(slot, __builtin_ctz(DARC_MAX_RECORDS));
+    for (u32 step = 0; step < DARC_PROBE_LIMIT; step++) {
+        record *rec = &records[(index + step) & (DARC_MAX_RECORDS - 1)];
+        if (likely(rec->slot == slot))
+            return rec;
+        if (rec->slot == 0)
+            return 0;
+    }
+    return 0;
+}
+
+/* A key stays once it is claimed, so only the first call at a new stack depth pays the atomic. */
+static record *claim_record(control *ctl, u64 slot)
+{
+    record *records = (record *)ctl->records;
+    u32 index = hash(slot, __builtin_ctz(DARC_MAX_RECORDS));
+    for (u32 step = 0; step < DARC_PROBE_LIMIT; step++) {
+        record *rec = &records[(index + step) & (DARC_MAX_RECORDS - 1)];
+        if (likely(rec->slot == slot))
+            return rec;
+        u64 free = 0;
+        if (rec->slot == 0
+            && (__atomic_compare_exchange_n(&rec->slot, &free, slot, 0, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE)
+                || free == slot))
+            return rec;
+    }
+    __atomic_fetch_add(&ctl->lost_records, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static context *find_context(control *ctl, int claim)
+{
+    context *contexts = (context *)ctl->contexts;
+    u64 thread = (ctl->use_fs ? fs_base() : 0) + 1;
+    u32 index = hash(thread >> 3, 16);
+    for (u32 step = 0; step < DARC_PROBE_LIMIT; step++) {
+        context *ctx = &contexts[(index + step) & ctl->context_mask];
+        if (likely(ctx->thread == thread))
+            return ctx;
+        if (ctx->thread == 0 && !claim)
+            return 0;
+        u64 free = 0;
+        if (ctx->thread == 0
+            && __atomic_compare_exchange_n(&ctx->thread, &free, thread, 0, __ATOMIC_ACQ_REL,
+                                           __ATOMIC_ACQUIRE)) {
+            u64 place = __atomic_fetch_add(&ctl->context_count, 1, __ATOMIC_ACQ_REL);
+            ctl->context_list[place & (DARC_MAX_CONTEXTS - 1)] = (u32)(ctx - contexts);
+            return ctx;
+        }
+    }
+    __atomic_fetch_add(&ctl->lost_contexts, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* --------------------------------------------------------------- accounting */
+
+static inline u32 bin_of(const control *ctl, u64 cycles)
+{
+    u32 r = ctl->resolution;
+    u32 bin = cycles ? (63 - (u32)__builtin_clzl(cycles)) * r : 0;
+    for (u32 step = 1; step < r && cycles >= ctl->thresholds[bin + 1]; step++)
+        bin++;
+    return bin;
+}
+
+static inline void account(context *ctx, u32 node, u64 latency)
+{
+    struct darc_sum *sum = &ctx->sums[node & (DARC_MAX_NODES - 1)];
+    if (sum->serial != ctx->serial) {
+        sum->serial = ctx->serial;
+        sum->max = sum->sum = latency;
+        sum->calls = 1;
+        return;
+    }
+    sum->max = latency > sum->max ? latency : sum->max;
+    sum->sum += latency;
+    sum->calls++;
+}
+
+static inline u64 since(u64 end, u64 start, u64 cost)
+{
+    u64 elapsed = end - start;
+    return elapsed > cost ? elapsed - cost : 1;
+}
+
+/* The frame is gone: account its call and the tail calls that took the frame over. */
+static u64 close_record(control *ctl, context *ctx, record *rec, u64 end)
+{
+    u64 latency = since(end, rec->start, rec->overhead + ctl->inner_cost);
+    if (rec->timed && rec->first_node != NO_NODE)
+        account(ctx, rec->first_node, latency);
+    for (u32 i = 0; i < rec->tail_count && i < DARC_MAX_TAILS; i++) {
+        struct darc_tail *tail = &rec->tails[i];
+        account(ctx, tail->node, since(end, tail->start, rec->overhead - tail->overhead));
+    }
+    return latency;
+}
+
+/* Paper 3, "process_latencies": the node itself, for which the time that its children's longest
+ * calls leave counts, and its children compete; all in the bin of the largest get a vote. */
+static void vote(const control *ctl, context *ctx, u32 number, u64 latency)
+{
+    const struct darc_node *node = &((struct darc_node *)ctl->nodes)[number];
+    u64 largest = 0, children = 0;
+    for (u32 i = 0; i < node->child_count; i++) {
+        struct darc_sum *sum = &ctx->sums[node->first_child + i];
+        if (sum->serial != ctx->serial)
+            continue;
+        children += sum->max;
+        largest = sum->max > largest ? sum->max : largest;
+    }
+    u64 own = latency > children ? latency - children : 0;
+    largest = own > largest ? own : largest;
+    u32 bin = bin_of(ctl, largest);
+    ctx->totals[number].own += bin_of(ctl, own) == bin;
+    for (u32 i = 0; i < node->child_count; i++) {
+        u32 child = node->first_child + i;
+        struct darc_sum *sum = &ctx->sums[child];
+        if (sum->serial == ctx->serial && bin_of(ctl, sum->max) == bin)
+            ctx->totals[child].votes++;
+    }
+}
+
+static void vote_all(const control *ctl, context *ctx, u64 latency)
+{
+    if (ctx->round != ctl->round) {
+        for (u32 number = 0; number < ctl->node_count; number++)
+            ctx->totals[number] = (struct darc_total){0};
+        ctx->round = ctl->round;
+    }
+    account(ctx, 0, latency);
+    for (u32 number = 0; number < ctl->node_count; number++) {
+        struct darc_sum *sum = &ctx->sums[number];
+        if (sum->serial != ctx->serial)
+            continue;
+        struct darc_total *total = &ctx->totals[number];
+        total->ops++;
+        total->calls += sum->calls;
+        total->sum += sum->sum;
+        total->max_sum += sum->max;
+    }
+    const u32 *analysis = (const u32 *)ctl->analysis;
+    for (u32 i = 0; i < ctl->analysis_count; i++) {
+        struct darc_sum *sum = &ctx->sums[analysis[i]];
+        if (sum->serial == ctx->serial)
+            vote(ctl, ctx, analysis[i], sum->max);
+    }
+}
+
+/* ----------------------------------------------------------------- doorbell */
+
+/* A signal whose default is to be ignored: a debugger sees it, and without one the kernel drops it.
+ * It is unblocked for the moment, as worker threads often block every signal. */
+static void ring(control *ctl)
+{
+    u64 signal = ctl->bell_signal;
+    if (!signal)
+        return;
+    u64 bell_set = 1UL << (signal - 1), old_set = 0;
+    system_call(SYS_RT_SIGPROCMASK, SIG_UNBLOCK, (u64)&bell_set, (u64)&old_set, 8, 0, 0);
+    u64 process = system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+    u64 thread = system_call(SYS_GETTID, 0, 0, 0, 0, 0, 0);
+    system_call(SYS_TGKILL, process, thread, signal, 0, 0, 0);
+    system_call(SYS_RT_SIGPROCMASK, SIG_SETMASK, (u64)&old_set, 0, 8, 0, 0);
+}
+
+static __attribute__((noinline)) void ring_bell(control *ctl, u64 back, u64 slot)
+{
+    u64 quiet = DARC_QUIET;
+    if (!__atomic_compare_exchange_n(&ctl->bell, &quiet, DARC_RINGING, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return;
+    ctl->bell_return = back;
+    ctl->bell_slot = slot;
+    ring(ctl);
+    for (u32 tries = 0; tries < 16 && ctl->request; tries++) {
+        u64 *a = ctl->argument;
+        ctl->result = system_call(ctl->request - 1, a[0], a[1], a[2], a[3], a[4], a[5]);
+        BARRIER();
+        ctl->request = 0;
+        ring(ctl);
+    }
+}
+
+/* Counts in batches, so that threads do not fight over one cache line. */
+static inline void count_seen(control *ctl, context *ctx, u64 back, u64 slot)
+{
+    if (likely(++ctx->unreported < ctl->batch))
+        return;
+    u64 seen = __atomic_add_fetch(&ctl->seen, ctx->unreported, __ATOMIC_ACQ_REL);
+    ctx->unreported = 0;
+    if (unlikely(seen >= ctl->needed && ctl->bell == DARC_QUIET))
+        ring_bell(ctl, back, slot);
+}
+
+/* ------------------------------------------------------------------------ f0 */
+
+static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
+{
+    u64 latency = close_record(ctl, ctx, rec, end);
+    ctx->op = 0;
+    if (unlikely(end > ctl->lease))
+        ((struct darc_live *)ctl->live)->enabled = 0;
+    if (ctl->mode == DARC_PROFILE) {
+        ctx->count++;
+        ctx->sum += latency;
+        ctx->bins[bin_of(ctl, latency)]++;
+    } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
+        if (ctl->bell != DARC_QUIET)
+            return; /* enough was seen; the debugger has not looked yet */
+        ctx->in_peak++;
+        vote_all(ctl, ctx, latency);
+    } else {
+        return;
+    }
+    ctx->busy = 0;
+    count_seen(ctl, ctx, back, rec->slot);
+}
+
+/* Is the op that this context holds still running above us? Its stack word may only be read where
+ * it is certainly mapped: on our own page. Elsewhere it is taken to run; the debugger, which can
+ * read any address safely, clears what is stale. */
+static inline int op_runs(const record *op, u64 slot)
+{
+    if (op->slot <= slot || op->open != OPEN)
+        return 0;
+    if (PAGE(op->slot) == PAGE(slot))
+        return *(u64 *)op->slot == op->pad_back;
+    return 1;
+}
+
+static inline record *enter_f0(control *ctl, site *s, u64 slot)
+{
+    if (unlikely(!((struct darc_live *)ctl->live)->enabled))
+        return 0;
+    context *ctx = find_context(ctl, 1);
+    if (unlikely(!ctx || ctx->busy))
+        return 0;
+    if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
+        return 0;
+    if (ctx->op && op_runs((record *)ctx->op, slot))
+        return 0; /* recursion: only the outermost call is an operation */
+    if (*(u64 *)slot == s->pad_back)
+        return 0; /* a tail loop to f0's first byte */
+    record *rec = claim_record(ctl, slot);
+    if (unlikely(!rec))
+        return 0;
+    ctx->busy = 1;
+    BARRIER();
+    rec->back = *(u64 *)slot;
+    rec->pad_back = s->pad_back;
+    rec->overhead = 0;
+    rec->parent = 0;
+    rec->context = (u64)ctx;
+    rec->epoch = ctl->epoch;
+    rec->serial = ++ctx->serial;
+    rec->node = 0;
+    rec->first_node = NO_NODE; /* f0's own latency is accounted by vote_all */
+    rec->timed = 1;
+    rec->tail_count = 0;
+    rec->open = OPEN;
+    ctx->op = ctx->top = (u64)rec;
+    BARRIER();
+    ctx->busy = 0;
+    return rec;
+}
+
+/* ---------------------------------------------------------------- call sites */
+
+static u32 learn_target(site *s, u64 target)
+{
+    for (;;) {
+        u32 count = s->target_count;
+        for (u32 i = 0; i < count && i < DARC_MAX_TARGETS; i++) {
+            if (s->targets[i] == target)
+                return i;
+        }
+        if (count >= s->indirect)
+            return NO_NODE;
+        u64 free = 0;
+        if (__atomic_compare_exchange_n(&s->targets[count], &free, target, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)
+            || free == target) {
+            __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+            return count;
+        }
+        __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+    }
+}
+
+/* Paper 3.1: the same site is another fnode under another parent. */
+static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
+{
+    const struct darc_route *routes = (struct darc_route *)ctl->routes + s->route_first;
+    for (u32 i = 0; i < s->route_count; i++) {
+        if (routes[i].parent != parent)
+            continue;
+        if (!s->indirect)
+            return routes[i].child;
+        u32 index = learn_target(s, target);
+        return index == NO_NODE ? NO_NODE : routes[i].child + index;
+    }
+    return NO_NODE;
+}
+
+/* The open record of the frame that makes the call, where this very frame is on the path. The word
+ * in its slot is the proof: it is a pad's return address only when the frame was entered through
+ * that pad. Calls from elsewhere, recursion past a leaf (paper 3.5), frames of a coroutine or a
+ * signal handler fail it. */
+static inline record *path_parent(control *ctl, u64 slot)
+{
+    record *rec = find_record(ctl, slot);
+    if (unlikely(!rec || rec->open != OPEN || *(u64 *)slot != rec->pad_back))
+        return 0;
+    context *ctx = (context *)rec->context;
+    if (unlikely(rec->serial != ctx->serial || ctx->busy || !ctx->op
+                 || rec->epoch != ctl->epoch))
+        return 0;
+    return rec;
+}
+
+ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
+{
+    control *ctl = (control *)s->control;
+    record *parent = path_parent(ctl, parent_slot);
+    if (unlikely(!parent))
+        return 0;
+    u32 node = child_node(ctl, s, parent->node, target);
+    if (node == NO_NODE)
+        return 0;
+    record *rec = claim_record(ctl, slot);
+    if (unlikely(!rec))
+        return 0;
+    context *ctx = (context *)parent->context;
+    ctx->busy = 1;
+    BARRIER();
+    rec->back = s->back;
+    rec->pad_back = s->pad_back;
+    rec->start = 0;
+    rec->overhead = 0;
+    rec->parent = (u64)parent;
+    rec->context = (u64)ctx;
+    rec->epoch = parent->epoch;
+    rec->serial = parent->serial;
+    rec->node = rec->first_node = node;
+    rec->timed = ((struct darc_node *)ctl->nodes)[node].timed;
+    rec->tail_count = 0;
+    rec->open = OPEN;
+    ctx->top = (u64)rec;
+    BARRIER();
+    ctx->busy = 0;
+    return (u64)rec | !rec->timed;
+}
+
+/* Returns the program's return address. end is 0 where no TSC was read. */
+ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
+{
+    control *ctl = (control *)s->control;
+    record *rec = find_record(ctl, slot);
+    if (unlikely(!rec || rec->pad_back != s->pad_back))
+        return s->back;
+    u64 back = rec->back;
+    if (unlikely(rec->open != OPEN))
+        return back;
+    rec->open = 0;
+    context *ctx = (context *)rec->context;
+    if (unlikely(rec->serial != ctx->serial || ctx->busy))
+        return back;
+    ctx->busy = 1;
+    BARRIER();
+    record *parent = (record *)rec->parent;
+    if (unlikely(rec->epoch != ctl->epoch)) {
+        ctx->dropped += s->kind == DARC_F0;
+        if (s->kind == DARC_F0)
+            ctx->op = 0;
+    } else if (s->kind == DARC_F0) {
+        finish_op(ctl, ctx, rec, end, back);
+    } else {
+        parent->overhead += rec->overhead + (rec->timed ? ctl->full_cost : ctl->path_cost);
+        close_record(ctl, ctx, rec, end);
+    }
+    ctx->top = (u64)parent;
+    BARRIER();
+    ctx->busy = 0;
+    return back;
+}
+
+/* A tail jump hands the frame over: nothing on the stack changes, and the time of the function
+ * jumped to ends when the frame does. */
+static void tail(control *ctl, site *s, u64 slot, u64 target)
+{
+    record *rec = path_parent(ctl, slot);
+    if (!rec || rec->node == NO_NODE)
+        return;
+    u32 node = child_node(ctl, s, rec->node, target);
+    u32 count = rec->tail_count;
+    if (node == NO_NODE || count >= DARC_MAX_TAILS) {
+        rec->node = NO_NODE; /* left the ftree for good; the time stays with the last node */
+        return;
+    }
+    rec->tails[count].node = node;
+    rec->tails[count].overhead = rec->overhead;
+    rec->tails[count].start = tsc();
+    BARRIER();
+    rec->tail_count = count + 1;
+    rec->node = node;
+}
+
+ENTRY u64 darc_tail(site *s, u64 slot, u64 unused, u64 target)
+{
+    (void)unused;
+    tail((control *)s->control, s, slot, target);
+    return 0;
+}
+
+/* ----------------------------------------------------------------- unwinders */
+
+/* May the eight bytes at address be read? The kernel copies the set before it looks at how, so
+ * that an unmapped address gives EFAULT and a mapped one EINVAL (as libunwind and abseil do). */
+static int readable(u64 address)
+{
+    return system_call(SYS_RT_SIGPROCMASK, ~0UL, address, 0, 8, 0, 0) == (u64)-22;
+}
+
+static void hide(control *ctl, u64 stack)
+{
+    context *ctx = find_context(ctl, 0);
+    if (!ctx || !ctx->op)
+        return;
+    record *rec = (record *)ctx->top;
+    for (u32 depth = 0; rec && depth < DARC_MAX_RECORDS; depth++) {
+        if (rec->open == OPEN && rec->serial == ctx->serial && rec->slot >= stack
+            && readable(rec->slot) && *(u64 *)rec->slot == rec->pad_back) {
+            *(u64 *)rec->slot = rec->back;
+            rec->open = HIDDEN;
+        }
+        rec = (record *)rec->parent;
+    }
+}
+
+/* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. */
+static void show(control *ctl, u64 stack)
+{
+    context *ctx = find_context(ctl, 0);
+    if (!ctx || !ctx->op || ctx->busy)
+        return;
+    u64 now = tsc();
+    record *rec = (record *)ctx->top;
+    record *top = 0;
+    ctx->busy = 1;
+    BARRIER();
+    for (u32 depth = 0; rec && depth < DARC_MAX_RECORDS; depth++) {
+        record *parent = (record *)rec->parent;
+        if (rec->open == HIDDEN && rec->serial == ctx->serial) {
+            if (rec->slot > stack) {
+                if (readable(rec->slot) && *(u64 *)rec->slot == rec->back) {
+                    *(u64 *)rec->slot = rec->pad_back;
+                    rec->open = OPEN;
+                    top = top ? top : rec;
+                }
+            } else {
+                rec->open = 0;
+                if (rec->epoch == ctl->epoch && rec != (record *)ctx->op) {
+                    parent->overhead += rec->overhead;
+                    close_record(ctl, ctx, rec, now);
+                } else if (rec->epoch == ctl->epoch) {
+                    finish_op(ctl, ctx, rec, now, 0);
+                }
+            }
+        }
+        rec = parent;
+    }
+    ctx->top = (u64)top;
+    BARRIER();
+    ctx->busy = 0;
+}
+
+/* Entry pads. Not zero: f0 is to be timed. */
+ENTRY u64 darc_entry(site *s, u64 slot, u64 unused, u64 also_unused)
+{
+    control *ctl = (control *)s->control;
+    (void)unused, (void)also_unused;
+    if (likely(s->kind == DARC_F0))
+        return (u64)enter_f0(ctl, s, slot);
+    if (s->kind == DARC_HIDE)
+        hide(ctl, slot);
+    if (s->kind == DARC_SHOW)
+        show(ctl, slot);
+    return 0;
+}
+
+/* --------------------------------------------------------------- calibration */
+
+u64 darc_calibrate_once(u64 entry, u64 fake_back, control *ctl, site *parent);
+
+ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
+{
+    context *ctx = find_context(ctl, 1);
+    record *rec = claim_record(ctl, slot);
+    if (!ctx || !rec)
+        return 0;
+    rec->pad_back = parent->pad_back;
+    rec->context = (u64)ctx;
+    rec->serial = ctx->serial;
+    rec->node = 0;
+    rec->epoch = ctl->epoch;
+    rec->open = OPEN;
+    ctx->op = (u64)rec;
+    return (u64)rec;
+}
+
+/* Measures what a pad costs on this machine, at a site that calls nothing: the part between its
+ * two TSC reads, and all of it as its caller sees it. bare is the same call without a pad. */
+ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
+{
+    u64 full = ~0UL, inner = ~0UL, empty = ~0UL;
+    ctl->inner_cost = ctl->full_cost = 0;
+    context *ctx = find_context(ctl, 1);
+    if (!ctx)
+        return;
+    for (u32 round = 0; round < 256; round++) {
+        ctx->serial++;
+        ctx->sums[1].serial = 0;
+        u64 cost = darc_calibrate_once(bare, 0, ctl, parent);
+        empty = cost < empty ? cost : empty;
+        cost = darc_calibrate_once(entry, parent->pad_back, ctl, parent);
+        full = cost < full ? cost : full;
+        u64 latency = ctx->sums[1].max;
+        if (ctx->sums[1].serial == ctx->serial && latency < inner)
+            inner = latency;
+    }
+    ctx->op = ctx->top = 0;
+    ctx->serial++;
+    ctl->full_cost = full > empty ? full - empty : 0;
+    ctl->inner_cost = inner == ~0UL ? 0 : inner;
+}

@@ -1,0 +1,162 @@
+/* Stubs between the pads and the agent, shared by all pads.
+ *
+ * Rules for this file: every general register that is not the result comes back as it was, vector
+ * registers, x87 and MXCSR are never touched, flags are free (they are dead at a call, a return and
+ * a function's entry). The direction flag is clear by the ABI at all three.
+ *
+ * All stubs are called by a pad with the site in rax; the pad saved rax before.
+ */
+    .intel_syntax noprefix
+    .text
+
+    .macro save_volatile
+    push rcx
+    push rdx
+    push rsi
+    push rdi
+    push r8
+    push r9
+    push r10
+    push r11
+    .endm
+
+/* The agent wants a stack of 16 bytes' alignment for nothing, as it uses no vector registers. */
+
+/* In:  [rsp+8] slot of the calling frame, [rsp+16] target, [rsp+24] rax, [rsp+32] own slot.
+ * Out: ZF set: pass through. ZF clear: call through the pad; the TSC was read where it is timed. */
+    .globl darc_stub_call
+darc_stub_call:
+    save_volatile
+    mov rdi, rax
+    mov rsi, [rsp + 64 + 8]
+    mov rcx, [rsp + 64 + 16]
+    lea rdx, [rsp + 64 + 32]
+    call darc_enter
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rdi
+    pop rsi
+    mov rcx, rax
+    test rax, rax
+    jz 1f
+    test al, 1
+    jnz 1f
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mov [rcx + RECORD_START], rax
+1:  test rcx, rcx
+    pop rdx
+    pop rcx
+    ret
+
+/* The same for a tail jump: [rsp+32] is not a slot, and the jump is always taken. */
+    .globl darc_stub_tail
+darc_stub_tail:
+    save_volatile
+    mov rdi, rax
+    mov rsi, [rsp + 64 + 8]
+    mov rcx, [rsp + 64 + 16]
+    call darc_tail
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rdi
+    pop rsi
+    pop rdx
+    pop rcx
+    ret
+
+/* In: [rsp+8] slot of f0's frame. Out: as darc_stub_call. */
+    .globl darc_stub_entry
+darc_stub_entry:
+    save_volatile
+    mov rdi, rax
+    mov rsi, [rsp + 64 + 8]
+    call darc_entry
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rdi
+    pop rsi
+    mov rcx, rax
+    test rax, rax
+    jz 1f
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mov [rcx + RECORD_START], rax
+1:  test rcx, rcx
+    pop rdx
+    pop rcx
+    ret
+
+/* In: [rsp+8] rax as the callee left it, [rsp+16] the slot, free. Out: the slot holds the program's
+ * return address. */
+    .globl darc_stub_leave
+darc_stub_leave:
+    push rdx
+    push rcx
+    mov rcx, rax
+    xor edx, edx
+    cmp dword ptr [rax + SITE_TIMED], 0
+    je 1f
+    rdtsc
+    shl rdx, 32
+    or rdx, rax
+1:  push rsi
+    push rdi
+    push r8
+    push r9
+    push r10
+    push r11
+    mov rdi, rcx
+    lea rsi, [rsp + 64 + 16]
+    call darc_leave
+    mov [rsp + 64 + 16], rax
+    pop r11
+    pop r10
+    pop r9
+    pop r8
+    pop rdi
+    pop rsi
+    pop rcx
+    pop rdx
+    ret
+
+/* u64 darc_calibrate_once(entry, fake_back, control, parent): cycles of one call of entry from a
+ * frame whose slot holds fake_back. */
+    .globl darc_calibrate_once
+darc_calibrate_once:
+    push rbx
+    push rbp
+    mov rbx, rdi
+    push rsi
+    test rsi, rsi
+    jz 1f
+    mov rdi, rdx
+    mov rsi, rsp
+    mov rdx, rcx
+    call darc_calibrate_open
+1:  rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mov rbp, rax
+    call rbx
+    rdtsc
+    shl rdx, 32
+    or rax, rdx
+    sub rax, rbp
+    add rsp, 8
+    pop rbp
+    pop rbx
+    ret
+
+    .globl darc_nothing
+darc_nothing:
+    ret
+    .section .note.GNU-stack,"",@progbits
