@@ -1,0 +1,169 @@
+import dataclasses
+
+import pytest
+
+from darc.errors import UsageError
+from darc.parameters import (
+    PARAMETERS,
+    OnFinish,
+    Parameters,
+    Probes,
+    find_parameter,
+    parse_start_options,
+)
+
+
+def test_every_field_is_declared_once() -> None:
+    fields = [field.name for field in dataclasses.fields(Parameters)]
+    assert [parameter.field for parameter in PARAMETERS] == fields
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
+def test_defaults_and_completions_can_be_typed(parameter) -> None:
+    assert parameter.read(parameter.text(parameter.default)) == parameter.default
+    assert Parameters().with_text(parameter.name, parameter.example) is not None
+    for word in parameter.values:
+        if word not in ("tracepoint", "breakpoint"):
+            parameter.read(word)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("start-ops", "2000", 2000),
+        ("start_ops", "1", 1),
+        ("decision-ops", "auto", None),
+        ("maxcount-percentage", "0.25", 0.25),
+        ("maxcount-percentage", "50%", 0.5),
+        ("max-time", "30s", 30.0),
+        ("max-time", "2min", 120.0),
+        ("max-time", "500ms", 0.5),
+        ("max-time", "1.5", 1.5),
+        ("max-time", "none", None),
+        ("lookahead", "3", 3),
+        ("thread", "all", "all"),
+        ("thread", "1234", 1234),
+        ("probes", "pad", Probes.PAD),
+        ("on-finish", "continue", OnFinish.CONTINUE),
+        ("auto", "off", False),
+        ("verbose", "on", True),
+        ("peak", "17-19", "17-19"),
+        ("peak", ">4ms", ">4ms"),
+        ("peak", "p99", "p99"),
+        ("peak", "none", None),
+    ],
+)
+def test_with_text(name: str, text: str, value: object) -> None:
+    parameters = Parameters().with_text(name, text)
+    assert getattr(parameters, find_parameter(name).field) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("start-ops", "0"),
+        ("start-ops", "-5"),
+        ("start-ops", "many"),
+        ("start-ops", "9" * 5000),
+        ("start-ops", "١"),
+        ("resolution", "9"),
+        ("maxcount-percentage", "0"),
+        ("maxcount-percentage", "nan"),
+        ("maxcount-percentage", "50"),
+        ("max-depth", ""),
+        ("max-time", "0"),
+        ("max-time", "-1s"),
+        ("max-time", "9" * 400),
+        ("max-time", "3 fortnights"),
+        ("thread", "4194305"),
+        ("probes", "magic"),
+        ("on-finish", "panic"),
+        ("auto", "maybe"),
+        ("peak", "first"),
+        ("peak", "0"),
+    ],
+)
+def test_a_refusal_names_the_value_the_range_and_what_to_type(name: str, text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Parameters().with_text(name, text)
+    message = str(error.value)
+    parameter = find_parameter(name)
+    assert message.count("\n") == 0
+    assert f"'{text}' is not {parameter.valid}" in message
+    assert "type for example" in message
+
+
+def test_unknown_parameters_name_the_near_ones() -> None:
+    with pytest.raises(UsageError, match="no parameter 'max-deep'; did you mean max-depth"):
+        find_parameter("max-deep")
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "overrides"),
+    [
+        ("handle", "handle", {}),
+        ("handle --peak last", "handle", {"peak": "last"}),
+        ("--peak=last handle", "handle", {"peak": "last"}),
+        (
+            "handle --peak '>4ms' --start-ops=7",
+            "handle",
+            {"peak": ">4ms", "start_ops": 7},
+        ),
+        ("ns::Class<int>::f", "ns::Class<int>::f", {}),
+        ("'ns::Map<int, char>::f' --max-depth 3", "ns::Map<int, char>::f", {"max_depth": 3}),
+        ("ns::Map<int, char>::f --max-depth 3", "ns::Map<int, char>::f", {"max_depth": 3}),
+        (
+            "(anonymous namespace)::f --max-depth 3",
+            "(anonymous namespace)::f",
+            {"max_depth": 3},
+        ),
+        ("A::operator< --max-depth 3", "A::operator<", {"max_depth": 3}),
+        ("A::operator()(int, int)", "A::operator()(int, int)", {}),
+        ("A::operator new --max-depth 3", "A::operator new", {"max_depth": 3}),
+        ("A::operator-> --max-depth 3", "A::operator->", {"max_depth": 3}),
+        ("server.c:handle", "server.c:handle", {}),
+        ("libz.so!inflate", "libz.so!inflate", {}),
+        ("*0x1234", "*0x1234", {}),
+        ("f --decision-ops auto --lookahead 1", "f", {"decision_ops": None, "lookahead": 1}),
+        ("f --start-ops 1 --start-ops 2", "f", {"start_ops": 2}),
+    ],
+)
+def test_parse_start_options(line: str, function: str, overrides: dict[str, object]) -> None:
+    assert parse_start_options(line) == (function, overrides)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "darc start needs a function"),
+        ("--peak last", "darc start needs a function"),
+        ("f g", "one function, not 'f' and 'g'; put quotes"),
+        ("'f", "a quote is not closed"),
+        ("f --paek last", "no option '--paek'; did you mean --peak"),
+        ("f -peak last", "no option '-peak'; did you mean --peak"),
+        ("f --zzzzzz", "see 'help darc start'"),
+        ("f --peak", "--peak needs a value: --peak P"),
+        ("f --peak --start-ops 3", "--peak needs a value: --peak P"),
+        ("f --start-ops 0", "--start-ops: '0' is not a whole number from 1"),
+    ],
+)
+def test_start_options_that_are_not_right(line: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_start_options(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("f --if x>1", "^--if is not available yet$"),
+        ("f --probes tracepoint", "^--probes tracepoint is not available yet$"),
+        ("f --probes=breakpoint", "^--probes breakpoint is not available yet$"),
+    ],
+)
+def test_what_is_not_available_yet_is_refused(line: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_start_options(line)
+    option, _, value = line.removeprefix("f ").replace("=", " ").partition(" ")
+    name = {"--if": "condition", "--probes": "probes"}[option]
+    with pytest.raises(UsageError, match=message):
+        Parameters().with_text(name, value)
