@@ -7,16 +7,15 @@ the name as typed, the documentation, the parser with its range and the values t
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
 from darc.errors import UsageError
+from darc.options import near, split_line, split_options
 
 NOT_AVAILABLE_YET = frozenset({"--if", "--probes tracepoint", "--probes breakpoint"})
 """Options, or an option with a value, that are declared but that this release refuses."""
@@ -366,12 +365,6 @@ PARAMETERS: tuple[Parameter, ...] = (
 )
 
 
-def near(word: str, words: Iterable[str]) -> str:
-    """``"; did you mean --peak?"`` for the words closest to ``word``, or nothing."""
-    found = difflib.get_close_matches(word, list(words), n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
-
-
 def find_parameter(name: str) -> Parameter:
     """The parameter called ``name`` (dashes or underscores).
 
@@ -391,14 +384,6 @@ START_OPTIONS: Mapping[str, Parameter] = {
 }
 
 
-def split_line(argline: str) -> list[str]:
-    """The words of a command line; quotes keep spaces. Raises :class:`UsageError`."""
-    try:
-        return shlex.split(argline)
-    except ValueError:
-        raise UsageError(f"a quote is not closed in: {argline.strip()}") from None
-
-
 def parse_start_options(arguments: str | Sequence[str]) -> tuple[str, dict[str, object]]:
     """The function and the overrides, by field name, that ``darc start`` was given.
 
@@ -406,27 +391,13 @@ def parse_start_options(arguments: str | Sequence[str]) -> tuple[str, dict[str, 
     :class:`UsageError` when it is missing or there are two, and for every option that is not
     right.
     """
-    words = split_line(arguments) if isinstance(arguments, str) else list(arguments)
+    words = split_line(arguments) if isinstance(arguments, str) else arguments
+    metavars = {option: parameter.metavar for option, parameter in START_OPTIONS.items()}
+    names, options = split_options("darc start", words, metavars)
     overrides: dict[str, object] = {}
-    names: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if names and _is_open(names[-1]):
-            names[-1] += f" {word}"
-        elif not word.startswith("-"):
-            names.append(word)
-        else:
-            option, equals, text = word.partition("=")
-            parameter = START_OPTIONS.get(option)
-            if parameter is None:
-                hint = near(option, START_OPTIONS) or "; see 'help darc start'"
-                raise UsageError(f"darc start has no option '{option}'{hint}")
-            if not equals:
-                value = next(rest, None)
-                if value is None or value in START_OPTIONS:
-                    raise UsageError(f"{option} needs a value: {option} {parameter.metavar}")
-                text = value
-            overrides[parameter.field] = parameter.read(text)
+    for option, text in options:
+        parameter = START_OPTIONS[option]
+        overrides[parameter.field] = parameter.read(text)
     if not names:
         raise UsageError("darc start needs a function: darc start FUNCTION [--peak P]")
     if len(names) > 1:
@@ -435,10 +406,3 @@ def parse_start_options(arguments: str | Sequence[str]) -> tuple[str, dict[str, 
             "put quotes around a name that holds spaces"
         )
     return names[0], overrides
-
-
-def _is_open(name: str) -> bool:
-    if name.endswith("operator"):
-        return True
-    plain = re.sub(r"operator\s*(<=>|<<=?|>>=?|->\*?|[<>]=?|\(\))|->", "", name)
-    return plain.count("(") > plain.count(")") or plain.count("<") > plain.count(">")
