@@ -1,0 +1,67 @@
+"""The ftree."""
+
+import pytest
+
+from darc.errors import NotFoundError
+from darc.ftree import CallKind, CallSite, Cause, Fnode, Function, Totals
+
+
+def function(name: str) -> Function:
+    return Function(name, name, "prog", 0x1000, 0x1000)
+
+
+def site(address: int) -> CallSite:
+    return CallSite(address, CallKind.DIRECT, "prog", address)
+
+
+@pytest.fixture
+def tree() -> Fnode:
+    root = Fnode(function("f0"))
+    a = root.add_child(function("a"), site(1))
+    root.add_child(function("a"), site(2))
+    a.add_child(function("b"), site(3)).add_child(function("a"), site(4))
+    return root
+
+
+def test_two_call_sites_of_one_function_are_two_nodes(tree: Fnode) -> None:
+    first, second = tree.children
+    assert first.function == second.function
+    assert first != second
+    assert (first.id, second.id) == ("1.1", "1.2")
+
+
+def test_ids_and_depths_follow_the_path(tree: Fnode) -> None:
+    assert [(n.id, n.depth) for n in tree.walk()] == [
+        ("1", 1),
+        ("1.1", 2),
+        ("1.1.1", 3),
+        ("1.1.1.1", 4),
+        ("1.2", 2),
+    ]
+
+
+def test_a_route_begins_at_f0(tree: Fnode) -> None:
+    deep = tree.find("1.1.1.1")
+    assert [n.function.name for n in deep.route()] == ["f0", "a", "b", "a"]
+    assert tree.route() == [tree]
+
+
+def test_find_says_what_to_do_when_there_is_no_such_node(tree: Fnode) -> None:
+    with pytest.raises(NotFoundError, match=r"no fnode 1\.3; 'darc tree'"):
+        tree.find("1.3")
+
+
+def test_causes_are_the_words_of_the_report() -> None:
+    assert [str(c) for c in Cause] == [
+        "function",
+        "loop",
+        "block",
+        "interrupt",
+        "preemption",
+        "blocked",
+    ]
+
+
+def test_mean_latency_of_a_call() -> None:
+    assert Totals().mean_cycles == 0
+    assert Totals(ops=2, calls=4, sum=402, max_sum=300).mean_cycles == 100
