@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 
 from darc.errors import NotFoundError
 
 
-class Cause(StrEnum):
+class Cause(str, Enum):
     """What a root cause path ends in. The values are those of the report."""
 
     FUNCTION = "function"

@@ -52,7 +52,7 @@ def test_find_says_what_to_do_when_there_is_no_such_node(tree: Fnode) -> None:
 
 
 def test_causes_are_the_words_of_the_report() -> None:
-    assert [str(c) for c in Cause] == [
+    assert [c.value for c in Cause] == [
         "function",
         "loop",
         "block",
