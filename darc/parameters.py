@@ -16,12 +16,17 @@ from typing import Literal
 
 from darc.errors import UsageError
 from darc.options import near, split_line, split_options
+from darc.peaks import choose_peak
+from darc.profile import Profile, parse_time
 
 NOT_AVAILABLE_YET = frozenset({"--if", "--probes tracepoint", "--probes breakpoint"})
 """Options, or an option with a value, that are declared but that this release refuses."""
 
 MAX_THREAD_ID = 1 << 22
 """Linux's PID_MAX_LIMIT."""
+
+MAX_RESOLUTION = 8
+"""Bins for each doubling of the latency at most."""
 
 
 class Probes(str, Enum):
@@ -45,7 +50,8 @@ class Parameters:
     """The parameters of one session; the defaults are the paper's where it has the parameter.
 
     ``None`` stands for: no peak chosen, ``decision_ops`` and ``lookahead`` auto, no time limit
-    (``max_time`` is in seconds), no condition. ``thread`` is the system's thread id.
+    (``max_time`` is in seconds), no condition. ``thread`` is the system's thread id. Raises
+    :class:`UsageError` for a peak that cannot be at this resolution.
     """
 
     peak: str | None = None
@@ -63,6 +69,10 @@ class Parameters:
     on_finish: OnFinish = OnFinish.STOP
     auto: bool = True
     verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if self.peak is not None:
+            choose_peak(self.peak, Profile.empty(self.resolution, hz=1))
 
     def overridden(self, overrides: Mapping[str, object]) -> Parameters:
         """These parameters with the values of ``overrides``, keyed by field name."""
@@ -172,15 +182,11 @@ def _fraction(text: str) -> float:
     return value
 
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "min": 60.0}
-_SECONDS |= {"m": 60.0, "h": 3600.0}
-
-
 def _duration(text: str) -> float:
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([a-zµ]*)", text)
-    if match is None or match[2] not in _SECONDS:
-        raise ValueError(text)
-    seconds = float(match[1]) * _SECONDS[match[2]]
+    try:
+        seconds = parse_time(f"{text}s" if re.fullmatch(r"[0-9.]+", text) else text)
+    except UsageError:
+        raise ValueError(text) from None
     if not 0 < seconds < math.inf:
         raise ValueError(text)
     return seconds
@@ -195,8 +201,7 @@ def _switch(text: str) -> bool:
 
 
 def _peak(text: str) -> str:
-    if not re.fullmatch(r"last|[1-9][0-9]*|[0-9]+-[0-9]+|>\s*[0-9.]+\s*[a-zµ]+|p[0-9.]+", text):
-        raise ValueError(text)
+    choose_peak(text, Profile.empty(MAX_RESOLUTION, hz=1))
     return text
 
 
@@ -297,9 +302,9 @@ PARAMETERS: tuple[Parameter, ...] = (
         "--resolution",
         "R",
         "Bins for each doubling of the latency.",
-        "a whole number from 1 to 8",
-        tuple("12345678"),
-        _integer(1, 8),
+        f"a whole number from 1 to {MAX_RESOLUTION}",
+        tuple(str(bins) for bins in range(1, MAX_RESOLUTION + 1)),
+        _integer(1, MAX_RESOLUTION),
     ),
     Parameter(
         "thread",

@@ -79,8 +79,6 @@ def test_with_text(name: str, text: str, value: object) -> None:
         ("probes", "magic"),
         ("on-finish", "panic"),
         ("auto", "maybe"),
-        ("peak", "first"),
-        ("peak", "0"),
     ],
 )
 def test_a_refusal_names_the_value_the_range_and_what_to_type(name: str, text: str) -> None:
@@ -91,6 +89,20 @@ def test_a_refusal_names_the_value_the_range_and_what_to_type(name: str, text: s
     assert message.count("\n") == 0
     assert f"'{text}' is not {parameter.valid}" in message
     assert "type for example" in message
+
+
+@pytest.mark.parametrize("text", ["first", "0", "19-17", "600-601", ">4parsecs", "p100", ""])
+def test_a_peak_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"give|no peak 0|last bin|write for example"):
+        Parameters().with_text("peak", text)
+
+
+def test_bins_that_the_resolution_does_not_have_are_refused() -> None:
+    with pytest.raises(UsageError, match="last bin at resolution 1 is 64"):
+        Parameters().with_text("peak", "70-80")
+    finer = Parameters(resolution=2).with_text("peak", "70-80")
+    with pytest.raises(UsageError, match="last bin at resolution 1 is 64"):
+        finer.with_text("resolution", "1")
 
 
 def test_unknown_parameters_name_the_near_ones() -> None:

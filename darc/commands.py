@@ -1,0 +1,503 @@
+"""The commands, declared once for every debugger.
+
+A debugger package makes one shim for each of :data:`COMMANDS` and one for the prefix, and hands
+the rest of the line to :func:`run`, :func:`complete` and :func:`help_text`. The same holds for
+``set darc`` and ``show darc`` with :func:`set_parameter`, :func:`show_parameter` and
+:func:`parameter_help`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from darc import render, report
+from darc.errors import DarcError, UsageError
+from darc.ftree import NodeState
+from darc.options import near, split_line, split_options
+from darc.parameters import (
+    PARAMETERS,
+    START_OPTIONS,
+    Parameters,
+    find_parameter,
+    parse_start_options,
+)
+from darc.snapshot import Snapshot
+
+
+class App(Protocol):
+    """What the actions need; each method may raise :class:`DarcError`."""
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters that ``set darc`` keeps."""
+
+    @property
+    def colour(self) -> bool:
+        """Whether the debugger's output takes escape codes."""
+
+    @property
+    def width(self) -> int:
+        """Columns of the debugger's output."""
+
+    def start(self, function: str, overrides: dict[str, object]) -> None:
+        """Begin a session on ``function``; ``overrides`` are keyed by field name."""
+
+    def peak(self, spec: str) -> None:
+        """Choose the peak to explain."""
+
+    def descend(self, ids: Sequence[str]) -> None:
+        """Go on into these fnodes only; into all root causes when there are none."""
+
+    def stop(self) -> None:
+        """Take every probe out."""
+
+    def snapshot(self) -> Snapshot:
+        """What is known now; an error when there is no session."""
+
+    def set_parameter(self, name: str, text: str) -> None:
+        """Keep the parameter called ``name``, as typed by the user."""
+
+    def emit(self, text: str) -> None:
+        """Show ``text``, which may have several lines, to the user."""
+
+    def complete_function(self, prefix: str) -> list[str]:
+        """Names of functions that begin with ``prefix``."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A command line that is of the right form."""
+
+    arguments: tuple[str, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: ``values`` are the words to complete, ``is_file`` asks for file names."""
+
+    name: str
+    metavar: str
+    doc: str
+    values: tuple[str, ...] = ()
+    is_file: bool = False
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command, as ``darc NAME`` followed by what ``usage`` says."""
+
+    name: str
+    summary: str
+    usage: str
+    details: str
+    examples: tuple[tuple[str, str], ...]
+    parse: Callable[[str], Parsed]
+    action: Callable[[App, Parsed], None]
+    options: tuple[Option, ...] = ()
+    complete_argument: Callable[[App, str], list[str]] | None = None
+
+
+def run(app: App, name: str, argline: str) -> None:
+    """Run the command called ``name`` with the rest of the line; ``""`` is ``darc`` alone.
+
+    Raises :class:`DarcError`, with one line for the user.
+    """
+    if not name and not argline.strip():
+        app.emit(help_text(""))
+        return
+    command = find_command(name or argline.split()[0])
+    command.action(app, command.parse(argline if name else argline.split(None, 1)[-1]))
+
+
+def find_command(name: str) -> Command:
+    """The command called ``name``. Raises :class:`UsageError` that names the near ones."""
+    if name in COMMANDS:
+        return COMMANDS[name]
+    hint = near(name, COMMANDS) or f"; there are {', '.join(COMMANDS)}"
+    raise UsageError(f"darc has no command '{name}'{hint}")
+
+
+def complete(app: App, name: str, argline: str, word: str) -> list[str]:
+    """What ``word``, the end of ``argline``, can become.
+
+    ``word`` may be shorter than the last word of the line where the debugger breaks words at
+    other places than spaces. Never raises.
+    """
+    command = COMMANDS.get(name)
+    if command is None:
+        return []
+    before, typed = _last_word(argline)
+    try:
+        candidates = _candidates(app, command, before, typed)
+    except DarcError:
+        return []
+    cut = len(typed) - len(word) if typed.endswith(word) else 0
+    return [candidate[cut:] for candidate in candidates if candidate.startswith(typed)]
+
+
+def completes_files(name: str, argline: str) -> bool:
+    """Whether the debugger is to complete the end of ``argline`` as a file name."""
+    command = COMMANDS.get(name)
+    if command is None:
+        return False
+    before, typed = _last_word(argline)
+    option = before[-1] if before else typed.partition("=")[0]
+    return any(choice.is_file and choice.name == option for choice in command.options)
+
+
+def help_text(name: str) -> str:
+    """The long help of a command, which ends in examples; ``""`` is that of ``darc`` itself."""
+    if not name:
+        return _prefix_help()
+    command = find_command(name)
+    parts = [f"{command.summary}\nUsage: {command.usage}", _wrap(command.details)]
+    if command.options:
+        rows = [(f"{option.name} {option.metavar}", option.doc) for option in command.options]
+        parts.append("Options:\n" + _table(rows))
+    parts.append("Examples:\n" + _table([(f"{line}", doc) for line, doc in command.examples]))
+    return "\n\n".join(parts)
+
+
+def set_parameter(app: App, name: str, text: str) -> None:
+    """``set darc NAME TEXT``. Raises :class:`UsageError`."""
+    find_parameter(name).read(text)
+    app.set_parameter(name, text)
+
+
+def show_parameter(app: App, name: str = "") -> str:
+    """The text of ``show darc NAME``, or of ``show darc``. Raises :class:`UsageError`."""
+    shown = [find_parameter(name)] if name else PARAMETERS
+    return "\n".join(
+        f"darc {parameter.name}: {app.parameters.text_of(parameter.name)}" for parameter in shown
+    )
+
+
+def parameter_help(name: str) -> str:
+    """The long help of ``set darc NAME`` and ``show darc NAME``. Raises :class:`UsageError`."""
+    parameter = find_parameter(name)
+    default = parameter.text(parameter.default)
+    lines = [_wrap(parameter.doc), f"Valid: {parameter.valid}. The default is {default}."]
+    if parameter.option:
+        lines.append(f"'darc start FUNCTION {parameter.option} {parameter.metavar}' overrides it.")
+    return "\n".join([*lines, "", "Example:", f"  set darc {parameter.name} {parameter.example}"])
+
+
+def _prefix_help() -> str:
+    rows = [(f"darc {command.name}", command.summary) for command in COMMANDS.values()]
+    kept = ", ".join(parameter.name for parameter in PARAMETERS)
+    return "\n\n".join(
+        [
+            "Find the root causes of a latency peak.\nUsage: darc COMMAND [ARGUMENTS]",
+            _wrap(
+                "darc times the calls of a function, shows its latency profile with its peaks and "
+                "descends from the chosen peak, level by level, to the calls that cause it."
+            ),
+            "Commands ('help darc COMMAND' tells more):\n" + _table(rows),
+            _wrap(f"Parameters of 'set darc' and 'show darc': {kept}."),
+            "Examples:\n"
+            + _table(
+                [
+                    ("darc start handle", "profile the function handle, then"),
+                    ("run", "run until its peaks are on the screen,"),
+                    ("darc peak last", "choose the slowest peak,"),
+                    ("continue", "and let darc find what causes it."),
+                ]
+            ),
+        ]
+    )
+
+
+def _wrap(text: str) -> str:
+    return "\n".join(textwrap.fill(part, 79) for part in text.split("\n"))
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> str:
+    left = min(max(len(name) for name, _ in rows), 26)
+    lines = []
+    for name, doc in rows:
+        indent = " " * (left + 4)
+        text = textwrap.fill(doc, 79, initial_indent=indent, subsequent_indent=indent)
+        fits = len(name) <= left
+        lines.append(
+            f"  {name}".ljust(left + 4) + text[left + 4 :] if fits else f"  {name}\n{text}"
+        )
+    return "\n".join(lines)
+
+
+def _last_word(argline: str) -> tuple[list[str], str]:
+    words = argline.split()
+    if not argline or argline[-1].isspace():
+        return words, ""
+    return words[:-1], words[-1]
+
+
+def _candidates(app: App, command: Command, before: Sequence[str], typed: str) -> list[str]:
+    options = {option.name: option for option in command.options}
+    if before and before[-1] in options:
+        return _values(app, options[before[-1]])
+    name, equals, _ = typed.partition("=")
+    if equals and name in options:
+        return [f"{name}={value}" for value in _values(app, options[name])]
+    if typed.startswith("-"):
+        return [option for option in options if option not in before]
+    if command.complete_argument is None:
+        return list(options) if not typed else []
+    return command.complete_argument(app, typed)
+
+
+def _values(app: App, option: Option) -> list[str]:
+    if option.name == "--peak":
+        return [*_peaks(app, ""), *(value for value in option.values if value != "last")]
+    return list(option.values)
+
+
+def _peaks(app: App, _prefix: str) -> list[str]:
+    try:
+        peaks = app.snapshot().peaks
+    except DarcError:
+        peaks = ()
+    return [*(str(peak.number) for peak in peaks), "last"]
+
+
+def _fnodes(app: App, _prefix: str) -> list[str]:
+    root = app.snapshot().ftree
+    nodes = root.walk() if root is not None else ()
+    return [node.id for node in nodes if node.state is not NodeState.REJECTED]
+
+
+def _functions(app: App, prefix: str) -> list[str]:
+    return app.complete_function(prefix)
+
+
+def _no_arguments(name: str) -> Callable[[str], Parsed]:
+    def parse(argline: str) -> Parsed:
+        arguments, _ = split_options(f"darc {name}", split_line(argline), {})
+        if arguments:
+            raise UsageError(f"darc {name} takes no argument, not '{' '.join(arguments)}'")
+        return Parsed()
+
+    return parse
+
+
+def _parse_start(argline: str) -> Parsed:
+    function, overrides = parse_start_options(argline)
+    return Parsed((function,), overrides)
+
+
+def _parse_peak(argline: str) -> Parsed:
+    spec = "".join(split_line(argline))
+    if not spec:
+        raise UsageError("darc peak needs a peak: N, last, bins as 17-19, '>4ms' or p99")
+    value = find_parameter("peak").read(spec)
+    if not isinstance(value, str):
+        raise UsageError("darc peak takes a peak: N, last, bins as 17-19, '>4ms' or p99")
+    return Parsed((value,))
+
+
+def _parse_descend(argline: str) -> Parsed:
+    ids, _ = split_options("darc descend", split_line(argline), {})
+    for fnode in ids:
+        if not all(part.isdecimal() for part in fnode.split(".")):
+            raise UsageError(
+                f"'{fnode}' is not an fnode; type its number as 'darc tree' shows it, as 1.3.2"
+            )
+    return Parsed(tuple(ids))
+
+
+def _parse_report(argline: str) -> Parsed:
+    metavars = {option.name: option.metavar for option in REPORT_OPTIONS}
+    arguments, found = split_options("darc report", split_line(argline), metavars)
+    if arguments:
+        raise UsageError(
+            f"darc report takes no argument '{arguments[0]}'; to write it to a file type "
+            f"'darc report -o {arguments[0]}'"
+        )
+    texts = dict(found)
+    file = texts.get("-o", texts.get("--output"))
+    if file == "":
+        raise UsageError("-o needs the name of a file: -o FILE")
+    try:
+        path = Path(file).expanduser() if file is not None else None
+    except RuntimeError:
+        raise UsageError(f"there is no home directory for {file}; type the whole path") from None
+    form = texts.get("--format") or report.format_of(path)
+    report.check_format(form)
+    require = texts.get("--require")
+    if require not in (None, "root-cause"):
+        raise UsageError(f"--require: '{require}' is not root-cause; type '--require root-cause'")
+    return Parsed((), {"format": form, "file": path, "require": require is not None})
+
+
+def _start(app: App, parsed: Parsed) -> None:
+    app.start(parsed.arguments[0], dict(parsed.options))
+
+
+def _peak(app: App, parsed: Parsed) -> None:
+    app.peak(parsed.arguments[0])
+
+
+def _descend(app: App, parsed: Parsed) -> None:
+    app.descend(parsed.arguments)
+
+
+def _stop(app: App, _parsed: Parsed) -> None:
+    app.stop()
+
+
+def _shows(
+    view: Callable[[Snapshot, render.Style], str],
+) -> Callable[[App, Parsed], None]:
+    def show(app: App, _parsed: Parsed) -> None:
+        app.emit(view(app.snapshot(), _style(app)))
+
+    return show
+
+
+def _report(app: App, parsed: Parsed) -> None:
+    file = parsed.options["file"]
+    report.write_report(
+        app.snapshot(),
+        str(parsed.options["format"]),
+        file if isinstance(file, Path) else None,
+        emit=app.emit,
+        style=_style(app),
+        require_root_cause=bool(parsed.options["require"]),
+    )
+
+
+def _style(app: App) -> render.Style:
+    return render.Style(app.width, app.colour, app.parameters.verbose)
+
+
+REPORT_OPTIONS = (
+    Option(
+        "--format",
+        "FORMAT",
+        "text or json; the default is what FILE ends in, else text.",
+        report.FORMATS,
+    ),
+    Option("-o", "FILE", "Write to FILE, which is replaced as a whole.", is_file=True),
+    Option("--output", "FILE", "The same as -o.", is_file=True),
+    Option("--require", "root-cause", "An error when no root cause was found.", ("root-cause",)),
+)
+
+COMMANDS: Mapping[str, Command] = {
+    command.name: command
+    for command in (
+        Command(
+            "start",
+            "Find the root causes of a latency peak of FUNCTION.",
+            "darc start FUNCTION [--peak P] [OPTIONS]",
+            "FUNCTION may be f, file.c:f, lib.so!f, Class::f or *ADDRESS. Before 'run' darc waits "
+            "for the program and its libraries. After --start-ops calls the profile is shown; "
+            "without --peak the program then stops for the choice. 'set darc PARAMETER' keeps "
+            "the same options for every start.",
+            (
+                ("darc start handle", "Profile handle, stop at the profile."),
+                ("darc start handle --peak last", "Explain its slowest peak without a stop."),
+                (
+                    "darc start server.c:handle --peak '>4ms' --max-time 5min",
+                    "Explain the calls above 4 ms, for 5 minutes at most.",
+                ),
+                (
+                    "darc start 'Cache<int>::find' --start-ops 2000 --resolution 2",
+                    "A finer profile of a C++ function.",
+                ),
+            ),
+            _parse_start,
+            _start,
+            tuple(
+                Option(name, parameter.metavar, parameter.doc, parameter.values)
+                for name, parameter in START_OPTIONS.items()
+            ),
+            _functions,
+        ),
+        Command(
+            "peak",
+            "Choose the peak to explain.",
+            "darc peak P",
+            "P is a number that the histogram shows (1 is the leftmost), 'last', bins (17-19), "
+            "a latency ('>4ms') or a percentile (p99). Then let the program go on.",
+            (
+                ("darc peak 3", "The third peak from the left."),
+                ("darc peak last", "The slowest one."),
+                ("darc peak '>4ms'", "Every call above 4 ms."),
+            ),
+            _parse_peak,
+            _peak,
+            complete_argument=_peaks,
+        ),
+        Command(
+            "status",
+            "Show how far the search is.",
+            "darc status",
+            "Tells the state, the calls seen and the peak, and the root cause paths so far.",
+            (("darc status", "At any time, also before the program runs."),),
+            _no_arguments("status"),
+            _shows(render.status),
+        ),
+        Command(
+            "histogram",
+            "Show the latency profile with its peaks.",
+            "darc histogram",
+            "Both axes are logarithmic: bin b holds the calls of 2^b cycles and more, and the "
+            "labels above are the average latency of a bin.",
+            (("darc histogram", "Draw the profile and list its peaks."),),
+            _no_arguments("histogram"),
+            _shows(render.histogram),
+        ),
+        Command(
+            "tree",
+            "Show the function tree with its maxcounts.",
+            "darc tree",
+            "Root causes are marked with ●. 'set darc verbose on' lists every callee that was "
+            "rejected, too.",
+            (("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
+            _no_arguments("tree"),
+            _shows(render.tree),
+        ),
+        Command(
+            "descend",
+            "Go on into these nodes of the tree only.",
+            "darc descend [FNODE...]",
+            "For 'set darc auto off': at each decision the search waits for this command. "
+            "Without FNODE it goes on into every root cause.",
+            (
+                ("darc descend", "Into every root cause of this level."),
+                ("darc descend 1.3.2", "Into this one only, as 'darc tree' numbers it."),
+            ),
+            _parse_descend,
+            _descend,
+            complete_argument=_fnodes,
+        ),
+        Command(
+            "stop",
+            "Take every probe out and end the search.",
+            "darc stop",
+            "The program goes on as if darc had never been there; what is known stays.",
+            (("darc stop", "End the search."),),
+            _no_arguments("stop"),
+            _stop,
+        ),
+        Command(
+            "report",
+            "Show or write the result.",
+            "darc report [--format FORMAT] [-o FILE] [--require root-cause]",
+            "The report has the profile, its peaks, the root cause paths, the function tree and "
+            "what was done to the program. JSON is for scripts: times are cycles, with hz.",
+            (
+                ("darc report", "Show it."),
+                ("darc report -o out.json", "Write it as JSON."),
+                ("darc report --require root-cause", "Fail when there is no root cause."),
+            ),
+            _parse_report,
+            _report,
+            REPORT_OPTIONS,
+        ),
+    )
+}

@@ -1,0 +1,278 @@
+"""What the user sees of a session: profile, tree, root cause paths, status and report.
+
+Each view makes text from a :class:`~darc.snapshot.Snapshot` and a :class:`Style`. Without colour
+the text has no escape codes; without unicode it has ASCII characters only.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from darc.bars import CHOSEN, draw
+from darc.descent import Status
+from darc.ftree import Fnode, RootCausePath
+from darc.peaks import PeakRange
+from darc.profile import Profile, format_cycles
+from darc.snapshot import SiteReport, SiteState, Snapshot
+from darc.treeview import draw_tree, ending_text, inlined, place
+from darc.words import calls_text, elapsed_text, shorten, to_ascii
+
+SHOWN_SITES = 10
+"""Call sites that are not timed, listed in a report unless it is verbose."""
+
+_HEADING = "bold underline"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How to write: columns, escape codes, everything or the essential, beyond ASCII."""
+
+    width: int = 80
+    colour: bool = False
+    verbose: bool = False
+    unicode: bool = True
+
+
+def histogram(snapshot: Snapshot, style: Style) -> str:
+    """The profile drawn, with the table of its peaks."""
+    return _write(_profile_lines(snapshot, style), style)
+
+
+def tree(snapshot: Snapshot, style: Style) -> str:
+    """The ftree with maxcounts and states."""
+    return _write(_tree_lines(snapshot, style), style)
+
+
+def status(snapshot: Snapshot, style: Style) -> str:
+    """Where the search is, and the root cause paths so far."""
+    lines = [Text(f"darc: {snapshot.function}: {snapshot.status.value}", "bold")]
+    profile = snapshot.profile
+    calls = profile.count if profile is not None else 0
+    if snapshot.peak is not None and profile is not None:
+        inside = sum(count for number, count in profile.bins.items() if number in snapshot.peak)
+        lines.append(Text(f"  {calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"))
+    else:
+        lines.append(Text(f"  {calls_text(calls)} seen of {snapshot.parameters.start_ops}"))
+    if snapshot.status is Status.SEARCHING:
+        lines.append(
+            Text(
+                f"  level {snapshot.level}: {snapshot.collected} of {snapshot.needed} calls "
+                "inside the peak"
+            )
+        )
+    if snapshot.status is Status.NO_PEAK and snapshot.peaks:
+        lines.append(Text(f"  type 'darc peak N' (1 to {len(snapshot.peaks)}) or 'darc peak last'"))
+    lines.append(Text(f"  {_program(snapshot)}"))
+    lines += _path_lines(snapshot)
+    lines += [Text(f"  {note}") for note in snapshot.notes]
+    return _write(lines, style)
+
+
+def live(snapshot: Snapshot, style: Style) -> str:
+    """One line that fits the width: what the search is doing now."""
+    parts = [f"darc: {snapshot.function}: {snapshot.status.value}"]
+    if snapshot.profile is not None:
+        parts.append(f"{snapshot.profile.count} calls")
+    if snapshot.peak is not None and snapshot.needed:
+        parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
+        parts.append(f"level {snapshot.level}")
+    parts.append(f"{snapshot.program.probes} probes")
+    parts.append(elapsed_text(snapshot.elapsed_seconds))
+    separator = " · "
+    excess = len(separator.join(parts)) - style.width
+    if excess > 0:
+        name = shorten(snapshot.function, max(len(snapshot.function) - excess, 8))
+        parts[0] = f"darc: {name}: {snapshot.status.value}"
+    while len(parts) > 1 and len(separator.join(parts)) > style.width:
+        parts.pop()
+    line = shorten(separator.join(parts), style.width)
+    return line if style.unicode else to_ascii(line)[: style.width]
+
+
+def paths(snapshot: Snapshot, style: Style) -> str:
+    """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
+    return _write(_path_lines(snapshot), style)
+
+
+def report(snapshot: Snapshot, style: Style) -> str:
+    """Everything: profile, peaks, root cause paths, ftree and what was done to the program."""
+    lines = [Text(f"darc report: {snapshot.function}: {snapshot.status.value}", "bold"), Text()]
+    lines += [*_profile_lines(snapshot, style), Text()]
+    if snapshot.paths:
+        lines += [Text("Root cause paths", _HEADING), *_path_lines(snapshot)]
+        lines += [Text(), *_call_lines(snapshot.paths)]
+    else:
+        lines.append(Text(f"No root cause: {snapshot.status.value}."))
+    lines.append(Text())
+    if snapshot.ftree is not None:
+        lines += [Text("Function tree", _HEADING), *_tree_lines(snapshot, style), Text()]
+    lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
+    lines += [Text(f"note: {note}") for note in snapshot.notes]
+    return _write(lines, style)
+
+
+def peak_name(peak: PeakRange) -> str:
+    """What a peak is called: ``peak 3``, or its bins when they were given by hand."""
+    return f"peak {peak.number}" if peak.number is not None else f"bins {_bins(peak)}"
+
+
+def path_text(path: RootCausePath) -> str:
+    """``handle → (inlined flush_one) → write_out``: the path as one line."""
+    words: list[str] = []
+    for node in path.nodes:
+        within = inlined(node.site)
+        words += [within, node.function.name] if within else [node.function.name]
+    return " → ".join(words)
+
+
+def _write(lines: Iterable[Text], style: Style) -> str:
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=max(style.width, 1),
+        force_terminal=style.colour,
+        color_system="standard" if style.colour else None,
+        no_color=not style.colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    for line in lines:
+        line.rstrip()
+        if style.colour:
+            console.print(line, soft_wrap=True)
+        else:
+            buffer.write(f"{line.plain}\n")
+    text = buffer.getvalue().rstrip("\n")
+    return text if style.unicode else to_ascii(text)
+
+
+def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    profile = snapshot.profile
+    if profile is None or not profile.bins:
+        return [Text(f"no call of {snapshot.function} was seen yet")]
+    title = f"{shorten(snapshot.function, style.width // 2)}: {calls_text(profile.count)}"
+    lines = draw(title, profile, snapshot.peaks, snapshot.peak, style.width)
+    return [*lines, Text(), *_peak_table(snapshot, profile)]
+
+
+def _peak_table(snapshot: Snapshot, profile: Profile) -> list[Text]:
+    chosen = snapshot.peak
+    rows = [("peak", "bins", "latency", "calls", "share")]
+    marked = []
+    for peak in snapshot.peaks:
+        if chosen is not None and chosen.number == peak.number:
+            marked.append(len(rows))
+            shown = chosen
+        else:
+            shown = PeakRange(peak.number, peak.first_bin, peak.last_bin)
+        rows.append(_peak_row(str(peak.number), shown, profile))
+    if chosen is not None and not marked:
+        marked.append(len(rows))
+        rows.append(_peak_row("chosen", chosen, profile))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    lines = []
+    for index, row in enumerate(rows):
+        mark = "●" if index in marked else " "
+        name, bins, latency, calls, share = (
+            cell.rjust(width) for cell, width in zip(row, widths, strict=True)
+        )
+        latency = row[2].ljust(widths[2])
+        style = CHOSEN if index in marked else "bold" if index == 0 else ""
+        lines.append(Text(f"{mark} {name}  {bins}  {latency}  {calls}  {share}", style))
+    return lines
+
+
+def _peak_row(name: str, peak: PeakRange, profile: Profile) -> tuple[str, str, str, str, str]:
+    count = sum(count for number, count in profile.bins.items() if number in peak)
+    low = format_cycles(profile.low(peak.first_bin), profile.hz)
+    if peak.last_bin is None:
+        latency = f"{low} and more"
+    else:
+        latency = f"{low} – {format_cycles(profile.high(peak.last_bin), profile.hz)}"
+    share = f"{100 * count / profile.count:.1f} %" if profile.count else ""
+    return name, _bins(peak), latency, str(count), share
+
+
+def _bins(peak: PeakRange) -> str:
+    if peak.last_bin is None:
+        return f"{peak.first_bin}–"
+    if peak.first_bin == peak.last_bin:
+        return str(peak.first_bin)
+    return f"{peak.first_bin}–{peak.last_bin}"
+
+
+def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    if snapshot.ftree is None:
+        return [Text(f"no function tree yet: {snapshot.status.value}")]
+    hz = snapshot.profile.hz if snapshot.profile is not None else 0
+
+    def latency(cycles: float) -> str:
+        return format_cycles(cycles, hz) if hz else f"{cycles:.0f} cycles"
+
+    return list(draw_tree(snapshot.ftree, style.width, style.verbose, latency))
+
+
+def _path_lines(snapshot: Snapshot) -> list[Text]:
+    of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
+    lines = []
+    for path in snapshot.paths:
+        lines.append(Text(f"darc: root cause{of}: {path_text(path)}", "bold"))
+        lines.append(Text(f"  {ending_text(path.nodes[-1].function.name, path.ending)}"))
+    return lines
+
+
+def _call_lines(root_cause_paths: Sequence[RootCausePath]) -> list[Text]:
+    lines: list[Text] = []
+    seen: set[Fnode] = set()
+    for path in root_cause_paths:
+        for caller, node in zip(path.nodes, path.nodes[1:], strict=False):
+            if node.site is None or node in seen:
+                continue
+            seen.add(node)
+            within = inlined(node.site)
+            lines.append(
+                Text(
+                    f"  {node.id}  {caller.function.name} calls {node.function.name} at "
+                    f"{place(node.site)}{f' {within}' if within else ''}, maxcount {node.maxcount}"
+                )
+            )
+    return lines
+
+
+def _program_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    sites = snapshot.program.sites
+    lines = [Text(_program(snapshot))]
+    states = Counter(site.state for site in sites)
+    if sites:
+        counts = ", ".join(f"{states[state]} {state.value}" for state in SiteState if states[state])
+        lines.append(Text(f"call sites: {counts}"))
+    other = [site for site in sites if site.state is not SiteState.INSTRUMENTED]
+    shown = other if style.verbose else other[:SHOWN_SITES]
+    lines += [Text(f"  {_site(site)}") for site in shown]
+    if len(other) > len(shown):
+        lines.append(Text(f"  … {len(other) - len(shown)} more; 'set darc verbose on' lists them"))
+    return lines
+
+
+def _site(site: SiteReport) -> str:
+    callee = site.callee or "an indirect call"
+    why = f": {site.why}" if site.why else ""
+    return f"{site.function} → {callee} at {site.offset:#x}: {site.state.value}{why}"
+
+
+def _program(snapshot: Snapshot) -> str:
+    program = snapshot.program
+    stops = "1 stop" if program.stops == 1 else f"{program.stops} stops"
+    stopped = format_cycles(round(program.stopped_seconds * 1e9), 10**9)
+    return (
+        f"probes: {snapshot.probes}, {program.probes} call sites timed; "
+        f"{program.in_peak_calls} calls inside the peak; {stops}, {stopped} stopped"
+    )

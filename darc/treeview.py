@@ -1,0 +1,126 @@
+"""The ftree as lines of text, with its maxcounts, states and source lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
+
+from rich.text import Text
+
+from darc.ftree import CallSite, Cause, Ending, Fnode, NodeState
+from darc.words import shorten
+
+SHOWN_REJECTED = 3
+"""Callees without a part in the result that are listed at a node, the best ones."""
+
+_MARKS = {
+    NodeState.CANDIDATE: ("·", "dim"),
+    NodeState.ANALYSIS: ("○", "yellow"),
+    NodeState.ROOT_CAUSE: ("●", "bold red"),
+    NodeState.REJECTED: ("×", "dim"),
+}
+
+
+def draw_tree(
+    root: Fnode, width: int, verbose: bool, latency: Callable[[float], str]
+) -> Iterator[Text]:
+    """The lines of the tree, at most ``width`` wide unless ``verbose``.
+
+    ``latency`` formats cycles.
+    """
+    stack: list[tuple[Fnode | str, str, str]] = [(root, "", "")]
+    while stack:
+        item, first, rest = stack.pop()
+        if isinstance(item, str):
+            yield Text(first + item, "dim")
+            continue
+        yield _line(item, first, width, verbose, latency)
+        if item.end is not None:
+            bar = "│ " if item.children else "  "
+            yield Text(f"{rest}{bar}  {ending_text(item.function.name, item.end)}", "italic")
+        below = _below(item, verbose)
+        for index, child in reversed(list(enumerate(below))):
+            is_last = index == len(below) - 1
+            branch, guide = ("└─", "  ") if is_last else ("├─", "│ ")
+            stack.append((child, rest + branch, rest + guide))
+
+
+def ending_text(name: str, ending: Ending) -> str:
+    """Why a root cause path ends at the function called ``name``."""
+    if ending.cause is Cause.LOOP and ending.loop_callee is not None:
+        calls = f" {ending.loop_calls:.0f} times" if ending.loop_calls is not None else ""
+        share = (
+            f", {ending.loop_share:.0%} of its time".replace("%", " %")
+            if ending.loop_share is not None
+            else ""
+        )
+        text = f"loop: calls {ending.loop_callee}{calls}{share}"
+    else:
+        text = {
+            Cause.FUNCTION: f"cause: {name} itself",
+            Cause.LOOP: f"loop: short calls in {name}",
+            Cause.BLOCK: f"cause: a basic block of {name}",
+            Cause.INTERRUPT: f"cause: an interrupt in {name}",
+            Cause.PREEMPTION: f"cause: {name} was preempted",
+            Cause.BLOCKED: f"cause: {name} was blocked",
+        }[ending.cause]
+    return f"{text} ({ending.note})" if ending.note else text
+
+
+def place(site: CallSite) -> str:
+    """The source line of a call site, or its offset in the module where there is none."""
+    if site.file is None:
+        return f"{PurePath(site.module).name}+{site.offset:#x}"
+    line = f":{site.line}" if site.line is not None else ""
+    return f"{PurePath(site.file).name}{line}"
+
+
+def inlined(site: CallSite | None) -> str:
+    """``(inlined a, b)`` for a call that stands in inlined functions, or nothing."""
+    names = site.inlined if site is not None else ()
+    return f"(inlined {', '.join(names)})" if names else ""
+
+
+def _line(
+    node: Fnode, first: str, width: int, verbose: bool, latency: Callable[[float], str]
+) -> Text:
+    state = NodeState.ROOT_CAUSE if node.root_cause else node.state
+    mark, style = _MARKS[state]
+    details = []
+    if node.site is not None:
+        details += [f"maxcount {node.maxcount}", place(node.site), inlined(node.site)]
+    if node.totals.ops:
+        details.append(latency(node.totals.max_sum / node.totals.ops))
+    if node.state is NodeState.ANALYSIS:
+        details.append("in analysis")
+    tail = "  ".join(detail for detail in details if detail)
+    head = f"{first}{mark} {node.id} "
+    room = max(width - len(head) - len(tail) - 2, 12)
+    name = node.function.name if verbose else shorten(node.function.name, room)
+    line = Text()
+    line.append(first, "dim")
+    line.append(f"{mark} ", style)
+    line.append(f"{node.id} ", "dim")
+    line.append(name, "bold" if node.root_cause else style if style == "dim" else "")
+    line.append(f"  {tail}" if tail else "", "dim")
+    return line
+
+
+def _below(node: Fnode, verbose: bool) -> Sequence[Fnode | str]:
+    if verbose:
+        return node.children
+    plain = [child for child in node.children if _is_plain(child)]
+    best = sorted(plain, key=lambda child: -child.maxcount)[:SHOWN_REJECTED]
+    shown: list[Fnode | str] = [
+        child for child in node.children if child in best or not _is_plain(child)
+    ]
+    hidden = [child for child in plain if child not in best]
+    if hidden:
+        rejected = all(child.state is NodeState.REJECTED for child in hidden)
+        callees = "callee" if len(hidden) == 1 else "callees"
+        shown.append(f"… {len(hidden)} more {callees}{' rejected' if rejected else ''}")
+    return shown
+
+
+def _is_plain(node: Fnode) -> bool:
+    return not node.root_cause and node.state in (NodeState.REJECTED, NodeState.CANDIDATE)

@@ -1,0 +1,96 @@
+"""A session as darc would find it in a small program, for the views and reports."""
+
+from darc.descent import Status
+
+from darc.ftree import (
+    CallKind,
+    CallSite,
+    Cause,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    RootCausePath,
+    Totals,
+)
+from darc.peaks import PeakRange, find_peaks
+from darc.profile import Profile
+from darc.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
+
+HZ = 2_596_000_000
+BINS = {11: 1805, 12: 70, 19: 94, 23: 30, 24: 1}
+
+
+def profile(bins: dict[int, int], resolution: int = 1) -> Profile:
+    empty = Profile.empty(resolution, HZ)
+    total = sum(round(empty.mean_cycles(number)) * count for number, count in bins.items())
+    return Profile(resolution, HZ, bins, sum(bins.values()), total)
+
+
+def function(name: str, module: str = "mixture", offset: int = 0x1100) -> Function:
+    return Function(name, name, module, 0x400000 + offset, offset, "mixture.c", 7)
+
+
+def site(line: int | None, *inlined: str, module: str = "/opt/app/mixture") -> CallSite:
+    file = "/src/app/mixture.c" if line is not None else None
+    offset = 0x1300 + (line or 0)
+    return CallSite(0x400000 + offset, CallKind.DIRECT, module, offset, file, line, tuple(inlined))
+
+
+def decide(node: Fnode, maxcount: int, cycles: int, root_cause: bool = True) -> None:
+    node.maxcount = maxcount
+    node.root_cause = root_cause
+    node.state = NodeState.ROOT_CAUSE if root_cause else NodeState.REJECTED
+    node.totals = Totals(20, 20, 20 * cycles, 20 * cycles)
+
+
+def tree() -> tuple[Fnode, tuple[RootCausePath, ...]]:
+    root = Fnode(function("handle"))
+    decide(root, 0, 12_000_000)
+    for number in range(6):
+        decide(root.add_child(function(f"parse{number}"), site(10 + number)), number, 900, False)
+    flush = root.add_child(function("flush"), site(25, "flush_one"))
+    decide(flush, 20, 11_000_000)
+    write = flush.add_child(function("write_out"), site(31))
+    decide(write, 20, 10_500_000)
+    fill = flush.add_child(function("fill"), site(33))
+    decide(fill, 12, 9_000_000)
+    usleep = write.add_child(function("usleep", "libc.so.6"), site(None))
+    decide(usleep, 20, 10_400_000)
+    usleep.end = Ending(Cause.FUNCTION, 20)
+    fill.end = Ending(Cause.LOOP, 12, "memcpy", 400.0, 0.93)
+    return root, (
+        RootCausePath((root, flush, write, usleep), usleep.end),
+        RootCausePath((root, flush, fill), fill.end),
+    )
+
+
+def snapshot(**changes: object) -> Snapshot:
+    root, paths = tree()
+    values: dict[str, object] = {
+        "function": "handle",
+        "status": Status.FOUND,
+        "probes": "pad",
+        "profile": profile(BINS),
+        "peaks": find_peaks(BINS),
+        "peak": PeakRange(3, 23, None),
+        "ftree": root,
+        "paths": paths,
+        "level": 4,
+        "collected": 20,
+        "needed": 20,
+        "program": ProgramFigures(
+            4,
+            0.0412345678,
+            60,
+            12,
+            (
+                SiteReport("handle", 0x1319, "flush", SiteState.INSTRUMENTED, None),
+                SiteReport("flush", 0x131F, None, SiteState.FELL_BACK, "short indirect call"),
+                SiteReport("flush", 0x1321, "setjmp", SiteState.NOT_POSSIBLE, "returns twice"),
+            ),
+        ),
+        "notes": ("the TSC is not invariant here",),
+        "elapsed_seconds": 75.4,
+    }
+    return Snapshot(**(values | changes))  # type: ignore[arg-type]

@@ -1,0 +1,253 @@
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from darc import commands
+from darc.errors import DarcError, NotFoundError, UsageError
+from darc.parameters import PARAMETERS, Parameters
+from darc.snapshot import Snapshot
+from tests.unit import samples
+
+
+class FakeApp:
+    colour = False
+    width = 80
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self.parameters = Parameters()
+        self.done: list[object] = []
+        self.shown: list[str] = []
+        self._snapshot = snapshot
+
+    def start(self, function: str, overrides: dict[str, object]) -> None:
+        self.done.append(("start", function, overrides))
+
+    def peak(self, spec: str) -> None:
+        self.done.append(("peak", spec))
+
+    def descend(self, ids: Sequence[str]) -> None:
+        self.done.append(("descend", tuple(ids)))
+
+    def stop(self) -> None:
+        self.done.append(("stop",))
+
+    def snapshot(self) -> Snapshot:
+        if self._snapshot is None:
+            raise NotFoundError("nothing was started; type 'darc start FUNCTION'")
+        return self._snapshot
+
+    def set_parameter(self, name: str, text: str) -> None:
+        self.parameters = self.parameters.with_text(name, text)
+
+    def emit(self, text: str) -> None:
+        self.shown.append(text)
+
+    def complete_function(self, prefix: str) -> list[str]:
+        return [name for name in ("handle", "handle_all", "ns::f") if name.startswith(prefix)]
+
+
+@pytest.fixture
+def app() -> FakeApp:
+    return FakeApp(samples.snapshot())
+
+
+@pytest.mark.parametrize(
+    ("name", "argline", "done"),
+    [
+        ("start", "handle --peak last", ("start", "handle", {"peak": "last"})),
+        ("", "start handle", ("start", "handle", {})),
+        ("peak", " 3 ", ("peak", "3")),
+        ("peak", "last", ("peak", "last")),
+        ("peak", "'>4ms'", ("peak", ">4ms")),
+        ("peak", "> 4ms", ("peak", ">4ms")),
+        ("peak", "17 - 19", ("peak", "17-19")),
+        ("descend", "", ("descend", ())),
+        ("descend", "1.3.2 1.4", ("descend", ("1.3.2", "1.4"))),
+        ("stop", "", ("stop",)),
+    ],
+)
+def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) -> None:
+    commands.run(app, name, argline)
+    assert app.done == [done]
+
+
+@pytest.mark.parametrize(
+    ("name", "argline", "message"),
+    [
+        ("strat", "f", "no command 'strat'; did you mean start"),
+        ("", "save x", "darc has no command 'save'"),
+        ("start", "", "darc start needs a function"),
+        ("start", "f --if x", "--if is not available yet"),
+        ("peak", "", "darc peak needs a peak"),
+        ("peak", "none", "darc peak takes a peak"),
+        ("peak", "third", "'third' is not a peak"),
+        ("status", "now", "darc status takes no argument, not 'now'"),
+        ("stop", "--force", "darc stop has no option '--force'"),
+        ("descend", "1.x", "'1.x' is not an fnode"),
+        ("descend", "1..2", "'1..2' is not an fnode"),
+        ("report", "out.json", "type 'darc report -o out.json'"),
+        ("report", "--format", "--format needs a value"),
+        ("report", "--format pdf", "'pdf' is not a format"),
+        ("report", "--format html", "'html' is not available yet"),
+        ("report", "-o out.html", "'html' is not available yet"),
+        ("report", "-o ''", "-o needs the name of a file"),
+        ("report", "-o ~no-such-user/x", "there is no home directory"),
+        ("report", "--require everything", "type '--require root-cause'"),
+        ("report", "--from x", "did you mean --format"),
+    ],
+)
+def test_usage_errors_are_one_line(app: FakeApp, name: str, argline: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        commands.run(app, name, argline)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert app.done == app.shown == []
+
+
+@pytest.mark.parametrize("name", ["status", "histogram", "tree", "report"])
+def test_views_need_a_session(name: str) -> None:
+    with pytest.raises(DarcError, match="nothing was started"):
+        commands.run(FakeApp(), name, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("status", "darc: handle: root cause found"),
+        ("histogram", "log2(cycles)"),
+        ("tree", "● 1.7.1 write_out"),
+        ("report", "Root cause paths"),
+    ],
+)
+def test_views(app: FakeApp, name: str, part: str) -> None:
+    commands.run(app, name, "")
+    assert len(app.shown) == 1
+    assert part in app.shown[0]
+
+
+def test_report_takes_the_format_from_the_file_unless_it_is_given(
+    app: FakeApp, tmp_path: Path
+) -> None:
+    commands.run(app, "report", f"-o {tmp_path}/out.json")
+    assert json.loads((tmp_path / "out.json").read_text())["schema"] == 1
+    commands.run(app, "report", f"--format=text --output '{tmp_path}/a b.json'")
+    assert (tmp_path / "a b.json").read_text().startswith("darc report: handle")
+    commands.run(app, "report", "--format json --require root-cause")
+    assert json.loads(app.shown[-1])["function"] == "handle"
+
+
+def test_report_can_require_a_root_cause(tmp_path: Path) -> None:
+    app = FakeApp(samples.snapshot(paths=()))
+    with pytest.raises(DarcError, match="no root cause"):
+        commands.run(app, "report", f"-o {tmp_path}/out.json --require root-cause")
+    assert (tmp_path / "out.json").exists()
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_help_ends_in_examples_that_can_be_typed(name: str) -> None:
+    command = commands.COMMANDS[name]
+    text = commands.help_text(name)
+    lines = text.splitlines()
+    assert lines[0] == command.summary
+    assert lines[0].endswith(".")
+    assert lines[1] == f"Usage: {command.usage}"
+    assert max(map(len, lines)) <= 80
+    examples = text.split("Examples:\n")[1]
+    for line, doc in command.examples:
+        assert line in examples
+        assert line.startswith(f"darc {name}")
+        assert doc.endswith(".")
+        command.parse(line.removeprefix(f"darc {name}"))
+    for option in command.options:
+        assert f"  {option.name} {option.metavar}" in text
+
+
+def test_darc_alone_is_its_help(app: FakeApp) -> None:
+    commands.run(app, "", "")
+    assert app.shown == [commands.help_text("")]
+    for name in commands.COMMANDS:
+        assert f"darc {name} " in app.shown[0]
+    assert app.shown[0].split("Examples:\n")[1].count("\n") == 3
+    assert max(map(len, app.shown[0].splitlines())) <= 80
+
+
+def test_the_commands_of_this_release() -> None:
+    assert list(commands.COMMANDS) == (
+        "start peak status histogram tree descend stop report".split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "argline", "word", "completions"),
+    [
+        ("start", "", "", ["handle", "handle_all", "ns::f"]),
+        ("start", "han", "han", ["handle", "handle_all"]),
+        ("start", "ns::", "", ["f"]),
+        ("start", "f --max", "--max", ["--maxcount-percentage", "--max-depth", "--max-probes",
+                                       "--max-time"]),
+        ("start", "f --max-d", "max-d", ["max-depth"]),
+        ("start", "f --on-finish ", "", ["stop", "continue"]),
+        ("start", "f --on-finish=s", "s", ["stop"]),
+        ("start", "f --on-finish=s", "--on-finish=s", ["--on-finish=stop"]),
+        ("start", "f --lookahead a", "a", ["auto"]),
+        ("start", "f --peak ", "", ["1", "2", "3", "last", "none"]),
+        ("start", "f --peak last --pe", "--pe", []),
+        ("peak", "", "", ["1", "2", "3", "last"]),
+        ("peak", "l", "l", ["last"]),
+        ("descend", "1.7", "1.7", ["1.7", "1.7.1", "1.7.1.1", "1.7.2"]),
+        ("descend", "1.7 1.7.1.", "", ["1"]),
+        ("report", "", "", ["--format", "-o", "--output", "--require"]),
+        ("report", "--format ", "", ["text", "json"]),
+        ("report", "--format j", "j", ["json"]),
+        ("report", "--require ", "", ["root-cause"]),
+        ("status", "", "", []),
+        ("unknown", "", "", []),
+    ],
+)  # fmt: skip
+def test_complete(app: FakeApp, name: str, argline: str, word: str, completions: list[str]) -> None:
+    assert commands.complete(app, name, argline, word) == completions
+
+
+def test_completion_without_a_session_is_quiet() -> None:
+    assert commands.complete(FakeApp(), "descend", "1", "1") == []
+    assert commands.complete(FakeApp(), "peak", "", "") == ["last"]
+
+
+@pytest.mark.parametrize(
+    ("name", "argline", "files"),
+    [
+        ("report", "-o ", True),
+        ("report", "-o out", True),
+        ("report", "--format json --output /tmp/", True),
+        ("report", "--output=/tmp/", True),
+        ("report", "--format ", False),
+        ("report", "-o out.json ", False),
+        ("report", "", False),
+        ("start", "-o ", False),
+        ("unknown", "-o ", False),
+    ],
+)
+def test_files_are_completed_by_the_debugger(name: str, argline: str, files: bool) -> None:
+    assert commands.completes_files(name, argline) is files
+
+
+def test_parameters_are_set_and_shown(app: FakeApp) -> None:
+    commands.set_parameter(app, "start-ops", "2000")
+    assert commands.show_parameter(app, "start_ops") == "darc start-ops: 2000"
+    commands.set_parameter(app, "max-time", "2min")
+    assert commands.show_parameter(app, "max-time") == "darc max-time: 120s"
+    assert len(commands.show_parameter(app).splitlines()) == len(PARAMETERS)
+    with pytest.raises(UsageError, match="start-ops: 'x' is not a whole number"):
+        commands.set_parameter(app, "start-ops", "x")
+    with pytest.raises(UsageError, match="no parameter 'speed'"):
+        commands.show_parameter(app, "speed")
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
+def test_parameter_help(parameter) -> None:
+    text = commands.parameter_help(parameter.name)
+    assert parameter.valid in text
+    assert text.splitlines()[-1] == f"  set darc {parameter.name} {parameter.example}"
+    assert (f"{parameter.option} {parameter.metavar}" in text) == (parameter.option is not None)

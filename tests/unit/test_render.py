@@ -1,0 +1,242 @@
+import re
+
+import pytest
+from darc.descent import Status
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc import render
+from darc.ftree import Cause, Ending, Fnode, NodeState, RootCausePath
+from darc.peaks import PeakRange, find_peaks
+from darc.render import Style
+from darc.treeview import ending_text
+from tests.unit import samples
+
+PLAIN = Style()
+
+
+def bar_heights(drawing: str) -> dict[int, int]:
+    """Rows that each bin's bar reaches, read from the drawing by its bin labels."""
+    lines = drawing.splitlines()
+    floor = next(i for i, line in enumerate(lines) if "└" in line)
+    rows = [line for line in lines[:floor] if "┤" in line or "│" in line]
+    labels = lines[floor + 1]
+    return {
+        int(match[0]): sum(len(row) > match.start() and row[match.start()] != " " for row in rows)
+        for match in re.finditer(r"\d+", labels)
+    }
+
+
+def test_the_profile_is_drawn_as_the_papers_draw_it() -> None:
+    drawing = render.histogram(samples.snapshot(), PLAIN)
+    lines = drawing.splitlines()
+    assert lines[0].startswith(" calls")
+    assert lines[0].endswith("handle: 2000 calls")
+    assert "1.2µs" in lines[1]
+    assert "4.8ms" in lines[1]
+    ticks = [match[1] for line in lines if (match := re.match(r" *(\d+)┤", line))]
+    assert ticks == ["1000", "100", "10", "1"]
+    heights = bar_heights(drawing)
+    assert list(heights) == list(range(11, 25))
+    assert heights[11] > heights[19] >= heights[12] > heights[23] > heights[24] == 1
+    assert heights[15] == 0
+
+
+def test_equal_ratios_are_equal_heights() -> None:
+    bins = {10: 1, 12: 10, 14: 100, 16: 1000}
+    snapshot = samples.snapshot(profile=samples.profile(bins), peaks=find_peaks(bins), peak=None)
+    heights = bar_heights(render.histogram(snapshot, PLAIN))
+    assert heights[12] - heights[10] == heights[14] - heights[12] == heights[16] - heights[14] > 0
+
+
+def test_the_chosen_peak_stands_out_without_colour() -> None:
+    drawing = render.histogram(samples.snapshot(), PLAIN)
+    assert re.search(r"─1─.*─2─.*═3═", drawing)
+    assert "▲▲▲" in drawing
+    rows = [line.split() for line in drawing.splitlines() if line.rstrip().endswith("%")]
+    assert [row[0] for row in rows] == ["1", "2", "●"]
+    assert rows[0][-3:] == ["1875", "93.8", "%"]
+    assert rows[2][1:3] == ["3", "23–"]
+    assert "and more" in drawing
+
+
+def test_a_peak_given_by_hand_has_a_row_of_its_own() -> None:
+    snapshot = samples.snapshot(peak=PeakRange(None, 17, 19))
+    row = next(line for line in render.histogram(snapshot, PLAIN).splitlines() if "chosen" in line)
+    assert row.split()[:3] == ["●", "chosen", "17–19"]
+    assert " 94 " in row
+    assert "root cause of bins 17–19: handle" in render.paths(snapshot, PLAIN)
+
+
+def test_forty_bins_are_readable_at_80_columns() -> None:
+    bins = {number: 10 * (50 - number) for number in range(5, 45)}
+    snapshot = samples.snapshot(profile=samples.profile(bins), peaks=find_peaks(bins), peak=None)
+    drawing = render.histogram(snapshot, PLAIN)
+    assert max(map(len, drawing.splitlines())) <= 80
+    heights = bar_heights(drawing)
+    assert len(heights) >= 10
+    assert all(heights.values())
+    assert "to a column" not in drawing
+
+
+@given(
+    st.dictionaries(st.integers(0, 63), st.integers(1, 10**9), min_size=1),
+    st.integers(40, 160),
+)
+def test_every_profile_fits_the_width(bins: dict[int, int], width: int) -> None:
+    snapshot = samples.snapshot(
+        profile=samples.profile(bins),
+        peaks=find_peaks(bins),
+        peak=PeakRange(None, min(bins), None),
+    )
+    drawing = render.histogram(snapshot, Style(width))
+    chart = drawing.split("\n\n")[0]
+    assert max(map(len, chart.splitlines())) <= width
+
+
+def test_more_bins_than_columns_are_put_together() -> None:
+    bins = dict.fromkeys(range(40, 330), 5)
+    snapshot = samples.snapshot(
+        profile=samples.profile(bins, 8), peaks=find_peaks(bins, 8), peak=None
+    )
+    drawing = render.histogram(snapshot, PLAIN)
+    assert "bin = 8 × log2(cycles), 4 bins to a column" in drawing
+    assert max(map(len, drawing.split("\n\n")[0].splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "view", [render.histogram, render.tree, render.status, render.paths, render.report]
+)
+def test_escape_codes_only_with_colour_and_ascii_on_demand(view) -> None:
+    snapshot = samples.snapshot()
+    plain = view(snapshot, PLAIN)
+    coloured = view(snapshot, Style(colour=True))
+    assert "\x1b" not in plain
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    ascii_text = view(snapshot, Style(unicode=False))
+    assert ascii_text.isascii()
+    assert "?" not in ascii_text
+
+
+def test_the_tree_marks_root_causes_and_hides_most_rejected_callees() -> None:
+    text = render.tree(samples.snapshot(), PLAIN)
+    assert text.splitlines()[0].startswith("● 1 handle")
+    flush = next(line for line in text.splitlines() if "1.7 flush" in line)
+    assert "├─● 1.7 flush  maxcount 20  mixture.c:25  (inlined flush_one)" in flush
+    assert "● 1.7.1.1 usleep  maxcount 20  mixture+0x1300" in text
+    assert "loop: calls memcpy 400 times, 93 % of its time" in text
+    assert "cause: usleep itself" in text
+    assert "× 1.6 parse5" in text
+    assert "parse0" not in text
+    assert "… 3 more callees rejected" in text
+
+
+def test_a_verbose_tree_hides_nothing() -> None:
+    text = render.tree(samples.snapshot(), Style(verbose=True))
+    assert all(f"parse{number}" in text for number in range(6))
+    assert "more callees" not in text
+
+
+def test_callees_in_analysis_are_marked() -> None:
+    root = Fnode(samples.function("handle"))
+    root.state = NodeState.ANALYSIS
+    for number in range(39):
+        root.add_child(samples.function(f"callee{number}"), samples.site(number + 1))
+    text = render.tree(samples.snapshot(ftree=root, paths=()), PLAIN)
+    assert text.splitlines()[0] == "○ 1 handle  in analysis"
+    assert text.splitlines()[-1] == "└─… 36 more callees"
+
+
+def test_long_names_are_cut_to_the_width() -> None:
+    root = Fnode(samples.function("std::map<" + "int, " * 100 + ">::find"))
+    root.add_child(samples.function("a" * 300), samples.site(3))
+    snapshot = samples.snapshot(ftree=root, paths=())
+    assert max(map(len, render.tree(snapshot, PLAIN).splitlines())) <= 80
+    assert "a" * 300 in render.tree(snapshot, Style(verbose=True))
+
+
+def test_a_deep_tree_is_drawn() -> None:
+    root = node = Fnode(samples.function("f"))
+    for _ in range(3000):
+        node = node.add_child(samples.function("f"), samples.site(3))
+    assert len(render.tree(samples.snapshot(ftree=root), PLAIN).splitlines()) == 3001
+
+
+def test_path_lines() -> None:
+    assert render.paths(samples.snapshot(), PLAIN).splitlines() == [
+        "darc: root cause of peak 3: handle → (inlined flush_one) → flush → write_out → usleep",
+        "  cause: usleep itself",
+        "darc: root cause of peak 3: handle → (inlined flush_one) → flush → fill",
+        "  loop: calls memcpy 400 times, 93 % of its time",
+    ]
+    root = Fnode(samples.function("handle"))
+    path = RootCausePath((root,), Ending(Cause.FUNCTION, 20))
+    line = render.paths(samples.snapshot(paths=(path,)), PLAIN).splitlines()[0]
+    assert line == "darc: root cause of peak 3: handle"
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_every_cause_has_a_text(cause: Cause) -> None:
+    text = ending_text("write_out", Ending(cause, 3, note="maximum depth reached"))
+    assert "write_out" in text
+    assert text.endswith("(maximum depth reached)")
+
+
+def test_status_says_what_is_missing() -> None:
+    searching = render.status(
+        samples.snapshot(status=Status.SEARCHING, paths=(), collected=7, level=2), PLAIN
+    )
+    assert "handle: in progress" in searching
+    assert "2000 calls seen, 31 in peak 3" in searching
+    assert "level 2: 7 of 20 calls inside the peak" in searching
+    choose = render.status(samples.snapshot(status=Status.NO_PEAK, peak=None, paths=()), PLAIN)
+    assert "type 'darc peak N' (1 to 3) or 'darc peak last'" in choose
+    assert "12 call sites timed; 60 calls inside the peak; 4 stops, 41ms stopped" in choose
+    pending = render.status(
+        samples.snapshot(status=Status.PENDING, profile=None, peaks=(), peak=None, paths=()),
+        PLAIN,
+    )
+    assert "0 calls seen of 100" in pending
+
+
+def test_every_view_works_before_anything_is_known() -> None:
+    snapshot = samples.snapshot(
+        status=Status.PENDING, profile=None, peaks=(), peak=None, ftree=None, paths=()
+    )
+    assert render.histogram(snapshot, PLAIN) == "no call of handle was seen yet"
+    assert render.tree(snapshot, PLAIN) == "no function tree yet: pending"
+    assert render.paths(snapshot, PLAIN) == ""
+    assert "No root cause: pending." in render.report(snapshot, PLAIN)
+
+
+def test_the_live_line() -> None:
+    snapshot = samples.snapshot(status=Status.SEARCHING, collected=7, level=2)
+    assert render.live(snapshot, Style(200)) == (
+        "darc: handle: in progress · 2000 calls · peak 3 7/20 · level 2 · 12 probes · 1min15s"
+    )
+
+
+@given(st.text(max_size=200), st.integers(1, 200), st.booleans())
+def test_the_live_line_is_one_line_that_fits(name: str, width: int, unicode: bool) -> None:
+    snapshot = samples.snapshot(function=" ".join(name.split()))
+    line = render.live(snapshot, Style(width, unicode=unicode))
+    assert len(line) <= width
+    assert "\n" not in line
+
+
+def test_the_report_has_everything() -> None:
+    text = render.report(samples.snapshot(), PLAIN)
+    for part in (
+        "darc report: handle: root cause found",
+        "log2(cycles)",
+        "Root cause paths",
+        "1.7  handle calls flush at mixture.c:25 (inlined flush_one), maxcount 20",
+        "1.7.1.1  write_out calls usleep at mixture+0x1300, maxcount 20",
+        "Function tree",
+        "call sites: 1 instrumented, 1 fell back, 1 not possible",
+        "flush → an indirect call at 0x131f: fell back: short indirect call",
+        "flush → setjmp at 0x1321: not possible: returns twice",
+        "note: the TSC is not invariant here",
+    ):
+        assert part in text

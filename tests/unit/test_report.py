@@ -1,0 +1,215 @@
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from darc.descent import Status
+
+from darc.errors import DarcError, TargetError, UsageError
+from darc.render import Style
+from darc.report import format_of, to_json, write_report
+from tests.unit import samples
+
+
+def write(snapshot=None, form: str = "json", file: Path | None = None, **more) -> list[str]:
+    shown: list[str] = []
+    write_report(snapshot or samples.snapshot(), form, file, emit=shown.append, **more)
+    return shown
+
+
+def test_the_json_report_is_schema_1() -> None:
+    report = to_json(samples.snapshot())
+    assert list(report) == [
+        "schema",
+        "function",
+        "status",
+        "probes",
+        "profile",
+        "peaks",
+        "peak",
+        "root_cause_paths",
+        "ftree",
+        "program",
+    ]
+    assert (report["schema"], report["function"], report["probes"]) == (1, "handle", "pad")
+    assert report["status"] == "root cause found"
+    assert report["profile"] == {
+        "unit": "cycles",
+        "hz": samples.HZ,
+        "resolution": 1,
+        "count": 2000,
+        "sum": samples.snapshot().profile.total,
+        "bins": {"11": 1805, "12": 70, "19": 94, "23": 30, "24": 1},
+    }
+    assert report["peaks"][0] == {"number": 1, "first_bin": 11, "last_bin": 12, "count": 1875}
+    assert report["peak"] == {"number": 3, "first_bin": 23, "last_bin": None}
+    path, loop = report["root_cause_paths"]
+    assert path["functions"] == ["handle", "flush", "write_out", "usleep"]
+    assert (path["cause"], path["maxcount"]) == ("function", 20)
+    assert path["calls"][0] == {
+        "function": "flush",
+        "symbol": "flush",
+        "module": "mixture",
+        "offset": 0x1319,
+        "file": "mixture.c",
+        "line": 25,
+        "inlined": ["flush_one"],
+    }
+    assert path["calls"][2]["file"] is None
+    assert path["calls"][2]["line"] is None
+    assert "loop" not in path
+    assert loop["cause"] == "loop"
+    assert loop["loop"] == {"function": "memcpy", "calls": 400.0, "share": 0.93}
+    root = report["ftree"]
+    assert list(root) == ["id", "function", "maxcount", "root_cause", "mean_cycles", "children"]
+    assert (root["id"], root["root_cause"], root["mean_cycles"]) == ("1", True, 12_000_000)
+    assert [child["id"] for child in root["children"]] == [f"1.{n}" for n in range(1, 8)]
+    assert root["children"][6]["children"][1]["maxcount"] == 12
+    assert report["program"] == {
+        "stops": 4,
+        "stopped_seconds": 0.041235,
+        "in_peak_calls": 60,
+        "probes": 12,
+        "sites": [
+            {"function": "handle", "offset": 0x1319, "state": "instrumented", "why": None},
+            {
+                "function": "flush",
+                "offset": 0x131F,
+                "state": "fell back",
+                "why": "short indirect call",
+            },
+            {
+                "function": "flush",
+                "offset": 0x1321,
+                "state": "not possible",
+                "why": "returns twice",
+            },
+        ],
+    }
+
+
+def test_the_counts_agree_with_each_other() -> None:
+    snapshot = samples.snapshot()
+    snapshot.profile.check()
+    report = json.loads(json.dumps(to_json(snapshot)))
+    profile = report["profile"]
+    assert profile["count"] == sum(profile["bins"].values())
+    for peak in report["peaks"]:
+        inside = range(peak["first_bin"], peak["last_bin"] + 1)
+        assert peak["count"] == sum(profile["bins"].get(str(number), 0) for number in inside)
+    assert sum(peak["count"] for peak in report["peaks"]) <= profile["count"]
+    for path in report["root_cause_paths"]:
+        assert path["functions"][0] == report["function"] == report["ftree"]["function"]
+        assert [call["function"] for call in path["calls"]] == path["functions"][1:]
+
+
+def test_what_is_not_known_is_null() -> None:
+    report = to_json(
+        samples.snapshot(
+            status=Status.PENDING, profile=None, peaks=(), peak=None, ftree=None, paths=()
+        )
+    )
+    assert report["profile"] is report["peak"] is report["ftree"] is None
+    assert report["peaks"] == report["root_cause_paths"] == []
+
+
+def test_json_is_shown_or_written(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    assert write(file=file) == [f"darc: report written to {file}"]
+    assert json.loads(file.read_text()) == json.loads(write()[0]) == to_json(samples.snapshot())
+    assert file.read_text().endswith("}\n")
+
+
+def test_text_in_a_file_has_no_escape_codes(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    write(form="text", file=file, style=Style(colour=True))
+    assert "\x1b" not in file.read_text()
+    assert "\x1b[" in write(form="text", style=Style(colour=True))[0]
+
+
+@pytest.mark.parametrize("form", ["html", "folded", "speedscope"])
+def test_formats_to_come_are_refused(form: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"'{form}' is not available yet; there are text and json"):
+        write(form=form, file=tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_formats_are_refused() -> None:
+    with pytest.raises(UsageError, match="'pdf' is not a format; there are text and json"):
+        write(form="pdf")
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.json", "json"), ("a.JSON", "json"), ("a.txt", "text"), ("a", "text"), ("a.html", "html")],
+)
+def test_the_suffix_tells_the_format(name: str, form: str) -> None:
+    assert format_of(Path(name)) == form
+    assert format_of(None) == "text"
+
+
+def test_require_fails_after_the_report_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    snapshot = samples.snapshot(status=Status.INCONCLUSIVE, paths=())
+    with pytest.raises(DarcError, match="no root cause of handle was found: not conclusive"):
+        write(snapshot, file=file, require_root_cause=True)
+    assert json.loads(file.read_text())["status"] == "not conclusive"
+    assert len(write(file=file, require_root_cause=True)) == 1
+
+
+def test_a_written_file_replaces_the_old_one_and_keeps_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    file.write_text("old")
+    file.chmod(0o640)
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    write(file=link)
+    assert link.is_symlink()
+    assert json.loads(file.read_text())["schema"] == 1
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.json", "out.json"]
+
+
+def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        write(file=tmp_path / "out.json")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "out.json").stat().st_mode) == 0o640
+
+
+def test_directories_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a directory; name a file in it"):
+        write(file=tmp_path)
+    with pytest.raises(UsageError, match="there is no directory"):
+        write(file=tmp_path / "missing" / "out.json")
+
+
+@pytest.mark.parametrize("step", ["open", "fsync", "replace"])
+def test_a_refused_write_keeps_the_old_file(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "out.json"
+    file.write_text("old")
+
+    def refuse(*_args: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*((Path, step) if step == "replace" else (os, step)), refuse)
+        with pytest.raises(TargetError, match=r"cannot write .*: No space left on device"):
+            write(file=file)
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_a_full_device_is_one_line() -> None:
+    with pytest.raises(TargetError, match="cannot write /dev/full: No space left on device"):
+        write(file=Path("/dev/full"))
+
+
+def test_a_name_that_is_too_long_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="File name too long"):
+        write(file=tmp_path / ("a" * 300))
