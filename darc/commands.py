@@ -189,7 +189,7 @@ def parameter_help(name: str) -> str:
 
 def _prefix_help() -> str:
     rows = [(f"darc {command.name}", command.summary) for command in COMMANDS.values()]
-    kept = ", ".join(parameter.name for parameter in PARAMETERS)
+    kept = ", ".join(parameter.name for parameter in PARAMETERS if parameter.is_available)
     return "\n\n".join(
         [
             "Find the root causes of a latency peak.\nUsage: darc COMMAND [ARGUMENTS]",
@@ -412,8 +412,9 @@ COMMANDS: Mapping[str, Command] = {
             _parse_start,
             _start,
             tuple(
-                Option(name, parameter.metavar, parameter.doc, parameter.values)
+                Option(name, parameter.metavar, parameter.doc, parameter.completions)
                 for name, parameter in START_OPTIONS.items()
+                if parameter.is_available
             ),
             _functions,
         ),

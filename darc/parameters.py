@@ -95,7 +95,7 @@ class Parameters:
 @dataclass(frozen=True)
 class Parameter:
     """One parameter: ``name`` as typed after ``set darc``, ``option`` as typed after ``darc start``
-    (``None``: not an option). ``values`` are the words to complete; ``valid`` says what is valid.
+    (``None``: not an option). ``values`` are words that it takes; ``valid`` says what is valid.
     """
 
     field: str
@@ -116,6 +116,18 @@ class Parameter:
     def label(self) -> str:
         """The option where there is one, else the name: what a message calls this parameter."""
         return self.option or self.name
+
+    @property
+    def is_available(self) -> bool:
+        """Whether this release offers the parameter at all."""
+        return self.label not in NOT_AVAILABLE_YET
+
+    @property
+    def completions(self) -> tuple[str, ...]:
+        """The values to complete, of those that this release offers."""
+        return tuple(
+            value for value in self.values if f"{self.label} {value}" not in NOT_AVAILABLE_YET
+        )
 
     def read(self, text: str) -> object:
         """The value that ``text`` stands for.

@@ -23,6 +23,8 @@ from darc.snapshot import SiteReport, SiteState, Snapshot
 from darc.treeview import draw_tree, ending_text, inlined, place
 from darc.words import calls_text, elapsed_text, shorten, to_ascii
 
+DEFAULT_WIDTH = 80
+
 SHOWN_SITES = 10
 """Call sites that are not timed, listed in a report unless it is verbose."""
 
@@ -31,12 +33,19 @@ _HEADING = "bold underline"
 
 @dataclass(frozen=True)
 class Style:
-    """How to write: columns, escape codes, everything or the essential, beyond ASCII."""
+    """How to write: columns, escape codes, everything or the essential, beyond ASCII.
 
-    width: int = 80
+    A ``width`` that is not positive is a terminal without limits: 80 columns are used.
+    """
+
+    width: int = DEFAULT_WIDTH
     colour: bool = False
     verbose: bool = False
     unicode: bool = True
+
+    def __post_init__(self) -> None:
+        if self.width <= 0:
+            object.__setattr__(self, "width", DEFAULT_WIDTH)
 
 
 def histogram(snapshot: Snapshot, style: Style) -> str:
@@ -135,7 +144,7 @@ def _write(lines: Iterable[Text], style: Style) -> str:
     buffer = io.StringIO()
     console = Console(
         file=buffer,
-        width=max(style.width, 1),
+        width=style.width,
         force_terminal=style.colour,
         color_system="standard" if style.colour else None,
         no_color=not style.colour,

@@ -20,7 +20,7 @@ def shorten(text: str, width: int) -> str:
     """``text`` cut in the middle to ``width`` characters."""
     if len(text) <= width:
         return text
-    keep = max(width - 1, 1)
+    keep = max(width - 1, 0)
     return f"{text[: keep - keep // 2]}…{text[len(text) - keep // 2 :]}"
 
 

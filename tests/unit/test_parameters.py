@@ -22,9 +22,8 @@ def test_every_field_is_declared_once() -> None:
 def test_defaults_and_completions_can_be_typed(parameter) -> None:
     assert parameter.read(parameter.text(parameter.default)) == parameter.default
     assert Parameters().with_text(parameter.name, parameter.example) is not None
-    for word in parameter.values:
-        if word not in ("tracepoint", "breakpoint"):
-            parameter.read(word)
+    for word in parameter.completions:
+        parameter.read(word)
 
 
 @pytest.mark.parametrize(

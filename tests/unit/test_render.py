@@ -163,6 +163,11 @@ def test_a_deep_tree_is_drawn() -> None:
     assert len(render.tree(samples.snapshot(ftree=root), PLAIN).splitlines()) == 3001
 
 
+def test_a_width_without_limit_is_80_columns() -> None:
+    snapshot = samples.snapshot()
+    assert render.report(snapshot, Style(0)) == render.report(snapshot, PLAIN)
+
+
 def test_path_lines() -> None:
     assert render.paths(samples.snapshot(), PLAIN).splitlines() == [
         "darc: root cause of peak 3: handle → (inlined flush_one) → flush → write_out → usleep",
