@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from rich.text import Text
 
+from darc.descent import MAX_DEPTH_NOTE
 from darc.ftree import CallSite, Cause, Ending, Fnode, NodeState
 from darc.words import shorten
 
@@ -47,6 +48,8 @@ def draw_tree(
 
 def ending_text(name: str, ending: Ending) -> str:
     """Why a root cause path ends at the function called ``name``."""
+    if ending.note == MAX_DEPTH_NOTE:
+        return f"{MAX_DEPTH_NOTE} at {name}: a larger --max-depth goes on from there"
     if ending.cause is Cause.LOOP and ending.loop_callee is not None:
         calls = f" {ending.loop_calls:.0f} times" if ending.loop_calls is not None else ""
         share = (

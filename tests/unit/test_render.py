@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from darc.descent import Status
+from darc.descent import MAX_DEPTH_NOTE, Status
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -183,9 +183,14 @@ def test_path_lines() -> None:
 
 @pytest.mark.parametrize("cause", Cause)
 def test_every_cause_has_a_text(cause: Cause) -> None:
-    text = ending_text("write_out", Ending(cause, 3, note="maximum depth reached"))
+    text = ending_text("write_out", Ending(cause, 3, note="short run"))
     assert "write_out" in text
-    assert text.endswith("(maximum depth reached)")
+    assert text.endswith("(short run)")
+
+
+def test_a_path_that_was_cut_off_does_not_blame_its_last_function() -> None:
+    text = ending_text("write_out", Ending(Cause.FUNCTION, 3, note=MAX_DEPTH_NOTE))
+    assert text == "maximum depth reached at write_out: a larger --max-depth goes on from there"
 
 
 def test_status_says_what_is_missing() -> None:
