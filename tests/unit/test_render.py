@@ -1,11 +1,11 @@
 import re
 
 import pytest
-from darc.descent import MAX_DEPTH_NOTE, Status
 from hypothesis import given
 from hypothesis import strategies as st
 
 from darc import render
+from darc.descent import MAX_DEPTH_NOTE, Status
 from darc.ftree import Cause, Ending, Fnode, NodeState, RootCausePath
 from darc.peaks import PeakRange, find_peaks
 from darc.render import Style
