@@ -108,6 +108,15 @@ class Totals:
     """Σ, over the calls of f0, of the longest call of the node in each: what the paper's
     ``maxlatency`` adds up to."""
 
+    def __add__(self, other: Totals) -> Totals:
+        """The totals over the in-peak calls of both, which must not be the same ones."""
+        return Totals(
+            self.ops + other.ops,
+            self.calls + other.calls,
+            self.sum + other.sum,
+            self.max_sum + other.max_sum,
+        )
+
     @property
     def mean_cycles(self) -> int:
         """Mean latency of one call of the node in cycles; 0 when there was none."""

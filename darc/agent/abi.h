@@ -35,6 +35,7 @@ enum darc_site_kind {
     DARC_CALL = 1,   /* call site, direct or indirect */
     DARC_TAIL = 2,   /* tail jump: its time ends with its parent's */
     DARC_HIDE = 3,   /* entry of an unwinder: show it the stack as if no pad were there */
+    DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
 };
 
@@ -62,7 +63,8 @@ struct darc_control {
     u32 resolution;
     u32 context_mask;
     u64 epoch;           /* advanced by the debugger at every stop */
-    u64 lease;           /* TSC after which the debugger counts as gone */
+    u64 heartbeat;       /* advanced by the debugger while it lives */
+    u64 patience;        /* cycles without a heartbeat after which it counts as gone */
     u64 only_thread;     /* fs base of the one thread to watch, 0: all */
     u64 use_fs;          /* threads are told apart by their fs base */
     u64 peak_low;        /* cycles; an op is in the peak when low <= latency < high */
@@ -74,9 +76,9 @@ struct darc_control {
     u64 bell_signal;     /* 0: ring by memory only, the debugger polls */
     u64 bell_return;     /* where the thread that rang goes on in the program */
     u64 bell_slot;       /* and the stack word that held that address */
-    u64 request;         /* a system call that the debugger wants made: number + 1, 0: none */
-    u64 argument[6];
-    u64 result;
+    u64 exiting;         /* the program is about to end */
+    u64 bell_start;      /* TSC when it rang and when the program went on */
+    u64 bell_end;
     u64 inner_cost;      /* cycles of the pad between its two TSC reads */
     u64 full_cost;       /* cycles that a timed call adds to its caller */
     u64 path_cost;       /* cycles that an untimed call on the path adds to its caller */
@@ -174,7 +176,9 @@ struct darc_context {
     u64 dropped;  /* ops that spanned a stop */
     u64 in_peak;
     u64 round;
-    u64 reserved[6];
+    u64 heartbeat;
+    u64 heartbeat_time;
+    u64 reserved[4];
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[DARC_MAX_NODES];
     struct darc_total totals[DARC_MAX_NODES];

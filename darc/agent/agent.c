@@ -197,7 +197,8 @@ static void vote(const control *ctl, context *ctx, u32 number, u64 latency)
     }
 }
 
-static void vote_all(const control *ctl, context *ctx, u64 latency)
+/* A stop in the middle renumbers the nodes: what is left of this op is dropped then. */
+static void vote_all(const control *ctl, context *ctx, u64 latency, u64 epoch)
 {
     if (ctx->round != ctl->round) {
         for (u32 number = 0; number < ctl->node_count; number++)
@@ -205,8 +206,9 @@ static void vote_all(const control *ctl, context *ctx, u64 latency)
         ctx->round = ctl->round;
     }
     account(ctx, 0, latency);
-    for (u32 number = 0; number < ctl->node_count; number++) {
+    for (u32 number = 0; number < ctl->node_count && epoch == ctl->epoch; number++) {
         struct darc_sum *sum = &ctx->sums[number];
+        BARRIER();
         if (sum->serial != ctx->serial)
             continue;
         struct darc_total *total = &ctx->totals[number];
@@ -216,7 +218,8 @@ static void vote_all(const control *ctl, context *ctx, u64 latency)
         total->max_sum += sum->max;
     }
     const u32 *analysis = (const u32 *)ctl->analysis;
-    for (u32 i = 0; i < ctl->analysis_count; i++) {
+    for (u32 i = 0; i < ctl->analysis_count && epoch == ctl->epoch; i++) {
+        BARRIER();
         struct darc_sum *sum = &ctx->sums[analysis[i]];
         if (sum->serial == ctx->serial)
             vote(ctl, ctx, analysis[i], sum->max);
@@ -248,14 +251,9 @@ static __attribute__((noinline)) void ring_bell(control *ctl, u64 back, u64 slot
         return;
     ctl->bell_return = back;
     ctl->bell_slot = slot;
+    ctl->bell_start = tsc();
     ring(ctl);
-    for (u32 tries = 0; tries < 16 && ctl->request; tries++) {
-        u64 *a = ctl->argument;
-        ctl->result = system_call(ctl->request - 1, a[0], a[1], a[2], a[3], a[4], a[5]);
-        BARRIER();
-        ctl->request = 0;
-        ring(ctl);
-    }
+    ctl->bell_end = tsc();
 }
 
 /* Counts in batches, so that threads do not fight over one cache line. */
@@ -271,12 +269,22 @@ static inline void count_seen(control *ctl, context *ctx, u64 back, u64 slot)
 
 /* ------------------------------------------------------------------------ f0 */
 
+/* A debugger that was killed leaves the pads behind: they fall asleep and pass through. */
+static inline void check_debugger(control *ctl, context *ctx, u64 now)
+{
+    if (unlikely(ctx->heartbeat != ctl->heartbeat)) {
+        ctx->heartbeat = ctl->heartbeat;
+        ctx->heartbeat_time = now;
+    } else if (unlikely(now - ctx->heartbeat_time > ctl->patience)) {
+        ((struct darc_live *)ctl->live)->enabled = 0;
+    }
+}
+
 static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
 {
     u64 latency = close_record(ctl, ctx, rec, end);
     ctx->op = 0;
-    if (unlikely(end > ctl->lease))
-        ((struct darc_live *)ctl->live)->enabled = 0;
+    check_debugger(ctl, ctx, end);
     if (ctl->mode == DARC_PROFILE) {
         ctx->count++;
         ctx->sum += latency;
@@ -285,7 +293,7 @@ static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back
         if (ctl->bell != DARC_QUIET)
             return; /* enough was seen; the debugger has not looked yet */
         ctx->in_peak++;
-        vote_all(ctl, ctx, latency);
+        vote_all(ctl, ctx, latency, rec->epoch);
     } else {
         return;
     }
@@ -454,6 +462,8 @@ ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
     } else if (s->kind == DARC_F0) {
         finish_op(ctl, ctx, rec, end, back);
     } else {
+        if (unlikely(!end && rec->tail_count))
+            end = tsc(); /* the site is not timed, but a tail call in its frame is */
         parent->overhead += rec->overhead + (rec->timed ? ctl->full_cost : ctl->path_cost);
         close_record(ctl, ctx, rec, end);
     }
@@ -564,6 +574,10 @@ ENTRY u64 darc_entry(site *s, u64 slot, u64 unused, u64 also_unused)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
         show(ctl, slot);
+    if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled) {
+        ctl->exiting = 1;
+        ring_bell(ctl, 0, 0);
+    }
     return 0;
 }
 
@@ -607,6 +621,8 @@ ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
         if (ctx->sums[1].serial == ctx->serial && latency < inner)
             inner = latency;
     }
+    if (ctx->op)
+        ((record *)ctx->op)->open = 0;
     ctx->op = ctx->top = 0;
     ctx->serial++;
     ctl->full_cost = full > empty ? full - empty : 0;

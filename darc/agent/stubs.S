@@ -147,6 +147,8 @@ darc_calibrate_once:
     or rax, rdx
     mov rbp, rax
     call rbx
+    .globl darc_calibrate_back
+darc_calibrate_back:
     rdtsc
     shl rdx, 32
     or rax, rdx

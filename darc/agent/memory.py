@@ -1,0 +1,275 @@
+"""The agent's memory in the program: where its tables are, and reading and writing them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from darc.agent import Blob, words
+from darc.errors import TargetError
+from darc.profile import Profile, thresholds
+
+_PAGE = 4096
+Read = Callable[[int, int], bytes]
+Write = Callable[[int, bytes], None]
+
+
+def _pages(size: int) -> int:
+    return (size + _PAGE - 1) // _PAGE * _PAGE
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Offsets in bytes of the tables in one mapping, and the size of all."""
+
+    control: int
+    live: int
+    sites: int
+    nodes: int
+    routes: int
+    analysis: int
+    records: int
+    contexts: int
+    size: int
+    context_count: int
+
+
+def plan(blob: Blob, context_count: int) -> Layout:
+    """Lays the tables out one behind the other, each on pages of its own."""
+    limits, sizes = blob.constants, blob.sizes
+    at = 0
+    places = []
+    for size in (
+        sizes["darc_control"],
+        sizes["darc_live"],
+        sizes["darc_site"] * limits["DARC_MAX_SITES"],
+        sizes["darc_node"] * limits["DARC_MAX_NODES"],
+        sizes["darc_route"] * limits["DARC_MAX_ROUTES"],
+        4 * limits["DARC_MAX_NODES"],
+        sizes["darc_record"] * limits["DARC_MAX_RECORDS"],
+        sizes["darc_context"] * context_count,
+    ):
+        places.append(at)
+        at += _pages(size)
+    return Layout(*places, at, context_count)
+
+
+@dataclass(frozen=True)
+class NodeTotal:
+    """What the agent counted of one node over all threads since the last decision."""
+
+    own: int
+    votes: int
+    ops: int
+    calls: int
+    sum: int
+    max_sum: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """One row of the node table."""
+
+    parent: int
+    first_child: int
+    child_count: int
+    timed: bool
+
+
+class AgentMemory:
+    """Typed access to the agent's tables at ``base``.
+
+    ``read`` and ``write`` go to the program's memory; with a :class:`darc.procfs.Memory` behind
+    them, counters can be read while the program runs.
+    """
+
+    def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
+        self.blob = blob
+        self.base = base
+        self.layout = layout
+        self._read = read
+        self._write = write
+
+    # ------------------------------------------------------------------ control
+
+    def field(self, name: str) -> tuple[int, int]:
+        """Address and size in bytes of a field of the control structure."""
+        offset, size = self.blob.fields[f"darc_control.{name}"]
+        return self.base + self.layout.control + offset, size
+
+    def get(self, name: str) -> int:
+        """One field of the control structure."""
+        return int.from_bytes(self._read(*self.field(name)), "little")
+
+    def set(self, **values: int) -> None:
+        """Sets fields of the control structure, one store each."""
+        for name, value in values.items():
+            address, size = self.field(name)
+            self._write(address, value.to_bytes(size, "little"))
+
+    @property
+    def enabled(self) -> bool:
+        """Whether f0 is watched. Off in a forked child and once the debugger counts as gone."""
+        return bool(self._read(self.base + self.layout.live, 1)[0])
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        self._write(self.base + self.layout.live, struct.pack("<Q", value))
+
+    def write_control(self, resolution: int, use_fs: bool) -> None:
+        """Fills the control structure of a new agent."""
+        layout, base, table = self.layout, self.base, thresholds(resolution)
+        limit = self.blob.constants["DARC_MAX_BINS"]
+        raw = self.blob.pack(
+            "darc_control",
+            magic=self.blob.constants["DARC_MAGIC"],
+            version=self.blob.constants["DARC_ABI_VERSION"],
+            live=base + layout.live,
+            sites=base + layout.sites,
+            nodes=base + layout.nodes,
+            routes=base + layout.routes,
+            records=base + layout.records,
+            contexts=base + layout.contexts,
+            analysis=base + layout.analysis,
+            node_count=1,
+            resolution=resolution,
+            context_mask=layout.context_count - 1,
+            epoch=1,
+            use_fs=use_fs,
+            batch=1,
+            patience=(1 << 63) - 1,
+            thresholds=struct.pack(f"<{len(table)}Q", *table)
+            + b"\xff" * 8 * (limit - len(table)),
+        )
+        self._write(base + layout.control, raw)
+
+    # -------------------------------------------------------------------- sites
+
+    def site(self, index: int) -> int:
+        """Address of one ``struct darc_site``."""
+        if not 0 <= index < self.blob.constants["DARC_MAX_SITES"]:
+            raise TargetError("the agent's table of call sites is full: 'darc stop' and start anew")
+        return self.base + self.layout.sites + index * self.blob.sizes["darc_site"]
+
+    def write_site(self, index: int, **values: int | bytes) -> None:
+        """Writes a whole site."""
+        control = self.base + self.layout.control
+        self._write(self.site(index), self.blob.pack("darc_site", control=control, **values))
+
+    def set_site(self, index: int, **values: int) -> None:
+        """Sets fields of a site."""
+        for name, value in values.items():
+            offset, size = self.blob.fields[f"darc_site.{name}"]
+            self._write(self.site(index) + offset, value.to_bytes(size, "little"))
+
+    def learned_targets(self, index: int) -> tuple[int, ...]:
+        """The callees that an indirect site has had, in the order of their first calls."""
+        offset, size = self.blob.fields["darc_site.targets"]
+        targets = words(self._read(self.site(index) + offset, size))
+        count_offset, count_size = self.blob.fields["darc_site.target_count"]
+        count = int.from_bytes(self._read(self.site(index) + count_offset, count_size), "little")
+        return tuple(t for t in targets[:count] if t)
+
+    # -------------------------------------------------------------------- nodes
+
+    def write_nodes(
+        self, nodes: Iterable[Node], routes: Iterable[tuple[int, int]], analysis: Iterable[int]
+    ) -> None:
+        """Writes the ftree as the agent sees it. The caller advances epoch and round."""
+        rows = list(nodes)
+        pairs = list(routes)
+        numbers = list(analysis)
+        if len(rows) > self.blob.constants["DARC_MAX_NODES"] or (
+            len(pairs) > self.blob.constants["DARC_MAX_ROUTES"]
+        ):
+            raise TargetError("too many call sites at once: set a lower 'darc max-probes'")
+        self.set(analysis_count=0)
+        self._write(
+            self.base + self.layout.nodes,
+            b"".join(
+                struct.pack("<4I", n.parent, n.first_child, n.child_count, n.timed) for n in rows
+            ),
+        )
+        if pairs:
+            raw = b"".join(struct.pack("<2I", *pair) for pair in pairs)
+            self._write(self.base + self.layout.routes, raw)
+        if numbers:
+            raw = struct.pack(f"<{len(numbers)}I", *numbers)
+            self._write(self.base + self.layout.analysis, raw)
+        self.set(node_count=len(rows), analysis_count=len(numbers))
+
+    # ----------------------------------------------------------------- contexts
+
+    def contexts(self) -> list[int]:
+        """Addresses of the threads' contexts that are in use."""
+        count = min(self.get("context_count"), self.layout.context_count)
+        if not count:
+            return []
+        address, _ = self.field("context_list")
+        numbers = struct.unpack(f"<{count}I", self._read(address, 4 * count))
+        base, size = self.base + self.layout.contexts, self.blob.sizes["darc_context"]
+        return [base + n * size for n in numbers if n < self.layout.context_count]
+
+    def profile(self, hz: int) -> tuple[Profile, int]:
+        """The profile of f0, merged over all threads, and how many calls were dropped as they
+        spanned a stop."""
+        fields = self.blob.fields
+        resolution = self.get("resolution")
+        offset, size = fields["darc_context.bins"]
+        bins: dict[int, int] = {}
+        count = total = dropped = 0
+        for context in self.contexts():
+            raw = self._read(context, offset + size)
+
+            def value(name: str, raw: bytes = raw) -> int:
+                at, length = fields[f"darc_context.{name}"]
+                return int.from_bytes(raw[at : at + length], "little")
+
+            count += value("count")
+            total += value("sum")
+            dropped += value("dropped")
+            for number, calls in enumerate(words(raw[offset : offset + size])):
+                if calls:
+                    bins[number] = bins.get(number, 0) + calls
+        return Profile(resolution, hz, bins, count, total), dropped
+
+    def totals(self, count: int) -> dict[int, NodeTotal]:
+        """What was counted of nodes 0 to ``count`` - 1 in this round; nodes never seen are left
+        out."""
+        now = self.get("round")
+        round_offset = self.blob.offset("darc_context.round")
+        offset = self.blob.offset("darc_context.totals")
+        sums: dict[int, list[int]] = {}
+        for context in self.contexts():
+            if words(self._read(context + round_offset, 8))[0] != now:
+                continue
+            row = words(self._read(context + offset, 48 * count))
+            for number in range(count):
+                part = row[6 * number : 6 * number + 6]
+                if any(part):
+                    known = sums.setdefault(number, [0] * 6)
+                    for index, value in enumerate(part):
+                        known[index] += value
+        return {number: NodeTotal(*values) for number, values in sums.items()}
+
+    # ------------------------------------------------------------------ records
+
+    def open_records(self) -> list[Mapping[str, int]]:
+        """The calls that a pad has open, as far as the agent knows."""
+        size = self.blob.sizes["darc_record"]
+        raw = self._read(
+            self.base + self.layout.records, size * self.blob.constants["DARC_MAX_RECORDS"]
+        )
+        offset = self.blob.offset("darc_record.open")
+        found = []
+        for at in range(0, len(raw), size):
+            if raw[at + offset]:
+                record = self.blob.unpack("darc_record", raw[at : at + size])
+                record["address"] = self.base + self.layout.records + at
+                found.append(record)
+        return found
+
+    def close_record(self, address: int) -> None:
+        """Marks a record closed; its frame's return address stands on the stack again."""
+        self._write(address + self.blob.offset("darc_record.open"), b"\0\0\0\0")

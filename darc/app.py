@@ -1,0 +1,382 @@
+"""What the commands do, on whichever debugger: one application over one target.
+
+The debugger's package creates one :class:`App`, passes commands to
+:func:`darc.commands.run`, and tells the application of the program's stops and ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from darc import procfs, render
+from darc.code.program import Program, find_symbols, load_image, not_found
+from darc.demangle import display_name
+from darc.descent import Status
+from darc.errors import AmbiguousError, DarcError, NotFoundError, UsageError
+from darc.parameters import Parameters
+from darc.session import Session
+from darc.snapshot import Snapshot
+from darc.target import State, Target
+
+_TICK_SECONDS = 0.25
+_BEAT_SECONDS = 1.0
+_GRACE_SECONDS = 0.5
+
+
+class App:
+    """The state behind the commands: parameters, at most one session, what it waits for."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._parameters = Parameters()
+        self._session: Session | None = None
+        self._pending: tuple[str, Parameters] | None = None
+        self._failure: DarcError | None = None
+        self._heart: _Heart | None = None
+        target.when_modules_change(self._modules_changed)
+
+    # ---------------------------------------------------------------- commands
+
+    @property
+    def parameters(self) -> Parameters:
+        """What ``set darc`` keeps."""
+        return self._parameters
+
+    @property
+    def colour(self) -> bool:
+        """Whether output takes escape codes."""
+        return self._target.colour
+
+    @property
+    def width(self) -> int:
+        """Columns of the output."""
+        return self._target.width
+
+    @property
+    def session(self) -> Session | None:
+        """The session, also after its end."""
+        return self._session
+
+    def emit(self, text: str) -> None:
+        """Shows text to the user."""
+        self._target.emit(text)
+
+    def set_parameter(self, name: str, text: str) -> None:
+        """``set darc NAME TEXT``."""
+        self._parameters = self._parameters.with_text(name, text)
+
+    def start(self, function: str, overrides: dict[str, object]) -> None:
+        """``darc start``: at once where the program is stopped, else when it comes to f0."""
+        if self._session is not None and self._session.alive:
+            raise UsageError(
+                f"{self._session.spec} is being analysed: 'darc stop' before another 'darc start'"
+            )
+        if self._target.state is State.RUNNING:
+            raise UsageError("the program runs: interrupt it (Ctrl-C) before 'darc start'")
+        parameters = self._parameters.overridden(overrides)
+        self._forget()
+        if self._target.state is State.NONE:
+            self._check_file(function)
+            self._pending = (function, parameters)
+            self.emit(f"darc: waits for {function}: type 'run'")
+            return
+        self._target.check_supported()
+        program = self._program()
+        try:
+            entry = program.find(function)
+        except NotFoundError as error:
+            if not self._target.accepts_pending(f"{error}; wait for a library that has it?"):
+                raise
+            self._pending = (function, parameters)
+            self.emit(f"darc: {error}: waits for a library that has it")
+            return
+        self._begin(program, entry, function, parameters)
+
+    def peak(self, spec: str) -> None:
+        """``darc peak``."""
+        session = self._need_session()
+        self._need_stopped()
+        session.choose_peak(spec)
+        if session.finished:
+            self._tell(session.take_message())
+        else:
+            self.emit(f"darc: peak {spec} of {session.spec} is chosen: 'continue' to descend")
+
+    def descend(self, ids: Sequence[str]) -> None:
+        """``darc descend``."""
+        session = self._need_session()
+        self._need_stopped()
+        session.descend([session.root.find(i) for i in ids])
+        if session.finished:
+            self._tell(session.take_message())
+
+    def stop(self) -> None:
+        """``darc stop``."""
+        if self._pending is not None:
+            self._forget()
+            self.emit("darc: waits no more")
+            return
+        session = self._need_session()
+        if session.alive:
+            self._need_stopped()
+            session.stop()
+        self._rest()
+        self.emit("darc: every probe is out")
+
+    def snapshot(self) -> Snapshot:
+        """What is known now."""
+        if self._session is None and self._pending is not None:
+            function, parameters = self._pending
+            return Snapshot(function, Status.PENDING, parameters.probes.value, parameters=parameters)
+        return self._need_session().snapshot()
+
+    def complete_function(self, prefix: str) -> list[str]:
+        """Functions whose name begins with ``prefix``."""
+        names = set()
+        if self._target.state is State.NONE:
+            path = self._target.executable
+            images = [load_image(Path(path))] if path is not None else []
+        else:
+            images = [m.image for m in self._program().modules]
+        last = prefix.rsplit("::", 1)[-1]
+        for image in images:
+            for symbol in image.symbols:
+                if last in symbol.name and (name := display_name(symbol.name)).startswith(prefix):
+                    names.add(name)
+        return sorted(names)
+
+    # ------------------------------------------------------------------ events
+
+    def on_stop(self) -> None:
+        """The program stopped for the user."""
+        self._rest()
+        session = self._session
+        if session is None:
+            return
+        session.on_user_stop()
+        self._tell(session.take_message())
+
+    def on_resume(self) -> None:
+        """The program goes on."""
+        session = self._session
+        if session is not None and session.alive and self._heart is None:
+            self._heart = _Heart(session, self._target)
+
+    def on_exit(self) -> None:
+        """The program is gone."""
+        self._rest()
+        if self._session is not None:
+            self._session.program_ended()
+        if self._pending is not None:
+            function, _ = self._pending
+            path = self._target.executable
+            names = [s.name for s in load_image(Path(path)).symbols] if path is not None else []
+            self._failure = NotFoundError(
+                f"the program ended before {function} was called"
+                if self._found(function)
+                else not_found(function, names)
+            )
+            self._pending = None
+            self._target.cancel_break()
+            self.emit(f"darc: {self._failure}")
+
+    def on_leave(self) -> None:
+        """The debugger lets the program go (detach, quit): nothing of darc stays in it."""
+        self._rest()
+        session = self._session
+        if session is not None and session.alive:
+            if self._target.state is State.STOPPED:
+                session.stop()
+            else:
+                session.program_ended()
+
+    # ----------------------------------------------------------------- workings
+
+    def _need_session(self) -> Session:
+        if self._session is None:
+            if self._failure is not None:
+                raise self._failure
+            raise UsageError("nothing is being analysed: type 'darc start FUNCTION'")
+        return self._session
+
+    def _need_stopped(self) -> None:
+        if self._target.state is State.RUNNING:
+            raise UsageError("the program runs: interrupt it (Ctrl-C) first")
+
+    def _forget(self) -> None:
+        self._rest()
+        self._session = None
+        self._pending = None
+        self._failure = None
+        self._target.cancel_break()
+
+    def _program(self) -> Program:
+        pid = self._target.pid
+        if pid is None:
+            raise UsageError("darc needs a program on this machine: 'run' or 'attach' it first")
+        return Program(self._target, procfs.root(pid), procfs.regions(pid))
+
+    def _found(self, function: str) -> bool:
+        path = self._target.executable
+        return path is not None and bool(
+            find_symbols([(load_image(Path(path)), 0)], function.rpartition("!")[2])
+        )
+
+    def _check_file(self, function: str) -> None:
+        """Before 'run', what is wrong already is told at once."""
+        path = self._target.executable
+        if path is None:
+            raise UsageError("there is no program: type 'file PROGRAM', or attach to a process")
+        image = load_image(Path(path))
+        plain = not any(c in function for c in "!:*") or "::" in function
+        matches = find_symbols([(image, 0)], function) if plain else set()
+        if len(matches) > 1:
+            names = sorted(
+                {display_name(image.names_at(a)[0]) for a in matches}
+                if len({display_name(image.names_at(a)[0]) for a in matches}) == len(matches)
+                else {f"*{a:#x}" for a in matches}
+            )
+            if not any(name.startswith("*") for name in names):
+                raise AmbiguousError(
+                    f"{function} names {len(matches)} functions: take one of {', '.join(names)}"
+                )
+        if plain and not matches and not self._target.accepts_pending(
+            f"{not_found(function, (s.name for s in image.symbols))}; wait for a library that has it?"
+        ):
+            raise NotFoundError(not_found(function, (s.name for s in image.symbols)))
+
+    def _modules_changed(self) -> None:
+        if self._target.pid is None:
+            return
+        if self._session is not None and self._session.alive:
+            self._session.modules_changed()
+        if self._pending is None:
+            return
+        function, _ = self._pending
+        try:
+            entry = self._program().find(function)
+        except NotFoundError:
+            return  # it may come with a later library
+        except DarcError as error:
+            self._fail(error)
+            return
+        self._target.break_once(entry, lambda: self._arrived(entry))
+
+    def _arrived(self, entry: int) -> None:
+        """The program is at f0's first instruction for the first time."""
+        if self._pending is None:
+            return
+        function, parameters = self._pending
+        try:
+            self._begin(self._program(), entry, function, parameters)
+        except DarcError as error:
+            self._fail(error)
+
+    def _fail(self, error: DarcError) -> None:
+        self._pending = None
+        self._failure = error
+        self.emit(f"darc: {error}")
+
+    def _begin(
+        self, program: Program, entry: int, function: str, parameters: Parameters
+    ) -> None:
+        session = Session(
+            self._target, program, entry, function, parameters, lambda what: self._tell(what)
+        )
+        session.install()
+        self._pending = None
+        self._session = session
+
+    def _rest(self) -> None:
+        if self._heart is not None:
+            self._heart.stop()
+            self._heart = None
+
+    def _tell(self, what: str | None) -> None:
+        """Shows what the session has to say at a stop."""
+        session = self._session
+        if what is None or session is None:
+            return
+        style = render.Style(self.width, self.colour, self._parameters.verbose)
+        shown = session.snapshot()
+        if what == "profile":
+            self.emit(render.histogram(shown, style))
+            self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
+        elif what == "choose":
+            self.emit(render.tree(shown, style))
+            self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")
+        else:
+            self.emit(render.paths(shown, style) if shown.paths else render.status(shown, style))
+
+
+class _Heart:
+    """A thread that runs while the program does: signs of life for the pads, the live line, and
+    the time limit. It never touches the debugger, only memory and signals."""
+
+    def __init__(self, session: Session, target: Target) -> None:
+        self._session = session
+        self._target = target
+        self._done = threading.Event()
+        self._pid = target.pid
+        self._thread = threading.Thread(target=self._run, name="darc", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._done.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._target.live(None)
+
+    def _run(self) -> None:
+        begin = time.monotonic()
+        last_beat = 0.0
+        late_since: float | None = None
+        while not self._done.wait(_TICK_SECONDS):
+            session = self._session
+            if not session.alive:
+                return
+            try:
+                now = time.monotonic()
+                if now - last_beat >= _BEAT_SECONDS:
+                    session.beat()
+                    last_beat = now
+                if now - begin >= 1:
+                    style = render.Style(self._target.width, self._target.colour)
+                    self._target.live(render.live(session.live_snapshot(), style))
+                late_since = self._knock(late_since, now)
+            except (DarcError, OSError, AttributeError):
+                return  # the program is gone; the debugger will tell
+
+    def _knock(self, late_since: float | None, now: float) -> float | None:
+        """When the agent may not ring by itself (seccomp), or f0 is not called any more at the
+        time limit, the program is stopped by a signal from here."""
+        left = self._session.seconds_left
+        if left is not None and left <= 0:
+            self._session.time_up_soon()
+        elif not self._session.rings:
+            return None
+        if late_since is None:
+            return now
+        if now - late_since >= _GRACE_SECONDS and self._pid is not None:
+            _signal_thread(self._pid, self._session.bell_signal)
+            return now
+        return late_since
+
+
+def _signal_thread(pid: int, number: int) -> None:
+    """Sends a signal to a thread of the process that does not block it."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        blocked = int(procfs.status(pid, int(task)).get("SigBlk", "0"), 16)
+        if not blocked >> (number - 1) & 1:
+            _tgkill(pid, int(task), number)
+            return
+
+
+def _tgkill(pid: int, thread: int, number: int) -> None:
+    ctypes.CDLL(None, use_errno=True).syscall(234, pid, thread, number)
+

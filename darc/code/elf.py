@@ -1,0 +1,377 @@
+"""One ELF file: symbols, frame information and the names behind its PLT and GOT.
+
+Symbol tables are unpacked in one go, as pyelftools makes an object of each symbol and a library
+has 100,000; everything else is pyelftools. Addresses are the file's own (add the load bias).
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import io
+import lzma
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.common.exceptions import ELFError
+from elftools.dwarf.callframe import FDE, CallFrameInfo
+from elftools.dwarf.structs import DWARFStructs
+from elftools.elf.elffile import ELFFile
+
+from darc.errors import FormatError, UnsupportedError
+
+_FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
+_GLOBAL, _WEAK = 1, 2
+_R_COPY_LIKE = {6: "GLOB_DAT", 7: "JUMP_SLOT", 1: "64"}
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A function's symbol. ``address`` and ``size`` in bytes, as the file has them."""
+
+    name: str
+    address: int
+    size: int
+    ifunc: bool
+    exported: bool
+    rank: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FrameRule:
+    """Where a frame's CFA is: ``[register] + offset``, or with ``through`` set
+    ``*([register] + through) + offset`` (a frame that realigned its stack)."""
+
+    register: str
+    offset: int
+    through: int | None = None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A loaded segment: file range, address and whether it is executable."""
+
+    address: int
+    size: int
+    offset: int
+    executable: bool
+
+
+class Image:
+    """What one ELF file says. Built from bytes, so that live memory (the vdso) serves as well."""
+
+    def __init__(self, data: bytes, name: str, debug: ELFFile | None = None) -> None:
+        try:
+            self._elf = ELFFile(io.BytesIO(data))
+        except ELFError:
+            raise FormatError(f"{name} is not an ELF file") from None
+        if self._elf.get_machine_arch() != "x64":
+            raise UnsupportedError(f"{name} is not a 64-bit x86 program, which darc needs")
+        self.name = name
+        self._debug = debug
+        self.segments = tuple(
+            Segment(s["p_vaddr"], s["p_memsz"], s["p_offset"], bool(s["p_flags"] & 1))
+            for s in self._elf.iter_segments()
+            if s["p_type"] == "PT_LOAD"
+        )
+        self.entry: int = self._elf["e_entry"]
+        self.is_position_independent = self._elf["e_type"] == "ET_DYN"
+        self._symbols: list[Symbol] = sorted(self._read_symbols(), key=lambda s: (s.address, s.rank))
+        self._addresses = [s.address for s in self._symbols]
+
+    # ------------------------------------------------------------------ symbols
+
+    def _read_symbols(self) -> Iterator[Symbol]:
+        seen: set[tuple[str, int]] = set()
+        exported = set()
+        for elf, section_name in ((self._elf, ".dynsym"), (self._elf, ".symtab"), (self._debug, ".symtab")):
+            section = elf.get_section_by_name(section_name) if elf is not None else None
+            if elf is None or section is None or section["sh_type"] == "SHT_NOBITS":
+                continue
+            strings = elf.get_section(section["sh_link"]).data()
+            executable = self._executable_sections(elf)
+            table = section.data()
+            usable = len(table) - len(table) % 24
+            for name, info, _other, index, value, size in struct.iter_unpack(
+                "<IBBHQQ", table[:usable]
+            ):
+                kind, binding = info & 15, info >> 4
+                if kind not in _FUNCTION_TYPES and not (kind == 0 and index in executable and name):
+                    continue
+                if index == 0 or value == 0:
+                    continue
+                end = strings.find(b"\0", name)
+                text = strings[name:end].decode("utf-8", "replace")
+                text = text.split("@", 1)[0]
+                if not text or (text, value) in seen:
+                    continue
+                seen.add((text, value))
+                if section_name == ".dynsym":
+                    exported.add((text, value))
+                rank = (
+                    kind == 0,
+                    (text, value) not in exported,
+                    len(text) - len(text.lstrip("_")),
+                    {_GLOBAL: 0, _WEAK: 1}.get(binding, 2),
+                    len(text),
+                )
+                yield Symbol(text, value, size, kind == 10, (text, value) in exported, rank)
+
+    @staticmethod
+    def _executable_sections(elf: ELFFile) -> set[int]:
+        return {i for i, s in enumerate(elf.iter_sections()) if s["sh_flags"] & 4}
+
+    @property
+    def symbols(self) -> list[Symbol]:
+        """All function symbols, by address, the best name of an address first."""
+        return self._symbols
+
+    def symbol_at(self, address: int) -> Symbol | None:
+        """The best symbol whose extent holds ``address``."""
+        index = bisect.bisect_right(self._addresses, address) - 1
+        if index < 0:
+            return None
+        start = self._addresses[index]
+        first = bisect.bisect_left(self._addresses, start)
+        best = self._symbols[first]
+        sized = next((s for s in self._symbols[first : index + 1] if s.size), best)
+        if sized.size and address >= start + sized.size:
+            return None
+        if not sized.size and self._section_end(start) <= address:
+            return None
+        return best
+
+    @functools.cached_property
+    def _section_bounds(self) -> list[tuple[int, int]]:
+        return sorted(
+            (s["sh_addr"], s["sh_addr"] + s["sh_size"])
+            for s in self._elf.iter_sections()
+            if s["sh_flags"] & 2 and s["sh_size"]
+        )
+
+    def _section_end(self, address: int) -> int:
+        """Where the section that holds ``address`` ends (``.init`` is not ``.plt``)."""
+        bounds = self._section_bounds
+        index = bisect.bisect_right(bounds, (address, 1 << 64)) - 1
+        return bounds[index][1] if index >= 0 else address + 1
+
+    def names_at(self, address: int) -> list[str]:
+        """Every name that stands exactly at ``address``, best first."""
+        first = bisect.bisect_left(self._addresses, address)
+        last = bisect.bisect_right(self._addresses, address)
+        return [s.name for s in self._symbols[first:last]]
+
+    def next_symbol(self, address: int) -> int | None:
+        """Address of the first symbol above ``address``."""
+        index = bisect.bisect_right(self._addresses, address)
+        return self._addresses[index] if index < len(self._addresses) else None
+
+    def segment_of(self, address: int) -> Segment | None:
+        """The loaded segment that holds ``address``."""
+        for segment in self.segments:
+            if segment.address <= address < segment.address + segment.size:
+                return segment
+        return None
+
+    def has_section(self, name: str) -> bool:
+        """Whether the file has a section of that name."""
+        return self._elf.get_section_by_name(name) is not None
+
+    @functools.cached_property
+    def got_names(self) -> dict[int, str]:
+        """Names behind GOT slots, by the slot's address, from the dynamic relocations."""
+        names: dict[int, str] = {}
+        dynsym = self._elf.get_section_by_name(".dynsym")
+        for section_name in (".rela.plt", ".rela.dyn"):
+            section = self._elf.get_section_by_name(section_name)
+            if section is None or dynsym is None or section["sh_type"] != "SHT_RELA":
+                continue
+            strings = self._elf.get_section(dynsym["sh_link"]).data()
+            table, symbols = section.data(), dynsym.data()
+            for offset, info, _addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
+                index = info >> 32
+                if (info & 0xFFFFFFFF) not in _R_COPY_LIKE or not index:
+                    continue
+                name = struct.unpack_from("<I", symbols, index * 24)[0]
+                text = strings[name : strings.find(b"\0", name)].decode("utf-8", "replace")
+                names[offset] = text.split("@", 1)[0]
+        return names
+
+    # -------------------------------------------------------- frame information
+
+    @functools.cached_property
+    def _frames(self) -> tuple[CallFrameInfo, int, bytes, int, int] | None:
+        section = self._elf.get_section_by_name(".eh_frame")
+        header = self._elf.get_section_by_name(".eh_frame_hdr")
+        if section is None or section["sh_type"] == "SHT_NOBITS":
+            return None
+        data = section.data()
+        structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
+        info = CallFrameInfo(io.BytesIO(data), len(data), section["sh_addr"], structs, True)
+        table = header.data() if header is not None else b""
+        if table[:4] != b"\x01\x1b\x03\x3b":  # sdata4 pcrel pointer, udata4 count, sdata4 datarel
+            return info, section["sh_addr"], b"", 0, 0
+        count = struct.unpack_from("<I", table, 8)[0]
+        assert header is not None
+        return info, section["sh_addr"], table, count, header["sh_addr"]
+
+    @functools.cached_property
+    def _all_fdes(self) -> list[tuple[int, int, FDE]]:
+        """For files without a search table (or with .debug_frame alone)."""
+        found: list[tuple[int, int, FDE]] = []
+        entries: list[Any] = []
+        if self._frames is not None:
+            entries = self._frames[0].get_entries()
+        for elf in (self._elf, self._debug):
+            if not entries and elf is not None and elf.has_dwarf_info():
+                dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
+                if dwarf.has_CFI():
+                    entries = dwarf.CFI_entries()
+        for entry in entries:
+            if isinstance(entry, FDE):
+                start = entry["initial_location"]
+                found.append((start, start + entry["address_range"], entry))
+        return sorted(found, key=lambda f: f[0])
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - images live as long as the session
+    def _fde(self, address: int) -> tuple[int, int, FDE] | None:
+        frames = self._frames
+        if frames is None or not frames[3]:
+            fdes = self._all_fdes
+            index = bisect.bisect_right(fdes, address, key=lambda f: f[0]) - 1
+            return fdes[index] if index >= 0 and address < fdes[index][1] else None
+        info, frame_address, table, count, header_address = frames
+        low, high = 0, count
+        wanted = address - header_address
+        while low < high:
+            middle = (low + high) // 2
+            if struct.unpack_from("<i", table, 12 + middle * 8)[0] <= wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return None
+        place = struct.unpack_from("<i", table, 12 + (low - 1) * 8 + 4)[0] + header_address
+        entry = info._parse_entry_at(place - frame_address)
+        if not isinstance(entry, FDE):
+            return None
+        start = entry["initial_location"]
+        end = start + entry["address_range"]
+        return (start, end, entry) if start <= address < end else None
+
+    def frame_range(self, address: int) -> tuple[int, int] | None:
+        """The extent that one frame description covers around ``address``."""
+        found = self._fde(address)
+        return found[:2] if found else None
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019
+    def _frame_rows(self, start: int) -> list[tuple[int, Any]]:
+        found = self._fde(start)
+        if found is None:
+            return []
+        return [(row["pc"], row["cfa"]) for row in found[2].get_decoded().table]
+
+    def frame_rule(self, address: int) -> FrameRule | None:
+        """How to find the CFA at ``address``; ``None`` when the file does not say, or says it in a
+        form that pads do not follow."""
+        extent = self.frame_range(address)
+        if extent is None:
+            return None
+        current = None
+        for pc, rule in self._frame_rows(extent[0]):
+            if pc > address:
+                break
+            current = rule
+        if current is None:
+            return None
+        if current.expr is not None:
+            return _expression_rule(bytes(current.expr))
+        register = _REGISTERS.get(current.reg)
+        return FrameRule(register, current.offset) if register else None
+
+    @functools.cached_property
+    def has_personalities(self) -> bool:
+        """Whether some frame has an exception handler or clean-up (C++, Rust)."""
+        return self.has_section(".gcc_except_table")
+
+
+_REGISTERS = {
+    0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", 7: "rsp",
+    8: "r8", 9: "r9", 10: "r10", 11: "r11", 12: "r12", 13: "r13", 14: "r14", 15: "r15",
+}  # fmt: skip
+
+
+def _sleb(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return value - (1 << shift if byte & 0x40 else 0), at
+
+
+def _expression_rule(expression: bytes) -> FrameRule | None:
+    """``breg r, n; deref`` with an optional constant added: gcc's realigned frames."""
+    try:
+        if not 0x70 <= expression[0] <= 0x7F:
+            return None
+        register = _REGISTERS[expression[0] - 0x70]
+        through, at = _sleb(expression, 1)
+        if expression[at] != 0x06:
+            return None
+        rest = expression[at + 1 :]
+        if not rest:
+            return FrameRule(register, 0, through)
+        if rest[0] == 0x23:  # plus_uconst; small values only
+            value, end = _sleb(rest, 1)
+            return FrameRule(register, value, through) if end == len(rest) and value >= 0 else None
+    except IndexError:
+        pass
+    return None
+
+
+def read_image(path: Path, name: str, root: Path = Path("/")) -> Image:
+    """Reads a file as the process sees it (``root`` is ``/proc/PID/root`` or ``/``), with its
+    separate debug file where there is one (build id, debug link, MiniDebugInfo).
+
+    Raises:
+        FormatError: it cannot be read or is no ELF file.
+        UnsupportedError: it is for another machine.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"cannot read {path}: {error.strerror}") from None
+    debug = None
+    try:
+        debug = _debug_file(ELFFile(io.BytesIO(data)), path, root)
+    except (ELFError, OSError, lzma.LZMAError):
+        pass  # a debug file is welcome, never needed
+    return Image(data, name, debug)
+
+
+def _debug_file(elf: ELFFile, path: Path, root: Path) -> ELFFile | None:
+    candidates: list[Path] = []
+    section = elf.get_section_by_name(".note.gnu.build-id")
+    if section is not None:
+        for note in section.iter_notes():
+            if note["n_type"] == "NT_GNU_BUILD_ID":
+                build_id = note["n_desc"]
+                tail = f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+                candidates += [root / tail, Path("/") / tail]
+    link = elf.get_section_by_name(".gnu_debuglink")
+    if link is not None:
+        name = link.data().split(b"\0", 1)[0].decode("utf-8", "replace")
+        candidates += [path.parent / name, path.parent / ".debug" / name]
+    for candidate in candidates:
+        if candidate.is_file() and candidate != path:
+            return ELFFile(io.BytesIO(candidate.read_bytes()))
+    mini = elf.get_section_by_name(".gnu_debugdata")
+    if mini is not None:
+        return ELFFile(io.BytesIO(lzma.decompress(mini.data())))
+    return None

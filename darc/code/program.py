@@ -1,0 +1,412 @@
+"""The running program as code: its modules, the names of its functions, its untouched bytes."""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+import functools
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from darc.code import x86_64
+from darc.code.elf import FrameRule, Image, Symbol, read_image
+from darc.demangle import display_name
+from darc.errors import AmbiguousError, DarcError, FormatError, NotFoundError, TargetError
+from darc.ftree import Function
+from darc.target import Region, Target
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file that is mapped into the program. ``bias`` is added to the file's own addresses."""
+
+    path: str
+    name: str
+    bias: int
+    start: int
+    end: int
+    image: Image
+
+
+@functools.lru_cache(maxsize=256)
+def _cached_image(path: str, root: str, _stamp: tuple[int, int, int]) -> Image:
+    return read_image(Path(path), os.path.basename(path), Path(root))
+
+
+def load_image(path: Path, root: Path = Path("/")) -> Image:
+    """An image, read once as long as its file does not change.
+
+    Raises:
+        FormatError: it cannot be read or is no ELF file.
+        UnsupportedError: it is for another machine.
+    """
+    try:
+        seen = path.stat()
+    except OSError as error:
+        raise FormatError(f"cannot read {path}: {error.strerror}") from None
+    return _cached_image(str(path), str(root), (seen.st_ino, seen.st_size, seen.st_mtime_ns))
+
+
+class Program:
+    """Modules, symbols and original bytes of a stopped program.
+
+    ``patches`` are the bytes that darc itself wrote over: readers see what stood there before.
+    """
+
+    def __init__(self, target: Target, root: Path, regions: Iterable[Region]) -> None:
+        self._target = target
+        self._root = root
+        self.patches: dict[int, bytes] = {}
+        self.modules: list[Module] = []
+        self.problems: list[str] = []
+        self._functions: dict[int, x86_64.Function] = {}
+        self.update(regions)
+
+    # ------------------------------------------------------------------ modules
+
+    def update(self, regions: Iterable[Region]) -> None:
+        """Looks at the mappings again, after something was loaded or unloaded."""
+        self.regions = tuple(regions)
+        known = {(m.path, m.start): m for m in self.modules}
+        self.modules = sorted(self._find_modules(known), key=lambda m: m.start)
+        self._starts = [m.start for m in self.modules]
+        self._functions.clear()
+        self._named.cache_clear()
+
+    def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
+        groups: dict[str, list[Region]] = {}
+        for region in self.regions:
+            if region.path.startswith("/") or region.path == "[vdso]":
+                groups.setdefault(region.path, []).append(region)
+        for path, parts in groups.items():
+            if not any("x" in part.permissions for part in parts):
+                continue
+            first = parts[0]
+            module = known.get((path, first.start)) or self._module(path, parts)
+            if module is not None:
+                yield module
+
+    def _module(self, path: str, parts: list[Region]) -> Module | None:
+        try:
+            if path == "[vdso]":
+                data = self._target.read(parts[0].start, parts[0].end - parts[0].start)
+                image = Image(data, "[vdso]")
+            else:
+                name = path.removesuffix(" (deleted)")
+                image = load_image(self._root / name.lstrip("/"), self._root)
+        except (DarcError, OSError) as error:
+            self.problems.append(f"{path}: {error}")
+            return None
+        low = parts[0]
+        for segment in image.segments:
+            if segment.offset <= low.offset < segment.offset + max(segment.size, 1):
+                bias = low.start - (segment.address + low.offset - segment.offset)
+                break
+        else:
+            bias = low.start - low.offset
+        bias &= ~0xFFF
+        end = max(bias + s.address + s.size for s in image.segments)
+        return Module(path, os.path.basename(path), bias, low.start, max(end, parts[-1].end), image)
+
+    def module_at(self, address: int) -> Module | None:
+        """The module whose mappings hold ``address``."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index >= 0 and address < self.modules[index].end:
+            return self.modules[index]
+        return None
+
+    # -------------------------------------------------------------------- names
+
+    def function_at(self, address: int, name: str | None = None) -> Function:
+        """The function that starts at or holds ``address``; ``name`` is the one its caller used."""
+        found = self._named(address)
+        if name is not None and name != found.symbol:
+            module = self.module_at(address)
+            if module is not None and name in module.image.names_at(address - module.bias):
+                shown = display_name(name)
+                return Function(shown, name, found.module, found.address, found.offset)
+        return found
+
+    @functools.lru_cache(maxsize=65536)  # noqa: B019 - a program lives as long as its session
+    def _named(self, address: int) -> Function:
+        module = self.module_at(address)
+        if module is None:
+            return Function(f"{address:#x}", f"{address:#x}", "", address, address)
+        symbol = module.image.symbol_at(address - module.bias)
+        if symbol is None:
+            start = address
+            extent = module.image.frame_range(address - module.bias)
+            if extent is not None:
+                start = extent[0] + module.bias
+            offset = start - module.bias
+            name = f"{module.name}+{offset:#x}"
+            return Function(name, name, module.name, start, offset)
+        start = symbol.address + module.bias
+        shown = display_name(symbol.name)
+        return Function(shown, symbol.name, module.name, start, symbol.address)
+
+    def resolve(self, address: int, depth: int = 0) -> tuple[int, str | None] | None:
+        """The function that a call to ``address`` reaches, through PLT entries, with the name
+        under which it was called; ``None`` while that is not bound."""
+        if depth > 3:
+            return None
+        slot = self.jump_slot(address)
+        if slot is None:
+            return address, None
+        name = self.slot_name(slot)
+        try:
+            bound = int.from_bytes(self.read(slot, 8), "little")
+        except TargetError:
+            return None
+        module = self.module_at(address)
+        if bound == 0 or (module is not None and self._is_unbound(module, bound)):
+            return None
+        further = self.resolve(bound, depth + 1)
+        return None if further is None else (further[0], name or further[1])
+
+    def jump_slot(self, address: int) -> int | None:
+        """The GOT slot that a PLT entry at ``address`` jumps through; ``None`` for real code."""
+        module = self.module_at(address)
+        if module is None or module.image.symbol_at(address - module.bias) is not None:
+            return None
+        try:
+            code = self.read(address, 16)
+        except TargetError:
+            return None
+        for instruction in x86_64.decode(code, address)[:2]:
+            if instruction.flow_control == x86_64.FlowControl.INDIRECT_BRANCH:
+                if instruction.is_ip_rel_memory_operand:
+                    return int(instruction.memory_displacement)
+                return None
+            if instruction.mnemonic != x86_64.Mnemonic.ENDBR64:
+                return None
+        return None
+
+    def slot_name(self, slot: int) -> str | None:
+        """The symbol that a GOT slot was made for."""
+        module = self.module_at(slot)
+        return module.image.got_names.get(slot - module.bias) if module is not None else None
+
+    def _is_unbound(self, module: Module, bound: int) -> bool:
+        """Lazy binding: the slot still leads back into its own module's PLT."""
+        if not module.start <= bound < module.end:
+            return False
+        if module.image.symbol_at(bound - module.bias) is not None:
+            return False
+        code = x86_64.decode(self.read(bound, 16), bound)
+        if code and code[0].mnemonic == x86_64.Mnemonic.ENDBR64:
+            code = code[1:]
+        return bool(code) and code[0].mnemonic == x86_64.Mnemonic.PUSH and bool(
+            code[0].op0_kind in (x86_64.OpKind.IMMEDIATE32TO64, x86_64.OpKind.IMMEDIATE8TO64)
+        )
+
+    # --------------------------------------------------------------------- code
+
+    def read(self, address: int, size: int) -> bytes:
+        """Memory as it was before darc touched it."""
+        data = bytearray(self._target.read(address, size))
+        for start, original in self.patches.items():
+            low, high = max(start, address), min(start + len(original), address + size)
+            if low < high:
+                data[low - address : high - address] = original[low - start : high - start]
+        return bytes(data)
+
+    def function(self, entry: int) -> x86_64.Function:
+        """The code of the function at ``entry``, read once."""
+        found = self._functions.get(entry)
+        if found is None:
+            found = self._functions[entry] = x86_64.read_function(entry, self)
+        return found
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        """The bytes of the function part around ``address``."""
+        module = self.module_at(address)
+        if module is None:
+            return None
+        own = address - module.bias
+        extent = module.image.frame_range(own)
+        symbol = module.image.symbol_at(own)
+        if extent is None and symbol is not None and symbol.size:
+            extent = symbol.address, symbol.address + symbol.size
+        if extent is None:
+            segment = module.image.segment_of(own)
+            if segment is None:
+                return None
+            end = module.image.next_symbol(own) or segment.address + segment.size
+            extent = own, min(end, segment.address + segment.size)
+        elif symbol is not None and symbol.size and extent[0] < symbol.address < extent[1]:
+            # One description over several functions (assembly): the symbols know better.
+            extent = symbol.address, min(extent[1], symbol.address + symbol.size)
+        return extent[0] + module.bias, extent[1] + module.bias
+
+    def frame_rule(self, address: int) -> FrameRule | None:
+        """Where the frame that executes ``address`` has its CFA."""
+        module = self.module_at(address)
+        return module.image.frame_rule(address - module.bias) if module is not None else None
+
+    def is_function_start(self, address: int) -> bool:
+        """Whether a function, not a part of one, begins at ``address``."""
+        module = self.module_at(address)
+        if module is None:
+            return False
+        own = address - module.bias
+        if any(not _is_cold_name(name) for name in module.image.names_at(own)):
+            return True
+        extent = module.image.frame_range(own)
+        return extent is not None and extent[0] == own and not self.is_cold_part(address)
+
+    def is_cold_part(self, address: int) -> bool:
+        """Whether ``address`` begins a part that the compiler split off a function."""
+        module = self.module_at(address)
+        if module is None:
+            return False
+        names = module.image.names_at(address - module.bias)
+        if names:
+            return all(_is_cold_name(name) for name in names)
+        rule = module.image.frame_rule(address - module.bias)
+        return rule is not None and rule != FrameRule("rsp", 8)
+
+    def is_code(self, address: int) -> bool:
+        """Whether ``address`` lies in an executable mapping."""
+        return any(
+            r.start <= address < r.end and "x" in r.permissions for r in self.regions
+        )
+
+    # -------------------------------------------------------------------- search
+
+    def all_symbols(self) -> Iterator[tuple[Module, Symbol]]:
+        """Every function symbol of every module."""
+        for module in self.modules:
+            for symbol in module.image.symbols:
+                yield module, symbol
+
+    def find(self, spec: str) -> int:
+        """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f`` or ``*ADDRESS``.
+
+        Raises:
+            NotFoundError: nothing has that name; near names are told.
+            AmbiguousError: several functions have it; their exact spellings are told.
+        """
+        if spec.startswith("*"):
+            return self._find_address(spec)
+        scope, name = _split_spec(spec)
+        if scope is not None and not scope.endswith("!"):
+            return self._one(spec, set(self._target.functions_in(scope, name)))
+        wanted = scope[:-1] if scope else None
+        modules = [m for m in self.modules if wanted is None or _is_module(m, wanted)]
+        if wanted is not None and not modules:
+            raise NotFoundError(f"no loaded file is called {wanted}: 'info sharedlibrary' lists them")
+        return self._one(spec, find_symbols(((m.image, m.bias) for m in modules), name))
+
+    def _find_address(self, spec: str) -> int:
+        try:
+            address = int(spec[1:], 0)
+        except ValueError:
+            raise NotFoundError(f"{spec} is no address: type it as *0x401000") from None
+        if not self.is_code(address):
+            raise NotFoundError(f"no code is mapped at {address:#x}")
+        return address
+
+    def _one(self, spec: str, addresses: set[int]) -> int:
+        resolved = {self._real_entry(address) for address in addresses}
+        if len(resolved) == 1:
+            return resolved.pop()
+        if not resolved:
+            raise NotFoundError(not_found(spec, (s.name for _, s in self.all_symbols())))
+        spellings = ", ".join(sorted(self._spelling(address) for address in resolved))
+        raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {spellings}")
+
+    def _real_entry(self, address: int) -> int:
+        """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells."""
+        module = self.module_at(address)
+        symbol = module.image.symbol_at(address - module.bias) if module is not None else None
+        if module is None or symbol is None or not symbol.ifunc:
+            return address
+        for other in self.modules:
+            for slot, name in other.image.got_names.items():
+                if name in module.image.names_at(symbol.address):
+                    try:
+                        bound = int.from_bytes(self.read(slot + other.bias, 8), "little")
+                    except TargetError:
+                        continue
+                    if self.is_code(bound) and not self._is_unbound(other, bound):
+                        return bound
+        return address
+
+    def _spelling(self, address: int) -> str:
+        function = self._named(address)
+        same = {
+            self._real_entry(a)
+            for a in find_symbols(((m.image, m.bias) for m in self.modules), function.name)
+        }
+        if same == {address}:
+            return function.name
+        module = self.module_at(address)
+        if module is not None:
+            inside = find_symbols([(module.image, module.bias)], function.name)
+            if inside == {address}:
+                return f"{module.name}!{function.name}"
+        line = self._target.line_at(address)
+        if line is not None:
+            return f"{os.path.basename(line[0])}:{function.name}"
+        return f"*{address:#x}"
+
+
+def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
+    """Addresses of the functions called ``name``: the symbol itself, the display name, or its last
+    components (``f`` finds ``ns::Class::f``). Exact matches win over partial ones."""
+    exact: set[int] = set()
+    partial: set[int] = set()
+    last = name.rsplit("::", 1)[-1].split("<", 1)[0].split("(", 1)[0].strip() or name
+    plain = name.split("(", 1)[0] if not name.startswith("(") else name
+    for image, bias in images:
+        for symbol in image.symbols:
+            raw = symbol.name
+            if last not in raw and not name.startswith("operator") and "operator" not in last:
+                continue
+            if _is_cold_name(raw):
+                continue
+            if raw == name:
+                exact.add(symbol.address + bias)
+                continue
+            shown = display_name(raw)
+            if shown in (name, plain):
+                exact.add(symbol.address + bias)
+            elif shown.endswith("::" + plain):
+                partial.add(symbol.address + bias)
+    return exact or partial
+
+
+def not_found(spec: str, names: Iterable[str]) -> str:
+    """The error line for a function that does not exist, with near names."""
+    wanted = _split_spec(spec)[1]
+    shown = {display_name(name) for name in names if _worth_showing(name, wanted)}
+    near = difflib.get_close_matches(wanted, shown, 3, 0.6)
+    hint = f" (near names: {', '.join(near)})" if near else ""
+    return f"no function is called {spec}{hint}"
+
+
+def _worth_showing(name: str, wanted: str) -> bool:
+    return abs(len(name) - len(wanted)) < 12 or wanted[:4] in name
+
+
+def _split_spec(spec: str) -> tuple[str | None, str]:
+    """``lib.so!f`` → (``lib.so!``, ``f``); ``file.c:f`` → (``file.c``, ``f``)."""
+    if "!" in spec and "operator!" not in spec:
+        scope, name = spec.split("!", 1)
+        return scope + "!", name
+    head, colon, tail = spec.partition(":")
+    if colon and not tail.startswith(":") and "::" not in head and "." in head:
+        return head, tail
+    return None, spec
+
+
+def _is_module(module: Module, wanted: str) -> bool:
+    name = module.name
+    return wanted in (name, module.path) or name.split(".so", 1)[0] == wanted.split(".so", 1)[0]
+
+
+def _is_cold_name(name: str) -> bool:
+    return name.endswith(".cold") or ".cold." in name

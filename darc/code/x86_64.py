@@ -1,0 +1,433 @@
+"""The call sites of one function, from its live bytes (x86-64).
+
+The file's bytes are never used: a program patches itself, and so does darc. Calls are direct ones,
+indirect ones (register, memory, GOT) and tail jumps, also conditional ones; jump tables are not
+calls. A cold part belongs to its function. Addresses are those of the running program.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from iced_x86 import (
+    Code,
+    Decoder,
+    FlowControl,
+    Instruction,
+    Mnemonic,
+    OpKind,
+    Register,
+)
+
+from darc.code.elf import FrameRule
+from darc.ftree import CallKind
+
+PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
+MAX_FUNCTION = 1 << 20  # bytes; more than that is no function but a mistake in the symbols
+
+_REGISTER_NAMES = {
+    getattr(Register, name.upper()): name
+    for name in (
+        "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
+    )
+}
+
+
+class Surroundings(Protocol):
+    """What must be known of the code around a function."""
+
+    def read(self, address: int, size: int) -> bytes: ...
+    def extent(self, address: int) -> tuple[int, int] | None: ...
+    def frame_rule(self, address: int) -> FrameRule | None: ...
+    def is_function_start(self, address: int) -> bool: ...
+    def is_cold_part(self, address: int) -> bool: ...
+    def is_code(self, address: int) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where a function leaves for another one.
+
+    ``patch`` and ``length`` are the bytes that a patch covers; ``back`` is the return address (for
+    a tail jump the address behind it); ``target`` is set where it is fixed; ``slot`` says where
+    the calling frame's return address stands, seen from ``address``. ``displaced`` are the
+    instructions before a short indirect call that must move into the pad. ``problem`` says why no
+    pad can stand here.
+    """
+
+    address: int
+    kind: CallKind
+    patch: int
+    length: int
+    back: int
+    target: int | None
+    pointer: int | None
+    instruction: Instruction
+    slot: FrameRule | None
+    displaced: tuple[Instruction, ...] = ()
+    problem: str | None = None
+
+
+@dataclass
+class Function:
+    """One function's code: its parts, instructions, branch targets and call sites."""
+
+    entry: int
+    parts: list[tuple[int, int]]
+    instructions: dict[int, Instruction]
+    targets: set[int] = field(default_factory=set)
+    sites: list[Site] = field(default_factory=list)
+    complete: bool = True
+
+    def contains(self, address: int) -> bool:
+        return any(start <= address < end for start, end in self.parts)
+
+
+def decode(data: bytes, address: int) -> list[Instruction]:
+    """All instructions of ``data``, swept from its first byte."""
+    return list(Decoder(64, data, ip=address))
+
+
+def read_function(entry: int, around: Surroundings) -> Function:
+    """Reads the function that starts at ``entry``."""
+    function = Function(entry, [], {})
+    pending = [entry]
+    while pending:
+        address = pending.pop()
+        if function.contains(address):
+            continue
+        part = _extent(address, around)
+        if part is None:
+            function.complete = False
+            continue
+        function.parts.append(part)
+        for instruction in decode(around.read(part[0], part[1] - part[0]), part[0]):
+            function.instructions[instruction.ip] = instruction
+        pending += _cold_parts(function, part, around)
+    _collect_targets(function, around)
+    for address in sorted(function.instructions):
+        site = _site(function, function.instructions[address], around)
+        if site is not None:
+            function.sites.append(site)
+    return function
+
+
+def _extent(address: int, around: Surroundings) -> tuple[int, int] | None:
+    part = around.extent(address)
+    if part is None or part[1] - part[0] > MAX_FUNCTION:
+        return None
+    return part
+
+
+def _branch_target(instruction: Instruction) -> int | None:
+    if instruction.op_count and instruction.op0_kind in (
+        OpKind.NEAR_BRANCH64,
+        OpKind.NEAR_BRANCH32,
+        OpKind.NEAR_BRANCH16,
+    ):
+        return int(instruction.near_branch_target)
+    return None
+
+
+_JUMPS = (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH)
+
+
+def _cold_parts(
+    function: Function, part: tuple[int, int], around: Surroundings
+) -> list[int]:
+    """Where jumps lead out of the function but not into another one."""
+    found = []
+    for address, instruction in function.instructions.items():
+        if not part[0] <= address < part[1] or instruction.flow_control not in _JUMPS:
+            continue
+        target = _branch_target(instruction)
+        if target is None or function.contains(target):
+            continue
+        if not _is_tail(function, address, target, around):
+            found.append(target)
+    return found
+
+
+def _is_tail(function: Function, address: int, target: int, around: Surroundings) -> bool:
+    """A jump out is a tail call when the frame is gone and the target is a function's start."""
+    if around.is_cold_part(target):
+        return False
+    rule = around.frame_rule(address)
+    if rule is not None and rule != FrameRule("rsp", 8):
+        return False
+    return around.is_function_start(target) or not around.is_code(target) or rule is None
+
+
+def _collect_targets(function: Function, around: Surroundings) -> None:
+    for instruction in function.instructions.values():
+        if instruction.flow_control in _JUMPS:
+            target = _branch_target(instruction)
+            if target is not None:
+                function.targets.add(target)
+        elif instruction.flow_control == FlowControl.XBEGIN_XABORT_XEND:
+            function.complete = False
+    if any(_is_table_jump(function, i) for i in _indirect_jumps(function)):
+        function.targets |= _table_targets(function, around)
+
+
+def _indirect_jumps(function: Function) -> list[Instruction]:
+    return [
+        i
+        for i in function.instructions.values()
+        if i.flow_control == FlowControl.INDIRECT_BRANCH
+    ]
+
+
+def _before(function: Function, address: int, count: int) -> list[Instruction]:
+    """Up to ``count`` instructions that stand right before ``address``, nearest first."""
+    found: list[Instruction] = []
+    while len(found) < count:
+        for back in range(1, 16):
+            instruction = function.instructions.get(address - back)
+            if instruction is not None and instruction.len == back:
+                found.append(instruction)
+                address -= back
+                break
+        else:
+            break
+    return found
+
+
+def _is_table_jump(function: Function, jump: Instruction) -> bool:
+    """``jmp *table(,%r,8)``, or a register that was computed from a table of distances."""
+    if jump.op0_kind == OpKind.MEMORY:
+        return jump.memory_index != Register.NONE and jump.memory_index_scale == 8
+    register = jump.op0_register
+    for instruction in _before(function, jump.ip, 12):
+        if instruction.flow_control != FlowControl.NEXT:
+            return False
+        if instruction.op_count < 1 or instruction.op0_register != register:
+            continue
+        if instruction.mnemonic == Mnemonic.ADD:
+            return True
+        if instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER:
+            register = instruction.op1_register
+            continue
+        return bool(
+            instruction.mnemonic in (Mnemonic.MOV, Mnemonic.MOVSXD)
+            and instruction.op1_kind == OpKind.MEMORY
+            and instruction.memory_index != Register.NONE
+            and instruction.memory_index_scale in (4, 8)
+        )
+    return False
+
+
+def _table_targets(function: Function, around: Surroundings) -> set[int]:
+    """What the function's jump tables name, read from the live tables."""
+    found: set[int] = set()
+    for instruction in function.instructions.values():
+        if instruction.is_ip_rel_memory_operand and instruction.mnemonic == Mnemonic.LEA:
+            table = int(instruction.memory_displacement)
+            found |= _read_table(function, around, table, "<i", table)
+        elif (
+            instruction.flow_control == FlowControl.INDIRECT_BRANCH
+            and instruction.op0_kind == OpKind.MEMORY
+            and instruction.memory_base == Register.NONE
+        ):
+            found |= _read_table(function, around, int(instruction.memory_displacement), "<Q", 0)
+    return found
+
+
+def _read_table(
+    function: Function, around: Surroundings, table: int, form: str, base: int
+) -> set[int]:
+    size = struct.calcsize(form)
+    found: set[int] = set()
+    if around.is_code(table):
+        return found
+    for index in range(2048):
+        try:
+            raw = around.read(table + index * size, size)
+        except Exception:  # the end of readable memory ends the table
+            break
+        target = base + struct.unpack(form, raw)[0]
+        if target not in function.instructions:
+            break
+        found.add(target)
+    return found
+
+
+def _site(function: Function, instruction: Instruction, around: Surroundings) -> Site | None:
+    flow = instruction.flow_control
+    address, back = int(instruction.ip), int(instruction.next_ip)
+    if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
+        target = _branch_target(instruction)
+        if flow == FlowControl.CALL and target is None:
+            return None  # a system call or a far call
+        if target == back:
+            return None  # call $+5 reads its own address
+        kind = CallKind.DIRECT if target is not None else CallKind.INDIRECT
+        return _call_site(function, instruction, kind, target, around)
+    if flow in _JUMPS:
+        target = _branch_target(instruction)
+        if target is None or (function.contains(target) and target != function.entry):
+            return None
+        if target == function.entry and not _is_tail(function, address, target, around):
+            return None
+        problem = None if instruction.len >= PATCH_LENGTH else "the tail jump is too short to patch"
+        if target == function.entry:
+            return None  # a loop to the function's own first byte
+        slot = around.frame_rule(address) or FrameRule("rsp", 8)
+        return Site(
+            address, CallKind.TAIL, address, instruction.len, back, target, None, instruction,
+            slot, (), problem,
+        )  # fmt: skip
+    if flow == FlowControl.INDIRECT_BRANCH:
+        if _is_table_jump(function, instruction):
+            return None
+        rule = around.frame_rule(address)
+        if rule is not None and rule != FrameRule("rsp", 8):
+            return None  # the frame still stands: a computed goto
+        pointer = _pointer(instruction)
+        problem = None if instruction.len >= PATCH_LENGTH else "the tail jump is too short to patch"
+        return Site(
+            address, CallKind.TAIL_INDIRECT, address, instruction.len, back, None, pointer,
+            instruction, FrameRule("rsp", 8), (), problem,
+        )  # fmt: skip
+    return None
+
+
+def _pointer(instruction: Instruction) -> int | None:
+    if instruction.op0_kind == OpKind.MEMORY and instruction.is_ip_rel_memory_operand:
+        return int(instruction.memory_displacement)
+    return None
+
+
+def _call_site(
+    function: Function,
+    instruction: Instruction,
+    kind: CallKind,
+    target: int | None,
+    around: Surroundings,
+) -> Site:
+    address, back = int(instruction.ip), int(instruction.next_ip)
+    slot = around.frame_rule(address)
+    problem = None
+    displaced: tuple[Instruction, ...] = ()
+    if slot is None:
+        problem = "no frame information says where its caller's return address stands"
+    elif instruction.segment_prefix not in (Register.NONE, Register.FS, Register.GS, Register.CS):
+        problem = "the call has an unusual prefix"
+    elif instruction.len < PATCH_LENGTH:
+        displaced, problem = _displaced(function, instruction, around)
+    patch = int(displaced[0].ip) if displaced else address
+    return Site(
+        address, kind, patch, back - patch, back, target, _pointer(instruction), instruction,
+        slot, displaced, problem,
+    )  # fmt: skip
+
+
+_NO_MOVE = {
+    Mnemonic.PUSH, Mnemonic.POP, Mnemonic.PUSHFQ, Mnemonic.POPFQ, Mnemonic.LEAVE,
+    Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, Mnemonic.RDTSCP, Mnemonic.ENTER,
+}  # fmt: skip
+
+
+def _displaced(
+    function: Function, call: Instruction, around: Surroundings
+) -> tuple[tuple[Instruction, ...], str | None]:
+    """Instructions of the same block before a short call, enough for a patch to fit."""
+    taken: list[Instruction] = []
+    length = call.len
+    address = int(call.ip)
+    if not function.complete:
+        return (), "the function's jumps are not all known"
+    while length < PATCH_LENGTH:
+        if address in function.targets or address == function.entry:
+            return (), "a jump leads between the bytes that a patch needs"
+        before = _before(function, address, 1)
+        if not before or not _may_move(before[0]):
+            return (), "the instructions before the short call cannot be moved"
+        taken.insert(0, before[0])
+        address = int(before[0].ip)
+        length += before[0].len
+    return tuple(taken), None
+
+
+def _may_move(instruction: Instruction) -> bool:
+    """Whether it does the same one stack word lower, its stack operands moved along."""
+    if instruction.flow_control != FlowControl.NEXT or instruction.mnemonic in _NO_MOVE:
+        return False
+    if instruction.stack_pointer_increment or instruction.is_invalid:
+        return False
+    for index in range(instruction.op_count):
+        kind = instruction.op_kind(index)
+        if kind == OpKind.REGISTER and instruction.op_register(index) in (
+            Register.RSP,
+            Register.ESP,
+            Register.SP,
+        ):
+            return False
+    return instruction.memory_index != Register.RSP
+
+
+def slot_register(name: int) -> str | None:
+    """Name of a 64-bit general register by iced's number."""
+    return _REGISTER_NAMES.get(name)
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """The instructions at a function's entry that a 5-byte jump displaces."""
+
+    entry: int
+    instructions: tuple[Instruction, ...]
+    length: int
+    original: bytes
+
+
+def read_prologue(function: Function, around: Surroundings) -> Prologue | str:
+    """What must move for a jump at ``function.entry``; a string says why it cannot."""
+    taken: list[Instruction] = []
+    length = 0
+    address = function.entry
+    while length < PATCH_LENGTH:
+        instruction = function.instructions.get(address)
+        if instruction is None:
+            return _padding(function, taken, length, around)
+        if address != function.entry and address in function.targets:
+            return "a jump leads into its first five bytes"
+        if instruction.is_invalid:
+            return "its first instructions cannot be decoded"
+        if instruction.mnemonic in (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN):
+            return "its first instructions cannot be moved"
+        taken.append(instruction)
+        length += instruction.len
+        address += instruction.len
+    original = around.read(function.entry, length)
+    return Prologue(function.entry, tuple(taken), length, original)
+
+
+def _padding(
+    function: Function, taken: list[Instruction], length: int, around: Surroundings
+) -> Prologue | str:
+    """A function shorter than the patch, if nothing but padding follows it."""
+    last = taken[-1].flow_control if taken else FlowControl.NEXT
+    if last not in (
+        FlowControl.RETURN,
+        FlowControl.UNCONDITIONAL_BRANCH,
+        FlowControl.INDIRECT_BRANCH,
+    ):
+        return "the function is shorter than a jump"
+    end = function.entry + length
+    for instruction in decode(around.read(end, 16), end):
+        if length >= PATCH_LENGTH:
+            break
+        if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3) or around.is_function_start(
+            int(instruction.ip)
+        ):
+            return "the function is shorter than a jump and another one follows at once"
+        length += instruction.len
+    return Prologue(function.entry, tuple(taken), length, around.read(function.entry, length))
+
+
+Reader = Callable[[int, int], bytes]
+NOP_CODES = (Code.NOPW, Code.NOPD)

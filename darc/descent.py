@@ -1,0 +1,392 @@
+"""The search for root causes, as a pure state machine: votes in, orders out (paper section 3).
+
+The agent in the program counts votes for each in-peak call of f0; after some of them, a
+:class:`Descent` decides which callees are root causes and orders what to time next. It knows
+nothing of probes, processes or debuggers.
+
+Two things go beyond the paper. *Lookahead*: callees of nodes that nothing was decided about yet
+may be timed as well, so that several levels can be decided from the same votes. *Batches*: where
+the paper would go by basic blocks since a function has more call sites than ``max_probes``, these
+are timed in turns. While some callees are not timed, their time passes for the function's own; so
+nothing is decided before a last round, among the best of each batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from darc import decision
+from darc.contest import Contest, call_sites, in_batches
+from darc.contest import Vote as Vote
+from darc.contest import Votes as Votes
+from darc.endings import own_ending
+from darc.errors import UsageError
+from darc.ftree import Cause, Ending, Fnode, NodeState, RootCausePath
+from darc.parameters import Parameters
+
+MAX_DEPTH_NOTE = "maximum depth reached"
+"""The note of an ending that the parameter max_depth made."""
+
+AUTO_LOOKAHEAD = 3
+"""Levels under analysis at one time when ``lookahead`` is auto."""
+
+AUTO_SPECULATION = 200
+"""Call sites that are timed ahead at most when ``lookahead`` is auto."""
+
+AUTO_BATCH_OPS = 20
+"""In-peak calls for each batch when ``decision_ops`` is auto."""
+
+
+class Status(str, Enum):
+    """How far a session is. The values are those of the report."""
+
+    PENDING = "pending"
+    PROFILING = "profiling"
+    NO_PEAK = "peak not chosen"
+    SEARCHING = "in progress"
+    FOUND = "root cause found"
+    MAX_DEPTH = "maximum depth reached"
+    INCONCLUSIVE = "not conclusive"
+    STOPPED = "stopped"
+    ENDED = "program ended"
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What is to be timed from now on; the counts of votes start anew."""
+
+    analyse: tuple[Fnode, ...] = ()
+    """All nodes whose callees are to be timed and compared: those that a decision is due for, and
+    then those that are looked ahead at, each after its parent. The nodes above them must be
+    followed but not timed."""
+    batches: Mapping[Fnode, tuple[Fnode, ...]] = field(default_factory=dict)
+    """Which children of a node in ``analyse`` to time. A node that is not here: all of them, and
+    those yet to be learned."""
+    remove: tuple[Fnode, ...] = ()
+    """Nodes that the orders before needed and these do not."""
+    finished: bool = False
+    """The search is over: every probe can come out."""
+
+
+class Descent:
+    """The descent from f0 to the root causes of one peak.
+
+    ``expand`` is called once for each node that is looked into and adds its statically known
+    callees to ``node.children``, and sets ``node.has_unknown_callees``. A node that has children
+    already, as in a search that is resumed, is not expanded. Callees that are learned while the
+    program runs may be added to ``node.children`` at any time between two decisions.
+    """
+
+    def __init__(
+        self, root: Fnode, parameters: Parameters, expand: Callable[[Fnode], None]
+    ) -> None:
+        self._root = root
+        self._parameters = parameters
+        self._expand = expand
+        self._expanded: set[Fnode] = set()
+        self._frontier: list[Fnode] = []
+        self._contests: dict[Fnode, Contest] = {}
+        self._pending: list[Fnode] = []
+        self._candidates: list[Fnode] = []
+        self._inconclusive: dict[Fnode, str] = {}
+        self._last = Orders()
+        self._timed: dict[Fnode, None] = {}
+        self._confidence: float | None = None
+        self._level = 0
+        self._status = Status.SEARCHING
+
+    @property
+    def status(self) -> Status:
+        """SEARCHING until the search is over; then MAX_DEPTH when the depth cut any path off,
+        INCONCLUSIVE when there is no path, else FOUND."""
+        return self._status
+
+    @property
+    def level(self) -> int:
+        """Depth of the deepest node that a decision is due for, or was: 1 while f0's own callees
+        are compared."""
+        return self._level
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure the least sure decision so far is, from 0 to 1; None before the first."""
+        return self._confidence
+
+    @property
+    def pending(self) -> tuple[Fnode, ...]:
+        """In manual mode, the root causes that wait for :meth:`choose`."""
+        return tuple(self._pending)
+
+    def begin(self) -> Orders:
+        """The first orders.
+
+        On a tree that an earlier search left, the search goes on where that one stopped, also
+        below the nodes where it had reached its maximum depth if this one's is larger.
+        """
+        self._root.root_cause = True
+        for node in list(self._root.walk()):
+            if not node.root_cause or any(child.root_cause for child in node.children):
+                continue
+            if node.end and node.end.note == MAX_DEPTH_NOTE:
+                node.end = None
+            if node.end is None:
+                self._enter(node, ask=False)
+        return self._orders()
+
+    def decide(self, votes: Votes) -> Orders:
+        """Take the votes of :meth:`in_peak_needed` in-peak calls, counted since the last orders,
+        and decide as many levels as they suffice for."""
+        seen = self.in_peak_needed()
+        for contest in self._contests.values():
+            contest.add(votes, seen)
+            contest.show()
+        ready = deque(node for node in self._frontier if node in self._contests)
+        while ready:
+            for child in self._judge(self._contests[ready.popleft()]):
+                ahead = self._contests.get(child)
+                if ahead is None:
+                    continue
+                ahead.seen = ahead.ops
+                if self._is_due(ahead):
+                    ready.append(child)
+        return self._orders()
+
+    def choose(self, nodes: Iterable[Fnode] = ()) -> Orders:
+        """In manual mode, go on into these nodes only; into all that are pending when none is
+        given. A candidate of the last decision that was not chosen may be given too.
+
+        Raises :class:`~darc.errors.UsageError` for any other node.
+        """
+        nodes = list(dict.fromkeys(nodes)) or self._pending
+        if not nodes:
+            raise UsageError("no fnode waits to be descended into; 'darc status' says what does")
+        for node in nodes:
+            if node not in self._candidates or node.end is not None:
+                raise UsageError(
+                    f"fnode {node.id} is not a candidate of the last decision; "
+                    "'darc tree' shows which are"
+                )
+        self._pending = []
+        self._candidates = []
+        for node in nodes:
+            node.root_cause = True
+            self._enter(node, ask=False)
+        return self._orders()
+
+    def in_peak_needed(self) -> int:
+        """How many in-peak calls of f0 to collect, counted from the last orders, before
+        :meth:`decide`; 0 when there is nothing to decide."""
+        return min((self._goal(c) - c.seen for c in self._due_contests()), default=0)
+
+    def paths(self) -> tuple[RootCausePath, ...]:
+        """The root cause paths that have ended so far, in the order of the tree."""
+        return tuple(
+            RootCausePath(tuple(node.route()), node.end)
+            for node in self._root.walk()
+            if node.end is not None
+        )
+
+    def explain(self) -> str:
+        """What was seen where a path ended without a conclusion; empty when none did."""
+        return "; ".join(self._inconclusive.values())
+
+    # -- decisions ------------------------------------------------------------------------------
+
+    def _judge(self, contest: Contest) -> list[Fnode]:
+        """Decide about one node of the frontier if it is due: the children to go on with."""
+        if not self._is_due(contest):
+            return []
+        percentage = self._parameters.maxcount_percentage
+        if not contest.last_round:
+            contest.next_round(percentage, self._parameters.max_probes)
+            if not contest.last_round or contest.batch:
+                return []
+        node = contest.node
+        self._frontier.remove(node)
+        del self._contests[node]
+        node.state = NodeState.ROOT_CAUSE
+        ballot = contest.ballot()
+        if not any(ballot):
+            self._inconclusive[node] = _what_was_seen(contest)
+            for child in node.children:
+                self._reject(child)
+            return []
+        sure = decision.confidence(ballot, percentage)
+        self._confidence = min(sure, 1.0 if self._confidence is None else self._confidence)
+        own_wins, *children_win = decision.chosen(ballot, percentage)
+        contest.show()
+        if own_wins:
+            node.end = own_ending(node, contest.own, _note(contest))
+        if not self._parameters.auto:
+            self._candidates += node.children
+        children = zip(list(node.children), children_win, strict=True)
+        winners = []
+        for child, wins in children:
+            if wins:
+                child.root_cause = True
+                winners.append(child)
+            else:
+                self._reject(child)
+        return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
+
+    def _enter(self, node: Fnode, ask: bool) -> bool:
+        """Go on below a root cause; False when its path ends there, or waits for the user."""
+        self._look_into(node)
+        node.state = NodeState.ROOT_CAUSE
+        if _is_leaf(node):
+            node.end = Ending(Cause.FUNCTION, node.maxcount)
+        elif node.depth >= self._parameters.max_depth:
+            node.end = Ending(Cause.FUNCTION, node.maxcount, note=MAX_DEPTH_NOTE)
+        elif ask:
+            self._pending.append(node)
+        else:
+            for below in node.walk():
+                below.state = NodeState.CANDIDATE
+            node.state = NodeState.ANALYSIS
+            self._frontier.append(node)
+            return True
+        self._forget(node)
+        return False
+
+    def _reject(self, node: Fnode) -> None:
+        self._forget(node)
+        for below in node.walk():
+            below.state = NodeState.REJECTED
+
+    def _forget(self, node: Fnode) -> None:
+        for below in node.walk():
+            self._contests.pop(below, None)
+
+    def _look_into(self, node: Fnode) -> None:
+        if node not in self._expanded:
+            self._expanded.add(node)
+            if not node.children:
+                self._expand(node)
+
+    # -- how many votes -------------------------------------------------------------------------
+
+    def _due_contests(self) -> Iterator[Contest]:
+        return (self._contests[node] for node in self._frontier if node in self._contests)
+
+    def _goal(self, contest: Contest) -> int:
+        """In-peak calls after which to look at a contest."""
+        if self._parameters.decision_ops is not None:
+            return self._parameters.decision_ops
+        if not contest.last_round:
+            return AUTO_BATCH_OPS
+        later = (ops for ops in decision.CHECKPOINTS if ops > contest.seen)
+        return next(later, decision.CHECKPOINTS[-1])
+
+    def _is_due(self, contest: Contest) -> bool:
+        if self._parameters.decision_ops is not None or not contest.last_round:
+            return contest.seen >= self._goal(contest)
+        if contest.seen >= decision.CHECKPOINTS[-1]:
+            return True
+        sure = decision.confidence(contest.ballot(), self._parameters.maxcount_percentage)
+        return sure >= decision.CONFIDENT
+
+    # -- orders ---------------------------------------------------------------------------------
+
+    def _orders(self) -> Orders:
+        analyse: list[Fnode] = []
+        sites: set[object] = set()
+        for node in self._frontier:
+            contest = self._contests.get(node)
+            running = contest is not None
+            contest = contest or self._new_contest(node)
+            more = sites | call_sites(contest.timed)
+            # The others wait for their turn.
+            if running or not analyse or len(more) <= self._parameters.max_probes:
+                self._contests[node] = contest
+                analyse.append(node)
+                sites = more
+        if analyse:
+            self._level = max(node.depth for node in analyse)
+        if self._parameters.auto:
+            self._look_ahead(analyse, sites)
+        self._contests = {node: self._contests.get(node) or Contest(node) for node in analyse}
+        idle = not analyse and not self._pending
+        self._status = self._outcome() if idle else Status.SEARCHING
+        return self._changed(analyse)
+
+    def _new_contest(self, node: Fnode) -> Contest:
+        if len(call_sites(node.children)) <= self._parameters.max_probes:
+            return Contest(node)
+        first, *others = in_batches(node.children, self._parameters.max_probes)
+        return Contest(node, batch=first, waiting=others, last_round=False)
+
+    def _look_ahead(self, analyse: list[Fnode], sites: set[object]) -> None:
+        """Add nodes below the frontier, breadth first, as far as the number of probes allows."""
+        levels, budget = self._parameters.lookahead, self._parameters.max_probes
+        if levels is None:
+            levels, budget = AUTO_LOOKAHEAD, min(budget, len(sites) + AUTO_SPECULATION)
+        above = [node for node in analyse if self._contests[node].batch is None]
+        for _ in range(levels - 1):
+            callees = [child for node in above for child in node.children]
+            # What is being counted already goes on being counted.
+            callees.sort(key=lambda child: child not in self._contests)
+            above = []
+            for node in callees:
+                if len(sites) >= budget:
+                    break
+                if node.depth >= self._parameters.max_depth:
+                    continue
+                self._look_into(node)
+                more = sites | call_sites(node.children)
+                if not _is_leaf(node) and len(more) <= budget:
+                    sites = more
+                    above.append(node)
+            analyse += above
+
+    def _changed(self, analyse: Sequence[Fnode]) -> Orders:
+        # Callees that were learned since the last orders are timed as well.
+        before = self._timed | dict.fromkeys(
+            child
+            for node in self._last.analyse
+            if node not in self._last.batches
+            for child in node.children
+        )
+        self._timed = {}
+        for node in analyse:
+            self._timed |= dict.fromkeys([*node.route(), *self._contests[node].timed])
+        for node in self._pending:
+            self._timed |= dict.fromkeys(node.route())
+        self._last = Orders(
+            analyse=tuple(analyse),
+            batches={n: c.batch for n, c in self._contests.items() if c.batch is not None},
+            remove=tuple(node for node in before if node not in self._timed),
+            finished=self._status is not Status.SEARCHING,
+        )
+        return self._last
+
+    def _outcome(self) -> Status:
+        ends = [path.ending for path in self.paths()]
+        if not ends:
+            return Status.INCONCLUSIVE
+        if any(end.note == MAX_DEPTH_NOTE for end in ends):
+            return Status.MAX_DEPTH
+        return Status.FOUND
+
+
+def _is_leaf(node: Fnode) -> bool:
+    return not node.children and not node.has_unknown_callees
+
+
+def _note(contest: Contest) -> str | None:
+    if contest.batch is None:
+        return None
+    return f"{len(contest.batch)} of {len(contest.node.children)} calls were in the last round"
+
+
+def _what_was_seen(contest: Contest) -> str:
+    node = contest.node
+    where = f"{node.id} {node.function.name}"
+    if not contest.ops:
+        return f"{where} was on the path in none of {contest.seen} in-peak calls"
+    return (
+        f"{where} was on the path in {contest.ops} of {contest.seen} in-peak calls, but neither "
+        f"its own time nor any of its {len(node.children)} callees had a vote"
+    )

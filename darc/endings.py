@@ -1,0 +1,58 @@
+"""What a root cause path ends in when the function's own time wins (paper section 3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from darc.ftree import Cause, Ending, Fnode, Totals
+
+
+def own_ending(node: Fnode, maxcount: int, note: str | None = None) -> Ending:
+    """The ending of a path at ``node``, whose own time was chosen with ``maxcount`` votes.
+
+    Only the longest call of each callee is taken out of a function's own time, so that time may be
+    many short calls. Where those of one callee make up more than half of it, the cause is a loop.
+    Call sites of one callee are taken together, as a compiler that unrolls a loop repeats its site.
+    ``node.totals`` and those of its children must be over the same calls of f0.
+    """
+    whole = node.totals
+    own = whole.max_sum - sum(child.totals.max_sum for child in node.children)
+    # Where the node itself was called several times, only its longest call counts.
+    longest = whole.max_sum / whole.sum if whole.sum else 0.0
+    callee: Fnode | None = None
+    short_calls, loop = 0.0, Totals()
+    for sites in _by_callee(node.children):
+        totals = _added(sites)
+        rest = totals.sum * longest - totals.max_sum
+        if rest > short_calls:
+            callee, short_calls, loop = sites[0], rest, totals
+    if callee is None or 2 * short_calls <= own:
+        return Ending(Cause.FUNCTION, maxcount, note=note)
+    return Ending(
+        Cause.LOOP,
+        maxcount,
+        loop_callee=callee.function.name,
+        loop_calls=loop.calls / loop.ops,
+        loop_share=min(1.0, loop.sum / whole.sum),
+        note=note,
+    )
+
+
+def _by_callee(nodes: Iterable[Fnode]) -> Iterable[list[Fnode]]:
+    groups: defaultdict[int, list[Fnode]] = defaultdict(list)
+    for node in nodes:
+        if node.totals.ops:
+            groups[node.function.address].append(node)
+    return groups.values()
+
+
+def _added(sites: Iterable[Fnode]) -> Totals:
+    """The calls from several sites; ``ops`` as far as it is known, that of the busiest."""
+    totals = [site.totals for site in sites]
+    return Totals(
+        ops=max(t.ops for t in totals),
+        calls=sum(t.calls for t in totals),
+        sum=sum(t.sum for t in totals),
+        max_sum=sum(t.max_sum for t in totals),
+    )

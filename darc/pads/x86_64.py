@@ -1,0 +1,466 @@
+"""Pads for x86-64: the bytes that a patched place jumps to.
+
+A call site's pad, entered by the site's own ``call``, so that the return address R lies on the
+stack as the callee expects it::
+
+        [instructions displaced by a short indirect call]
+        cmp dword [slot + 3], block     is the caller's frame one that a pad entered?
+        je  on_path
+    pass:
+        jmp target                      as if nothing had been here
+    on_path:
+        ...ask the agent (darc_stub_call); zero: restore, go to pass
+        lea rsp, [rsp + 8]              R off the stack: arguments stand where they must
+        call target
+    back:
+        ...hand over to the agent (darc_stub_leave), which puts R back
+        ret
+
+The comparison looks at bytes 3 to 6 of the word in the slot: pads live in one naturally aligned
+block of 16 MiB (:data:`BLOCK`), so those bytes are the same for every pad's return address, and
+one instruction without a register decides almost always. The agent checks the whole word.
+
+Flags are free at a call, a tail jump, a return and a function's entry. No instruction here touches
+anything below a live stack pointer but at places where the ABI declares it dead; f0's entry skips
+the red zone, as a loop may lead back to a function's first byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iced_x86 import (
+    BlockEncoder,
+    Code,
+    Encoder,
+    FlowControl,
+    Instruction,
+    MemoryOperand,
+    OpKind,
+    Register,
+)
+
+from darc.code.elf import FrameRule
+from darc.code.x86_64 import Prologue, Site
+from darc.ftree import CallKind
+
+BLOCK = 1 << 24
+"""Pads live in one aligned block of this many bytes each (see above)."""
+
+NEAR = (1 << 31) - (1 << 16)
+"""How far a jump reaches, in bytes, with room for the instruction itself."""
+
+_NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
+    )
+}
+
+
+class OutOfReachError(Exception):
+    """A jump or a memory operand does not reach its target from the pad's place."""
+
+
+@dataclass(frozen=True)
+class Pad:
+    """Finished bytes. ``back`` is the offset of the return point, ``cells`` the offsets of 8-byte
+    constants by name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding."""
+
+    code: bytes
+    back: int | None
+    cells: dict[str, int]
+    frames: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Stubs:
+    """Absolute addresses of the agent's stubs."""
+
+    call: int
+    tail: int
+    entry: int
+    leave: int
+
+
+class _Assembler:
+    def __init__(self, origin: int) -> None:
+        self.origin = origin
+        self.code = bytearray()
+        self.labels: dict[str, int] = {}
+        self.fixes: list[tuple[int, str]] = []
+        self.pool: dict[str, int] = {}
+        self.frames: list[tuple[int, int]] = []
+
+    @property
+    def here(self) -> int:
+        return self.origin + len(self.code)
+
+    def emit(self, *parts: bytes) -> None:
+        for part in parts:
+            self.code += part
+
+    def label(self, name: str) -> None:
+        self.labels[name] = len(self.code)
+
+    def relative(self, opcode: bytes, label: str) -> None:
+        self.emit(opcode, b"\0\0\0\0")
+        self.fixes.append((len(self.code) - 4, label))
+
+    def cell(self, opcode: bytes, name: str, value: int) -> None:
+        """An instruction with a RIP-relative operand in the pad's constants."""
+        self.pool.setdefault(name, value)
+        self.relative(opcode, "cell " + name)
+
+    def frame(self, distance: int) -> None:
+        self.frames.append((len(self.code), distance))
+
+    def finish(self) -> tuple[bytes, dict[str, int]]:
+        while len(self.code) % 8:
+            self.emit(b"\xcc")
+        cells = {}
+        for name, value in self.pool.items():
+            cells[name] = len(self.code)
+            self.label("cell " + name)
+            self.emit(struct.pack("<Q", value))
+        for place, label in self.fixes:
+            struct.pack_into("<i", self.code, place, self.labels[label] - place - 4)
+        while len(self.code) % 16:
+            self.emit(b"\xcc")
+        return bytes(self.code), cells
+
+    def jump(self, target: int, name: str = "target") -> None:
+        distance = target - (self.here + 5)
+        if abs(distance) < NEAR:
+            self.emit(b"\xe9", struct.pack("<i", distance))
+        else:
+            self.cell(b"\xff\x25", name, target)
+
+    def call(self, target: int, name: str = "target") -> None:
+        distance = target - (self.here + 5)
+        if abs(distance) < NEAR:
+            self.emit(b"\xe8", struct.pack("<i", distance))
+        else:
+            self.cell(b"\xff\x15", name, target)
+
+    def memory(self, opcode: bytes, digit: int, base: str, displacement: int, wide: bool) -> None:
+        """``opcode /digit [base + displacement]``; ``wide`` for 64-bit operands."""
+        number = _NUMBERS[base]
+        rex = (8 if wide else 0) | (number >> 3) | (digit >> 3 << 2)
+        if rex:
+            self.emit(bytes([0x40 | rex]))
+        small = -128 <= displacement < 128
+        modrm = (0x40 if small else 0x80) | (digit & 7) << 3 | (number & 7)
+        self.emit(opcode, bytes([modrm]))
+        if number & 7 == 4:
+            self.emit(b"\x24")
+        self.emit(struct.pack("<b" if small else "<i", displacement))
+
+    def instruction(self, instruction: Instruction) -> None:
+        encoder = Encoder(64)
+        try:
+            encoder.encode(instruction, self.here)
+        except ValueError as error:
+            raise OutOfReachError(str(error)) from None
+        self.emit(encoder.take_buffer())
+
+
+_PUSH_RAX, _POP_RAX, _RET = b"\x50", b"\x58", b"\xc3"
+_MOV_RAX_IMM = b"\x48\xb8"
+
+
+def _block_word(block: int) -> bytes:
+    return struct.pack("<I", block >> 24 & 0xFFFFFFFF)
+
+
+def _moved(instruction: Instruction, shift: int) -> Instruction:
+    """The same instruction where rsp stands ``shift`` bytes lower."""
+    copy = instruction.copy()
+    if copy.memory_base == Register.RSP and not copy.is_ip_rel_memory_operand:
+        displacement = copy.memory_displacement + shift
+        copy.memory_displacement = displacement & (1 << 64) - 1
+        copy.memory_displ_size = 8
+    return copy
+
+
+def _with_operand(site: Site, memory: int, register: int, shift: int) -> Instruction:
+    """``push``, ``call`` or ``jmp`` of an indirect site's operand."""
+    source = site.instruction
+    if source.op0_kind == OpKind.REGISTER:
+        return Instruction.create_reg(register, source.op0_register)
+    base = source.memory_base
+    displacement = source.memory_displacement
+    if source.is_ip_rel_memory_operand:
+        base = Register.RIP
+    elif base == Register.RSP:
+        displacement += shift
+    if displacement >= 1 << 63:
+        displacement -= 1 << 64
+    operand = MemoryOperand(
+        base,
+        source.memory_index,
+        source.memory_index_scale,
+        displacement,
+        8 if displacement or base == Register.RIP else source.memory_displ_size,
+        False,
+        source.segment_prefix,
+    )
+    return Instruction.create_mem(memory, operand)
+
+
+def _filter(asm: _Assembler, slot: FrameRule, pushed: int, blocks: Sequence[int]) -> None:
+    """Falls through to ``pass`` unless the slot's word lies in one of ``blocks``."""
+    if slot.through is not None:
+        asm.emit(_PUSH_RAX)
+        shift = pushed + 8 if slot.register == "rsp" else 0
+        asm.memory(b"\x8b", 0, slot.register, slot.through + shift, True)
+        asm.memory(b"\x8b", 0, "rax", slot.offset - 8 + 3, False)
+        for block in blocks:
+            asm.emit(b"\x3d", _block_word(block))
+            asm.relative(b"\x0f\x84", "on path, rax pushed")
+        asm.emit(_POP_RAX)
+        return
+    shift = pushed if slot.register == "rsp" else 0
+    for block in blocks:
+        asm.memory(b"\x81", 7, slot.register, slot.offset - 8 + 3 + shift, False)
+        asm.emit(_block_word(block))
+        asm.relative(b"\x0f\x84", "on path")
+
+
+def _load_slot(asm: _Assembler, slot: FrameRule, pushed: int) -> None:
+    """``rax`` = address of the calling frame's slot; rax itself may be the base register."""
+    shift = pushed if slot.register == "rsp" else 0
+    if slot.through is None:
+        asm.memory(b"\x8d", 0, slot.register, slot.offset - 8 + shift, True)
+    else:
+        asm.memory(b"\x8b", 0, slot.register, slot.through + shift, True)
+        asm.memory(b"\x8d", 0, "rax", slot.offset - 8, True)
+
+
+def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:
+    if site.target is not None:
+        asm.jump(site.target)
+    else:
+        asm.instruction(_with_operand(site, Code.JMP_RM64, Code.JMP_RM64, pushed))
+
+
+def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
+    """The pad of a call site, to stand at ``origin``.
+
+    ``site_data`` is the address of its ``struct darc_site``, ``blocks`` the bases of the pad
+    blocks that its callers' pads stand in.
+
+    Raises:
+        OutOfReachError: the program's code or data is too far from ``origin``.
+    """
+    assert site.slot is not None
+    asm = _Assembler(origin)
+    for instruction in site.displaced:
+        asm.instruction(_moved(instruction, 8))
+    asm.frame(0)
+    _filter(asm, site.slot, 8, blocks)
+    asm.label("pass")
+    _target_jump(asm, site, 8)
+    if site.slot.through is not None:
+        asm.label("on path, rax pushed")
+        asm.emit(_POP_RAX)
+    asm.label("on path")
+    asm.emit(_PUSH_RAX)
+    asm.frame(8)
+    if site.target is None:
+        asm.instruction(_with_operand(site, Code.PUSH_RM64, Code.PUSH_R64, 16))
+    else:
+        asm.emit(b"\x6a\x00")
+    asm.frame(16)
+    _load_slot(asm, site.slot, 24)
+    asm.emit(_PUSH_RAX)
+    asm.frame(24)
+    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
+    asm.cell(b"\xff\x15", "call stub", stubs.call)
+    asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
+    asm.frame(8)
+    asm.emit(_POP_RAX)
+    asm.frame(0)
+    asm.relative(b"\x0f\x84", "pass")
+    asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
+    asm.frame(-8)
+    if site.target is not None:
+        asm.call(site.target)
+    else:
+        asm.instruction(_with_operand(site, Code.CALL_RM64, Code.CALL_RM64, 0))
+    return _return_part(asm, site_data, stubs)
+
+
+def _return_part(asm: _Assembler, site_data: int, stubs: Stubs) -> Pad:
+    back = len(asm.code)
+    asm.frame(-8)
+    asm.emit(b"\x48\x8d\x64\x24\xf8")  # lea rsp, [rsp - 8]
+    asm.frame(0)
+    asm.emit(_PUSH_RAX)
+    asm.frame(8)
+    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
+    asm.cell(b"\xff\x15", "leave stub", stubs.leave)
+    asm.emit(_POP_RAX)
+    asm.frame(0)
+    asm.emit(_RET)
+    frames = tuple(asm.frames)
+    code, cells = asm.finish()
+    return Pad(code, back, cells, frames)
+
+
+def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
+    """The pad of a tail jump: the agent is told, the stack is not touched."""
+    assert site.slot is not None
+    asm = _Assembler(origin)
+    asm.frame(0)
+    _filter(asm, site.slot, 0, blocks)
+    _target_jump(asm, site, 0)
+    asm.label("on path")
+    asm.emit(_PUSH_RAX)
+    asm.frame(8)
+    if site.target is None:
+        asm.instruction(_with_operand(site, Code.PUSH_RM64, Code.PUSH_R64, 8))
+    else:
+        asm.emit(b"\x6a\x00")
+    asm.frame(16)
+    _load_slot(asm, site.slot, 16)
+    asm.emit(_PUSH_RAX)
+    asm.frame(24)
+    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
+    asm.cell(b"\xff\x15", "tail stub", stubs.tail)
+    asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
+    asm.frame(8)
+    asm.emit(_POP_RAX)
+    asm.frame(0)
+    _target_jump(asm, site, 0)
+    frames = tuple(asm.frames)
+    code, cells = asm.finish()
+    return Pad(code, None, cells, frames)
+
+
+def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> Pad:
+    """The pad at a function's entry: f0, or an unwinder that must see a clean stack.
+
+    Displaced calls are not moved, as exception tables are keyed by the return address: the pad
+    pushes the original one and jumps. Where each goes is a cell (``call N``), so that the same
+    call site can be given a pad of its own.
+
+    Raises:
+        OutOfReachError: the program's code or data is too far from ``origin``.
+    """
+    asm = _Assembler(origin)
+    asm.frame(0)
+    asm.emit(b"\x48\x8d\x64\x24\x80")  # lea rsp, [rsp - 128]
+    asm.frame(128)
+    asm.emit(_PUSH_RAX)
+    asm.frame(136)
+    asm.memory(b"\x8d", 0, "rsp", 136, True)
+    asm.emit(_PUSH_RAX)
+    asm.frame(144)
+    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
+    asm.cell(b"\xff\x15", "entry stub", stubs.entry)
+    asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
+    asm.frame(136)
+    asm.emit(_POP_RAX)
+    asm.frame(128)
+    asm.emit(b"\x48\x8d\xa4\x24\x80\x00\x00\x00")  # lea rsp, [rsp + 128]
+    asm.frame(0)
+    asm.relative(b"\x0f\x84", "body")
+    asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
+    asm.frame(-8)
+    asm.relative(b"\xe8", "body")
+    back = len(asm.code)
+    asm.frame(-8)
+    asm.emit(b"\x48\x8d\x64\x24\xf8")  # lea rsp, [rsp - 8]
+    asm.frame(0)
+    asm.emit(_PUSH_RAX)
+    asm.frame(8)
+    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
+    asm.cell(b"\xff\x15", "leave stub", stubs.leave)
+    asm.emit(_POP_RAX)
+    asm.frame(0)
+    asm.emit(_RET)
+    asm.label("body")
+    asm.frame(0)
+    _body(asm, prologue)
+    frames = tuple(asm.frames)
+    code, cells = asm.finish()
+    return Pad(code, back, cells, frames)
+
+
+def _body(asm: _Assembler, prologue: Prologue) -> None:
+    ends = False
+    for index, instruction in enumerate(prologue.instructions):
+        flow = instruction.flow_control
+        if flow == FlowControl.CALL and instruction.op0_kind == OpKind.NEAR_BRANCH64:
+            asm.cell(b"\xff\x35", f"back {index}", int(instruction.next_ip))  # push [rip + ...]
+            asm.cell(b"\xff\x25", f"call {index}", int(instruction.near_branch_target))
+        elif flow == FlowControl.INDIRECT_CALL:
+            asm.cell(b"\xff\x35", f"back {index}", int(instruction.next_ip))
+            moved = instruction.copy()
+            moved = _jump_of(moved)
+            asm.instruction(moved)
+        else:
+            encoder = BlockEncoder(64)
+            encoder.add(instruction)
+            try:
+                asm.emit(encoder.encode(asm.here))
+            except ValueError as error:
+                raise OutOfReachError(str(error)) from None
+            ends = flow in (FlowControl.RETURN, FlowControl.UNCONDITIONAL_BRANCH)
+            ends = ends or flow == FlowControl.INDIRECT_BRANCH
+    if not ends:
+        asm.jump(prologue.entry + prologue.length, "on")
+
+
+def _jump_of(call: Instruction) -> Instruction:
+    """The jump with an indirect call's operand, after the return address was pushed."""
+    if call.op0_kind == OpKind.REGISTER:
+        return Instruction.create_reg(Code.JMP_RM64, call.op0_register)
+    moved = _moved(call, 8)
+    moved.code = Code.JMP_RM64
+    return moved
+
+
+def patch_bytes(kind: CallKind | None, address: int, length: int, target: int) -> bytes:
+    """One instruction of exactly ``length`` bytes at ``address`` that calls (or, for a tail jump
+    or a function's entry, jumps to) ``target``.
+
+    Longer calls get prefixes that mean nothing, so that the call ends where the original one did
+    and pushes the same return address.
+
+    Raises:
+        OutOfReachError: ``target`` is more than 2 GiB away.
+    """
+    distance = target - (address + length)
+    if abs(distance) >= NEAR:
+        raise OutOfReachError(f"{target:#x} is more than 2 GiB from {address:#x}")
+    if kind in (CallKind.DIRECT, CallKind.INDIRECT):
+        prefixes = b"\x2e" * (length - 6) + b"\x67" if length > 5 else b""
+        return prefixes + b"\xe8" + struct.pack("<i", distance)
+    distance = target - (address + 5)
+    return b"\xe9" + struct.pack("<i", distance) + b"\x90" * (length - 5)
+
+
+def patch_tail(site: Site, target: int) -> bytes:
+    """The patch of a tail jump, conditional or not.
+
+    Raises:
+        OutOfReachError: ``target`` is more than 2 GiB away.
+    """
+    if site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH:
+        distance = target - (site.address + site.length)
+        if abs(distance) >= NEAR:
+            raise OutOfReachError(f"{target:#x} is more than 2 GiB from {site.address:#x}")
+        opcode = {6: 2, 7: 3}[site.length]  # a prefix may stand before 0f 8x
+        original = bytes(_encoded(site.instruction))
+        return original[:opcode] + struct.pack("<i", distance)
+    return patch_bytes(site.kind, site.address, site.length, target)
+
+
+def _encoded(instruction: Instruction) -> bytes:
+    encoder = Encoder(64)
+    encoder.encode(instruction, instruction.ip)
+    return encoder.take_buffer()

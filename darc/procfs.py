@@ -1,0 +1,93 @@
+"""What Linux tells of a process, read the way every debugger on the same machine can."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from darc.errors import TargetError
+from darc.target import Region
+
+
+def regions(pid: int) -> tuple[Region, ...]:
+    """The mappings of a process.
+
+    Raises:
+        TargetError: it is gone, or it may not be read.
+    """
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
+    except OSError as error:
+        raise TargetError(f"cannot read the mappings of process {pid}: {error.strerror}") from None
+    found = []
+    for line in text.splitlines():
+        fields = line.split(None, 5)
+        start, end = (int(part, 16) for part in fields[0].split("-"))
+        path = fields[5] if len(fields) > 5 else ""
+        found.append(Region(start, end, fields[1], int(fields[2], 16), path))
+    return tuple(found)
+
+
+def root(pid: int) -> Path:
+    """The root folder as the process sees it (a container's, perhaps)."""
+    folder = Path(f"/proc/{pid}/root")
+    try:
+        return Path("/") if os.path.samefile(folder, "/") else folder
+    except OSError:
+        return Path("/")
+
+
+def status(pid: int, thread: int | None = None) -> dict[str, str]:
+    """Fields of ``/proc/PID/status`` (or of one thread's); empty when it is gone."""
+    path = f"/proc/{pid}/status" if thread is None else f"/proc/{pid}/task/{thread}/status"
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return {}
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def catches(pid: int, signal: int) -> bool:
+    """Whether the process has a handler for ``signal``."""
+    mask = int(status(pid).get("SigCgt", "0"), 16)
+    return bool(mask >> (signal - 1) & 1)
+
+
+class Memory:
+    """Reads and writes a process's memory beside its debugger, also while it runs. For counters
+    alone: code is the debugger's to write, as it knows its own breakpoints.
+
+    A context manager that owns the file descriptor.
+    """
+
+    def __init__(self, pid: int) -> None:
+        try:
+            self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise TargetError(f"cannot open the memory of process {pid}: {error.strerror}") from None
+
+    def read(self, address: int, size: int) -> bytes:
+        """Raises TargetError when it is not mapped or the process is gone."""
+        try:
+            data = os.pread(self._fd, size, address)
+        except (OSError, OverflowError) as error:
+            raise TargetError(f"cannot read memory at {address:#x}: {error}") from None
+        if len(data) != size:
+            raise TargetError(f"cannot read memory at {address:#x}: it is not mapped")
+        return data
+
+    def write(self, address: int, data: bytes) -> None:
+        """Raises TargetError when it is not mapped or the process is gone."""
+        try:
+            os.pwrite(self._fd, data, address)
+        except OSError as error:
+            raise TargetError(f"cannot write memory at {address:#x}: {error.strerror}") from None
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,732 @@
+"""One analysis of one program: from f0's profile to the root cause paths.
+
+The session owns everything that was changed in the program (through its
+:class:`~darc.implant.Implant`) and undoes it on every way out. It is driven by the debugger: its
+methods are called on the debugger's own thread with all threads of the program stopped, but for
+:meth:`Session.progress`, which may be called at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+
+from darc import clock, procfs
+from darc.agent.memory import Node
+from darc.code import x86_64
+from darc.code.program import Program
+from darc.descent import Descent, Orders, Status, Vote
+from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
+from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState, Totals
+from darc.implant import Implant, Patched
+from darc.parameters import OnFinish, Parameters
+from darc.peaks import PeakRange, choose_peak, find_peaks
+from darc.profile import Profile, thresholds
+from darc.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
+from darc.target import Bell, Target
+
+BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
+PATIENCE_SECONDS = 10.0
+"""How long the pads go on without a sign of life from the debugger."""
+
+DENIED = {
+    **dict.fromkeys(
+        ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext", "vfork", "__vfork"),
+        "it returns twice",
+    ),
+    **dict.fromkeys(
+        ("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen", "mcount", "__fentry__"),
+        "it looks at its own return address",
+    ),
+    **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
+}
+"""Callees that are never called through a pad, by symbol, and why."""
+
+
+def denied(symbol: str) -> str | None:
+    """Why a call of ``symbol`` is left alone; ``None`` when it is not."""
+    if symbol.startswith("_Unwind_"):
+        return "it walks the stack"
+    return DENIED.get(symbol)
+
+
+class Session:
+    """See the module. ``changed`` is called when something worth telling has happened."""
+
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        entry: int,
+        spec: str,
+        parameters: Parameters,
+        changed: Callable[[str], None],
+    ) -> None:
+        self._target = target
+        self.program = program
+        self.spec = spec
+        self.parameters = parameters
+        self._changed = changed
+        self.status = Status.PROFILING
+        self.notes: list[str] = []
+        self._entry = entry
+        self._hz = clock.tsc_hz()
+        self._started = time.monotonic()
+        self._ended: float | None = None
+        self._profile = Profile.empty(parameters.resolution, self._hz)
+        self._next_look = parameters.start_ops
+        self._peak: PeakRange | None = None
+        self._descent: Descent | None = None
+        self._sites: dict[Fnode, x86_64.Site] = {}
+        self._indirect: dict[Fnode, list[x86_64.Site]] = {}
+        self._learned: dict[tuple[Fnode, int, int], Fnode] = {}
+        self._numbers: dict[int, Fnode] = {}
+        self._numbered_sites: dict[int, tuple[Fnode, x86_64.Site, int]] = {}
+        self._patched: dict[int, Patched] = {}
+        self._reports: dict[tuple[int, str], SiteReport] = {}
+        self._used_sites: set[int] = set()
+        self._in_peak = 0
+        self._needed = parameters.start_ops
+        self._round = 0
+        self._stops = 0
+        self._stopped_cycles = 0
+        self._stop_seconds: list[float] = []
+        self._pending_message: str | None = None
+        self._alive = True
+        self.root = Fnode(program.function_at(entry))
+        self._memory: procfs.Memory | None = None
+        self.implant: Implant
+
+    # ------------------------------------------------------------- begin and end
+
+    def install(self) -> None:
+        """Puts the probes into the stopped program; may call functions in it.
+
+        Raises:
+            DarcError: it cannot be; whatever was changed was undone.
+        """
+        pid = self._target.pid
+        if pid is None:
+            raise UnsupportedError("darc needs a program on this machine: 'run' or 'attach' it first")
+        self._refuse()
+        self._memory = procfs.Memory(pid)
+        self.implant = Implant(self._target, self.program, self._memory, self.parameters.resolution)
+        installed = False
+        try:
+            self.implant.install()
+            code = self.program.function(self._entry)
+            if not code.parts:
+                raise UnsupportedError(f"cannot read the code of {self.spec}")
+            problem = self.implant.prepare_f0(code)
+            if problem is not None:
+                raise UnsupportedError(f"cannot time {self.spec}: {problem}")
+            self.notes += self.implant.guard()
+            self._configure(pid)
+            self.implant.enable()
+            installed = True
+        finally:
+            if not installed:
+                self._abandon()
+        self._target.arm_bell(self._signal, self.on_bell)
+
+    def _abandon(self) -> None:
+        try:
+            self.implant.remove()
+        except (DarcError, AttributeError):
+            pass  # nothing was installed yet, or the program is gone; the first error is told
+        self._close()
+
+    def _close(self) -> None:
+        self._alive = False
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+    def _refuse(self) -> None:
+        self._target.check_supported()
+        if not clock.tsc_is_invariant():
+            self.notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
+        for module in self.program.modules:
+            if module.image.has_section(".gopclntab"):
+                raise UnsupportedError(
+                    f"{module.name} is a Go program: its runtime moves stacks, darc cannot time it yet"
+                )
+        reason = denied(self.root.function.symbol)
+        if reason is not None:
+            raise UnsupportedError(f"cannot time {self.spec}: {reason}")
+
+    def _configure(self, pid: int) -> None:
+        tables = self.implant.tables
+        self._signal = next(
+            (s for s in BELL_SIGNALS if not procfs.catches(pid, s)), BELL_SIGNALS[-1]
+        )
+        may_ring = procfs.status(pid).get("Seccomp", "0").strip() == "0"
+        batch = _batch(self._next_look)
+        thread = self.parameters.thread
+        only = 0
+        if thread != "all":
+            if thread not in self._target.threads():
+                raise NotFoundError(f"the program has no thread {thread}: 'info threads' lists them")
+            only = self._target.read_register(thread, "fs_base")
+        tables.set(
+            bell_signal=self._signal if may_ring else 0,
+            needed=self._next_look,
+            batch=batch,
+            only_thread=only,
+            patience=int(PATIENCE_SECONDS * self._hz),
+        )
+
+    def modules_changed(self) -> None:
+        """The program has loaded or unloaded a file."""
+        if not self._alive or self._target.pid is None:
+            return
+        self.program.update(procfs.regions(self._target.pid))
+        self.notes += self.implant.guard()
+
+    def stop(self, status: Status = Status.STOPPED) -> None:
+        """Takes every probe out and keeps what is known."""
+        if not self._alive:
+            return
+        self._collect_profile()
+        if self.status not in _FINAL:
+            self.status = status
+        self._ended = time.monotonic()
+        try:
+            self._target.disarm_bell()
+        finally:
+            self.implant.remove()
+            self._close()
+
+    def program_ended(self) -> None:
+        """The program is gone, and everything that was in it."""
+        if not self._alive:
+            return
+        self._ended = time.monotonic()
+        if self.status not in _FINAL:
+            self.status = Status.ENDED
+        self._close()
+        try:
+            self._target.disarm_bell()
+        except DarcError as error:
+            self.notes.append(str(error))
+
+    @property
+    def alive(self) -> bool:
+        """Whether probes are in the program."""
+        return self._alive
+
+    @property
+    def finished(self) -> bool:
+        """Whether the search has ended."""
+        return self.status in _FINAL
+
+    # -------------------------------------------------------------- user's stops
+
+    def on_user_stop(self) -> None:
+        """The program stopped for the user: show it as if no pad were there."""
+        if self._alive:
+            self._new_epoch()
+            self.implant.show_own_stack()
+            self._collect_profile()
+
+    def beat(self) -> None:
+        """A sign of life to the pads, at least every few seconds. Any thread."""
+        if self._alive:
+            tables = self.implant.tables
+            tables.set(heartbeat=tables.get("heartbeat") + 1)
+            if not tables.enabled:
+                tables.enabled = True
+
+    def _new_epoch(self) -> None:
+        tables = self.implant.tables
+        tables.set(epoch=tables.get("epoch") + 1)
+
+    # ------------------------------------------------------------------ doorbell
+
+    def on_bell(self) -> Bell:
+        """The agent has seen enough (or time is up). Decides what comes next."""
+        if not self._alive:
+            return Bell()
+        tables = self.implant.tables
+        if tables.get("exiting"):
+            self.stop(Status.ENDED)
+            return Bell()
+        if not tables.get("bell") and not self._time_is_up():
+            return Bell()  # the signal was the program's own
+        begin = time.monotonic()
+        self._stops += 1
+        self._new_epoch()
+        stop = self._decide()
+        back, slot = tables.get("bell_return"), tables.get("bell_slot")
+        rang = bool(tables.get("bell"))
+        tables.set(bell=0)
+        self._stop_seconds.append(time.monotonic() - begin)
+        if not stop:
+            return Bell()
+        if rang and back:
+            return Bell(stop_at=back, stop_slot=slot)
+        return Bell(stop_at=0)
+
+    def take_message(self) -> str | None:
+        """What the user is to be told at the stop that :meth:`on_bell` asked for."""
+        message, self._pending_message = self._pending_message, None
+        return message
+
+    def _time_is_up(self) -> bool:
+        limit = self.parameters.max_time
+        return limit is not None and time.monotonic() - self._started >= limit
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until ``--max-time`` ends the analysis."""
+        limit = self.parameters.max_time
+        return None if limit is None else limit - (time.monotonic() - self._started)
+
+    def time_up_soon(self) -> None:
+        """Asks the agent to ring at the next call of f0, whatever was seen. Any thread."""
+        if self._alive:
+            self.implant.tables.set(needed=0, batch=1)
+
+    def _decide(self) -> bool:
+        """True: the program is to stop for the user."""
+        if self._time_is_up():
+            return self._finish_early("the time is up")
+        if self._descent is None:
+            self._collect_profile()
+            if self.parameters.peak is None:
+                return self._ask_for_peak()
+            if not self._choose(self.parameters.peak):
+                self._look_again()
+                return False
+            return self._go(self._begin())
+        return self._go(self._descent.decide(self._votes()))
+
+    def _finish_early(self, why: str) -> bool:
+        self._collect_profile()
+        if self._descent is not None:
+            self._votes()
+        self.notes.append(f"{why}: this is what was known by then")
+        if self._descent is not None and self._descent.paths():
+            self.status = self._descent.status
+        else:
+            self.status = Status.INCONCLUSIVE if self._descent is not None else Status.NO_PEAK
+        return self._end()
+
+    def _look_again(self) -> None:
+        """The peak is not there yet: look at each doubling of the calls."""
+        self._next_look *= 2
+        self._needed = self._next_look
+        self.implant.tables.set(needed=self._next_look, batch=_batch(self._next_look))
+
+    def _ask_for_peak(self) -> bool:
+        self.status = Status.NO_PEAK
+        self._pending_message = "profile"
+        self.implant.tables.set(needed=(1 << 63) - 1, batch=64)
+        return True
+
+    def _collect_profile(self) -> None:
+        if self._alive and self._descent is None:
+            self._profile, dropped = self.implant.tables.profile(self._hz)
+            self._dropped = dropped
+
+    def _choose(self, spec: str) -> bool:
+        peak = choose_peak(spec, self._profile)
+        if peak is not None:
+            self._peak = peak
+            self._profile.check()
+        return peak is not None
+
+    def choose_peak(self, spec: str) -> None:
+        """``darc peak``: the user's choice, at a stop.
+
+        Raises:
+            UsageError: it is not of the form of a peak, or not there.
+        """
+        if not self._alive:
+            raise UsageError("the analysis is over: begin another one with 'darc start'")
+        if self._descent is not None:
+            raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
+        self._collect_profile()
+        if not self._choose(spec):
+            count = len(find_peaks(self._profile.bins, self._profile.resolution))
+            if self._profile.count < self.parameters.start_ops:
+                self.parameters = dataclasses.replace(self.parameters, peak=spec)
+                return
+            raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
+        self.parameters = dataclasses.replace(self.parameters, peak=spec)
+        self._new_epoch()
+        self._go(self._begin())
+
+    def _begin(self) -> Orders:
+        assert self._peak is not None
+        table = thresholds(self.parameters.resolution)
+        low = table[self._peak.first_bin]
+        last = self._peak.last_bin
+        high = (1 << 64) - 1 if last is None else table[last + 1]
+        self.implant.tables.set(mode=1, peak_low=low, peak_high=high)
+        self.status = Status.SEARCHING
+        self._descent = Descent(self.root, self.parameters, self._expand)
+        return self._descent.begin()
+
+    def descend(self, nodes: Sequence[Fnode]) -> None:
+        """``darc descend``: go on into these nodes only (``set darc auto off``)."""
+        if self._descent is None or not self._alive:
+            raise UsageError("choose a peak first: 'darc peak N'")
+        self._new_epoch()
+        self._go(self._descent.choose(nodes))
+
+    def _go(self, orders: Orders) -> bool:
+        """Carries out orders. True: the program is to stop for the user."""
+        assert self._descent is not None
+        if orders.finished:
+            self.status = self._descent.status
+            return self._end()
+        tables = self.implant.tables
+        if not orders.analyse:  # drill-down by hand: wait for the user
+            self._pending_message = "choose"
+            tables.set(needed=(1 << 63) - 1, batch=64)
+            return True
+        self._apply(orders)
+        self._needed = self._descent.in_peak_needed()
+        tables.set(seen=0, needed=self._needed, batch=1)
+        return False
+
+    def _end(self) -> bool:
+        self._ended = time.monotonic()
+        self._pending_message = "result"
+        message_now = self.parameters.on_finish is OnFinish.CONTINUE
+        self.implant.remove()
+        if message_now:
+            self._changed("result")
+            self._pending_message = None
+        return not message_now
+
+    # ------------------------------------------------------------------ the ftree
+
+    def _expand(self, node: Fnode) -> None:
+        """Fills in what ``node`` calls, from its live code."""
+        entry = self._code_of(node)
+        if entry is None:
+            return
+        code = self.program.function(entry)
+        if not code.parts:
+            self.notes.append(f"the code of {node.function.name} cannot be read")
+            return
+        for site in code.sites:
+            if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
+                if site.problem is None:
+                    self._indirect.setdefault(node, []).append(site)
+                    node.has_unknown_callees = True
+                self._report(node, site, None, site.problem)
+                continue
+            assert site.target is not None
+            function = self._callee(site.target)
+            problem = site.problem or denied(function.symbol)
+            self._report(node, site, function.name, problem)
+            if problem is None:
+                child = node.add_child(function, self._call_site(site))
+                self._sites[child] = site
+
+    def _code_of(self, node: Fnode) -> int | None:
+        """Where the node's function has its code, through a PLT entry that is bound by now."""
+        resolved = self.program.resolve(node.function.address)
+        if resolved is None:
+            return None
+        address, name = resolved
+        if address != node.function.address:
+            node.function = self.program.function_at(address, name or node.function.symbol)
+            return address
+        return address
+
+    def _callee(self, target: int) -> Function:
+        resolved = self.program.resolve(target)
+        if resolved is not None:
+            address, name = resolved
+            found = self.program.function_at(address, name)
+            if found.address != address:  # into the middle: do not claim the whole function
+                return dataclasses.replace(found, address=address)
+            return found
+        slot = self.program.jump_slot(target)
+        name = self.program.slot_name(slot) if slot is not None else None
+        found = self.program.function_at(target)
+        if name is not None:
+            from darc.demangle import display_name
+
+            return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
+        return found
+
+    def _call_site(self, site: x86_64.Site) -> CallSite:
+        module = self.program.module_at(site.address)
+        name, bias = (module.name, module.bias) if module is not None else ("", 0)
+        return CallSite(site.address, site.kind, name, site.address - bias)
+
+    def _report(
+        self, node: Fnode, site: x86_64.Site, callee: str | None, problem: str | None
+    ) -> None:
+        module = self.program.module_at(site.address)
+        offset = site.address - (module.bias if module is not None else 0)
+        state = SiteState.INSTRUMENTED if problem is None else SiteState.NOT_POSSIBLE
+        key = (site.address, node.function.name)
+        self._reports[key] = SiteReport(node.function.name, offset, callee, state, problem)
+
+    def _votes(self) -> dict[Fnode, Vote]:
+        """What the agent has counted, node by node; learned callees join the ftree here."""
+        tables = self.implant.tables
+        totals = tables.totals(max(len(self._numbers), self._number_end))
+        votes: dict[Fnode, Vote] = {}
+        for number, total in totals.items():
+            node = self._numbers.get(number) or self._learn(number, total.ops)
+            if node is None:
+                continue
+            summed = Totals(total.ops, total.calls, total.sum, total.max_sum)
+            votes[node] = Vote(total.own, total.ops, total.votes, summed)
+        self._in_peak += min(tables.get("seen"), votes[self.root].ops if self.root in votes else 0)
+        return votes
+
+    def _learn(self, number: int, ops: int) -> Fnode | None:
+        """The fnode of an indirect site's target that was called for the first time."""
+        place = self._numbered_sites.get(number)
+        if place is None or not ops:
+            return None
+        parent, site, index = place
+        targets = self.implant.tables.learned_targets(self._patched[site.address].index)
+        if index >= len(targets):
+            return None
+        function = self._callee(targets[index])
+        child = parent.add_child(function, self._call_site(site))
+        self._sites[child] = site
+        self._learned[parent, site.address, index] = child
+        self._numbers[number] = child
+        return child
+
+    # ------------------------------------------------------------------ applying
+
+    _number_end = 1
+
+    def _apply(self, orders: Orders) -> None:
+        """Numbers the live nodes anew, and patches and restores call sites accordingly."""
+        analysed = set(orders.analyse)
+        tracked: set[Fnode] = set()
+        for node in orders.analyse:
+            tracked.update(node.route())
+        order = sorted(tracked, key=lambda n: (n.depth, n.path))
+        rows: list[Node] = [Node(0, 0, 0, True)]
+        numbers: dict[Fnode, int] = {self.root: 0}
+        places: dict[int, tuple[Fnode, x86_64.Site, int]] = {}
+        routes: dict[int, list[tuple[int, int]]] = {}
+        pads_of: dict[Fnode, int] = {self.root: self.implant.f0_back}
+        used: dict[int, Patched] = {}
+        for node in order:
+            if node not in numbers:
+                continue  # its own call site could not be patched
+            first = len(rows)
+            for site, children in self._wanted(node, analysed, tracked, orders):
+                parents = self._parent_pads(node, pads_of)
+                patched = self._prepare(site, parents, node)
+                if patched is None:
+                    continue
+                used[site.address] = patched
+                routes.setdefault(site.address, []).append((numbers[node], len(rows)))
+                if site.target is not None:
+                    child = children[0]
+                    numbers[child] = len(rows)
+                    pads_of[child] = patched.pad_back or pads_of[node]
+                    rows.append(Node(numbers[node], 0, 0, node in analysed))
+                    continue
+                for index in range(self.implant.max_targets):
+                    learned = self._learned.get((node, site.address, index))
+                    if learned is not None:
+                        numbers[learned] = len(rows)
+                        pads_of[learned] = patched.pad_back or pads_of[node]
+                    places[len(rows)] = (node, site, index)
+                    rows.append(Node(numbers[node], 0, 0, node in analysed))
+            if node in analysed:
+                old = rows[numbers[node]]
+                rows[numbers[node]] = Node(old.parent, first, len(rows) - first, True)
+        self._publish(rows, routes, used, [numbers[n] for n in orders.analyse if n in numbers])
+        self._numbers = {number: node for node, number in numbers.items()}
+        self._numbered_sites = places
+        self._number_end = len(rows)
+
+    def _parent_pads(self, node: Fnode, pads_of: dict[Fnode, int]) -> list[int]:
+        """Return addresses of the pads that the node's frame may have been entered through: its
+        own, or for a tail call that of the frame it took over."""
+        return [pads_of[node]]
+
+    def _wanted(
+        self, node: Fnode, analysed: set[Fnode], tracked: set[Fnode], orders: Orders
+    ) -> list[tuple[x86_64.Site, list[Fnode]]]:
+        """The call sites of ``node`` to instrument, each with its known children."""
+        batch = orders.batches.get(node) if node in analysed else None
+        wanted: dict[int, tuple[x86_64.Site, list[Fnode]]] = {}
+        for child in node.children:
+            if node in analysed:
+                if batch is not None and child not in batch:
+                    continue
+                if child.state is NodeState.REJECTED:
+                    continue
+            elif child not in tracked:
+                continue
+            site = self._sites[child]
+            wanted.setdefault(site.address, (site, []))[1].append(child)
+        if node in analysed:
+            for site in self._indirect.get(node, ()):
+                wanted.setdefault(site.address, (site, []))
+        return list(wanted.values())
+
+    def _prepare(
+        self, site: x86_64.Site, parents: Sequence[int], node: Fnode
+    ) -> Patched | None:
+        made = self.implant.prepare_site(site, parents)
+        if isinstance(made, str):
+            self._fail(site, node, made)
+            return None
+        try:
+            self.implant.activate(made)
+        except TargetError as error:
+            self._fail(site, node, str(error))
+            return None
+        self._patched[site.address] = made
+        self._used_sites.add(site.address)
+        return made
+
+    def _fail(self, site: x86_64.Site, node: Fnode, why: str) -> None:
+        key = (site.address, node.function.name)
+        report = self._reports[key]
+        self._reports[key] = dataclasses.replace(report, state=SiteState.NOT_POSSIBLE, why=why)
+
+    def _publish(
+        self,
+        rows: list[Node],
+        routes: dict[int, list[tuple[int, int]]],
+        used: dict[int, Patched],
+        analysis: list[int],
+    ) -> None:
+        tables = self.implant.tables
+        pairs: list[tuple[int, int]] = []
+        for address, own in routes.items():
+            index = used[address].index
+            timed = any(rows[child].timed for _, child in own)
+            tables.set_site(
+                index, route_first=len(pairs), route_count=len(own), timed=int(timed)
+            )
+            pairs += own
+        for address, patched in self._patched.items():
+            if address not in used:
+                self.implant.deactivate(patched)
+                tables.set_site(patched.index, route_count=0)
+        tables.write_nodes(rows, pairs, analysis)
+        self._round += 1
+        tables.set(round=self._round)
+        self._new_epoch()
+
+    # ------------------------------------------------------------------- reports
+
+    def progress(self) -> tuple[int, int]:
+        """Calls seen and needed at this moment. Any thread, while the program runs."""
+        if not self._alive:
+            return 0, 0
+        return self.implant.tables.get("seen"), self._needed
+
+    def live_snapshot(self) -> Snapshot:
+        """What a live line shows. Any thread, while the program runs."""
+        profile, descent = self._profile, self._descent
+        if self._alive and descent is None:
+            profile, _ = self.implant.tables.profile(self._hz)
+        return Snapshot(
+            function=self.root.function.name,
+            status=self.status,
+            probes="pad",
+            profile=profile,
+            peak=self._peak,
+            level=descent.level if descent is not None else 0,
+            collected=min(self.progress()[0], self._needed),
+            needed=self._needed,
+            program=ProgramFigures(probes=len(self._used_sites)),
+            elapsed_seconds=time.monotonic() - self._started,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Everything that is known now."""
+        if self._alive:
+            self._collect_profile()
+        if self._descent is not None:
+            self._add_lines()
+        profile = self._profile
+        seen = self.progress()[0] if self._alive and self._descent is not None else 0
+        return Snapshot(
+            function=self.root.function.name,
+            status=self.status,
+            probes="pad",
+            profile=profile,
+            peaks=find_peaks(profile.bins, profile.resolution),
+            peak=self._peak,
+            ftree=self.root if self._descent is not None else None,
+            paths=self._descent.paths() if self._descent is not None else (),
+            level=self._descent.level if self._descent is not None else 0,
+            collected=min(seen, self._needed),
+            needed=self._needed,
+            program=self._figures(),
+            notes=tuple(dict.fromkeys(self.notes)),
+            parameters=self.parameters,
+            elapsed_seconds=(self._ended or time.monotonic()) - self._started,
+        )
+
+    def _figures(self) -> ProgramFigures:
+        return ProgramFigures(
+            self._stops,
+            round(sum(self._stop_seconds), 6),
+            self._in_peak,
+            len(self._used_sites),
+            tuple(self._reports.values()),
+        )
+
+    @property
+    def rings(self) -> bool:
+        """Whether the agent has asked for the debugger and got no answer yet. Any thread."""
+        return self._alive and bool(self.implant.tables.get("bell"))
+
+    @property
+    def bell_signal(self) -> int:
+        """The signal that the debugger listens to."""
+        return self._signal
+
+    @property
+    def stop_seconds(self) -> tuple[float, ...]:
+        """How long each of the engine's own stops took."""
+        return tuple(self._stop_seconds)
+
+    def _add_lines(self) -> None:
+        """Source lines are looked up when they are shown: debuggers read debug information
+        slowly, and a stop is to be short."""
+        for node in self.root.walk():
+            if node.state is NodeState.REJECTED and not node.maxcount:
+                continue
+            if node.function.file is None:
+                found = self._target.line_at(node.function.address)
+                if found is not None:
+                    node.function = dataclasses.replace(
+                        node.function, file=found[0], line=found[1]
+                    )
+            site = node.site
+            if site is not None and site.file is None:
+                found = self._target.line_at(site.address)
+                if found is not None:
+                    node.site = dataclasses.replace(
+                        site,
+                        file=found[0],
+                        line=found[1],
+                        inlined=self._target.inlined_at(site.address),
+                    )
+
+
+_FINAL = frozenset(
+    {Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.STOPPED, Status.ENDED}
+)
+
+
+def _batch(ops: int) -> int:
+    """How many calls a thread keeps to itself before it adds them to the common count: the
+    largest divisor of ``ops`` that keeps the count fine enough."""
+    return next(b for b in range(max(1, min(64, ops // 64)), 0, -1) if ops % b == 0)

@@ -1,0 +1,170 @@
+"""gdb's commands and parameters, made from the one registry, and gdb's events."""
+
+from __future__ import annotations
+
+import traceback
+
+import gdb
+
+from darc import commands
+from darc.app import App
+from darc.errors import DarcError
+from darc.parameters import PARAMETERS
+from darc_gdb import target as backend
+from darc_gdb.target import GdbTarget
+
+
+def _tell(app: App, error: Exception) -> str:
+    """The one line for the user."""
+    if app.parameters.verbose:
+        gdb.write(traceback.format_exc(), gdb.STDERR)
+    if isinstance(error, DarcError):
+        return f"darc: {error}"
+    return f"darc: internal error: {error!r} ('set darc verbose on' shows where)"
+
+
+class _Command(gdb.Command):  # type: ignore[misc]
+    def __init__(self, app: App, name: str) -> None:
+        self.__doc__ = commands.help_text(name)
+        super().__init__(f"darc {name}", gdb.COMMAND_RUNNING)
+        self._app = app
+        self._name = name
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self.dont_repeat()
+        try:
+            commands.run(self._app, self._name, argument)
+        except KeyboardInterrupt:
+            raise
+        except gdb.GdbError:
+            raise
+        except Exception as error:
+            raise gdb.GdbError(_tell(self._app, error)) from None
+
+    def complete(self, text: str, word: str | None) -> object:
+        if word is None:
+            return gdb.COMPLETE_FILENAME if commands.completes_files(self._name, text) else None
+        if commands.completes_files(self._name, text):
+            return gdb.COMPLETE_FILENAME
+        return commands.complete(self._app, self._name, text, word)
+
+
+class _Prefix(gdb.Command):  # type: ignore[misc]
+    def __init__(self, app: App) -> None:
+        self.__doc__ = commands.help_text("")
+        super().__init__("darc", gdb.COMMAND_RUNNING, prefix=True)
+        self._app = app
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        try:
+            commands.run(self._app, "", argument)
+        except DarcError as error:
+            raise gdb.GdbError(_tell(self._app, error)) from None
+
+
+class _SetPrefix(gdb.Command):  # type: ignore[misc]
+    """Set darc's parameters, for every 'darc start' to come."""
+
+    def __init__(self) -> None:
+        super().__init__("set darc", gdb.COMMAND_RUNNING, prefix=True)
+
+
+class _ShowPrefix(gdb.Command):  # type: ignore[misc]
+    """Show darc's parameters."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__("show darc", gdb.COMMAND_RUNNING, prefix=True)
+        self._app = app
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        try:
+            self._app.emit(commands.show_parameter(self._app, argument.strip()))
+        except DarcError as error:
+            raise gdb.GdbError(_tell(self._app, error)) from None
+
+
+class _Parameter(gdb.Parameter):  # type: ignore[misc]
+    def __init__(self, app: App, name: str) -> None:
+        self.__doc__ = commands.parameter_help(name)
+        first = self.__doc__.splitlines()[0]
+        self.set_doc = self.show_doc = first
+        super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_STRING_NOESCAPE)
+        self._app = app
+        self._name = name
+        self.value = app.parameters.text_of(name)
+
+    def get_set_string(self) -> str:
+        try:
+            commands.set_parameter(self._app, self._name, self.value or "")
+        except DarcError as error:
+            self.value = self._app.parameters.text_of(self._name)
+            raise gdb.GdbError(_tell(self._app, error)) from None
+        self.value = self._app.parameters.text_of(self._name)
+        return ""
+
+    def get_show_string(self, _value: str) -> str:
+        return commands.show_parameter(self._app, self._name)
+
+
+def _connect(app: App, target: GdbTarget) -> None:
+    def failed(error: Exception) -> None:
+        gdb.write(_tell(app, error) + "\n", gdb.STDERR)
+
+    def on_stop(event: gdb.StopEvent) -> None:
+        if target.is_own_stop(event):
+            return
+        target.at_prompt()
+        try:
+            app.on_stop()
+        except Exception as error:
+            failed(error)
+
+    def on_exit(_event: object) -> None:
+        target.on_exit()
+        try:
+            app.on_exit()
+        except Exception as error:
+            failed(error)
+
+    def on_leave(*_args: object) -> None:
+        try:
+            app.on_leave()
+        except Exception as error:
+            failed(error)
+
+    target.failed = failed
+    gdb.events.stop.connect(on_stop)
+    gdb.events.exited.connect(on_exit)
+    gdb.events.cont.connect(lambda _event: app.on_resume())
+    gdb.events.before_prompt.connect(target.at_prompt)
+    gdb.events.gdb_exiting.connect(on_leave)
+    _LeaveHook(on_leave)
+
+
+class _LeaveHook(gdb.Command):  # type: ignore[misc]
+    """Called by gdb before 'detach' and 'kill': takes darc's probes out of the program."""
+
+    def __init__(self, on_leave: object) -> None:
+        super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
+        self._on_leave = on_leave
+        for command in ("detach", "kill"):
+            gdb.execute(f"define hook-{command}\nmaintenance darc-leave\nend", to_string=True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        assert callable(self._on_leave)
+        self._on_leave()
+
+
+def register() -> App:
+    """Makes darc known to gdb."""
+    target = backend.TARGET = GdbTarget()
+    app = App(target)
+    _Prefix(app)
+    for name in commands.COMMANDS:
+        _Command(app, name)
+    _SetPrefix()
+    _ShowPrefix(app)
+    for parameter in PARAMETERS:
+        _Parameter(app, parameter.name)
+    _connect(app, target)
+    return app

@@ -1,0 +1,422 @@
+"""The target interface on the GDB Python API.
+
+gdb commands whose output has to be read are used in this file alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import gdb
+
+from darc.errors import DarcError, TargetError, UnsupportedError
+from darc.target import Bell, State, Target
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_WORD = (1 << 64) - 1
+
+
+def _translated(function: _F) -> _F:
+    """gdb's exceptions become darc's."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (gdb.error, gdb.MemoryError) as error:
+            raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
+
+    return wrapper  # type: ignore[return-value]
+
+
+class _Once(gdb.Breakpoint):  # type: ignore[misc]
+    """Stops at f0's first instruction, lets darc begin, and goes on. Commands, not ``stop``,
+    as functions may be called only in a program that has really stopped."""
+
+    def __init__(self, address: int, handler: Callable[[], None]) -> None:
+        super().__init__(f"*{address:#x}", internal=True)
+        self.silent = True
+        self.handler = handler
+        self.address = address
+        self.commands = "silent\npython darc_gdb.target.TARGET.arrived()\ncontinue"
+
+
+class _StopHere(gdb.Breakpoint):  # type: ignore[misc]
+    """Where the thread that rang comes back into the program's own code."""
+
+    def __init__(self, address: int, slot: int, thread: int) -> None:
+        super().__init__(f"*{address:#x}", internal=True)
+        self.thread = thread
+        self.slot = slot
+        self.hit = False
+        self.silent = True
+        self.commands = "silent\nframe"
+
+    def stop(self) -> bool:
+        rsp = int(gdb.newest_frame().read_register("rsp")) & _WORD
+        self.hit = self.hit or rsp > self.slot
+        return self.hit
+
+
+class _BellCondition(gdb.Function):  # type: ignore[misc]
+    """The condition of the catchpoint for the bell's signal: with all threads stopped it lets darc
+    decide, and in most cases the program goes on without the user's command noticing."""
+
+    def __init__(self, target: GdbTarget) -> None:
+        super().__init__("_darc_bell")
+        self._target = target
+
+    def invoke(self) -> int:
+        return int(self._target.rang())
+
+
+class GdbTarget(Target):
+    """gdb's selected inferior."""
+
+    def __init__(self) -> None:
+        self._modules_handler: Callable[[], None] | None = None
+        self._once: _Once | None = None
+        self._bell: gdb.Breakpoint | None = None
+        self._bell_handler: Callable[[], Bell] | None = None
+        self._stop_here: list[_StopHere] = []
+        self._doomed: list[gdb.Breakpoint] = []
+        self._counters: dict[int, int] | None = None
+        self._deciding = False
+        self._stop_now = False
+        self._shown_live = False
+        self._lock = threading.Lock()
+        self.failed: Callable[[Exception], None] = lambda error: None
+        _BellCondition(self)
+        gdb.events.new_objfile.connect(self._on_new_objfile)
+        gdb.events.memory_changed.connect(lambda _event: self._moved())
+        gdb.events.cont.connect(lambda _event: self._moved())
+        self._all_stop = self._ask_all_stop()
+
+    @staticmethod
+    def _ask_all_stop() -> bool:
+        """All threads are to stand still whenever one reports an event. Only settable before there
+        is a program; without it darc decides at real stops."""
+        with contextlib.suppress(gdb.error):
+            gdb.execute("maint set target-non-stop off", to_string=True)
+        text = gdb.execute("maint show target-non-stop", to_string=True)
+        return " off" in text.splitlines()[0]
+
+    def _moved(self) -> None:
+        self._counters = None
+
+    # -------------------------------------------------------------------- state
+
+    @property
+    def pid(self) -> int | None:
+        pid = int(gdb.selected_inferior().pid)
+        return pid or None
+
+    @property
+    def state(self) -> State:
+        if self.pid is None:
+            return State.NONE
+        thread = gdb.selected_thread()
+        if thread is None or not thread.is_valid() or thread.is_running():
+            return State.RUNNING
+        return State.STOPPED
+
+    @property
+    def attached(self) -> bool:
+        return bool(gdb.selected_inferior().was_attached)
+
+    @property
+    def executable(self) -> str | None:
+        name = gdb.current_progspace().filename
+        return str(name) if name else None
+
+    @_translated
+    def check_supported(self) -> None:
+        if gdb.parameter("non-stop"):
+            raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
+        text = gdb.execute("info record", to_string=True)
+        if "No record" not in text and "No recording" not in text:
+            raise UnsupportedError("darc does not work while gdb records: type 'record stop'")
+        connection = getattr(gdb.selected_inferior(), "connection", None)
+        if connection is not None and connection.type not in ("native", "extended-remote", "remote"):
+            raise UnsupportedError(f"darc needs a running program, not gdb's target {connection.type}")
+        if connection is not None and connection.type != "native":
+            raise UnsupportedError("darc needs a program on this machine, not a remote target")
+        if self.pid is None:
+            raise UnsupportedError("there is no program: 'run' or 'attach' it first")
+        architecture = gdb.selected_frame().architecture().name()
+        if architecture != "i386:x86-64":
+            raise UnsupportedError(f"darc needs a 64-bit x86 program, this one is {architecture}")
+
+    # ------------------------------------------------------------------- memory
+
+    @_translated
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(gdb.selected_inferior().read_memory(address, size))
+
+    @_translated
+    def write(self, address: int, data: bytes) -> None:
+        gdb.selected_inferior().write_memory(address, data)
+
+    # ------------------------------------------------------------------ threads
+
+    @staticmethod
+    def _tid(thread: gdb.InferiorThread) -> int:
+        pid, lwp, tid = thread.ptid
+        return int(lwp or tid or pid)
+
+    def threads(self) -> Sequence[int]:
+        return [self._tid(t) for t in gdb.selected_inferior().threads()]
+
+    @contextlib.contextmanager
+    def _selected(self, thread: int) -> Iterator[gdb.Frame]:
+        before = gdb.selected_thread()
+        for candidate in gdb.selected_inferior().threads():
+            if self._tid(candidate) == thread:
+                break
+        else:
+            raise TargetError(f"thread {thread} is gone")
+        try:
+            candidate.switch()
+            yield gdb.newest_frame()
+        finally:
+            if before is not None and before.is_valid():
+                before.switch()
+
+    @_translated
+    def program_counters(self) -> Mapping[int, int]:
+        if self._counters is None:
+            self._counters = {t: self.read_register(t, "rip") for t in self.threads()}
+        return self._counters
+
+    @_translated
+    def read_register(self, thread: int, name: str) -> int:
+        with self._selected(thread) as frame:
+            return int(frame.read_register(name)) & _WORD
+
+    @_translated
+    def write_register(self, thread: int, name: str, value: int) -> None:
+        with self._selected(thread):
+            gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+
+    @_translated
+    def call(self, address: int, arguments: Sequence[int]) -> int:
+        listed = ", ".join(f"{argument & _WORD:#x}UL" for argument in arguments)
+        types = ", ".join(["unsigned long"] * len(arguments)) or "void"
+        with (
+            gdb.with_parameter("language", "c"),
+            gdb.with_parameter("scheduler-locking", "on"),
+            gdb.with_parameter("unwindonsignal", True),
+        ):
+            value = gdb.parse_and_eval(f"((unsigned long (*)({types})){address:#x})({listed})")
+        return int(value) & _WORD
+
+    # ----------------------------------------------------------- stops and bells
+
+    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+        self._modules_handler = handler
+
+    def _on_new_objfile(self, _event: object) -> None:
+        if self._modules_handler is not None and self.pid is not None:
+            self._guarded(self._modules_handler)
+
+    def _guarded(self, function: Callable[[], None]) -> None:
+        """Runs something on behalf of an event, where nobody would see its exception."""
+        try:
+            function()
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+
+    @_translated
+    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+        if self._once is not None and self._once.is_valid() and self._once.address == address:
+            self._once.handler = handler
+            return
+        self.cancel_break()
+        self._once = _Once(address, handler)
+
+    @_translated
+    def cancel_break(self) -> None:
+        if self._once is not None and self._once.is_valid():
+            self._once.delete()
+        self._once = None
+
+    def arrived(self) -> None:
+        """The commands of :class:`_Once`."""
+        once = self._once
+        if once is None:
+            return
+        self.cancel_break()
+        self._guarded(once.handler)
+
+    @_translated
+    def arm_bell(self, number: int, handler: Callable[[], Bell]) -> None:
+        self._bell_handler = handler
+        self._bury()
+        if self._bell is not None:
+            self._bell.delete()
+        name = signal.Signals(number).name
+        gdb.execute(f"catch signal {name}", to_string=True)
+        made = int(gdb.parse_and_eval("$bpnum"))
+        self._bell = next(b for b in gdb.breakpoints() if b.number == made)
+        self._bell.condition = "$_darc_bell()"
+        self._bell.commands = "silent\npython darc_gdb.target.TARGET.after_bell()"
+
+    @_translated
+    def disarm_bell(self) -> None:
+        self._bell_handler = None
+        if self._bell is not None:
+            self._doomed.append(self._bell)
+            self._bell = None
+        if not self._deciding:
+            self._bury()
+
+    def _bury(self) -> None:
+        """Deletes what could not be deleted while gdb was looking at it."""
+        for breakpoint_ in (*self._doomed, *(b for b in self._stop_here if b.hit)):
+            if breakpoint_.is_valid():
+                breakpoint_.delete()
+        self._doomed.clear()
+        self._stop_here = [b for b in self._stop_here if not b.hit]
+
+    def rang(self) -> bool:
+        """The catchpoint's condition: whether gdb is to stop for real."""
+        if self._bell_handler is None:
+            return False
+        if not self._all_stop:
+            return True
+        return self._answer()
+
+    def _answer(self) -> bool:
+        handler = self._bell_handler
+        if handler is None:
+            return False
+        self._deciding = True
+        self._moved()
+        try:
+            answer = handler()
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+            return True
+        finally:
+            self._deciding = False
+        if answer.stop_at is None:
+            return False
+        if answer.stop_at == 0:
+            return True
+        thread = gdb.selected_thread()
+        self._stop_here.append(_StopHere(answer.stop_at, answer.stop_slot, thread.global_num))
+        return False
+
+    def after_bell(self) -> None:
+        """The catchpoint's commands, at a real stop."""
+        if not self._all_stop and not self._answer():
+            gdb.execute("continue")
+            return
+        gdb.execute("frame")
+
+    def is_own_stop(self, event: gdb.StopEvent) -> bool:
+        """Whether a stop is darc's alone, and the program goes on by itself."""
+        if not isinstance(event, gdb.BreakpointEvent):
+            return False
+        own = [self._once] if self._all_stop else [self._once, self._bell]
+        return all(any(b is o for o in own) for b in event.breakpoints)
+
+    def at_prompt(self) -> None:
+        """Before every prompt and at every stop for the user."""
+        self._moved()
+        self._bury()
+
+    def on_exit(self) -> None:
+        """The program is gone, and what was set at its addresses."""
+        self._moved()
+        for breakpoint_ in self._stop_here:
+            if breakpoint_.is_valid():
+                breakpoint_.delete()
+        self._stop_here.clear()
+
+    # ------------------------------------------------------------------ symbols
+
+    @_translated
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        found = gdb.find_pc_line(address)
+        if found.symtab is None or not found.line:
+            return None
+        return str(found.symtab.filename), int(found.line)
+
+    @_translated
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        names: list[str] = []
+        block = gdb.block_for_pc(address)
+        while block is not None and not block.is_global and not block.is_static:
+            if block.function is not None:
+                names.append(str(block.function.print_name))
+            block = block.superblock
+        return tuple(reversed(names[:-1]))
+
+    @_translated
+    def functions_in(self, file: str, function: str) -> Sequence[int]:
+        try:
+            _, places = gdb.decode_line(f"-source {file} -function {function}")
+        except gdb.error:
+            return []
+        found = set()
+        for place in places or ():
+            block = gdb.block_for_pc(place.pc)
+            while block is not None and block.function is None:
+                block = block.superblock
+            if block is not None:
+                found.add(int(block.start))
+        return sorted(found)
+
+    # ------------------------------------------------------------------- output
+
+    def accepts_pending(self, question: str) -> bool:
+        setting = gdb.parameter("breakpoint pending")
+        if setting is not None:
+            return bool(setting)
+        if not gdb.parameter("confirm") or not sys.stdin.isatty():
+            return True
+        print(f"darc: {question} (y or [n]) ", end="", flush=True)
+        return sys.stdin.readline().strip().lower().startswith("y")
+
+    @property
+    def colour(self) -> bool:
+        return bool(gdb.parameter("style enabled")) and _is_terminal()
+
+    @property
+    def width(self) -> int:
+        return int(gdb.parameter("width") or 0)
+
+    def live(self, text: str | None) -> None:
+        if not _is_terminal():
+            return
+        with self._lock:
+            if text is None and not self._shown_live:
+                return
+            self._shown_live = text is not None
+            os.write(2, b"\r\x1b[K" + (text or "").encode("utf-8", "replace"))
+
+    def emit(self, text: str) -> None:
+        self.live(None)
+        try:
+            gdb.write(text + "\n")
+        except UnicodeEncodeError:
+            gdb.write(text.encode("ascii", "replace").decode() + "\n")
+        gdb.flush()
+
+
+def _is_terminal() -> bool:
+    return os.isatty(1) and os.isatty(2)
+
+
+TARGET: GdbTarget
+"""The one target, for the commands of breakpoints; set by :mod:`darc_gdb.load`."""
+
+__all__ = ["DarcError", "GdbTarget"]

@@ -1,0 +1,666 @@
+"""The descent, driven by a simulated program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from darc.descent import MAX_DEPTH_NOTE, Descent, Orders, Status, Vote
+from darc.errors import UsageError
+from darc.ftree import Cause, Fnode, NodeState, Totals
+from darc.parameters import Parameters
+from tests.unit.simulation import Routine, Simulation, chain, names
+
+PAPER = Parameters(lookahead=1)
+SLOW = 1_000_000
+LOOKAHEADS = [1, 2, 3, 4, None]
+
+
+def search(f0: Routine, parameters: Parameters = PAPER, **options: bool | int) -> Simulation:
+    return Simulation(f0, parameters, **options).run()  # type: ignore[arg-type]
+
+
+def slow_chain(*middle: str, end: str = "slow") -> Routine:
+    """f0 → … → end, each beside a quick callee; the end is slow."""
+    routines = [Routine(name) for name in ("f0", *middle)]
+    for routine in routines:
+        routine.call(Routine("quick"))
+    return chain(*routines, Routine(end, SLOW))
+
+
+# -- the paper's rules ------------------------------------------------------------------------
+
+
+def test_one_level_at_a_time() -> None:
+    simulation = search(slow_chain("a", "b"))
+    assert [names(orders.analyse) for orders in simulation.history] == [["f0"], ["a"], ["b"], []]
+    assert simulation.paths() == [["f0", "a", "b", "slow"]]
+    assert simulation.descent.status is Status.FOUND
+    assert simulation.op == 3 * 20
+
+
+def test_a_function_without_callees_ends_the_path_with_its_votes() -> None:
+    (path,) = search(slow_chain("a")).descent.paths()
+    assert path.ending.cause is Cause.FUNCTION
+    assert path.ending.maxcount == path.nodes[-1].maxcount == 20
+    assert path.ending.note is None
+
+
+def test_a_function_that_is_slow_itself_ends_the_path() -> None:
+    f0 = chain(Routine("f0"), Routine("a", SLOW).call(Routine("quick")))
+    simulation = search(f0)
+    (path,) = simulation.descent.paths()
+    assert names(path.nodes) == ["f0", "a"]
+    assert (path.ending.cause, path.ending.maxcount) == (Cause.FUNCTION, 20)
+    assert path.nodes[-1].self_maxcount == 20
+
+
+def test_a_loop_of_short_calls_stays_with_its_caller() -> None:
+    f0 = chain(Routine("f0"), Routine("a").call(Routine("short", 100), 5000))
+    (path,) = search(f0).descent.paths()
+    assert names(path.nodes) == ["f0", "a"]
+    assert path.ending.cause is Cause.LOOP
+    assert path.ending.loop_callee == "short"
+    assert path.ending.loop_calls == 5000
+    assert path.ending.loop_share == pytest.approx(1.0, abs=0.01)
+
+
+def test_long_calls_in_a_loop_are_the_callees() -> None:
+    f0 = chain(Routine("f0"), Routine("a").call(Routine("long", SLOW), 2))
+    assert search(f0).paths() == [["f0", "a"], ["f0", "a", "long"]]
+
+
+def test_f0_alone() -> None:
+    simulation = search(Routine("f0", SLOW))
+    assert simulation.paths() == [["f0"]]
+    assert [orders.finished for orders in simulation.history] == [True]
+    assert simulation.descent.in_peak_needed() == 0
+
+
+def test_f0_is_a_root_cause_from_the_start() -> None:
+    simulation = Simulation(slow_chain(), PAPER)
+    simulation.descent.begin()
+    assert simulation.root.root_cause
+    assert simulation.root.state is NodeState.ANALYSIS
+
+
+def test_candidates_that_are_not_chosen_come_out() -> None:
+    simulation = Simulation(slow_chain("a"), PAPER)
+    orders = simulation.step(simulation.descent.begin())
+    quick, a = simulation.root.children
+    assert (quick.state, quick.root_cause) == (NodeState.REJECTED, False)
+    assert (a.state, a.root_cause) == (NodeState.ANALYSIS, True)
+    assert simulation.root.state is NodeState.ROOT_CAUSE
+    assert orders.remove == (quick,)
+
+
+def test_two_call_sites_of_one_function_are_told_apart() -> None:
+    helper, busy = Routine("helper"), Routine("helper", SLOW)
+    (path,) = search(Routine("f0").call(helper).call(busy)).descent.paths()
+    assert path.nodes[-1].id == "1.2"
+
+
+def test_several_paths_go_on_at_once() -> None:
+    a = chain(Routine("a"), Routine("slow a", [SLOW, 10]))
+    b = chain(Routine("b"), Routine("slow b", [10, SLOW]))
+    simulation = search(Routine("f0").call(a).call(b))
+    assert simulation.paths() == [["f0", "a", "slow a"], ["f0", "b", "slow b"]]
+    assert [names(orders.analyse) for orders in simulation.history] == [["f0"], ["a", "b"], []]
+
+
+@pytest.mark.parametrize(("percentage", "paths"), [(0.2, 2), (0.5, 1), (1.0, 1)])
+def test_maxcount_percentage_is_what_a_minor_cause_needs(percentage: float, paths: int) -> None:
+    common = Routine("common", [SLOW, SLOW, SLOW, 10])
+    rare = Routine("rare", [10, 10, 10, SLOW])
+    parameters = replace(PAPER, maxcount_percentage=percentage)
+    assert len(search(Routine("f0").call(common).call(rare), parameters).paths()) == paths
+
+
+def test_votes_are_those_of_the_last_decision_ops_calls() -> None:
+    simulation = search(slow_chain("a"), replace(PAPER, decision_ops=7))
+    assert simulation.op == 14
+    assert simulation.root.children[1].maxcount == 7
+
+
+def test_the_tree_shows_what_was_measured() -> None:
+    simulation = search(slow_chain("a"))
+    slow = simulation.descent.paths()[0].nodes[-1]
+    assert slow.totals == Totals(20, 20, 20 * SLOW, 20 * SLOW)
+    assert simulation.root.totals.ops == 20
+
+
+# -- depth and recursion ----------------------------------------------------------------------
+
+
+def test_maximum_depth() -> None:
+    simulation = search(slow_chain("a", "b", "c"), replace(PAPER, max_depth=3))
+    (path,) = simulation.descent.paths()
+    assert names(path.nodes) == ["f0", "a", "b"]
+    assert path.ending.note == MAX_DEPTH_NOTE
+    assert simulation.descent.status is Status.MAX_DEPTH
+
+
+def test_a_path_that_ends_at_the_maximum_depth_by_itself_is_found() -> None:
+    simulation = search(slow_chain("a"), replace(PAPER, max_depth=3))
+    assert simulation.descent.status is Status.FOUND
+    assert simulation.descent.paths()[0].ending.note is None
+
+
+def test_one_path_cut_off_is_enough_for_maximum_depth() -> None:
+    deep = chain(Routine("a"), Routine("b"), Routine("slow a", SLOW))
+    f0 = Routine("f0").call(deep).call(Routine("slow b", SLOW))
+    simulation = search(f0, replace(PAPER, max_depth=2))
+    assert simulation.paths() == [["f0", "a"], ["f0", "slow b"]]
+    assert simulation.descent.status is Status.MAX_DEPTH
+
+
+@pytest.mark.parametrize("lookahead", LOOKAHEADS)
+def test_recursion_grows_the_tree_until_it_ends(lookahead: int | None) -> None:
+    """f_x calls f_y calls f_x (paper figure 6); the innermost one is slow."""
+    x, y = Routine("x", 10), Routine("y", 10)
+    x.call(y).call(Routine("slow", SLOW), 1)
+    y.call(x)
+    x.calls[1].times = 0
+    deepest = Simulation(x, replace(PAPER, lookahead=lookahead, max_depth=9), deepest=6)
+    y.own = 100_000
+    assert deepest.run().descent.status is not Status.SEARCHING
+    assert all(node.depth <= 10 for node in deepest.root.walk())
+    assert deepest.paths()[0][:4] == ["x", "y", "x", "y"]
+
+
+def test_endless_recursion_is_bounded_by_the_maximum_depth() -> None:
+    x = Routine("x", 10)
+    x.call(x)
+    simulation = search(x, replace(PAPER, max_depth=5, lookahead=4), deepest=12)
+    assert simulation.descent.status is not Status.SEARCHING
+    assert max(node.depth for node in simulation.root.walk()) <= 6
+
+
+def test_each_node_is_expanded_once() -> None:
+    simulation = search(slow_chain("a", "b", "c"), Parameters(lookahead=3))
+    assert len(simulation.expanded) == len(set(simulation.expanded))
+
+
+# -- not conclusive ---------------------------------------------------------------------------
+
+
+def test_a_path_that_is_not_taken_any_more() -> None:
+    a = chain(Routine("a"), Routine("slow", SLOW))
+    f0 = Routine("f0").call(a, [1] * 20 + [0] * 1000)
+    descent = search(f0).descent
+    assert descent.status is Status.INCONCLUSIVE
+    assert descent.paths() == ()
+    assert descent.explain() == "1.1 a was on the path in none of 20 in-peak calls"
+
+
+def test_no_votes_at_all() -> None:
+    simulation = Simulation(slow_chain(), PAPER)
+    simulation.descent.begin()
+    orders = simulation.descent.decide({simulation.root: Vote(ops=20)})
+    assert orders.finished
+    assert simulation.descent.status is Status.INCONCLUSIVE
+    assert simulation.descent.explain() == (
+        "1 f0 was on the path in 20 of 20 in-peak calls, but neither its own time nor any of its "
+        "2 callees had a vote"
+    )
+    assert set(orders.remove) == {simulation.root, *simulation.root.children}
+
+
+def test_one_path_is_a_conclusion() -> None:
+    gone = chain(Routine("gone"), Routine("x", SLOW))
+    stays = chain(Routine("stays"), Routine("y", SLOW))
+    descent = search(Routine("f0").call(gone, [1] * 20 + [0] * 1000).call(stays)).descent
+    assert descent.status is Status.FOUND
+    assert "1.1 gone" in descent.explain()
+
+
+def test_nothing_to_explain_when_all_is_found() -> None:
+    assert search(slow_chain()).descent.explain() == ""
+
+
+# -- callees that are learned -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lookahead", LOOKAHEADS)
+def test_a_callee_that_is_learned_at_run_time(lookahead: int | None) -> None:
+    hidden = chain(Routine("hidden"), Routine("slow", SLOW))
+    a = Routine("a").call(Routine("quick")).call(hidden, learned=True)
+    simulation = search(chain(Routine("f0"), a), replace(PAPER, lookahead=lookahead))
+    assert simulation.paths() == [["f0", "a", "hidden", "slow"]]
+
+
+def test_a_function_with_only_indirect_calls_is_no_leaf() -> None:
+    a = Routine("a").call(Routine("slow", SLOW), learned=True)
+    assert search(chain(Routine("f0"), a)).paths() == [["f0", "a", "slow"]]
+
+
+def test_a_learned_callee_that_is_not_chosen_comes_out() -> None:
+    f0 = Routine("f0").call(Routine("hidden"), learned=True).call(Routine("slow", SLOW))
+    simulation = search(f0)
+    assert "hidden" in names(simulation.history[-1].remove)
+
+
+# -- lookahead --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lookahead", "decisions"), [(1, 6), (2, 3), (3, 2), (4, 2), (6, 1), (None, 2)]
+)
+def test_several_levels_from_the_same_votes(lookahead: int | None, decisions: int) -> None:
+    simulation = search(slow_chain(*"abcde"), replace(PAPER, lookahead=lookahead))
+    assert simulation.paths() == [["f0", *"abcde", "slow"]]
+    assert simulation.op == decisions * 20
+
+
+def test_the_frontier_comes_first_and_levels_follow() -> None:
+    simulation = Simulation(slow_chain("a", "b"), replace(PAPER, lookahead=3))
+    orders = simulation.descent.begin()
+    assert names(orders.analyse) == ["f0", "a", "b"]
+    assert simulation.root.children[1].state is NodeState.CANDIDATE
+    assert simulation.descent.level == 1
+
+
+def test_what_was_timed_below_a_rejected_node_comes_out_with_it() -> None:
+    wrong = chain(Routine("wrong"), Routine("w1"), Routine("w2"))
+    f0 = Routine("f0").call(wrong).call(chain(Routine("right"), Routine("slow", SLOW)))
+    simulation = search(f0, replace(PAPER, lookahead=3))
+    below = list(simulation.root.children[0].walk())
+    assert names(below) == ["wrong", "w1", "w2"]
+    assert all(node.state is NodeState.REJECTED for node in below)
+    assert set(below) <= set(simulation.history[-1].remove)
+
+
+def test_a_node_with_too_few_votes_is_not_decided_ahead() -> None:
+    """``sometimes`` is the root cause of half the calls, and its callee needs as many votes."""
+    a = chain(Routine("sometimes"), Routine("slow a", SLOW))
+    b = Routine("slow b", [10, SLOW])
+    simulation = Simulation(Routine("f0").call(a, [1, 0]).call(b), replace(PAPER, lookahead=2))
+    orders = simulation.step(simulation.descent.begin())
+    assert names(orders.analyse) == ["sometimes"]
+    assert simulation.descent.in_peak_needed() == 10  # it has ten votes already
+    assert simulation.step(orders).finished
+    assert simulation.paths() == [["f0", "sometimes", "slow a"], ["f0", "slow b"]]
+    assert simulation.descent.paths()[0].ending.maxcount == 15
+
+
+def bush(fan: int, depth: int, name: str = "f0") -> Routine:
+    routine = Routine(name, 10)
+    for i in range(fan if depth else 0):
+        routine.call(bush(fan, depth - 1, f"{name}.{i}"))
+    return routine
+
+
+@pytest.mark.parametrize("lookahead", [2, 3, 5, None])
+@pytest.mark.parametrize("max_probes", [3, 10, 100, 1000])
+def test_lookahead_keeps_to_max_probes(lookahead: int | None, max_probes: int) -> None:
+    parameters = replace(PAPER, lookahead=lookahead, max_probes=max_probes)
+    orders = Simulation(bush(3, 5), parameters).descent.begin()
+    sites = {child.site.address for node in orders.analyse for child in node.children if child.site}
+    assert 3 <= len(sites) <= max_probes
+    if lookahead is None:
+        assert len(sites) <= 3 + 200
+
+
+def test_sites_that_nodes_share_count_once() -> None:
+    x = Routine("x")
+    x.call(x).call(Routine("y"))
+    orders = Simulation(x, replace(PAPER, lookahead=5, max_probes=2)).descent.begin()
+    assert names(orders.analyse) == ["x"] * 5 or names(orders.analyse) == ["x"]
+
+
+def test_paths_that_do_not_fit_together_wait_for_their_turn() -> None:
+    f0 = Routine("f0")
+    for name in "abc":
+        part = Routine(name).call(Routine(f"slow {name}", SLOW))
+        f0.call(part.call(Routine("quick 1")).call(Routine("quick 2")))
+    simulation = search(f0, replace(PAPER, max_probes=6))
+    assert [names(o.analyse) for o in simulation.history] == [["f0"], ["a", "b"], ["c"], []]
+    assert len(simulation.paths()) == 3
+
+
+# -- more callees than max_probes -------------------------------------------------------------
+
+
+def crowd(size: int, slow: dict[int, int]) -> Routine:
+    f0 = Routine("f0")
+    for i in range(size):
+        f0.call(Routine(f"c{i}", slow.get(i, 100)))
+    return f0
+
+
+def test_batches_in_turns_and_a_last_round() -> None:
+    simulation = search(crowd(25, {13: SLOW}), Parameters(max_probes=10))
+    rounds = [names(o.batches[simulation.root]) for o in simulation.history[:-1]]
+    assert rounds == [
+        [f"c{i}" for i in range(10)],
+        [f"c{i}" for i in range(10, 20)],
+        [f"c{i}" for i in range(20, 25)],
+        rounds[-1],
+    ]
+    assert "c13" in rounds[-1]
+    assert len(rounds[-1]) <= 10
+    assert simulation.paths() == [["f0", "c13"]]
+    assert simulation.op == 4 * 20
+
+
+def test_no_self_while_callees_are_not_timed() -> None:
+    """Three callees share the time equally, each in a batch of its own: the rest always wins."""
+    slow = {3: SLOW, 13: SLOW, 23: SLOW}
+    simulation = search(crowd(30, slow), Parameters(max_probes=10))
+    assert simulation.paths() == [["f0", "c3"], ["f0", "c13"], ["f0", "c23"]]
+
+
+def test_self_wins_the_last_round_when_it_is_slow() -> None:
+    f0 = crowd(25, {})
+    f0.own = SLOW
+    simulation = search(f0, Parameters(max_probes=10))
+    (path,) = simulation.descent.paths()
+    assert names(path.nodes) == ["f0"]
+    assert path.ending.note == "10 of 25 calls were in the last round"
+
+
+@pytest.mark.parametrize("max_probes", [1, 2, 3])
+def test_few_probes(max_probes: int) -> None:
+    f0 = crowd(7, {5: SLOW})
+    f0.calls[5].routine.call(Routine("quick")).call(Routine("slow", 10 * SLOW))
+    simulation = search(f0, Parameters(max_probes=max_probes))
+    assert simulation.paths() == [["f0", "c5", "slow"]]
+    assert all(
+        len(orders.batches.get(node, node.children)) <= max_probes
+        for orders in simulation.history
+        for node in orders.analyse
+    )
+
+
+def test_callees_that_are_never_called() -> None:
+    f0 = crowd(9, {})
+    f0.own = SLOW
+    for call in f0.calls:
+        call.times = 0
+    simulation = search(f0, Parameters(max_probes=4))
+    (path,) = simulation.descent.paths()
+    assert names(path.nodes) == ["f0"]
+    assert path.ending.maxcount == 20
+
+
+def test_a_batch_also_has_the_callees_that_were_learned_meanwhile() -> None:
+    f0 = crowd(5, {}).call(Routine("hidden", SLOW), learned=True)
+    simulation = search(f0, Parameters(max_probes=2))
+    assert simulation.paths() == [["f0", "hidden"]]
+
+
+# -- decision_ops auto ------------------------------------------------------------------------
+
+
+def test_decisive_votes_need_few_calls() -> None:
+    simulation = search(slow_chain("a"), replace(PAPER, decision_ops=None))
+    assert simulation.paths() == [["f0", "a", "slow"]]
+    assert simulation.op == 2 * 10
+    assert simulation.descent.confidence is not None
+    assert simulation.descent.confidence >= 0.95
+
+
+def test_the_next_checkpoint() -> None:
+    a, b = Routine("a", [SLOW, 10, SLOW]), Routine("b", [10, SLOW, 10])
+    simulation = Simulation(Routine("f0").call(a).call(b), replace(PAPER, decision_ops=None))
+    orders = simulation.descent.begin()
+    asked = []
+    while not orders.finished:
+        asked.append(simulation.descent.in_peak_needed())
+        orders = simulation.step(orders)
+    assert asked == [5, 5, 10, 20, 40, 80, 40]  # votes just at the limit never are decisive
+    assert simulation.descent.status is Status.FOUND
+
+
+def test_undecided_votes_change_nothing() -> None:
+    simulation = Simulation(slow_chain("a"), replace(PAPER, decision_ops=None))
+    first = simulation.descent.begin()
+    second = simulation.step(first)
+    assert second == replace(first, remove=())
+    assert simulation.descent.status is Status.SEARCHING
+
+
+@pytest.mark.parametrize("lookahead", LOOKAHEADS)
+def test_auto_and_lookahead_together(lookahead: int | None) -> None:
+    parameters = replace(PAPER, decision_ops=None, lookahead=lookahead)
+    simulation = search(slow_chain(*"abcd"), parameters)
+    assert simulation.paths() == [["f0", *"abcd", "slow"]]
+    assert simulation.op <= 50
+
+
+# -- by hand ----------------------------------------------------------------------------------
+
+MANUAL = Parameters(auto=False)
+
+
+def two_ways() -> Simulation:
+    a = chain(Routine("a"), Routine("slow a", SLOW))
+    b = chain(Routine("b"), Routine("slow b", SLOW))
+    c = chain(Routine("c"), Routine("c1"), Routine("c2"))
+    return Simulation(Routine("f0").call(a).call(b).call(c), MANUAL)
+
+
+def test_a_decision_by_hand_waits() -> None:
+    simulation = two_ways()
+    orders = simulation.step(simulation.descent.begin())
+    assert names(simulation.descent.pending) == ["a", "b"]
+    assert (orders.analyse, orders.finished) == ((), False)
+    assert simulation.descent.in_peak_needed() == 0
+    assert simulation.descent.status is Status.SEARCHING
+
+
+def test_going_on_into_one_node_only() -> None:
+    simulation = two_ways()
+    simulation.step(simulation.descent.begin())
+    b = simulation.root.find("1.2")
+    orders = simulation.descent.choose([b])
+    assert orders.analyse == (b,)
+    orders = simulation.step(orders)
+    assert orders.finished
+    assert simulation.paths() == [["f0", "b", "slow b"]]
+    assert simulation.descent.status is Status.FOUND
+
+
+def test_going_on_into_all() -> None:
+    simulation = two_ways()
+    simulation.step(simulation.descent.begin())
+    assert names(simulation.descent.choose().analyse) == ["a", "b"]
+
+
+def test_going_on_into_a_candidate_that_was_not_chosen() -> None:
+    simulation = two_ways()
+    simulation.step(simulation.descent.begin())
+    c = simulation.root.find("1.3")
+    assert c.state is NodeState.REJECTED
+    orders = simulation.descent.choose([c])
+    assert orders.analyse == (c,)
+    assert (c.state, c.root_cause) == (NodeState.ANALYSIS, True)
+
+
+def test_no_lookahead_by_hand() -> None:
+    assert names(two_ways().descent.begin().analyse) == ["f0"]
+
+
+def test_nodes_that_cannot_be_chosen() -> None:
+    simulation = two_ways()
+    orders = simulation.descent.begin()
+    with pytest.raises(UsageError, match="no fnode waits"):
+        simulation.descent.choose()
+    simulation.step(orders)
+    with pytest.raises(UsageError, match="fnode 1 is not a candidate"):
+        simulation.descent.choose([simulation.root])
+
+
+# -- resuming ---------------------------------------------------------------------------------
+
+
+def test_a_search_that_was_cut_off_is_resumed() -> None:
+    f0 = slow_chain("a", "b", "c")
+    cut = search(f0, replace(PAPER, max_depth=3))
+    resumed = Simulation(f0, PAPER, root=cut.root)
+    orders = resumed.descent.begin()
+    assert names(orders.analyse) == ["b"]
+    assert resumed.run().paths() == [["f0", "a", "b", "c", "slow"]]
+    assert resumed.descent.status is Status.FOUND
+
+
+def test_a_search_that_was_interrupted_is_resumed() -> None:
+    f0 = slow_chain("a", "b", "c")
+    first = Simulation(f0, PAPER)
+    first.step(first.step(first.descent.begin()))
+    resumed = Simulation(f0, PAPER, root=first.root).run()
+    assert names(resumed.history[0].analyse) == ["b"]
+    assert resumed.paths() == [["f0", "a", "b", "c", "slow"]]
+
+
+def test_paths_that_had_ended_stay() -> None:
+    f0 = slow_chain("a")
+    done = search(f0)
+    again = Simulation(f0, PAPER, root=done.root)
+    assert again.descent.begin().finished
+    assert again.paths() == done.paths()
+
+
+# -- whatever the program does ----------------------------------------------------------------
+
+
+@st.composite
+def dominated(draw: st.DrawFn) -> tuple[Routine, list[str]]:
+    """A program with one dominating path, and its names."""
+    length = draw(st.integers(1, 6))
+    path = [Routine(f"p{i}", draw(st.integers(0, 1000))) for i in range(length)]
+    end = draw(st.sampled_from(["leaf", "own", "loop"]))
+    own = draw(st.lists(st.integers(SLOW, 40 * SLOW), min_size=1, max_size=5))
+    if end == "loop":
+        path[-1].call(Routine("short", 100), [cycles // 100 for cycles in own])
+    else:
+        path[-1].own = own
+    if end == "own":
+        path[-1].call(Routine("minor", 100))
+    chain(*path)
+    for i, routine in enumerate(path[:-1]):
+        for j in range(draw(st.integers(0, 3))):
+            aside = bush(draw(st.integers(0, 3)), draw(st.integers(0, 2)), f"q{i}{j}")
+            routine.call(aside, draw(st.integers(0, 50)))
+        draw(st.randoms(use_true_random=False)).shuffle(routine.calls)
+    return path[0], names_of(path)
+
+
+def names_of(routines: list[Routine]) -> list[str]:
+    return [routine.name for routine in routines]
+
+
+@given(
+    dominated(),
+    st.sampled_from(LOOKAHEADS),
+    st.sampled_from([None, 1, 5, 20]),
+    st.sampled_from([1, 2, 5, 1000]),
+)
+@settings(deadline=None)
+def test_the_dominating_path_is_found(
+    program: tuple[Routine, list[str]],
+    lookahead: int | None,
+    decision_ops: int | None,
+    max_probes: int,
+) -> None:
+    f0, path = program
+    parameters = Parameters(lookahead=lookahead, decision_ops=decision_ops, max_probes=max_probes)
+    simulation = search(f0, parameters)
+    assert simulation.paths() == [path]
+    assert simulation.descent.status is Status.FOUND
+
+
+@st.composite
+def programs(draw: st.DrawFn, depth: int = 4, name: str = "f") -> Routine:
+    """Any program whose call sites are all reached in every call."""
+    cycles = st.integers(0, 16).map(lambda power: 2**power)
+    routine = Routine(name, draw(st.lists(cycles, min_size=1, max_size=4)))
+    for i in range(draw(st.integers(0, 3 if depth else 0))):
+        callee = draw(programs(depth - 1, f"{name}{i}"))
+        times = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+        routine.call(callee, times, learned=draw(st.sampled_from([False, False, False, True])))
+    return routine
+
+
+@given(programs(), st.floats(0.1, 1.0))
+@settings(deadline=None)
+def test_the_paths_do_not_depend_on_the_lookahead(f0: Routine, percentage: float) -> None:
+    parameters = replace(PAPER, maxcount_percentage=percentage)
+    plain = search(f0, parameters, replay=True)
+    for lookahead in (2, 3, 4, None):
+        ahead = search(f0, replace(parameters, lookahead=lookahead), replay=True)
+        assert ahead.paths() == plain.paths()
+        assert [p.ending for p in ahead.descent.paths()] == [
+            p.ending for p in plain.descent.paths()
+        ]
+        assert len(ahead.history) <= len(plain.history)
+
+
+@given(
+    programs(),
+    st.sampled_from(LOOKAHEADS),
+    st.sampled_from([None, 20]),
+    st.sampled_from([1, 2, 4, 1000]),
+    st.sampled_from([2, 3, 32]),
+)
+@settings(deadline=None)
+def test_orders_are_consistent(
+    f0: Routine,
+    lookahead: int | None,
+    decision_ops: int | None,
+    max_probes: int,
+    max_depth: int,
+) -> None:
+    simulation = search(
+        f0,
+        Parameters(
+            lookahead=lookahead,
+            decision_ops=decision_ops,
+            max_probes=max_probes,
+            max_depth=max_depth,
+        ),
+    )
+    in_place: set[Fnode] = set()
+    for orders in simulation.history:
+        assert len(set(orders.analyse)) == len(orders.analyse)
+        assert all(node.depth < max_depth for node in orders.analyse)
+        assert set(orders.batches) <= set(orders.analyse)
+        timed = {c for n in orders.analyse for c in orders.batches.get(n, n.children)}
+        followed = {above for node in orders.analyse for above in node.route()}
+        assert not set(orders.remove) & (timed | followed)
+        in_place = (in_place | timed | followed) - set(orders.remove)
+        learned = {node for node in in_place if simulation.is_learned(node)}
+        assert in_place - learned <= timed | followed
+    assert not in_place
+    assert orders.finished
+    descent = simulation.descent
+    assert descent.status in (Status.FOUND, Status.MAX_DEPTH)
+    for path in descent.paths():
+        assert all(node.root_cause for node in path.nodes)
+    assert all(node.state is not NodeState.ANALYSIS for node in simulation.root.walk())
+
+
+def test_deciding_after_the_end_changes_nothing() -> None:
+    simulation = search(slow_chain())
+    before = simulation.paths()
+    assert simulation.descent.decide({}) == Orders(finished=True)
+    assert simulation.paths() == before
+
+
+def test_votes_of_strangers_are_ignored() -> None:
+    simulation = Simulation(slow_chain(), PAPER)
+    stranger = Simulation(slow_chain(), PAPER).root
+    orders = simulation.descent.begin()
+    votes = simulation.collect(orders) | {stranger: Vote(own=99, ops=99, votes=99)}
+    assert simulation.descent.decide(votes).finished
+    assert simulation.paths() == [["f0", "slow"]]
+
+
+def test_a_descent_needs_no_simulation() -> None:
+    root = Simulation(slow_chain(), PAPER).root
+    descent = Descent(root, PAPER, lambda _node: None)
+    assert descent.begin().finished
+    assert [names(path.nodes) for path in descent.paths()] == [["f0"]]

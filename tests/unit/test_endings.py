@@ -1,0 +1,78 @@
+"""Function or loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from darc.endings import own_ending
+from darc.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, Totals
+
+
+def node_with(totals: Totals, *callees: tuple[str, Totals]) -> Fnode:
+    node = Fnode(function("caller"))
+    node.totals = totals
+    for i, (name, of_callee) in enumerate(callees):
+        child = node.add_child(function(name), CallSite(i, CallKind.DIRECT, "prog", i))
+        child.totals = of_callee
+    return node
+
+
+def function(name: str) -> Function:
+    address = sum(name.encode())
+    return Function(name, name, "prog", address, address)
+
+
+def test_no_callees() -> None:
+    assert own_ending(node_with(Totals(10, 10, 1000, 1000)), 10) == Ending(Cause.FUNCTION, 10)
+
+
+def test_many_short_calls_of_one_callee_are_a_loop() -> None:
+    node = node_with(
+        Totals(10, 10, 10_000, 10_000),
+        ("short", Totals(10, 900, 9_000, 100)),
+        ("once", Totals(10, 10, 500, 500)),
+    )
+    ending = own_ending(node, 10)
+    assert ending.cause is Cause.LOOP
+    assert ending.loop_callee == "short"
+    assert ending.loop_calls == 90
+    assert ending.loop_share == pytest.approx(0.9)
+
+
+def test_half_of_the_own_time_is_not_enough() -> None:
+    node = node_with(Totals(10, 10, 10_000, 10_000), ("short", Totals(10, 500, 5_000, 50)))
+    assert own_ending(node, 10).cause is Cause.FUNCTION
+    node.children[0].totals = Totals(10, 500, 5_100, 50)
+    assert own_ending(node, 10).cause is Cause.LOOP
+
+
+def test_a_single_long_call_is_no_loop() -> None:
+    node = node_with(Totals(10, 10, 10_000, 10_000), ("long", Totals(10, 10, 4_900, 4_900)))
+    assert own_ending(node, 10).cause is Cause.FUNCTION
+
+
+def test_the_sites_of_an_unrolled_loop_count_together() -> None:
+    part = Totals(10, 200, 2_000, 100)
+    node = node_with(Totals(10, 10, 10_000, 10_000), *[("short", part)] * 4)
+    ending = own_ending(node, 10)
+    assert (ending.cause, ending.loop_calls) == (Cause.LOOP, 80)
+    assert ending.loop_share == pytest.approx(0.8)
+
+
+def test_a_loop_that_only_some_calls_enter() -> None:
+    node = node_with(Totals(10, 10, 10_000, 10_000), ("short", Totals(5, 900, 9_000, 50)))
+    assert own_ending(node, 10).loop_calls == 180
+
+
+def test_calls_of_the_function_itself_are_not_taken_for_a_loop_in_it() -> None:
+    """Called three times in each call of f0, and each time it calls ``once`` once."""
+    node = node_with(Totals(10, 30, 30_000, 10_000), ("once", Totals(10, 30, 12_000, 4_000)))
+    assert own_ending(node, 10).cause is Cause.FUNCTION
+
+
+def test_nothing_measured() -> None:
+    assert own_ending(node_with(Totals(), ("callee", Totals())), 0).cause is Cause.FUNCTION
+
+
+def test_the_note_is_kept() -> None:
+    assert own_ending(node_with(Totals()), 3, "a note").note == "a note"
