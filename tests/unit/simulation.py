@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from darc.descent import Descent, Orders, Vote
 from darc.ftree import CallKind, CallSite, Fnode, Function, Totals
@@ -178,9 +179,9 @@ class Simulation:
         self.history.append(orders)
         return orders
 
-    def run(self) -> Simulation:
-        """Search until the descent is finished."""
-        orders = self.note(self.descent.begin())
+    def run(self, orders: Orders | None = None) -> Simulation:
+        """Search, from these orders or from the first ones on, until the descent is finished."""
+        orders = self.note(orders or self.descent.begin())
         while not orders.finished:
             orders = self.step(orders)
         return self
@@ -199,6 +200,6 @@ def names(nodes: Iterable[Fnode]) -> list[str]:
 
 def chain(*routines: Routine) -> Routine:
     """Make each routine call the next one; the first is returned."""
-    for caller, callee in zip(routines, routines[1:], strict=False):
+    for caller, callee in pairwise(routines):
         caller.call(callee)
     return routines[0]
