@@ -149,6 +149,8 @@ class Descent:
                 ahead = self._contests.get(child)
                 if ahead is None:
                     continue
+                # Of the calls so far, only those on its path count for a node that was looked
+                # ahead at; for the others there was no telling yet that it would be due.
                 ahead.seen = ahead.ops
                 if self._is_due(ahead):
                     ready.append(child)
@@ -222,14 +224,11 @@ class Descent:
             node.end = own_ending(node, contest.own, _note(contest))
         if not self._parameters.auto:
             self._candidates += node.children
-        children = zip(list(node.children), children_win, strict=True)
-        winners = []
-        for child, wins in children:
-            if wins:
-                child.root_cause = True
-                winners.append(child)
-            else:
+        for child, wins in zip(node.children, children_win, strict=True):
+            child.root_cause = wins
+            if not wins:
                 self._reject(child)
+        winners = [child for child in node.children if child.root_cause]
         return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
 
     def _enter(self, node: Fnode, ask: bool) -> bool:
@@ -378,7 +377,7 @@ def _is_leaf(node: Fnode) -> bool:
 def _note(contest: Contest) -> str | None:
     if contest.batch is None:
         return None
-    return f"{len(contest.batch)} of {len(contest.node.children)} calls were in the last round"
+    return f"the last round compared {len(contest.batch)} of {len(contest.node.children)} callees"
 
 
 def _what_was_seen(contest: Contest) -> str:

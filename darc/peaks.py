@@ -98,7 +98,8 @@ def choose_peak(spec: str, profile: Profile) -> PeakRange | None:
 
     - ``3``: the third peak from the left; open to the right when it is the last one.
     - ``last``: the last peak, open to the right.
-    - ``17-19``: these bins, inclusive, whether they hold calls or not.
+    - ``17-19``: these bins, inclusive, whether they hold calls or not. Open to the right when they
+      reach up to the last bin that there is.
     - ``>4ms``: from the bin that contains this time on, so that no slower call is missed; that
       bin also holds calls that are somewhat faster. Open to the right.
     - ``p99``: from the bin of the call that 99 % of the calls do not exceed. Open to the right.
@@ -144,7 +145,7 @@ def _by_hand(first: int, last: int, profile: Profile) -> PeakRange:
         raise UsageError(
             f"bins {first}-{last}: the last bin at resolution {profile.resolution} is {largest}"
         )
-    return PeakRange(None, first, last)
+    return PeakRange(None, first, None if last == largest else last)
 
 
 @dataclass

@@ -357,7 +357,7 @@ def test_self_wins_the_last_round_when_it_is_slow() -> None:
     simulation = search(f0, Parameters(max_probes=10))
     (path,) = simulation.descent.paths()
     assert names(path.nodes) == ["f0"]
-    assert path.ending.note == "10 of 25 calls were in the last round"
+    assert path.ending.note == "the last round compared 10 of 25 callees"
 
 
 @pytest.mark.parametrize("max_probes", [1, 2, 3])

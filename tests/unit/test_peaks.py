@@ -212,6 +212,7 @@ def test_the_largest_bin_is_in_a_peak(bins: Bins) -> None:
         ("4", None),
         ("17-19", PeakRange(None, 17, 19)),
         ("30-30", PeakRange(None, 30, 30)),
+        ("17-64", PeakRange(None, 17, None)),
         (">4ms", PeakRange(None, 23, None)),  # 10.4 million cycles, in the bin from 3.2 ms on
         ("> 40 us", PeakRange(None, 16, None)),
         (">1h", PeakRange(None, math.floor(math.log2(3600 * HZ)), None)),
