@@ -7,14 +7,14 @@ The debugger's package creates one :class:`App`, passes commands to
 from __future__ import annotations
 
 import ctypes
-import os
+import signal
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from darc import procfs, render
-from darc.code.program import Program, find_symbols, load_image, not_found
+from darc.code.program import Program, find_symbols, load_image, not_found, symbol_spelling
 from darc.demangle import display_name
 from darc.descent import Status
 from darc.errors import AmbiguousError, DarcError, NotFoundError, UsageError
@@ -132,7 +132,9 @@ class App:
         """What is known now."""
         if self._session is None and self._pending is not None:
             function, parameters = self._pending
-            return Snapshot(function, Status.PENDING, parameters.probes.value, parameters=parameters)
+            return Snapshot(
+                function, Status.PENDING, parameters.probes.value, parameters=parameters
+            )
         return self._need_session().snapshot()
 
     def complete_function(self, prefix: str) -> list[str]:
@@ -235,20 +237,14 @@ class App:
         image = load_image(Path(path))
         plain = not any(c in function for c in "!:*") or "::" in function
         matches = find_symbols([(image, 0)], function) if plain else set()
-        if len(matches) > 1:
-            names = sorted(
-                {display_name(image.names_at(a)[0]) for a in matches}
-                if len({display_name(image.names_at(a)[0]) for a in matches}) == len(matches)
-                else {f"*{a:#x}" for a in matches}
-            )
-            if not any(name.startswith("*") for name in names):
-                raise AmbiguousError(
-                    f"{function} names {len(matches)} functions: take one of {', '.join(names)}"
-                )
-        if plain and not matches and not self._target.accepts_pending(
-            f"{not_found(function, (s.name for s in image.symbols))}; wait for a library that has it?"
-        ):
-            raise NotFoundError(not_found(function, (s.name for s in image.symbols)))
+        names = {symbol_spelling(image.names_at(a)[0]) for a in matches}
+        if len(matches) > 1 and len(names) == len(matches):
+            listed = ", ".join(sorted(names))
+            raise AmbiguousError(f"{function} names {len(matches)} functions: take one of {listed}")
+        if plain and not matches:
+            missing = not_found(function, (s.name for s in image.symbols))
+            if not self._target.accepts_pending(f"{missing}; wait for a library that has it?"):
+                raise NotFoundError(missing)
 
     def _modules_changed(self) -> None:
         if self._target.pid is None:
@@ -282,9 +278,7 @@ class App:
         self._failure = error
         self.emit(f"darc: {error}")
 
-    def _begin(
-        self, program: Program, entry: int, function: str, parameters: Parameters
-    ) -> None:
+    def _begin(self, program: Program, entry: int, function: str, parameters: Parameters) -> None:
         session = Session(
             self._target, program, entry, function, parameters, lambda what: self._tell(what)
         )
@@ -324,7 +318,13 @@ class _Heart:
         self._done = threading.Event()
         self._pid = target.pid
         self._thread = threading.Thread(target=self._run, name="darc", daemon=True)
-        self._thread.start()
+        # The debugger's own signals (SIGCHLD, SIGINT) are for its main thread alone: one that
+        # landed here would never wake it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            self._thread.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def stop(self) -> None:
         self._done.set()
@@ -370,13 +370,12 @@ class _Heart:
 
 def _signal_thread(pid: int, number: int) -> None:
     """Sends a signal to a thread of the process that does not block it."""
-    for task in os.listdir(f"/proc/{pid}/task"):
-        blocked = int(procfs.status(pid, int(task)).get("SigBlk", "0"), 16)
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        blocked = int(procfs.status(pid, int(task.name)).get("SigBlk", "0"), 16)
         if not blocked >> (number - 1) & 1:
-            _tgkill(pid, int(task), number)
+            _tgkill(pid, int(task.name), number)
             return
 
 
 def _tgkill(pid: int, thread: int, number: int) -> None:
     ctypes.CDLL(None, use_errno=True).syscall(234, pid, thread, number)
-

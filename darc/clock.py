@@ -6,6 +6,7 @@ import ctypes
 import functools
 import mmap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from darc.errors import UnsupportedError
@@ -16,7 +17,7 @@ _MEASURED_SECONDS = 0.03
 
 
 @functools.cache
-def _reader() -> tuple[ctypes._CFuncPtr, mmap.mmap]:
+def _reader() -> tuple[Callable[[], int], mmap.mmap]:
     memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     memory.write(_READ_TSC)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))

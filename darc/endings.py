@@ -7,6 +7,11 @@ from collections.abc import Iterable
 
 from darc.ftree import Cause, Ending, Fnode, Totals
 
+UNSEEN_CYCLES = 32
+"""What a call may take beyond what is measured. The time-stamp counter is read in no fixed order
+with the instructions around it (Intel SDM, RDTSC): a callee's last ones may still be under way. It
+matters for calls as short as that alone."""
+
 
 def own_ending(node: Fnode, maxcount: int, note: str | None = None) -> Ending:
     """The ending of a path at ``node``, whose own time was chosen with ``maxcount`` votes.
@@ -24,7 +29,8 @@ def own_ending(node: Fnode, maxcount: int, note: str | None = None) -> Ending:
     short_calls, loop = 0.0, Totals()
     for sites in _by_callee(node.children):
         totals = _added(sites)
-        rest = totals.sum * longest - totals.max_sum
+        unseen = UNSEEN_CYCLES * max(totals.calls - totals.ops, 0)
+        rest = (totals.sum + unseen) * longest - totals.max_sum
         if rest > short_calls:
             callee, short_calls, loop = sites[0], rest, totals
     if callee is None or 2 * short_calls <= own:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from iced_x86 import Instruction
 
 from darc import agent
-from darc.agent.memory import AgentMemory, plan
+from darc.agent.memory import AgentMemory, Node, plan
+from darc.code.elf import FrameRule
 from darc.code.program import Program
+from darc.code.x86_64 import PATCH_LENGTH, Site, decode, read_prologue
 from darc.code.x86_64 import Function as Code
-from darc.code.x86_64 import Prologue, Site, read_prologue
 from darc.errors import TargetError, UnsupportedError
 from darc.ftree import CallKind
 from darc.pads import x86_64 as pads
@@ -48,6 +51,9 @@ HIDE_AT = (
 
 EXIT_AT = ("_exit",)
 """Where a program ends: the last moment to read what the agent knows."""
+
+JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglongjmp")
+"""Where frames are about to be abandoned: their calls end here."""
 
 SHOW_AT = ("__cxa_begin_catch",)
 """Where a handler begins: the frames above it are taken up again, those below are closed."""
@@ -81,6 +87,10 @@ class Patched:
     active: bool = False
     bytes: bytes = b""
     cells: dict[str, int] = field(default_factory=dict)
+    through: Patched | None = None
+    """The padding that a short jump goes through."""
+    displaced: tuple[Instruction, ...] = ()
+    """Of a function's entry: the instructions that moved into the pad."""
 
 
 class Implant:
@@ -97,7 +107,7 @@ class Implant:
         self._guards: list[Patched] = []
         self._next_index = 0
         self._f0: Patched | None = None
-        self._f0_calls: dict[int, int] = {}
+        self._cell_values: dict[int, bytes] = {}
         self._agent_base = 0
         self.tables: AgentMemory
 
@@ -119,7 +129,9 @@ class Implant:
         self._agent_base = first.base
         self._target.write(first.base, self._blob.code)
         first.used = (len(self._blob.code) + 63) // 64 * 64
-        self._stubs = pads.Stubs(*(self.symbol(f"darc_stub_{n}") for n in ("call", "tail", "entry", "leave")))
+        self._stubs = pads.Stubs(
+            *(self.symbol(f"darc_stub_{n}") for n in ("call", "tail", "entry", "leave"))
+        )
         self.tables.write_control(self._resolution, self._threads_have_fs())
         self._calibrate()
 
@@ -141,6 +153,11 @@ class Implant:
     def max_targets(self) -> int:
         """How many targets an indirect site can learn."""
         return self._blob.constants["DARC_MAX_TARGETS"]
+
+    @property
+    def max_nodes(self) -> int:
+        """How many fnodes the agent can hold at one time."""
+        return self._blob.constants["DARC_MAX_NODES"]
 
     @property
     def areas(self) -> Sequence[Area]:
@@ -193,9 +210,7 @@ class Implant:
         else:
             raise TargetError(f"the program may not map {layout.size >> 20} MiB (error {-base})")
         self.system_call(_SYS_MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
-        self.tables = AgentMemory(
-            self._blob, base, layout, self._memory.read, self._memory.write
-        )
+        self.tables = AgentMemory(self._blob, base, layout, self._memory.read, self._memory.write)
 
     def _threads_have_fs(self) -> bool:
         """Whether ``%fs:0`` may be read: a program without thread-local storage has no fs base."""
@@ -228,7 +243,9 @@ class Implant:
 
     # ------------------------------------------------------------------ pads
 
-    def _place(self, area: Area, index: int, make: Callable[[int], pads.Pad]) -> tuple[int, pads.Pad]:
+    def _place(
+        self, area: Area, index: int, make: Callable[[int], pads.Pad]
+    ) -> tuple[int, pads.Pad]:
         origin = area.base + area.used
         pad = make(origin)
         if area.used + len(pad.code) > area.size:
@@ -246,9 +263,6 @@ class Implant:
         tables, limits = self.tables, self._blob.constants
         area = self._areas[0]
         nothing = self.symbol("darc_nothing")
-        from darc.code.elf import FrameRule
-        from darc.code.x86_64 import decode
-
         call = decode(pads.patch_bytes(CallKind.DIRECT, area.base, 5, nothing), area.base)[0]
         site = Site(
             area.base, CallKind.DIRECT, area.base, 5, 0, nothing, None, call, FrameRule("rsp", 8)
@@ -270,8 +284,6 @@ class Implant:
             route_count=1,
         )
         tables.write_site(parent_index, pad_back=area.base + 64, kind=limits["DARC_CALL"])
-        from darc.agent.memory import Node
-
         arguments = (
             tables.base + tables.layout.control,
             tables.site(parent_index),
@@ -298,10 +310,16 @@ class Implant:
         return None
 
     def _entry(self, code: Code, kind: int, timed: int) -> Patched | str:
+        cave: int | None = None
         prologue = read_prologue(code, self._program)
         if isinstance(prologue, str):
-            return prologue
-        assert isinstance(prologue, Prologue)
+            # A short jump to padding nearby, where a long one fits.
+            why = prologue
+            found = self._program.cave(code.entry)
+            prologue = read_prologue(code, self._program, pads.SHORT_JUMP)
+            if found is None or isinstance(prologue, str):
+                return why
+            cave = found[0]
         low, high = prologue.entry, prologue.entry + prologue.length
         area = self._reaching_module(low, high)
         if area is None:
@@ -315,23 +333,35 @@ class Implant:
         except pads.OutOfReachError as error:
             return str(error)
         assert pad.back is not None
-        patch = pads.patch_bytes(None, prologue.entry, prologue.length, origin)
-        patch = patch[: pads_minimum(prologue)]
-        original = prologue.original[: len(patch)]
+        through = None
+        if cave is None:
+            patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
+        else:
+            patch = pads.patch_short(prologue.entry, cave)
+            through = Patched(
+                None, self._new_index(), cave, self._program.read(cave, PATCH_LENGTH), origin, 0,
+                area, (), False, pads.patch_bytes(None, cave, PATCH_LENGTH, origin),
+            )  # fmt: skip
+            self._write_site(through, kind, 0)
+        made = Patched(
+            None, index, prologue.entry, prologue.original[: len(patch)], origin,
+            origin + pad.back, area, (), False, patch,
+            {name: origin + place for name, place in pad.cells.items()}, through,
+            prologue.instructions,
+        )  # fmt: skip
+        self._write_site(made, kind, timed)
+        return made
+
+    def _write_site(self, made: Patched, kind: int, timed: int) -> None:
         self.tables.write_site(
-            index,
-            pad_back=origin + pad.back,
+            made.index,
+            pad_back=made.pad_back,
             kind=kind,
             timed=timed,
-            address=prologue.entry,
-            original=original,
-            length=len(original),
+            address=made.address,
+            original=made.original,
+            length=len(made.original),
         )
-        cells = {name: origin + place for name, place in pad.cells.items()}
-        return Patched(
-            None, index, prologue.entry, original, origin, origin + pad.back, area, (), False,
-            patch, cells,
-        )  # fmt: skip
 
     def _reaching_module(self, low: int, high: int) -> Area | None:
         module = self._program.module_at(low)
@@ -355,6 +385,7 @@ class Implant:
             (HIDE_AT, limits["DARC_HIDE"]),
             (SHOW_AT, limits["DARC_SHOW"]),
             (EXIT_AT, limits["DARC_EXIT"]),
+            (JUMP_AT, limits["DARC_JUMP"]),
         ):
             for module, symbol in self._program.all_symbols():
                 address = symbol.address + module.bias
@@ -380,11 +411,21 @@ class Implant:
 
     # --------------------------------------------------------------- call sites
 
+    def problem(self, site: Site) -> str | None:
+        """Why ``site`` cannot be given a pad, as far as its code tells."""
+        if not self._overlaps_f0(site):
+            return site.problem
+        return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
+
     def prepare_site(self, site: Site, parents: Iterable[int]) -> Patched | str:
         """A pad for ``site``, whose callers' frames were entered through the pads that return to
         ``parents``. Returns a reason when there can be none."""
-        if site.problem is not None:
-            return site.problem
+        problem = self.problem(site)
+        if problem is not None:
+            return problem
+        in_f0 = self._overlaps_f0(site)
+        if in_f0:
+            site = replace(site, patch=site.address, displaced=(), problem=None)
         blocks = tuple(sorted({p // pads.BLOCK * pads.BLOCK for p in parents}))
         known = self._sites.get(site.address)
         if known is not None and set(blocks) <= set(known.blocks):
@@ -392,9 +433,6 @@ class Implant:
         area = self._reaching_module(site.patch, site.back)
         if area is None:
             return "no room for a pad within 2 GiB of it"
-        if self._f0 is not None and known is None and self._overlaps_f0(site):
-            if site.kind is not CallKind.DIRECT or site.address not in self._f0_cells():
-                return "it stands in f0's first bytes"
         index = known.index if known is not None else self._new_index()
         tail = site.kind in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
         make = pads.tail_pad if tail else pads.call_pad
@@ -403,27 +441,27 @@ class Implant:
             origin, pad = self._place(
                 area, index, lambda at: make(site, data, blocks, self._stubs, at)
             )
-            patch = (
-                pads.patch_tail(site, origin)
-                if tail
-                else pads.patch_bytes(site.kind, site.patch, site.length, origin)
-            )
+            patch = b""
+            if not in_f0 and tail:
+                patch = pads.patch_tail(site, origin)
+            elif not in_f0:
+                patch = pads.patch_bytes(site.kind, site.patch, site.length, origin)
         except pads.OutOfReachError as error:
             return str(error)
         original = self._program.read(site.patch, site.length)
         back = origin + pad.back if pad.back is not None else 0
-        values: dict[str, int | bytes] = dict(
-            back=site.back,
-            pad_back=back,
-            kind=self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"],
-            timed=1,
-            indirect=0 if site.target is not None else self._blob.constants["DARC_MAX_TARGETS"],
-            address=site.patch,
-            original=original[:16],
-            length=len(original),
-        )
         if known is None:
-            self.tables.write_site(index, **values)
+            self.tables.write_site(
+                index,
+                back=site.back,
+                pad_back=back,
+                kind=self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"],
+                timed=1,
+                indirect=0 if site.target is not None else self.max_targets,
+                address=site.patch,
+                original=original[:16],
+                length=len(original),
+            )
         else:  # what it has learned stays
             self.tables.set_site(index, pad_back=back)
         made = Patched(
@@ -436,19 +474,18 @@ class Implant:
         return made
 
     def _f0_cells(self) -> dict[int, str]:
-        """Calls among f0's displaced first instructions, by address: their cell's name."""
+        """Calls and jumps among f0's displaced instructions, by address: their cell's name."""
         assert self._f0 is not None
-        code = self._program.function(self._f0.address)
-        prologue = read_prologue(code, self._program)
-        if isinstance(prologue, str):
-            return {}
-        return {int(i.ip): f"call {n}" for n, i in enumerate(prologue.instructions)}
+        found = {int(i.ip): f"leave {n}" for n, i in enumerate(self._f0.displaced)}
+        return {at: name for at, name in found.items() if name in self._f0.cells}
 
     def _overlaps_f0(self, site: Site) -> bool:
-        if self._f0 is None:
+        if self._f0 is None or not self._f0.displaced:
             return False
-        end = self._f0.address + len(self._f0.original)
-        return site.patch < end and site.back > self._f0.address
+        end = int(self._f0.displaced[-1].next_ip)
+        return (site.address < end and site.back > self._f0.address) or (
+            self._f0.address <= site.patch < self._f0.address + len(self._f0.original)
+        )
 
     def activate(self, patched: Patched) -> None:
         """Lets the site lead to its pad.
@@ -463,15 +500,21 @@ class Implant:
         """Restores the site's own bytes."""
         if patched.active:
             patched.active = False
-            self._program.patches.pop(patched.address, None)
+            if not self._cell(patched):
+                self._program.patches.pop(patched.address, None)
             self._write_patch(patched, patched.original)
+            if patched.through is not None:
+                self.deactivate(patched.through)
 
     def _apply(self, patched: Patched) -> None:
+        if patched.through is not None and not patched.through.active:
+            self._apply(patched.through)
         self._check_threads(patched)
         live = self._target.read(patched.address, len(patched.original))
-        if live != patched.original and patched is not self._f0 and not self._cell(patched):
+        if live != patched.original and not self._cell(patched):
             raise TargetError(f"the code at {patched.address:#x} has changed since it was read")
-        self._program.patches[patched.address] = patched.original
+        if not self._cell(patched):
+            self._program.patches[patched.address] = patched.original
         patched.active = True
         self._write_patch(patched, patched.bytes)
 
@@ -483,10 +526,13 @@ class Implant:
     def _write_patch(self, patched: Patched, data: bytes) -> None:
         cell = self._cell(patched)
         if cell is not None:
-            assert self._f0 is not None and patched.site is not None
-            target = patched.pad if patched.active else patched.site.target
-            assert target is not None
-            self._target.write(self._f0.cells[cell], struct.pack("<Q", target))
+            assert self._f0 is not None
+            place = self._f0.cells[cell]
+            if patched.active:
+                self._cell_values.setdefault(place, self._target.read(place, 8))
+                self._target.write(place, struct.pack("<Q", patched.pad))
+            elif place in self._cell_values:
+                self._target.write(place, self._cell_values[place])
             return
         self._target.write(patched.address, data)
         self.tables.set_site(patched.index, patched=int(patched.active))
@@ -529,11 +575,6 @@ class Implant:
         return dict(self._program.patches)
 
 
-def pads_minimum(prologue: Prologue) -> int:
-    """Only the jump's own five bytes are written; the rest of the displaced stays as it was."""
-    return min(5, prologue.length)
-
-
 def _gaps(mapped: Sequence[Region], low: int, high: int) -> Iterable[int]:
     """Free places for an area in reach of all of [low, high): blocks of their own before shared
     ones, near before far. The heap and the stack keep room to grow."""
@@ -544,7 +585,9 @@ def _gaps(mapped: Sequence[Region], low: int, high: int) -> Iterable[int]:
         if region.start > region.end or end <= start:
             previous, path = max(previous, region.end), region.path
             continue
-        if path == "[heap]" or (path.startswith("/") and not path.endswith(".so") and ".so." not in path):
+        if path == "[heap]" or (
+            path.startswith("/") and not path.endswith(".so") and ".so." not in path
+        ):
             start += _GROWTH
         if region.path == "[stack]":
             end -= _GROWTH

@@ -32,7 +32,7 @@ def root(pid: int) -> Path:
     """The root folder as the process sees it (a container's, perhaps)."""
     folder = Path(f"/proc/{pid}/root")
     try:
-        return Path("/") if os.path.samefile(folder, "/") else folder
+        return Path("/") if folder.samefile("/") else folder
     except OSError:
         return Path("/")
 
@@ -64,7 +64,9 @@ class Memory:
         try:
             self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
-            raise TargetError(f"cannot open the memory of process {pid}: {error.strerror}") from None
+            raise TargetError(
+                f"cannot open the memory of process {pid}: {error.strerror}"
+            ) from None
 
     def read(self, address: int, size: int) -> bytes:
         """Raises TargetError when it is not mapped or the process is gone."""

@@ -8,6 +8,7 @@ methods are called on the debugger's own thread with all threads of the program 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
@@ -108,7 +109,9 @@ class Session:
         """
         pid = self._target.pid
         if pid is None:
-            raise UnsupportedError("darc needs a program on this machine: 'run' or 'attach' it first")
+            raise UnsupportedError(
+                "darc needs a program on this machine: 'run' or 'attach' it first"
+            )
         self._refuse()
         self._memory = procfs.Memory(pid)
         self.implant = Implant(self._target, self.program, self._memory, self.parameters.resolution)
@@ -131,10 +134,9 @@ class Session:
         self._target.arm_bell(self._signal, self.on_bell)
 
     def _abandon(self) -> None:
-        try:
+        # Nothing was installed yet, or the program is gone: the first error is the one to tell.
+        with contextlib.suppress(DarcError, AttributeError):
             self.implant.remove()
-        except (DarcError, AttributeError):
-            pass  # nothing was installed yet, or the program is gone; the first error is told
         self._close()
 
     def _close(self) -> None:
@@ -146,11 +148,14 @@ class Session:
     def _refuse(self) -> None:
         self._target.check_supported()
         if not clock.tsc_is_invariant():
-            self.notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
+            self.notes.append(
+                "this machine's time-stamp counter is not invariant: latencies may be off"
+            )
         for module in self.program.modules:
             if module.image.has_section(".gopclntab"):
                 raise UnsupportedError(
-                    f"{module.name} is a Go program: its runtime moves stacks, darc cannot time it yet"
+                    f"{module.name} is a Go program, whose runtime moves stacks: "
+                    "darc cannot time it yet"
                 )
         reason = denied(self.root.function.symbol)
         if reason is not None:
@@ -167,7 +172,9 @@ class Session:
         only = 0
         if thread != "all":
             if thread not in self._target.threads():
-                raise NotFoundError(f"the program has no thread {thread}: 'info threads' lists them")
+                raise NotFoundError(
+                    f"the program has no thread {thread}: 'info threads' lists them"
+                )
             only = self._target.read_register(thread, "fs_base")
         tables.set(
             bell_signal=self._signal if may_ring else 0,
@@ -415,14 +422,15 @@ class Session:
             return
         for site in code.sites:
             if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
-                if site.problem is None:
+                problem = self.implant.problem(site)
+                if problem is None:
                     self._indirect.setdefault(node, []).append(site)
                     node.has_unknown_callees = True
-                self._report(node, site, None, site.problem)
+                self._report(node, site, None, problem)
                 continue
             assert site.target is not None
             function = self._callee(site.target)
-            problem = site.problem or denied(function.symbol)
+            problem = self.implant.problem(site) or denied(function.symbol)
             self._report(node, site, function.name, problem)
             if problem is None:
                 child = node.add_child(function, self._call_site(site))
@@ -521,7 +529,11 @@ class Session:
             if node not in numbers:
                 continue  # its own call site could not be patched
             first = len(rows)
-            for site, children in self._wanted(node, analysed, tracked, orders):
+            wanted = self._wanted(node, analysed, tracked, orders)
+            if not self._room(rows, wanted) and node in analysed and len(order) > 1:
+                analysed.discard(node)  # looked ahead at too much: its turn comes later
+                continue
+            for site, children in wanted:
                 parents = self._parent_pads(node, pads_of)
                 patched = self._prepare(site, parents, node)
                 if patched is None:
@@ -544,10 +556,17 @@ class Session:
             if node in analysed:
                 old = rows[numbers[node]]
                 rows[numbers[node]] = Node(old.parent, first, len(rows) - first, True)
-        self._publish(rows, routes, used, [numbers[n] for n in orders.analyse if n in numbers])
+        analysis = [numbers[n] for n in orders.analyse if n in numbers and n in analysed]
+        self._publish(rows, routes, used, analysis)
         self._numbers = {number: node for node, number in numbers.items()}
         self._numbered_sites = places
         self._number_end = len(rows)
+
+    def _room(
+        self, rows: Sequence[Node], wanted: Sequence[tuple[x86_64.Site, list[Fnode]]]
+    ) -> bool:
+        more = sum(1 if site.target is not None else self.implant.max_targets for site, _ in wanted)
+        return len(rows) + more <= self.implant.max_nodes
 
     def _parent_pads(self, node: Fnode, pads_of: dict[Fnode, int]) -> list[int]:
         """Return addresses of the pads that the node's frame may have been entered through: its
@@ -575,9 +594,7 @@ class Session:
                 wanted.setdefault(site.address, (site, []))
         return list(wanted.values())
 
-    def _prepare(
-        self, site: x86_64.Site, parents: Sequence[int], node: Fnode
-    ) -> Patched | None:
+    def _prepare(self, site: x86_64.Site, parents: Sequence[int], node: Fnode) -> Patched | None:
         made = self.implant.prepare_site(site, parents)
         if isinstance(made, str):
             self._fail(site, node, made)
@@ -606,11 +623,11 @@ class Session:
         tables = self.implant.tables
         pairs: list[tuple[int, int]] = []
         for address, own in routes.items():
-            index = used[address].index
-            timed = any(rows[child].timed for _, child in own)
-            tables.set_site(
-                index, route_first=len(pairs), route_count=len(own), timed=int(timed)
-            )
+            index, site = used[address].index, used[address].site
+            assert site is not None
+            width = 1 if site.target is not None else self.implant.max_targets
+            timed = any(row.timed for _, child in own for row in rows[child : child + width])
+            tables.set_site(index, route_first=len(pairs), route_count=len(own), timed=int(timed))
             pairs += own
         for address, patched in self._patched.items():
             if address not in used:
@@ -706,9 +723,7 @@ class Session:
             if node.function.file is None:
                 found = self._target.line_at(node.function.address)
                 if found is not None:
-                    node.function = dataclasses.replace(
-                        node.function, file=found[0], line=found[1]
-                    )
+                    node.function = dataclasses.replace(node.function, file=found[0], line=found[1])
             site = node.site
             if site is not None and site.file is None:
                 found = self._target.line_at(site.address)

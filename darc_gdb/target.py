@@ -144,8 +144,14 @@ class GdbTarget(Target):
         if "No record" not in text and "No recording" not in text:
             raise UnsupportedError("darc does not work while gdb records: type 'record stop'")
         connection = getattr(gdb.selected_inferior(), "connection", None)
-        if connection is not None and connection.type not in ("native", "extended-remote", "remote"):
-            raise UnsupportedError(f"darc needs a running program, not gdb's target {connection.type}")
+        if connection is not None and connection.type not in (
+            "native",
+            "extended-remote",
+            "remote",
+        ):
+            raise UnsupportedError(
+                f"darc needs a running program, not gdb's target {connection.type}"
+            )
         if connection is not None and connection.type != "native":
             raise UnsupportedError("darc needs a program on this machine, not a remote target")
         if self.pid is None:

@@ -40,7 +40,9 @@ class Blob:
         for name, value in values.items():
             offset, size = self.fields[f"{structure}.{name}"]
             data = (
-                value if isinstance(value, bytes) else (value % (1 << 8 * size)).to_bytes(size, "little")
+                value
+                if isinstance(value, bytes)
+                else (value % (1 << 8 * size)).to_bytes(size, "little")
             )
             raw[offset : offset + len(data)] = data
         return bytes(raw)

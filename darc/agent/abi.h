@@ -36,6 +36,7 @@ enum darc_site_kind {
     DARC_TAIL = 2,   /* tail jump: its time ends with its parent's */
     DARC_HIDE = 3,   /* entry of an unwinder: show it the stack as if no pad were there */
     DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
+    DARC_JUMP = 6,   /* entry of longjmp: frames are about to be abandoned */
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
 };
 
@@ -178,7 +179,8 @@ struct darc_context {
     u64 round;
     u64 heartbeat;
     u64 heartbeat_time;
-    u64 reserved[4];
+    u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
+    u64 reserved[3];
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[DARC_MAX_NODES];
     struct darc_total totals[DARC_MAX_NODES];

@@ -172,6 +172,28 @@ static u64 close_record(control *ctl, context *ctx, record *rec, u64 end)
     return latency;
 }
 
+/* Calls that were left by a longjmp: they are deeper than the frame that is known to live. They
+ * ended when the jump began. */
+static __attribute__((noinline)) void close_abandoned(control *ctl, context *ctx, const record *live,
+                                                      u64 end)
+{
+    u64 jump = ctx->jump_time ? ctx->jump_time : end;
+    record *rec = (record *)ctx->top;
+    for (u32 depth = 0; rec && rec != live && depth < DARC_MAX_RECORDS; depth++) {
+        record *parent = (record *)rec->parent;
+        if (rec->slot >= live->slot || !parent)
+            break;
+        if (rec->open == OPEN && rec->serial == ctx->serial && rec->epoch == ctl->epoch) {
+            rec->open = 0;
+            parent->overhead += rec->overhead;
+            close_record(ctl, ctx, rec, jump);
+        }
+        rec = parent;
+    }
+    ctx->top = (u64)live;
+    ctx->jump_time = 0;
+}
+
 /* Paper 3, "process_latencies": the node itself, for which the time that its children's longest
  * calls leave counts, and its children compete; all in the bin of the largest get a vote. */
 static void vote(const control *ctl, context *ctx, u32 number, u64 latency)
@@ -344,6 +366,7 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     rec->tail_count = 0;
     rec->open = OPEN;
     ctx->op = ctx->top = (u64)rec;
+    ctx->jump_time = 0;
     BARRIER();
     ctx->busy = 0;
     return rec;
@@ -420,6 +443,8 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     context *ctx = (context *)parent->context;
     ctx->busy = 1;
     BARRIER();
+    if (unlikely(ctx->top != (u64)parent))
+        close_abandoned(ctl, ctx, parent, tsc());
     rec->back = s->back;
     rec->pad_back = s->pad_back;
     rec->start = 0;
@@ -455,6 +480,8 @@ ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
     ctx->busy = 1;
     BARRIER();
     record *parent = (record *)rec->parent;
+    if (unlikely(ctx->top != (u64)rec))
+        close_abandoned(ctl, ctx, rec, end ? end : tsc());
     if (unlikely(rec->epoch != ctl->epoch)) {
         ctx->dropped += s->kind == DARC_F0;
         if (s->kind == DARC_F0)
@@ -574,6 +601,11 @@ ENTRY u64 darc_entry(site *s, u64 slot, u64 unused, u64 also_unused)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
         show(ctl, slot);
+    if (s->kind == DARC_JUMP) {
+        context *ctx = find_context(ctl, 0);
+        if (ctx && ctx->op && !ctx->busy && !ctx->jump_time)
+            ctx->jump_time = tsc();
+    }
     if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled) {
         ctl->exiting = 1;
         ring_bell(ctl, 0, 0);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from darc.agent import Blob, words
@@ -52,7 +52,10 @@ def plan(blob: Blob, context_count: int) -> Layout:
     ):
         places.append(at)
         at += _pages(size)
-    return Layout(*places, at, context_count)
+    control, live, sites, nodes, routes, analysis, records, contexts = places
+    return Layout(
+        control, live, sites, nodes, routes, analysis, records, contexts, at, context_count
+    )
 
 
 @dataclass(frozen=True)
@@ -136,11 +139,11 @@ class AgentMemory:
             resolution=resolution,
             context_mask=layout.context_count - 1,
             epoch=1,
+            heartbeat=1,
             use_fs=use_fs,
             batch=1,
             patience=(1 << 63) - 1,
-            thresholds=struct.pack(f"<{len(table)}Q", *table)
-            + b"\xff" * 8 * (limit - len(table)),
+            thresholds=struct.pack(f"<{len(table)}Q", *table) + b"\xff" * 8 * (limit - len(table)),
         )
         self._write(base + layout.control, raw)
 
@@ -255,7 +258,7 @@ class AgentMemory:
 
     # ------------------------------------------------------------------ records
 
-    def open_records(self) -> list[Mapping[str, int]]:
+    def open_records(self) -> list[dict[str, int]]:
         """The calls that a pad has open, as far as the agent knows."""
         size = self.blob.sizes["darc_record"]
         raw = self._read(

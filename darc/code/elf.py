@@ -7,6 +7,7 @@ has 100,000; everything else is pyelftools. Addresses are the file's own (add th
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
 import io
 import lzma
@@ -79,7 +80,9 @@ class Image:
         )
         self.entry: int = self._elf["e_entry"]
         self.is_position_independent = self._elf["e_type"] == "ET_DYN"
-        self._symbols: list[Symbol] = sorted(self._read_symbols(), key=lambda s: (s.address, s.rank))
+        self._symbols: list[Symbol] = sorted(
+            self._read_symbols(), key=lambda s: (s.address, s.rank)
+        )
         self._addresses = [s.address for s in self._symbols]
 
     # ------------------------------------------------------------------ symbols
@@ -87,7 +90,11 @@ class Image:
     def _read_symbols(self) -> Iterator[Symbol]:
         seen: set[tuple[str, int]] = set()
         exported = set()
-        for elf, section_name in ((self._elf, ".dynsym"), (self._elf, ".symtab"), (self._debug, ".symtab")):
+        for elf, section_name in (
+            (self._elf, ".dynsym"),
+            (self._elf, ".symtab"),
+            (self._debug, ".symtab"),
+        ):
             section = elf.get_section_by_name(section_name) if elf is not None else None
             if elf is None or section is None or section["sh_type"] == "SHT_NOBITS":
                 continue
@@ -348,10 +355,8 @@ def read_image(path: Path, name: str, root: Path = Path("/")) -> Image:
     except OSError as error:
         raise FormatError(f"cannot read {path}: {error.strerror}") from None
     debug = None
-    try:
+    with contextlib.suppress(ELFError, OSError, lzma.LZMAError):  # welcome, never needed
         debug = _debug_file(ELFFile(io.BytesIO(data)), path, root)
-    except (ELFError, OSError, lzma.LZMAError):
-        pass  # a debug file is welcome, never needed
     return Image(data, name, debug)
 
 
@@ -359,7 +364,7 @@ def _debug_file(elf: ELFFile, path: Path, root: Path) -> ELFFile | None:
     candidates: list[Path] = []
     section = elf.get_section_by_name(".note.gnu.build-id")
     if section is not None:
-        for note in section.iter_notes():
+        for note in section.iter_notes():  # type: ignore[attr-defined]
             if note["n_type"] == "NT_GNU_BUILD_ID":
                 build_id = note["n_desc"]
                 tail = f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"

@@ -5,17 +5,21 @@ from __future__ import annotations
 import bisect
 import difflib
 import functools
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from iced_x86 import FlowControl, Mnemonic, OpKind
+
 from darc.code import x86_64
 from darc.code.elf import FrameRule, Image, Symbol, read_image
-from darc.demangle import display_name
+from darc.demangle import base_symbol, demangle_cxx, display_name
 from darc.errors import AmbiguousError, DarcError, FormatError, NotFoundError, TargetError
 from darc.ftree import Function
 from darc.target import Region, Target
+
+_SHORT_REACH = 120
+"""Bytes that a two-byte jump spans, with room for the jump that stands there."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Module:
 
 @functools.lru_cache(maxsize=256)
 def _cached_image(path: str, root: str, _stamp: tuple[int, int, int]) -> Image:
-    return read_image(Path(path), os.path.basename(path), Path(root))
+    return read_image(Path(path), Path(path).name, Path(root))
 
 
 def load_image(path: Path, root: Path = Path("/")) -> Image:
@@ -108,7 +112,7 @@ class Program:
             bias = low.start - low.offset
         bias &= ~0xFFF
         end = max(bias + s.address + s.size for s in image.segments)
-        return Module(path, os.path.basename(path), bias, low.start, max(end, parts[-1].end), image)
+        return Module(path, Path(path).name, bias, low.start, max(end, parts[-1].end), image)
 
     def module_at(self, address: int) -> Module | None:
         """The module whose mappings hold ``address``."""
@@ -166,6 +170,44 @@ class Program:
         further = self.resolve(bound, depth + 1)
         return None if further is None else (further[0], name or further[1])
 
+    def cave(self, entry: int) -> tuple[int, int] | None:
+        """Five bytes of padding between functions that a short jump at ``entry`` reaches, and how
+        many bytes of it: address and length."""
+        module = self.module_at(entry)
+        if module is None:
+            return None
+        place = entry - _SHORT_REACH
+        while place < entry + _SHORT_REACH:
+            extent = module.image.frame_range(place - module.bias)
+            if extent is not None:
+                place = extent[1] + module.bias
+                continue
+            if module.image.symbol_at(place - module.bias) is not None or not self.is_code(place):
+                place += 1
+                continue
+            length = self._padding(place, entry + _SHORT_REACH)
+            if length >= x86_64.PATCH_LENGTH:
+                return place, length
+            place += max(length, 1)
+        return None
+
+    def _padding(self, place: int, end: int) -> int:
+        """How many bytes of padding instructions stand at ``place``."""
+        length = 0
+        module = self.module_at(place)
+        assert module is not None
+        for instruction in x86_64.decode(self.read(place, 16), place):
+            at = int(instruction.ip)
+            if at >= end or instruction.mnemonic not in (
+                Mnemonic.NOP,
+                Mnemonic.INT3,
+            ):
+                break
+            if module.image.frame_range(at - module.bias) is not None:
+                break
+            length += instruction.len
+        return length
+
     def jump_slot(self, address: int) -> int | None:
         """The GOT slot that a PLT entry at ``address`` jumps through; ``None`` for real code."""
         module = self.module_at(address)
@@ -176,11 +218,11 @@ class Program:
         except TargetError:
             return None
         for instruction in x86_64.decode(code, address)[:2]:
-            if instruction.flow_control == x86_64.FlowControl.INDIRECT_BRANCH:
+            if instruction.flow_control == FlowControl.INDIRECT_BRANCH:
                 if instruction.is_ip_rel_memory_operand:
                     return int(instruction.memory_displacement)
                 return None
-            if instruction.mnemonic != x86_64.Mnemonic.ENDBR64:
+            if instruction.mnemonic != Mnemonic.ENDBR64:
                 return None
         return None
 
@@ -196,10 +238,12 @@ class Program:
         if module.image.symbol_at(bound - module.bias) is not None:
             return False
         code = x86_64.decode(self.read(bound, 16), bound)
-        if code and code[0].mnemonic == x86_64.Mnemonic.ENDBR64:
+        if code and code[0].mnemonic == Mnemonic.ENDBR64:
             code = code[1:]
-        return bool(code) and code[0].mnemonic == x86_64.Mnemonic.PUSH and bool(
-            code[0].op0_kind in (x86_64.OpKind.IMMEDIATE32TO64, x86_64.OpKind.IMMEDIATE8TO64)
+        return (
+            bool(code)
+            and code[0].mnemonic == Mnemonic.PUSH
+            and bool(code[0].op0_kind in (OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE8TO64))
         )
 
     # --------------------------------------------------------------------- code
@@ -270,9 +314,7 @@ class Program:
 
     def is_code(self, address: int) -> bool:
         """Whether ``address`` lies in an executable mapping."""
-        return any(
-            r.start <= address < r.end and "x" in r.permissions for r in self.regions
-        )
+        return any(r.start <= address < r.end and "x" in r.permissions for r in self.regions)
 
     # -------------------------------------------------------------------- search
 
@@ -297,7 +339,9 @@ class Program:
         wanted = scope[:-1] if scope else None
         modules = [m for m in self.modules if wanted is None or _is_module(m, wanted)]
         if wanted is not None and not modules:
-            raise NotFoundError(f"no loaded file is called {wanted}: 'info sharedlibrary' lists them")
+            raise NotFoundError(
+                f"no loaded file is called {wanted}: 'info sharedlibrary' lists them"
+            )
         return self._one(spec, find_symbols(((m.image, m.bias) for m in modules), name))
 
     def _find_address(self, spec: str) -> int:
@@ -337,6 +381,11 @@ class Program:
 
     def _spelling(self, address: int) -> str:
         function = self._named(address)
+        signature = demangle_cxx(function.symbol)
+        if signature is not None and signature != function.name:
+            overloads = find_symbols(((m.image, m.bias) for m in self.modules), signature)
+            if {self._real_entry(a) for a in overloads} == {address}:
+                return signature
         same = {
             self._real_entry(a)
             for a in find_symbols(((m.image, m.bias) for m in self.modules), function.name)
@@ -350,33 +399,57 @@ class Program:
                 return f"{module.name}!{function.name}"
         line = self._target.line_at(address)
         if line is not None:
-            return f"{os.path.basename(line[0])}:{function.name}"
+            return f"{Path(line[0]).name}:{function.name}"
         return f"*{address:#x}"
 
 
 def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
-    """Addresses of the functions called ``name``: the symbol itself, the display name, or its last
-    components (``f`` finds ``ns::Class::f``). Exact matches win over partial ones."""
-    exact: set[int] = set()
-    partial: set[int] = set()
+    """Addresses of the functions called ``name``: the symbol itself, the display name, the whole
+    C++ signature, or the last components of these (``f`` finds ``ns::Class::f``). Whole names win
+    over parts, and functions over the clones that a compiler made of them."""
+    found: dict[int, set[int]] = {}
     last = name.rsplit("::", 1)[-1].split("<", 1)[0].split("(", 1)[0].strip() or name
-    plain = name.split("(", 1)[0] if not name.startswith("(") else name
+    wanted = _spaceless(name)
     for image, bias in images:
         for symbol in image.symbols:
             raw = symbol.name
-            if last not in raw and not name.startswith("operator") and "operator" not in last:
+            if last not in raw and "operator" not in name:
                 continue
             if _is_cold_name(raw):
                 continue
-            if raw == name:
-                exact.add(symbol.address + bias)
-                continue
-            shown = display_name(raw)
-            if shown in (name, plain):
-                exact.add(symbol.address + bias)
-            elif shown.endswith("::" + plain):
-                partial.add(symbol.address + bias)
-    return exact or partial
+            rank = _match(raw, name, wanted)
+            if rank is not None:
+                found.setdefault(rank, set()).add(symbol.address + bias)
+    return found[min(found)] if found else set()
+
+
+def symbol_spelling(raw: str) -> str:
+    """What to type for a symbol: its C++ signature, or itself."""
+    return demangle_cxx(base_symbol(raw)) or raw
+
+
+def _match(raw: str, name: str, wanted: str) -> int | None:
+    """How well a symbol fits: 0 is best; ``None`` when it does not."""
+    if raw == name:
+        return 0
+    base = base_symbol(raw)
+    clone = 0 if base == raw else 1
+    shown = display_name(raw)
+    if shown == name:
+        return clone
+    if shown.endswith("::" + name):
+        return 2 + clone
+    if "(" in name and (signature := demangle_cxx(base)) is not None:
+        # Overloads are told apart by their parameters.
+        if _spaceless(signature) == wanted:
+            return clone
+        if _spaceless(signature).endswith("::" + wanted):
+            return 2 + clone
+    return None
+
+
+def _spaceless(text: str) -> str:
+    return text.replace(" ", "")
 
 
 def not_found(spec: str, names: Iterable[str]) -> str:

@@ -8,12 +8,10 @@ calls. A cold part belongs to its function. Addresses are those of the running p
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from iced_x86 import (
-    Code,
     Decoder,
     FlowControl,
     Instruction,
@@ -26,13 +24,12 @@ from darc.code.elf import FrameRule
 from darc.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
+_LONGEST_PATCH = 15  # one instruction's longest form
 MAX_FUNCTION = 1 << 20  # bytes; more than that is no function but a mistake in the symbols
 
 _REGISTER_NAMES = {
     getattr(Register, name.upper()): name
-    for name in (
-        "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
-    )
+    for name in ("rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split())
 }
 
 
@@ -54,7 +51,7 @@ class Site:
     ``patch`` and ``length`` are the bytes that a patch covers; ``back`` is the return address (for
     a tail jump the address behind it); ``target`` is set where it is fixed; ``slot`` says where
     the calling frame's return address stands, seen from ``address``. ``displaced`` are the
-    instructions before a short indirect call that must move into the pad. ``problem`` says why no
+    instructions before a short call or jump that must move into the pad. ``problem`` says why no
     pad can stand here.
     """
 
@@ -135,9 +132,7 @@ def _branch_target(instruction: Instruction) -> int | None:
 _JUMPS = (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH)
 
 
-def _cold_parts(
-    function: Function, part: tuple[int, int], around: Surroundings
-) -> list[int]:
+def _cold_parts(function: Function, part: tuple[int, int], around: Surroundings) -> list[int]:
     """Where jumps lead out of the function but not into another one."""
     found = []
     for address, instruction in function.instructions.items():
@@ -175,9 +170,7 @@ def _collect_targets(function: Function, around: Surroundings) -> None:
 
 def _indirect_jumps(function: Function) -> list[Instruction]:
     return [
-        i
-        for i in function.instructions.values()
-        if i.flow_control == FlowControl.INDIRECT_BRANCH
+        i for i in function.instructions.values() if i.flow_control == FlowControl.INDIRECT_BRANCH
     ]
 
 
@@ -268,31 +261,67 @@ def _site(function: Function, instruction: Instruction, around: Surroundings) ->
         return _call_site(function, instruction, kind, target, around)
     if flow in _JUMPS:
         target = _branch_target(instruction)
-        if target is None or (function.contains(target) and target != function.entry):
+        if target is None or function.contains(target):
             return None
-        if target == function.entry and not _is_tail(function, address, target, around):
+        if not _is_tail(function, address, target, around):
             return None
-        problem = None if instruction.len >= PATCH_LENGTH else "the tail jump is too short to patch"
-        if target == function.entry:
-            return None  # a loop to the function's own first byte
         slot = around.frame_rule(address) or FrameRule("rsp", 8)
-        return Site(
-            address, CallKind.TAIL, address, instruction.len, back, target, None, instruction,
-            slot, (), problem,
-        )  # fmt: skip
+        return _tail_site(function, instruction, CallKind.TAIL, target, slot, around)
     if flow == FlowControl.INDIRECT_BRANCH:
         if _is_table_jump(function, instruction):
             return None
-        rule = around.frame_rule(address)
-        if rule is not None and rule != FrameRule("rsp", 8):
+        rule = around.frame_rule(address) or FrameRule("rsp", 8)
+        if rule != FrameRule("rsp", 8):
             return None  # the frame still stands: a computed goto
-        pointer = _pointer(instruction)
-        problem = None if instruction.len >= PATCH_LENGTH else "the tail jump is too short to patch"
-        return Site(
-            address, CallKind.TAIL_INDIRECT, address, instruction.len, back, None, pointer,
-            instruction, FrameRule("rsp", 8), (), problem,
-        )  # fmt: skip
+        return _tail_site(function, instruction, CallKind.TAIL_INDIRECT, None, rule, around)
     return None
+
+
+def _tail_site(
+    function: Function,
+    instruction: Instruction,
+    kind: CallKind,
+    target: int | None,
+    slot: FrameRule,
+    around: Surroundings,
+) -> Site:
+    address, back = int(instruction.ip), int(instruction.next_ip)
+    patch, length = address, instruction.len
+    problem = None
+    displaced: tuple[Instruction, ...] = ()
+    if length < PATCH_LENGTH and instruction.flow_control != FlowControl.CONDITIONAL_BRANCH:
+        length += _padding_behind(function, back, around)
+    if length < PATCH_LENGTH:
+        length = instruction.len
+        displaced, problem = _displaced(function, instruction, around)
+        if displaced:
+            patch = int(displaced[0].ip)
+            length = back - patch
+    return Site(
+        address, kind, patch, length, back, target, _pointer(instruction), instruction, slot,
+        displaced, problem,
+    )  # fmt: skip
+
+
+def _padding_behind(function: Function, address: int, around: Surroundings) -> int:
+    """How many bytes of nothing stand at ``address``, where no function has code."""
+    found = 0
+    if function.contains(address):
+        return 0
+    try:
+        data = around.read(address, 16)
+    except Exception:  # the end of readable memory
+        return 0
+    for instruction in decode(data, address):
+        at = int(instruction.ip)
+        if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3) or around.is_function_start(
+            at
+        ):
+            break
+        found += instruction.len
+        if found >= PATCH_LENGTH:
+            break
+    return found
 
 
 def _pointer(instruction: Instruction) -> int | None:
@@ -325,10 +354,7 @@ def _call_site(
     )  # fmt: skip
 
 
-_NO_MOVE = {
-    Mnemonic.PUSH, Mnemonic.POP, Mnemonic.PUSHFQ, Mnemonic.POPFQ, Mnemonic.LEAVE,
-    Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, Mnemonic.RDTSCP, Mnemonic.ENTER,
-}  # fmt: skip
+_NO_MOVE = {Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, Mnemonic.RDTSCP}
 
 
 def _displaced(
@@ -349,24 +375,16 @@ def _displaced(
         taken.insert(0, before[0])
         address = int(before[0].ip)
         length += before[0].len
+        if length > _LONGEST_PATCH:
+            return (), "the instructions before the short call cannot be moved"
     return tuple(taken), None
 
 
 def _may_move(instruction: Instruction) -> bool:
-    """Whether it does the same one stack word lower, its stack operands moved along."""
-    if instruction.flow_control != FlowControl.NEXT or instruction.mnemonic in _NO_MOVE:
+    """Whether it does the same in a pad: no jump, nothing that looks at where it stands."""
+    if instruction.is_invalid or instruction.flow_control != FlowControl.NEXT:
         return False
-    if instruction.stack_pointer_increment or instruction.is_invalid:
-        return False
-    for index in range(instruction.op_count):
-        kind = instruction.op_kind(index)
-        if kind == OpKind.REGISTER and instruction.op_register(index) in (
-            Register.RSP,
-            Register.ESP,
-            Register.SP,
-        ):
-            return False
-    return instruction.memory_index != Register.RSP
+    return instruction.mnemonic not in _NO_MOVE
 
 
 def slot_register(name: int) -> str | None:
@@ -384,17 +402,20 @@ class Prologue:
     original: bytes
 
 
-def read_prologue(function: Function, around: Surroundings) -> Prologue | str:
-    """What must move for a jump at ``function.entry``; a string says why it cannot."""
+def read_prologue(
+    function: Function, around: Surroundings, room: int = PATCH_LENGTH
+) -> Prologue | str:
+    """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
+    cannot."""
     taken: list[Instruction] = []
     length = 0
     address = function.entry
-    while length < PATCH_LENGTH:
+    while length < room:
         instruction = function.instructions.get(address)
         if instruction is None:
-            return _padding(function, taken, length, around)
+            return _padding(function, taken, length, around, room)
         if address != function.entry and address in function.targets:
-            return "a jump leads into its first five bytes"
+            return "a jump leads into its first bytes"
         if instruction.is_invalid:
             return "its first instructions cannot be decoded"
         if instruction.mnemonic in (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN):
@@ -407,7 +428,11 @@ def read_prologue(function: Function, around: Surroundings) -> Prologue | str:
 
 
 def _padding(
-    function: Function, taken: list[Instruction], length: int, around: Surroundings
+    function: Function,
+    taken: list[Instruction],
+    length: int,
+    around: Surroundings,
+    room: int,
 ) -> Prologue | str:
     """A function shorter than the patch, if nothing but padding follows it."""
     last = taken[-1].flow_control if taken else FlowControl.NEXT
@@ -419,7 +444,7 @@ def _padding(
         return "the function is shorter than a jump"
     end = function.entry + length
     for instruction in decode(around.read(end, 16), end):
-        if length >= PATCH_LENGTH:
+        if length >= room:
             break
         if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3) or around.is_function_start(
             int(instruction.ip)
@@ -427,7 +452,3 @@ def _padding(
             return "the function is shorter than a jump and another one follows at once"
         length += instruction.len
     return Prologue(function.entry, tuple(taken), length, around.read(function.entry, length))
-
-
-Reader = Callable[[int, int], bytes]
-NOP_CODES = (Code.NOPW, Code.NOPD)

@@ -3,7 +3,7 @@
 A call site's pad, entered by the site's own ``call``, so that the return address R lies on the
 stack as the callee expects it::
 
-        [instructions displaced by a short indirect call]
+        [R off the stack; instructions displaced by a short indirect call; push R]
         cmp dword [slot + 3], block     is the caller's frame one that a pad entered?
         je  on_path
     pass:
@@ -30,6 +30,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from iced_x86 import (
     BlockEncoder,
@@ -46,8 +47,12 @@ from darc.code.elf import FrameRule
 from darc.code.x86_64 import Prologue, Site
 from darc.ftree import CallKind
 
+
 BLOCK = 1 << 24
 """Pads live in one aligned block of this many bytes each (see above)."""
+
+SHORT_JUMP = 2
+"""Bytes of the shortest jump."""
 
 NEAR = (1 << 31) - (1 << 16)
 """How far a jump reaches, in bytes, with room for the instruction itself."""
@@ -185,7 +190,7 @@ def _moved(instruction: Instruction, shift: int) -> Instruction:
     return copy
 
 
-def _with_operand(site: Site, memory: int, register: int, shift: int) -> Instruction:
+def _with_operand(site: Site, memory: Any, register: Any, shift: int) -> Instruction:
     """``push``, ``call`` or ``jmp`` of an indirect site's operand."""
     source = site.instruction
     if source.op0_kind == OpKind.REGISTER:
@@ -257,9 +262,13 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     """
     assert site.slot is not None
     asm = _Assembler(origin)
-    for instruction in site.displaced:
-        asm.instruction(_moved(instruction, 8))
     asm.frame(0)
+    if site.displaced:
+        # They run with the stack as it was; then R, a constant of the site, comes back.
+        asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
+        for instruction in site.displaced:
+            asm.instruction(instruction)
+        asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
     _filter(asm, site.slot, 8, blocks)
     asm.label("pass")
     _target_jump(asm, site, 8)
@@ -315,8 +324,17 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     assert site.slot is not None
     asm = _Assembler(origin)
     asm.frame(0)
+    for instruction in site.displaced:
+        asm.instruction(instruction)
+    if site.displaced and site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH:
+        asm.relative(bytes([0x0F, 0x80 | _condition(site)]), "taken")
+        asm.jump(site.back, "next")
+        asm.label("taken")
     _filter(asm, site.slot, 0, blocks)
     _target_jump(asm, site, 0)
+    if site.slot.through is not None:
+        asm.label("on path, rax pushed")
+        asm.emit(_POP_RAX)
     asm.label("on path")
     asm.emit(_PUSH_RAX)
     asm.frame(8)
@@ -344,8 +362,8 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     """The pad at a function's entry: f0, or an unwinder that must see a clean stack.
 
     Displaced calls are not moved, as exception tables are keyed by the return address: the pad
-    pushes the original one and jumps. Where each goes is a cell (``call N``), so that the same
-    call site can be given a pad of its own.
+    pushes the original one and jumps. Where the Nth displaced instruction leads, if it is a call or
+    a jump, is a cell (``leave N``), so that the same call site can be given a pad of its own.
 
     Raises:
         OutOfReachError: the program's code or data is too far from ``origin``.
@@ -396,12 +414,18 @@ def _body(asm: _Assembler, prologue: Prologue) -> None:
         flow = instruction.flow_control
         if flow == FlowControl.CALL and instruction.op0_kind == OpKind.NEAR_BRANCH64:
             asm.cell(b"\xff\x35", f"back {index}", int(instruction.next_ip))  # push [rip + ...]
-            asm.cell(b"\xff\x25", f"call {index}", int(instruction.near_branch_target))
+            asm.cell(b"\xff\x25", f"leave {index}", int(instruction.near_branch_target))
         elif flow == FlowControl.INDIRECT_CALL:
             asm.cell(b"\xff\x35", f"back {index}", int(instruction.next_ip))
-            moved = instruction.copy()
-            moved = _jump_of(moved)
-            asm.instruction(moved)
+            asm.cell(b"\xff\x25", f"leave {index}", asm.here + 6)
+            asm.instruction(_jump_of(instruction))
+        elif flow == FlowControl.INDIRECT_BRANCH:
+            asm.cell(b"\xff\x25", f"leave {index}", asm.here + 6)
+            asm.instruction(instruction)
+            ends = True
+        elif flow == FlowControl.UNCONDITIONAL_BRANCH:
+            asm.cell(b"\xff\x25", f"leave {index}", int(instruction.near_branch_target))
+            ends = True
         else:
             encoder = BlockEncoder(64)
             encoder.add(instruction)
@@ -409,8 +433,7 @@ def _body(asm: _Assembler, prologue: Prologue) -> None:
                 asm.emit(encoder.encode(asm.here))
             except ValueError as error:
                 raise OutOfReachError(str(error)) from None
-            ends = flow in (FlowControl.RETURN, FlowControl.UNCONDITIONAL_BRANCH)
-            ends = ends or flow == FlowControl.INDIRECT_BRANCH
+            ends = flow == FlowControl.RETURN
     if not ends:
         asm.jump(prologue.entry + prologue.length, "on")
 
@@ -444,20 +467,38 @@ def patch_bytes(kind: CallKind | None, address: int, length: int, target: int) -
     return b"\xe9" + struct.pack("<i", distance) + b"\x90" * (length - 5)
 
 
+def patch_short(address: int, target: int) -> bytes:
+    """A two-byte jump at ``address``.
+
+    Raises:
+        OutOfReachError: ``target`` is more than 127 bytes away.
+    """
+    distance = target - (address + SHORT_JUMP)
+    if not -128 <= distance < 128:
+        raise OutOfReachError(f"{target:#x} is too far from {address:#x} for a short jump")
+    return b"\xeb" + struct.pack("<b", distance)
+
+
 def patch_tail(site: Site, target: int) -> bytes:
     """The patch of a tail jump, conditional or not.
 
     Raises:
         OutOfReachError: ``target`` is more than 2 GiB away.
     """
-    if site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH:
+    if site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH and not site.displaced:
         distance = target - (site.address + site.length)
         if abs(distance) >= NEAR:
             raise OutOfReachError(f"{target:#x} is more than 2 GiB from {site.address:#x}")
         opcode = {6: 2, 7: 3}[site.length]  # a prefix may stand before 0f 8x
         original = bytes(_encoded(site.instruction))
         return original[:opcode] + struct.pack("<i", distance)
-    return patch_bytes(site.kind, site.address, site.length, target)
+    return patch_bytes(site.kind, site.patch, site.length, target)
+
+
+def _condition(site: Site) -> int:
+    """The condition code of a conditional jump (SDM appendix B), from its own bytes."""
+    raw = _encoded(site.instruction)
+    return next(byte for byte in raw if 0x70 <= byte <= 0x8F) & 0xF
 
 
 def _encoded(instruction: Instruction) -> bytes:
