@@ -18,6 +18,7 @@ from darc.code.program import Program, find_symbols, load_image, not_found, symb
 from darc.demangle import display_name
 from darc.descent import Status
 from darc.errors import AmbiguousError, DarcError, NotFoundError, UsageError
+from darc.foothold import Foothold
 from darc.parameters import Parameters
 from darc.session import Session
 from darc.snapshot import Snapshot
@@ -38,7 +39,9 @@ class App:
         self._pending: tuple[str, Parameters] | None = None
         self._failure: DarcError | None = None
         self._heart: _Heart | None = None
+        self._foothold: Foothold | None = None
         target.when_modules_change(self._modules_changed)
+        target.when_breakpoints_change(self._breakpoints_changed)
 
     # ---------------------------------------------------------------- commands
 
@@ -174,6 +177,7 @@ class App:
         self._rest()
         if self._session is not None:
             self._session.program_ended()
+        self._leave_process()
         if self._pending is not None:
             function, _ = self._pending
             path = self._target.executable
@@ -196,8 +200,15 @@ class App:
                 session.stop()
             else:
                 session.program_ended()
+        self._leave_process()
 
     # ----------------------------------------------------------------- workings
+
+    def _leave_process(self) -> None:
+        if self._foothold is not None:
+            self._foothold.close()
+            self._foothold = None
+            self._target.hide_pads()
 
     def _need_session(self) -> Session:
         if self._session is None:
@@ -263,6 +274,10 @@ class App:
             return
         self._target.break_once(entry, lambda: self._arrived(entry))
 
+    def _breakpoints_changed(self) -> None:
+        if self._session is not None and self._session.alive:
+            self._session.breakpoints_changed()
+
     def _arrived(self, entry: int) -> None:
         """The program is at f0's first instruction for the first time."""
         if self._pending is None:
@@ -280,9 +295,18 @@ class App:
 
     def _begin(self, program: Program, entry: int, function: str, parameters: Parameters) -> None:
         session = Session(
-            self._target, program, entry, function, parameters, lambda what: self._tell(what)
+            self._target,
+            program,
+            entry,
+            function,
+            parameters,
+            lambda what: self._tell(what),
+            self._foothold,
         )
-        session.install()
+        try:
+            session.install()
+        finally:
+            self._foothold = session.foothold
         self._pending = None
         self._session = session
 

@@ -13,12 +13,13 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
-from darc import clock, procfs
+from darc import agent, clock, procfs
 from darc.agent.memory import Node
 from darc.code import x86_64
 from darc.code.program import Program
 from darc.descent import Descent, Orders, Status, Vote
 from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
+from darc.foothold import Foothold
 from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState, Totals
 from darc.implant import Implant, Patched
 from darc.parameters import OnFinish, Parameters
@@ -63,6 +64,7 @@ class Session:
         spec: str,
         parameters: Parameters,
         changed: Callable[[str], None],
+        foothold: Foothold | None = None,
     ) -> None:
         self._target = target
         self.program = program
@@ -96,7 +98,7 @@ class Session:
         self._pending_message: str | None = None
         self._alive = True
         self.root = Fnode(program.function_at(entry))
-        self._memory: procfs.Memory | None = None
+        self._foothold = foothold
         self.implant: Implant
 
     # ------------------------------------------------------------- begin and end
@@ -113,11 +115,9 @@ class Session:
                 "darc needs a program on this machine: 'run' or 'attach' it first"
             )
         self._refuse()
-        self._memory = procfs.Memory(pid)
-        self.implant = Implant(self._target, self.program, self._memory, self.parameters.resolution)
         installed = False
         try:
-            self.implant.install()
+            self.implant = self._stand(pid)
             code = self.program.function(self._entry)
             if not code.parts:
                 raise UnsupportedError(f"cannot read the code of {self.spec}")
@@ -139,11 +139,24 @@ class Session:
             self.implant.remove()
         self._close()
 
+    def _stand(self, pid: int) -> Implant:
+        """An agent in the process: that of the analysis before, or a new one."""
+        resolution = self.parameters.resolution
+        if self._foothold is not None and self._foothold.pid == pid:
+            self._foothold.reopen(self.program, resolution)
+        else:
+            self._foothold = Foothold(self._target, self.program, pid)
+            self._foothold.install(resolution)
+        self._target.show_pads(agent.elf_file(), self._foothold.agent_base, self._foothold.caller)
+        return Implant(self._target, self.program, self._foothold)
+
+    @property
+    def foothold(self) -> Foothold | None:
+        """What stays in the process, for the next analysis of it."""
+        return self._foothold
+
     def _close(self) -> None:
         self._alive = False
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
 
     def _refuse(self) -> None:
         self._target.check_supported()
@@ -185,11 +198,24 @@ class Session:
         )
 
     def modules_changed(self) -> None:
-        """The program has loaded or unloaded a file."""
+        """The program has loaded or unloaded a file, or executes another one."""
         if not self._alive or self._target.pid is None:
+            return
+        if not self._agent_is_there():
+            self.notes.append("the program executed another file")
+            self.program_ended()
             return
         self.program.update(procfs.regions(self._target.pid))
         self.notes += self.implant.guard()
+
+    def _agent_is_there(self) -> bool:
+        tables = self.implant.tables
+        address, size = tables.field("magic")
+        try:
+            magic = int.from_bytes(self._target.read(address, size), "little")
+        except TargetError:
+            return False
+        return magic == tables.blob.constants["DARC_MAGIC"]
 
     def stop(self, status: Status = Status.STOPPED) -> None:
         """Takes every probe out and keeps what is known."""
@@ -229,6 +255,16 @@ class Session:
         return self.status in _FINAL
 
     # -------------------------------------------------------------- user's stops
+
+    def breakpoints_changed(self) -> None:
+        """The user has set a breakpoint: darc's patches make way for it."""
+        if not self._alive:
+            return
+        why = self.implant.make_way()
+        if why is not None:
+            self.notes.append(f"{self.spec} is not timed any more: {why}")
+            self.stop(Status.STOPPED)
+            self._changed("result")
 
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no pad were there."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 
 class State(Enum):
@@ -127,6 +128,27 @@ class Target(ABC):
     @abstractmethod
     def disarm_bell(self) -> None:
         """Takes back what :meth:`arm_bell` set."""
+
+    @abstractmethod
+    def breakpoints(self) -> Sequence[int]:
+        """Addresses of the user's breakpoints: no patch may cover one."""
+
+    @abstractmethod
+    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
+        """``handler`` is called after the user has set or changed a breakpoint, before the program
+        goes on."""
+
+    @abstractmethod
+    def show_pads(
+        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
+    ) -> None:
+        """Makes backtraces right in the agent, whose ELF file ``agent`` is mapped at ``base``, and
+        in pads: ``caller(pc, rsp)`` gives the address of the stack word that holds (or held) the
+        return address, and that return address; ``None`` where no pad is."""
+
+    @abstractmethod
+    def hide_pads(self) -> None:
+        """Takes back what :meth:`show_pads` did."""
 
     @abstractmethod
     def line_at(self, address: int) -> tuple[str, int] | None:

@@ -12,12 +12,15 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import gdb
+import gdb.unwinder
 
 from darc.errors import DarcError, TargetError, UnsupportedError
 from darc.target import Bell, State, Target
+from darc_gdb.unwinder import PadUnwinder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _WORD = (1 << 64) - 1
@@ -89,12 +92,15 @@ class GdbTarget(Target):
         self._doomed: list[gdb.Breakpoint] = []
         self._counters: dict[int, int] | None = None
         self._deciding = False
-        self._stop_now = False
+        self._breakpoints_handler: Callable[[], None] | None = None
+        self._agent: tuple[int | None, int] | None = None
         self._shown_live = False
         self._lock = threading.Lock()
         self.failed: Callable[[Exception], None] = lambda error: None
         _BellCondition(self)
         gdb.events.new_objfile.connect(self._on_new_objfile)
+        gdb.events.breakpoint_created.connect(self._on_breakpoint)
+        gdb.events.breakpoint_modified.connect(self._on_breakpoint)
         gdb.events.memory_changed.connect(lambda _event: self._moved())
         gdb.events.cont.connect(lambda _event: self._moved())
         self._all_stop = self._ask_all_stop()
@@ -228,6 +234,40 @@ class GdbTarget(Target):
     def when_modules_change(self, handler: Callable[[], None] | None) -> None:
         self._modules_handler = handler
 
+    @_translated
+    def breakpoints(self) -> Sequence[int]:
+        found: set[int] = set()
+        for breakpoint_ in gdb.breakpoints():
+            if breakpoint_.number > 0 and breakpoint_.is_valid() and breakpoint_.enabled:
+                for location in getattr(breakpoint_, "locations", ()):
+                    found.add(int(location.address))
+        return sorted(found)
+
+    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
+        self._breakpoints_handler = handler
+
+    def _on_breakpoint(self, breakpoint_: gdb.Breakpoint) -> None:
+        if self._breakpoints_handler is not None and breakpoint_.number > 0:
+            self._guarded(self._breakpoints_handler)
+
+    @_translated
+    def show_pads(
+        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
+    ) -> None:
+        gdb.unwinder.register_unwinder(None, PadUnwinder(caller), replace=True)
+        if self._agent != (self.pid, base):
+            self.hide_pads()
+            with gdb.with_parameter("confirm", False):
+                gdb.execute(f"add-symbol-file {_quoted(agent)} -o {base:#x}", to_string=True)
+            self._agent = (self.pid, base)
+
+    @_translated
+    def hide_pads(self) -> None:
+        if self._agent is not None:
+            with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
+                gdb.execute(f"remove-symbol-file -a {self._agent[1]:#x}", to_string=True)
+            self._agent = None
+
     def _on_new_objfile(self, _event: object) -> None:
         if self._modules_handler is not None and self.pid is not None:
             self._guarded(self._modules_handler)
@@ -305,6 +345,8 @@ class GdbTarget(Target):
             return False
         self._deciding = True
         self._moved()
+        # Ctrl-C in the middle of a patch has to wait until the patch is whole.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             answer = handler()
         except Exception as error:  # told to the user, in one place
@@ -312,6 +354,7 @@ class GdbTarget(Target):
             return True
         finally:
             self._deciding = False
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if answer.stop_at is None:
             return False
         if answer.stop_at == 0:
@@ -416,6 +459,10 @@ class GdbTarget(Target):
         except UnicodeEncodeError:
             gdb.write(text.encode("ascii", "replace").decode() + "\n")
         gdb.flush()
+
+
+def _quoted(path: Path) -> str:
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _is_terminal() -> bool:

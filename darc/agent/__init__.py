@@ -10,6 +10,7 @@ import json
 import struct
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from darc.errors import UnsupportedError
@@ -92,6 +93,11 @@ def load() -> Blob:
     if blob.constants["DARC_ABI_VERSION"] != ABI_VERSION:
         raise UnsupportedError("the compiled agent is of another version: run 'make setup' again")
     return blob
+
+
+def elf_file() -> Path:
+    """The agent with its symbols and frame information, for debuggers."""
+    return Path(str(resources.files(__package__) / "agent.elf"))
 
 
 def words(raw: bytes) -> tuple[int, ...]:

@@ -147,6 +147,32 @@ class AgentMemory:
         )
         self._write(base + layout.control, raw)
 
+    def reset(self, resolution: int) -> None:
+        """Begins another analysis with an agent that is there already: counts start anew, and what
+        is still under way from before is told from the new by its epoch."""
+        table = thresholds(resolution)
+        self.set(
+            mode=0,
+            analysis_count=0,
+            node_count=1,
+            resolution=resolution,
+            epoch=self.get("epoch") + 1,
+            round=self.get("round") + 1,
+            only_thread=0,
+            seen=0,
+            bell=0,
+            exiting=0,
+            lost_records=0,
+            lost_contexts=0,
+        )
+        self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
+        first = self.blob.offset("darc_context.count")
+        last = self.blob.fields["darc_context.in_peak"]
+        bins, size = self.blob.fields["darc_context.bins"]
+        for context in self.contexts():
+            self._write(context + first, bytes(sum(last) - first))
+            self._write(context + bins, bytes(size))
+
     # -------------------------------------------------------------------- sites
 
     def site(self, index: int) -> int:
@@ -229,10 +255,12 @@ class AgentMemory:
                 at, length = fields[f"darc_context.{name}"]
                 return int.from_bytes(raw[at : at + length], "little")
 
-            count += value("count")
+            own = words(raw[offset : offset + size])
+            # A thread that stands in the agent may have counted a call and not binned it yet.
+            count += sum(own) if value("busy") else value("count")
             total += value("sum")
             dropped += value("dropped")
-            for number, calls in enumerate(words(raw[offset : offset + size])):
+            for number, calls in enumerate(own):
                 if calls:
                     bins[number] = bins.get(number, 0) + calls
         return Profile(resolution, hz, bins, count, total), dropped
@@ -258,16 +286,23 @@ class AgentMemory:
 
     # ------------------------------------------------------------------ records
 
+    def records(self) -> list[dict[str, int]]:
+        """All records that were ever used."""
+        return self._records("darc_record.slot")
+
     def open_records(self) -> list[dict[str, int]]:
         """The calls that a pad has open, as far as the agent knows."""
+        return self._records("darc_record.open")
+
+    def _records(self, mark: str) -> list[dict[str, int]]:
         size = self.blob.sizes["darc_record"]
         raw = self._read(
             self.base + self.layout.records, size * self.blob.constants["DARC_MAX_RECORDS"]
         )
-        offset = self.blob.offset("darc_record.open")
+        offset = self.blob.offset(mark)
         found = []
         for at in range(0, len(raw), size):
-            if raw[at + offset]:
+            if any(raw[at + offset : at + offset + 4]):
                 record = self.blob.unpack("darc_record", raw[at : at + size])
                 record["address"] = self.base + self.layout.records + at
                 found.append(record)

@@ -9,15 +9,20 @@
     .intel_syntax noprefix
     .text
 
+    .macro save register
+    push \register
+    .cfi_adjust_cfa_offset 8
+    .endm
+
+    .macro restore register
+    pop \register
+    .cfi_adjust_cfa_offset -8
+    .endm
+
     .macro save_volatile
-    push rcx
-    push rdx
-    push rsi
-    push rdi
-    push r8
-    push r9
-    push r10
-    push r11
+    .irp register, rcx, rdx, rsi, rdi, r8, r9, r10, r11
+    save \register
+    .endr
     .endm
 
 /* The agent wants a stack of 16 bytes' alignment for nothing, as it uses no vector registers. */
@@ -26,18 +31,19 @@
  * Out: ZF set: pass through. ZF clear: call through the pad; the TSC was read where it is timed. */
     .globl darc_stub_call
 darc_stub_call:
+    .cfi_startproc
     save_volatile
     mov rdi, rax
     mov rsi, [rsp + 64 + 8]
     mov rcx, [rsp + 64 + 16]
     lea rdx, [rsp + 64 + 32]
     call darc_enter
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdi
-    pop rsi
+    restore r11
+    restore r10
+    restore r9
+    restore r8
+    restore rdi
+    restore rsi
     mov rcx, rax
     test rax, rax
     jz 1f
@@ -48,41 +54,45 @@ darc_stub_call:
     or rax, rdx
     mov [rcx + RECORD_START], rax
 1:  test rcx, rcx
-    pop rdx
-    pop rcx
+    restore rdx
+    restore rcx
     ret
+    .cfi_endproc
 
 /* The same for a tail jump: [rsp+32] is not a slot, and the jump is always taken. */
     .globl darc_stub_tail
 darc_stub_tail:
+    .cfi_startproc
     save_volatile
     mov rdi, rax
     mov rsi, [rsp + 64 + 8]
     mov rcx, [rsp + 64 + 16]
     call darc_tail
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdi
-    pop rsi
-    pop rdx
-    pop rcx
+    restore r11
+    restore r10
+    restore r9
+    restore r8
+    restore rdi
+    restore rsi
+    restore rdx
+    restore rcx
     ret
+    .cfi_endproc
 
 /* In: [rsp+8] slot of f0's frame. Out: as darc_stub_call. */
     .globl darc_stub_entry
 darc_stub_entry:
+    .cfi_startproc
     save_volatile
     mov rdi, rax
     mov rsi, [rsp + 64 + 8]
     call darc_entry
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdi
-    pop rsi
+    restore r11
+    restore r10
+    restore r9
+    restore r8
+    restore rdi
+    restore rsi
     mov rcx, rax
     test rax, rax
     jz 1f
@@ -91,16 +101,18 @@ darc_stub_entry:
     or rax, rdx
     mov [rcx + RECORD_START], rax
 1:  test rcx, rcx
-    pop rdx
-    pop rcx
+    restore rdx
+    restore rcx
     ret
+    .cfi_endproc
 
 /* In: [rsp+8] rax as the callee left it, [rsp+16] the slot, free. Out: the slot holds the program's
  * return address. */
     .globl darc_stub_leave
 darc_stub_leave:
-    push rdx
-    push rcx
+    .cfi_startproc
+    save rdx
+    save rcx
     mov rcx, rax
     xor edx, edx
     cmp dword ptr [rax + SITE_TIMED], 0
@@ -108,34 +120,36 @@ darc_stub_leave:
     rdtsc
     shl rdx, 32
     or rdx, rax
-1:  push rsi
-    push rdi
-    push r8
-    push r9
-    push r10
-    push r11
+1:  save rsi
+    save rdi
+    save r8
+    save r9
+    save r10
+    save r11
     mov rdi, rcx
     lea rsi, [rsp + 64 + 16]
     call darc_leave
     mov [rsp + 64 + 16], rax
-    pop r11
-    pop r10
-    pop r9
-    pop r8
-    pop rdi
-    pop rsi
-    pop rcx
-    pop rdx
+    restore r11
+    restore r10
+    restore r9
+    restore r8
+    restore rdi
+    restore rsi
+    restore rcx
+    restore rdx
     ret
+    .cfi_endproc
 
 /* u64 darc_calibrate_once(entry, fake_back, control, parent): cycles of one call of entry from a
  * frame whose slot holds fake_back. */
     .globl darc_calibrate_once
 darc_calibrate_once:
-    push rbx
-    push rbp
+    .cfi_startproc
+    save rbx
+    save rbp
     mov rbx, rdi
-    push rsi
+    save rsi
     test rsi, rsi
     jz 1f
     mov rdi, rdx
@@ -154,11 +168,15 @@ darc_calibrate_back:
     or rax, rdx
     sub rax, rbp
     add rsp, 8
-    pop rbp
-    pop rbx
+    .cfi_adjust_cfa_offset -8
+    restore rbp
+    restore rbx
     ret
+    .cfi_endproc
 
     .globl darc_nothing
 darc_nothing:
+    .cfi_startproc
     ret
+    .cfi_endproc
     .section .note.GNU-stack,"",@progbits

@@ -265,7 +265,7 @@ def _site(function: Function, instruction: Instruction, around: Surroundings) ->
             return None
         if not _is_tail(function, address, target, around):
             return None
-        slot = around.frame_rule(address) or FrameRule("rsp", 8)
+        slot = FrameRule("rsp", 8)  # the frame is gone
         return _tail_site(function, instruction, CallKind.TAIL, target, slot, around)
     if flow == FlowControl.INDIRECT_BRANCH:
         if _is_table_jump(function, instruction):

@@ -47,7 +47,6 @@ from darc.code.elf import FrameRule
 from darc.code.x86_64 import Prologue, Site
 from darc.ftree import CallKind
 
-
 BLOCK = 1 << 24
 """Pads live in one aligned block of this many bytes each (see above)."""
 
@@ -174,6 +173,8 @@ class _Assembler:
 
 _PUSH_RAX, _POP_RAX, _RET = b"\x50", b"\x58", b"\xc3"
 _MOV_RAX_IMM = b"\x48\xb8"
+_SKIP_RED_ZONE = b"\x48\x8d\x64\x24\x80"  # lea rsp, [rsp - 128]
+_UNSKIP_RED_ZONE = b"\x48\x8d\xa4\x24\x80\x00\x00\x00"  # lea rsp, [rsp + 128]
 
 
 def _block_word(block: int) -> bytes:
@@ -320,7 +321,8 @@ def _return_part(asm: _Assembler, site_data: int, stubs: Stubs) -> Pad:
 
 
 def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
-    """The pad of a tail jump: the agent is told, the stack is not touched."""
+    """The pad of a tail jump: the agent is told, the stack is not touched, not even the red zone,
+    which a function that makes no calls may have in use up to here."""
     assert site.slot is not None
     asm = _Assembler(origin)
     asm.frame(0)
@@ -332,25 +334,26 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
         asm.label("taken")
     _filter(asm, site.slot, 0, blocks)
     _target_jump(asm, site, 0)
-    if site.slot.through is not None:
-        asm.label("on path, rax pushed")
-        asm.emit(_POP_RAX)
     asm.label("on path")
+    asm.emit(_SKIP_RED_ZONE)
+    asm.frame(128)
     asm.emit(_PUSH_RAX)
-    asm.frame(8)
+    asm.frame(136)
     if site.target is None:
-        asm.instruction(_with_operand(site, Code.PUSH_RM64, Code.PUSH_R64, 8))
+        asm.instruction(_with_operand(site, Code.PUSH_RM64, Code.PUSH_R64, 136))
     else:
         asm.emit(b"\x6a\x00")
-    asm.frame(16)
-    _load_slot(asm, site.slot, 16)
+    asm.frame(144)
+    _load_slot(asm, site.slot, 144)
     asm.emit(_PUSH_RAX)
-    asm.frame(24)
+    asm.frame(152)
     asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
     asm.cell(b"\xff\x15", "tail stub", stubs.tail)
     asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
-    asm.frame(8)
+    asm.frame(136)
     asm.emit(_POP_RAX)
+    asm.frame(128)
+    asm.emit(_UNSKIP_RED_ZONE)
     asm.frame(0)
     _target_jump(asm, site, 0)
     frames = tuple(asm.frames)
@@ -370,7 +373,7 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     """
     asm = _Assembler(origin)
     asm.frame(0)
-    asm.emit(b"\x48\x8d\x64\x24\x80")  # lea rsp, [rsp - 128]
+    asm.emit(_SKIP_RED_ZONE)
     asm.frame(128)
     asm.emit(_PUSH_RAX)
     asm.frame(136)
@@ -383,7 +386,7 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     asm.frame(136)
     asm.emit(_POP_RAX)
     asm.frame(128)
-    asm.emit(b"\x48\x8d\xa4\x24\x80\x00\x00\x00")  # lea rsp, [rsp + 128]
+    asm.emit(_UNSKIP_RED_ZONE)
     asm.frame(0)
     asm.relative(b"\x0f\x84", "body")
     asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]

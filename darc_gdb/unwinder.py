@@ -1,0 +1,47 @@
+"""Backtraces through pads, for a program that was stopped while a thread was on its way in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gdb
+import gdb.unwinder
+
+from darc.errors import DarcError
+
+_WORD = (1 << 64) - 1
+
+
+class _FrameId:
+    def __init__(self, sp: int, pc: int) -> None:
+        self.sp = gdb.Value(sp)
+        self.pc = gdb.Value(pc)
+
+
+class PadUnwinder(gdb.unwinder.Unwinder):  # type: ignore[misc]
+    """A pad has no frame of its own: its caller is the function whose call it stands in for.
+
+    ``caller(pc, rsp)`` is :meth:`darc.foothold.Foothold.caller`.
+    """
+
+    def __init__(self, caller: Callable[[int, int], tuple[int, int] | None]) -> None:
+        super().__init__("darc-pads")
+        self._caller = caller
+
+    def __call__(self, pending: gdb.PendingFrame) -> gdb.UnwindInfo | None:
+        pc = int(pending.read_register("rip")) & _WORD
+        rsp = int(pending.read_register("rsp")) & _WORD
+        try:
+            found = self._caller(pc, rsp)
+        except DarcError:
+            return None
+        if found is None:
+            return None
+        slot, back = found
+        info = pending.create_unwind_info(_FrameId(slot + 8, pc))
+        code = gdb.lookup_type("unsigned long")
+        info.add_saved_register("rip", gdb.Value(back).cast(code))
+        info.add_saved_register("rsp", gdb.Value(slot + 8).cast(code))
+        for name in ("rbx", "rbp", "r12", "r13", "r14", "r15"):
+            info.add_saved_register(name, pending.read_register(name))
+        return info
