@@ -62,7 +62,7 @@ class Foothold:
         self._blob = agent.load()
         self._areas: list[Area] = []
         self._origins: list[tuple[int, int]] = []
-        self._pads: list[tuple[int, tuple[tuple[int, int], ...], int]] = []
+        self._pads: list[tuple[int, tuple[tuple[int, int], ...], int | None]] = []
         self._next_index = 0
         self._agent_base = 0
         self.tables: AgentMemory
@@ -205,9 +205,12 @@ class Foothold:
 
     # ------------------------------------------------------------------ pads
 
-    def place(self, area: Area, back: int, make: Callable[[int], pads.Pad]) -> tuple[int, pads.Pad]:
+    def place(
+        self, area: Area, back: int | None, make: Callable[[int], pads.Pad]
+    ) -> tuple[int, pads.Pad]:
         """Writes the pad that ``make`` makes for an address; ``back`` is the return address of the
-        site it serves, 0 where that differs from call to call.
+        site it serves, 0 where that differs from call to call, ``None`` where the pad leaves it
+        on the stack.
 
         Raises:
             TargetError: there is no more room.
@@ -295,7 +298,7 @@ class Foothold:
         if back:
             return slot, back
         word = int.from_bytes(self.memory.read(slot, 8), "little")
-        if distance >= 0 and not self.holds(word):
+        if back is None or (distance >= 0 and not self.holds(word)):
             return slot, word
         for record in self.tables.records():
             if record["slot"] == slot:

@@ -241,7 +241,9 @@ class Implant:
         data = self.tables.site(index)
         try:
             origin, pad = self._foothold.place(
-                area, site.back, lambda at: make(site, data, blocks, self._foothold.stubs, at)
+                area,
+                None if tail else site.back,
+                lambda at: make(site, data, blocks, self._foothold.stubs, at),
             )
             patch = b""
             if not in_f0 and tail:
@@ -376,11 +378,13 @@ class Implant:
         for record in self.tables.open_records():
             slot, pad_back, back = record["slot"], record["pad_back"], record["back"]
             try:
-                if int.from_bytes(self._foothold.memory.read(slot, 8), "little") == pad_back:
-                    self._foothold.memory.write(slot, struct.pack("<Q", back))
+                if int.from_bytes(self._foothold.memory.read(slot, 8), "little") != pad_back:
+                    continue  # not called yet, or left by a jump: its pad will see to it
+                self._target.write(slot, struct.pack("<Q", back))
             except TargetError:
                 pass  # the stack is gone, and its thread with it
             self.tables.close_record(record["address"])
+        self._target.forget_frames()
 
     def remove(self) -> None:
         """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""

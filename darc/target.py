@@ -88,6 +88,10 @@ class Target(ABC):
         """Writes memory, code too; breakpoints that stand there stay."""
 
     @abstractmethod
+    def forget_frames(self) -> None:
+        """Stack words were written: backtraces are to be read anew."""
+
+    @abstractmethod
     def threads(self) -> Sequence[int]:
         """The system's ids of all threads."""
 

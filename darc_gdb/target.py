@@ -176,6 +176,10 @@ class GdbTarget(Target):
     def write(self, address: int, data: bytes) -> None:
         gdb.selected_inferior().write_memory(address, data)
 
+    @_translated
+    def forget_frames(self) -> None:
+        gdb.invalidate_cached_frames()
+
     # ------------------------------------------------------------------ threads
 
     @staticmethod

@@ -267,9 +267,14 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     if site.displaced:
         # They run with the stack as it was; then R, a constant of the site, comes back.
         asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
+        moves = sum(i.stack_pointer_increment for i in site.displaced)
         for instruction in site.displaced:
+            asm.frame(moves - 8)
             asm.instruction(instruction)
+            moves -= instruction.stack_pointer_increment
+        asm.frame(-8)
         asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
+        asm.frame(0)
     _filter(asm, site.slot, 8, blocks)
     asm.label("pass")
     _target_jump(asm, site, 8)
