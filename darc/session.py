@@ -191,6 +191,7 @@ class Session:
             only = self._target.read_register(thread, "fs_base")
         tables.set(
             bell_signal=self._signal if may_ring else 0,
+            process=_own_pid(pid),
             needed=self._next_look,
             batch=batch,
             only_thread=only,
@@ -300,7 +301,12 @@ class Session:
         begin = time.monotonic()
         self._stops += 1
         self._new_epoch()
-        stop = self._decide()
+        try:
+            stop = self._decide()
+        except DarcError as error:
+            self.notes.append(f"the search ended early: {error}")
+            self.status = Status.INCONCLUSIVE
+            stop = self._end()
         back, slot = tables.get("bell_return"), tables.get("bell_slot")
         rang = bool(tables.get("bell"))
         tables.set(bell=0)
@@ -375,10 +381,11 @@ class Session:
 
     def _choose(self, spec: str) -> bool:
         peak = choose_peak(spec, self._profile)
-        if peak is not None:
-            self._peak = peak
-            self._profile.check()
-        return peak is not None
+        if peak is None or not any(number in peak for number in self._profile.bins):
+            return False
+        self._profile.check()
+        self._peak = peak
+        return True
 
     def choose_peak(self, spec: str) -> None:
         """``darc peak``: the user's choice, at a stop.
@@ -424,6 +431,9 @@ class Session:
         assert self._descent is not None
         if orders.finished:
             self.status = self._descent.status
+            if explanation := self._descent.explain():
+                self.notes.append(explanation)
+            self._say_what_was_not_timed()
             return self._end()
         tables = self.implant.tables
         if not orders.analyse:  # drill-down by hand: wait for the user
@@ -444,6 +454,26 @@ class Session:
             self._changed("result")
             self._pending_message = None
         return not message_now
+
+    def _say_what_was_not_timed(self) -> None:
+        """A path that ends in a function's own time says which of its calls may be in it."""
+        assert self._descent is not None
+        for path in self._descent.paths():
+            node, ending = path.nodes[-1], path.ending
+            missed = [
+                report
+                for report in self._reports.values()
+                if report.function == node.function.name
+                and report.state is SiteState.NOT_POSSIBLE
+                and report.callee not in _SHORT_CALLEES
+            ]
+            if missed and ending.note is None:
+                first = missed[0]
+                note = (
+                    f"{len(missed)} of its calls could not be timed, the time may be theirs: "
+                    f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
+                )
+                node.end = dataclasses.replace(ending, note=note)
 
     # ------------------------------------------------------------------ the ftree
 
@@ -770,6 +800,15 @@ class Session:
                         line=found[1],
                         inlined=self._target.inlined_at(site.address),
                     )
+
+
+_SHORT_CALLEES = {"setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext"}
+
+
+def _own_pid(pid: int) -> int:
+    """The process id as the program itself sees it (a container has its own)."""
+    numbers = procfs.status(pid).get("NSpid", str(pid)).split()
+    return int(numbers[-1])
 
 
 _FINAL = frozenset(

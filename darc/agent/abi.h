@@ -77,6 +77,7 @@ struct darc_control {
     u64 bell_signal;     /* 0: ring by memory only, the debugger polls */
     u64 bell_return;     /* where the thread that rang goes on in the program */
     u64 bell_slot;       /* and the stack word that held that address */
+    u64 process;         /* the program's pid: a vfork child shares this memory */
     u64 exiting;         /* the program is about to end */
     u64 bell_start;      /* TSC when it rang and when the program went on */
     u64 bell_end;

@@ -606,7 +606,8 @@ ENTRY u64 darc_entry(site *s, u64 slot, u64 unused, u64 also_unused)
         if (ctx && ctx->op && !ctx->busy && !ctx->jump_time)
             ctx->jump_time = tsc();
     }
-    if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled) {
+    if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled
+        && system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) == ctl->process) {
         ctl->exiting = 1;
         ring_bell(ctl, 0, 0);
     }

@@ -171,6 +171,18 @@ class Image:
         last = bisect.bisect_right(self._addresses, address)
         return [s.name for s in self._symbols[first:last]]
 
+    @functools.cached_property
+    def _exports(self) -> dict[str, list[Symbol]]:
+        found: dict[str, list[Symbol]] = {}
+        for symbol in self._symbols:
+            if symbol.exported:
+                found.setdefault(symbol.name, []).append(symbol)
+        return found
+
+    def exported(self, name: str) -> list[Symbol]:
+        """The dynamic symbols called ``name``."""
+        return self._exports.get(name, [])
+
     def next_symbol(self, address: int) -> int | None:
         """Address of the first symbol above ``address``."""
         index = bisect.bisect_right(self._addresses, address)

@@ -166,7 +166,8 @@ class Program:
             return None
         module = self.module_at(address)
         if bound == 0 or (module is not None and self._is_unbound(module, bound)):
-            return None
+            found = self._exported(name) if name is not None else None
+            return None if found is None else (found, name)
         further = self.resolve(bound, depth + 1)
         return None if further is None else (further[0], name or further[1])
 
@@ -207,6 +208,16 @@ class Program:
                 break
             length += instruction.len
         return length
+
+    def _exported(self, name: str) -> int | None:
+        """Where a symbol that is not bound yet will be bound to, if only one module has it."""
+        found: set[int] = set()
+        for module in self.modules:
+            for symbol in module.image.exported(name):
+                if symbol.ifunc:
+                    return None
+                found.add(symbol.address + module.bias)
+        return found.pop() if len(found) == 1 else None
 
     def jump_slot(self, address: int) -> int | None:
         """The GOT slot that a PLT entry at ``address`` jumps through; ``None`` for real code."""
