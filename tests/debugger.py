@@ -1,0 +1,352 @@
+"""Runs darc-gdb on programs and watches over it: in batch, on a terminal, attached.
+
+Everything that a test starts is in a session of its own. When the watchdog runs out, or the test
+is over, every process of that session is killed; before that the watchdog tells what each of them
+was doing. It is there for hangs alone: how long something takes decides nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+LOAD = ROOT / "darc_gdb" / "load.py"
+DARC_GDB = (sys.executable, str(ROOT / "darc_gdb" / "launcher.py"))
+PLAIN_GDB = ("gdb",)
+
+WATCHDOG_SECONDS = 100
+"""Far more than anything takes, and less than pytest's own limit, which would tell nothing."""
+
+REPORT = "darc report --format json -o report.json"
+"""A command for :func:`debug`: its result is in :attr:`Done.report`."""
+
+EXIT = 'python print("program exit:", gdb.convenience_variable("_exitcode"))'
+"""A command for :func:`debug`: its result is in :attr:`Done.program_status`."""
+
+
+class HangError(AssertionError):
+    """Something did not end: its last words are in the message."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A batch run of gdb that has ended."""
+
+    status: int
+    gdb: str
+    output: bytes
+    errors: bytes
+    report: dict[str, Any] | None
+
+    @property
+    def program_status(self) -> int:
+        """What the program ended with, where the commands have :data:`EXIT`."""
+        found = re.findall(r"^program exit: (\d+)$", self.gdb, re.M)
+        assert found, self.gdb
+        return int(found[-1])
+
+    @property
+    def paths(self) -> list[tuple[str, ...]]:
+        """The functions of each root cause path in the report."""
+        assert self.report is not None, self.gdb
+        return [tuple(path["functions"]) for path in self.report["root_cause_paths"]]
+
+    def section(self, name: str) -> str:
+        """What gdb wrote between ``echo <NAME>\\n`` and the next such line, or the end."""
+        parts = re.split(r"^<(\w+)>\n", self.gdb, flags=re.M)
+        sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+        assert name in sections, self.gdb
+        return sections[name]
+
+
+def mark(name: str) -> str:
+    """A command that begins a :meth:`Done.section`."""
+    return f"echo <{name}>\\n"
+
+
+@functools.cache
+def undisturbed(program: Path, args: tuple[str, ...]) -> tuple[int, bytes]:
+    """Exit status and output of the program when nobody looks."""
+    done = subprocess.run(
+        [program, *args], capture_output=True, timeout=WATCHDOG_SECONDS, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def debug(
+    folder: Path,
+    program: Path | None,
+    args: Sequence[str],
+    commands: Sequence[str],
+    *,
+    options: Sequence[str] = (),
+    gdb: Sequence[str] = DARC_GDB,
+) -> Done:
+    """Runs gdb in batch, in ``folder``, on ``program``, whose output goes to files of its own.
+
+    Raises:
+        HangError: it did not end.
+    """
+    redirected = shlex.join(args) + " > program.out 2> program.err"
+    command = [*gdb, "-nx", "-q", "-batch", *options]
+    if program is not None:
+        command += ["-ex", f"set args {redirected}"]
+    for one in commands:
+        command += ["-ex", one]
+    if program is not None:
+        command.append(str(program))
+    log = folder / "gdb.out"
+    for stale in ("program.out", "program.err", "report.json"):
+        (folder / stale).unlink(missing_ok=True)
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        status = process.wait(WATCHDOG_SECONDS)
+    except subprocess.TimeoutExpired:
+        words = last_words(process.pid, log, folder / "program.out", folder / "program.err")
+        raise HangError(f"{shlex.join(command)}\n{words}") from None
+    finally:
+        end_session(process)
+    report = folder / "report.json"
+    return Done(
+        status,
+        log.read_text(errors="replace"),
+        _bytes(folder / "program.out"),
+        _bytes(folder / "program.err"),
+        json.loads(report.read_text()) if report.exists() else None,
+    )
+
+
+def environment() -> dict[str, str]:
+    """The environment of this test run, without what would change how gdb behaves."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DARC_", "COV_"))}
+    return {**kept, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8", "TERM": "xterm"}
+
+
+def _bytes(file: Path) -> bytes:
+    return file.read_bytes() if file.exists() else b""
+
+
+# ------------------------------------------------------------------- programs of their own
+
+
+class Server:
+    """The fixture ``server``, running by itself, to be attached to."""
+
+    def __init__(self, program: Path) -> None:
+        self._process = subprocess.Popen(
+            [program], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        assert self._process.stdout is not None
+        self._output = self._process.stdout.fileno()
+        self.pid = self._process.pid
+        self.program = program
+
+    def read_line(self) -> bytes:
+        """The next line of its output, or what there is of it at its end."""
+        line = b""
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([self._output], [], [], WATCHDOG_SECONDS)
+            if not ready:
+                raise HangError(f"{self.program} says nothing\n{last_words(self.pid)}")
+            byte = os.read(self._output, 1)
+            if not byte:
+                break
+            line += byte
+        return line
+
+    def finish(self) -> int:
+        """Asks it to end, as nobody traces it any more; checks its last words."""
+        assert tracer(self.pid) == 0
+        self._process.send_signal(signal.SIGTERM)
+        assert self.read_line() == b"stopped, 0 wrong\n"
+        return self._process.wait(WATCHDOG_SECONDS)
+
+    def end(self) -> None:
+        """Whatever happened: afterwards it is gone."""
+        end_session(self._process)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+@contextlib.contextmanager
+def server(program: Path) -> Iterator[Server]:
+    """A running :class:`Server`, gone at the end."""
+    made = Server(program)
+    try:
+        assert made.read_line() == b"ready\n"
+        yield made
+    finally:
+        made.end()
+
+
+def tracer(pid: int) -> int:
+    """Who traces the process, 0 for nobody."""
+    return int(_status(Path(f"/proc/{pid}"))["TracerPid"])
+
+
+# ------------------------------------------------------------------------------ a terminal
+
+
+class Terminal:
+    """gdb on a terminal of its own, typed into as a person would."""
+
+    PROMPT = "(gdb) "
+
+    def __init__(self, folder: Path, arguments: Sequence[str], columns: int = 100) -> None:
+        import fcntl
+        import struct
+        import termios
+
+        self._folder = folder
+        self.master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 40, columns, 0, 0))
+        self._process = subprocess.Popen(
+            [*DARC_GDB, "-nx", "-q", "-iex", "set pagination off", *arguments],
+            cwd=folder,
+            env=environment(),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+        self.seen = ""
+        self._read = 0
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Reads until ``pattern`` is there, behind what was waited for before."""
+        deadline = time.monotonic() + WATCHDOG_SECONDS
+        while True:
+            found = re.compile(pattern).search(self.seen, self._read)
+            if found:
+                self._read = found.end()
+                return found
+            ready, _, _ = select.select([self.master], [], [], deadline - time.monotonic())
+            if not ready:
+                words = last_words(self._process.pid)
+                raise HangError(f"no {pattern!r} on the terminal:\n{self.seen[-4000:]}\n{words}")
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                raise AssertionError(f"gdb ended before {pattern!r}:\n{self.seen[-4000:]}")
+            self.seen += data.decode(errors="replace")
+
+    def type(self, text: str) -> None:
+        """Types into the terminal."""
+        os.write(self.master, text.encode())
+
+    def command(self, line: str) -> str:
+        """Types a command at the prompt and returns what is shown up to the next prompt."""
+        begin = self._read
+        self.type(line + "\n")
+        self.prompt()
+        return self.seen[begin : self._read]
+
+    def prompt(self) -> None:
+        """Waits until gdb waits for a command."""
+        self.wait_for(re.escape(self.PROMPT))
+
+    def quit(self) -> int:
+        """Leaves gdb, with the program."""
+        self.type("set confirm off\nquit\n")
+        with contextlib.suppress(OSError):
+            while os.read(self.master, 65536):
+                pass
+        return self._process.wait(WATCHDOG_SECONDS)
+
+    def end(self) -> None:
+        """Whatever happened: afterwards gdb is gone."""
+        end_session(self._process)
+        os.close(self.master)
+
+
+@contextlib.contextmanager
+def terminal(folder: Path, *arguments: str, columns: int = 100) -> Iterator[Terminal]:
+    """gdb at its first prompt on a :class:`Terminal`, gone at the end."""
+    made = Terminal(folder, arguments, columns)
+    try:
+        made.prompt()
+        yield made
+    finally:
+        made.end()
+
+
+# ---------------------------------------------------------------------------- the watchdog
+
+
+def session_members(session: int) -> list[int]:
+    """Every process of a session."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(int(entry.name)) == session:
+                    found.append(int(entry.name))
+    return found
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    """Kills everything that is left of the session that ``process`` leads."""
+    for member in sorted(session_members(process.pid)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
+    process.wait()
+
+
+def last_words(session: int, *files: Path) -> str:
+    """What every process of a session is doing, and the ends of the files they wrote."""
+    lines = []
+    for file in files:
+        lines.append(f"--- end of {file.name}")
+        lines += _bytes(file).decode(errors="replace").splitlines()[-25:]
+    for pid in session_members(session):
+        folder = Path(f"/proc/{pid}")
+        lines.append(f"--- process {pid}: {_read(folder / 'cmdline')[:200]}")
+        with contextlib.suppress(OSError):
+            for task in sorted((folder / "task").iterdir()):
+                status = _status(task)
+                keys = ("Name", "State", "TracerPid", "SigPnd", "ShdPnd", "SigBlk", "SigCgt")
+                lines.append(f"thread {task.name}: " + " ".join(status.get(k, "?") for k in keys))
+                lines += [
+                    f"  {name}: {_read(task / name)[:600]}"
+                    for name in ("wchan", "syscall", "stack")
+                ]
+    return "\n".join(lines)
+
+
+def _status(folder: Path) -> dict[str, str]:
+    rows = (line.partition(":") for line in _read(folder / "status").splitlines())
+    return {key: value.strip() for key, _, value in rows}
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError as error:
+        return f"({error.strerror})"
