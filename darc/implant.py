@@ -346,7 +346,10 @@ class Implant:
         end = patched.address + len(patched.bytes)
         for thread, pc in self._target.program_counters().items():
             if patched.address < pc < end:
-                raise TargetError(f"thread {thread} stands in the bytes at {patched.address:#x}")
+                raise TargetError(
+                    f"thread {thread} stands in the bytes to patch at {patched.address:#x}: "
+                    "let it go on a little, then try again"
+                )
 
     def make_way(self) -> str | None:
         """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0

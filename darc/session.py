@@ -97,6 +97,7 @@ class Session:
         self._stop_seconds: list[float] = []
         self._pending_message: str | None = None
         self._alive = True
+        self._seen_busy: frozenset[tuple[int, int]] = frozenset()
         self.root = Fnode(program.function_at(entry))
         self._foothold = foothold
         self.implant: Implant
@@ -202,6 +203,9 @@ class Session:
         """The program has loaded or unloaded a file, or executes another one."""
         if not self._alive or self._target.pid is None:
             return
+        if self._foothold is None or self._foothold.pid != self._target.pid:
+            self.program_ended()  # it was started again
+            return
         if not self._agent_is_there():
             self.notes.append("the program executed another file")
             self.program_ended()
@@ -281,6 +285,7 @@ class Session:
             tables.set(heartbeat=tables.get("heartbeat") + 1)
             if not tables.enabled:
                 tables.enabled = True
+            self._seen_busy = tables.drop_stale(self._seen_busy)
 
     def _new_epoch(self) -> None:
         tables = self.implant.tables

@@ -284,6 +284,42 @@ class AgentMemory:
                         known[index] += value
         return {number: NodeTotal(*values) for number, values in sums.items()}
 
+    def drop_stale(self, seen_busy: frozenset[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+        """Frees contexts from ops that were left by a longjmp and from calls into the agent that
+        were (the agent itself may not read another frame's stack word, which may be unmapped).
+
+        Takes and returns the (context, op) pairs that were inside the agent, for the next look: who
+        is there both times has left it by a longjmp. An op that is taken for stale by mistake, as
+        it changes meanwhile, costs its measurement.
+        """
+        offset = self.blob.offset
+        busy: set[tuple[int, int]] = set()
+        for context in self.contexts():
+            header = self.blob.unpack("darc_context", self._header(context))
+            if header["busy"]:
+                mark = (context, header["serial"])
+                busy.add(mark)
+                if mark in seen_busy:
+                    self._write(context + offset("darc_context.busy"), bytes(4))
+            if header["op"] and self._is_stale(header["op"]):
+                self._write(context + offset("darc_context.op"), bytes(8))
+        return frozenset(busy)
+
+    def _header(self, context: int) -> bytes:
+        return self._read(context, self.blob.offset("darc_context.bins"))
+
+    def _is_stale(self, address: int) -> bool:
+        record = self.blob.unpack(
+            "darc_record", self._read(address, self.blob.sizes["darc_record"])
+        )
+        if record["open"] != 1:
+            return False
+        try:
+            word = int.from_bytes(self._read(record["slot"], 8), "little")
+        except TargetError:
+            return True
+        return word != record["pad_back"]
+
     # ------------------------------------------------------------------ records
 
     def records(self) -> list[dict[str, int]]:
