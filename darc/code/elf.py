@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elftools.common.exceptions import ELFError
+from elftools.common.exceptions import DWARFError, ELFError, ELFParseError
 from elftools.dwarf.callframe import FDE, CallFrameInfo
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
@@ -291,7 +291,10 @@ class Image:
         found = self._fde(start)
         if found is None:
             return []
-        return [(row["pc"], row["cfa"]) for row in found[2].get_decoded().table]
+        try:
+            return [(row["pc"], row["cfa"]) for row in found[2].get_decoded().table]
+        except (DWARFError, ELFParseError, ValueError, KeyError):
+            return []  # an operation that pyelftools does not know
 
     def frame_rule(self, address: int) -> FrameRule | None:
         """How to find the CFA at ``address``; ``None`` when the file does not say, or says it in a

@@ -320,6 +320,8 @@ class Program:
         names = module.image.names_at(address - module.bias)
         if names:
             return all(_is_cold_name(name) for name in names)
+        if self.jump_slot(address) is not None:
+            return False
         rule = module.image.frame_rule(address - module.bias)
         return rule is not None and rule != FrameRule("rsp", 8)
 

@@ -20,6 +20,7 @@ from iced_x86 import (
     Register,
 )
 
+from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule
 from darc.ftree import CallKind
 
@@ -78,9 +79,20 @@ class Function:
     targets: set[int] = field(default_factory=set)
     sites: list[Site] = field(default_factory=list)
     complete: bool = True
+    depths: dict[int, FrameRule] | None = None
 
     def contains(self, address: int) -> bool:
         return any(start <= address < end for start, end in self.parts)
+
+
+def _frame_rule(function: Function, address: int, around: Surroundings) -> FrameRule | None:
+    """What the frame information says, else what the code itself does."""
+    rule = around.frame_rule(address)
+    if rule is None and around.extent(address) is not None:
+        if function.depths is None:
+            function.depths = frame_rules(function.entry, function.instructions)
+        rule = function.depths.get(address)
+    return rule
 
 
 def decode(data: bytes, address: int) -> list[Instruction]:
@@ -104,6 +116,7 @@ def read_function(entry: int, around: Surroundings) -> Function:
         for instruction in decode(around.read(part[0], part[1] - part[0]), part[0]):
             function.instructions[instruction.ip] = instruction
         pending += _cold_parts(function, part, around)
+    function.depths = None  # of all parts now
     _collect_targets(function, around)
     for address in sorted(function.instructions):
         site = _site(function, function.instructions[address], around)
@@ -147,13 +160,13 @@ def _cold_parts(function: Function, part: tuple[int, int], around: Surroundings)
 
 
 def _is_tail(function: Function, address: int, target: int, around: Surroundings) -> bool:
-    """A jump out is a tail call when the frame is gone and the target is a function's start."""
+    """A jump out is a tail call when the frame is gone; else it leads to a cold part."""
     if around.is_cold_part(target):
         return False
-    rule = around.frame_rule(address)
-    if rule is not None and rule != FrameRule("rsp", 8):
-        return False
-    return around.is_function_start(target) or not around.is_code(target) or rule is None
+    rule = _frame_rule(function, address, around)
+    if rule is None:
+        return around.is_function_start(target) or not around.is_code(target)
+    return rule == FrameRule("rsp", 8)
 
 
 def _collect_targets(function: Function, around: Surroundings) -> None:
@@ -270,7 +283,7 @@ def _site(function: Function, instruction: Instruction, around: Surroundings) ->
     if flow == FlowControl.INDIRECT_BRANCH:
         if _is_table_jump(function, instruction):
             return None
-        rule = around.frame_rule(address) or FrameRule("rsp", 8)
+        rule = _frame_rule(function, address, around) or FrameRule("rsp", 8)
         if rule != FrameRule("rsp", 8):
             return None  # the frame still stands: a computed goto
         return _tail_site(function, instruction, CallKind.TAIL_INDIRECT, None, rule, around)
@@ -338,7 +351,7 @@ def _call_site(
     around: Surroundings,
 ) -> Site:
     address, back = int(instruction.ip), int(instruction.next_ip)
-    slot = around.frame_rule(address)
+    slot = _frame_rule(function, address, around)
     problem = None
     displaced: tuple[Instruction, ...] = ()
     if slot is None:

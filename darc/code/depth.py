@@ -1,0 +1,135 @@
+"""Where a frame's return address stands, worked out from the code itself.
+
+For functions without (readable) frame information: hand-written assembly, programs built with
+-fno-asynchronous-unwind-tables. Only what is certain is told: two ways that meet with different
+stack depths, or any change of the stack pointer that is not understood, and nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpAccess, OpKind, Register
+from iced_x86 import InstructionInfoFactory as InfoFactory
+
+from darc.code.elf import FrameRule
+
+_WRITES = {
+    OpAccess.WRITE,
+    OpAccess.COND_WRITE,
+    OpAccess.READ_WRITE,
+    OpAccess.READ_COND_WRITE,
+}
+_IMMEDIATES = {
+    OpKind.IMMEDIATE8,
+    OpKind.IMMEDIATE8TO64,
+    OpKind.IMMEDIATE32TO64,
+    OpKind.IMMEDIATE8TO32,
+    OpKind.IMMEDIATE32,
+}
+
+
+@dataclass(frozen=True)
+class _State:
+    """CFA = rsp + ``rsp`` = rbp + ``rbp``, each ``None`` where it is not known."""
+
+    rsp: int | None
+    rbp: int | None
+
+    def met(self, other: _State) -> _State:
+        return _State(
+            self.rsp if self.rsp == other.rsp else None,
+            self.rbp if self.rbp == other.rbp else None,
+        )
+
+
+def frame_rules(entry: int, instructions: Mapping[int, Instruction]) -> dict[int, FrameRule]:
+    """The CFA's place before each instruction that can be reached from ``entry``."""
+    factory = InfoFactory()
+    states: dict[int, _State] = {entry: _State(8, None)}
+    pending = [entry]
+    while pending:
+        address = pending.pop()
+        instruction = instructions.get(address)
+        if instruction is None:
+            continue
+        after = _step(states[address], instruction, factory)
+        for successor in _successors(instruction):
+            known = states.get(successor)
+            merged = after if known is None else known.met(after)
+            if merged != known:
+                states[successor] = merged
+                pending.append(successor)
+    found = {}
+    for address, state in states.items():
+        if state.rsp is not None:
+            found[address] = FrameRule("rsp", state.rsp)
+        elif state.rbp is not None:
+            found[address] = FrameRule("rbp", state.rbp)
+    return found
+
+
+def _successors(instruction: Instruction) -> list[int]:
+    flow = instruction.flow_control
+    following, target = int(instruction.next_ip), int(instruction.near_branch_target)
+    if flow == FlowControl.CONDITIONAL_BRANCH:
+        return [following, target]
+    if flow == FlowControl.UNCONDITIONAL_BRANCH:
+        return [target]
+    if flow in (FlowControl.NEXT, FlowControl.CALL, FlowControl.INDIRECT_CALL):
+        return [following]
+    return []
+
+
+def _step(state: _State, instruction: Instruction, factory: InfoFactory) -> _State:
+    mnemonic = instruction.mnemonic
+    if instruction.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
+        return state
+    target = instruction.op0_register if instruction.op_count else Register.NONE
+    if target == Register.RSP and instruction.op0_kind == OpKind.REGISTER:
+        return _State(_new_rsp(state, instruction), state.rbp)
+    if mnemonic == Mnemonic.LEAVE:
+        return _State(None if state.rbp is None else state.rbp - 8, None)
+    if (
+        mnemonic == Mnemonic.MOV
+        and target == Register.RBP
+        and instruction.op1_kind == OpKind.REGISTER
+        and instruction.op1_register == Register.RSP
+    ):
+        return _State(state.rsp, state.rsp)
+    rsp = state.rsp
+    if rsp is not None and instruction.stack_pointer_increment:
+        rsp -= instruction.stack_pointer_increment
+    return _State(rsp, None if _writes_rbp(instruction, factory) else state.rbp)
+
+
+def _new_rsp(state: _State, instruction: Instruction) -> int | None:
+    mnemonic = instruction.mnemonic
+    if mnemonic in (Mnemonic.SUB, Mnemonic.ADD) and instruction.op1_kind in _IMMEDIATES:
+        if state.rsp is None:
+            return None
+        amount = _signed(instruction.immediate(1))
+        return state.rsp + (amount if mnemonic == Mnemonic.SUB else -amount)
+    if mnemonic == Mnemonic.LEA and instruction.memory_index == Register.NONE:
+        base = {Register.RSP: state.rsp, Register.RBP: state.rbp}.get(instruction.memory_base)
+        return None if base is None else base - _signed(instruction.memory_displacement)
+    if (
+        mnemonic == Mnemonic.MOV
+        and instruction.op1_kind == OpKind.REGISTER
+        and instruction.op1_register == Register.RBP
+    ):
+        return state.rbp
+    return None
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _writes_rbp(instruction: Instruction, factory: InfoFactory) -> bool:
+    return any(
+        used.register in (Register.RBP, Register.EBP, Register.BP, Register.BPL)
+        and used.access in _WRITES
+        for used in factory.info(instruction).used_registers()
+    )
