@@ -1,0 +1,40 @@
+"""Measures everything, writes ``docs/benchmarks.md`` and tells which goals are not met."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import measure, report
+from darc.clock import tsc_hz
+
+PAGE = measure.ROOT / "docs" / "benchmarks.md"
+
+
+def main() -> None:
+    """All of it; ends with status 1 where a measurement failed."""
+    try:
+        figures = _measure()
+    except measure.MeasurementError as error:
+        sys.exit(f"benchmarks: {error}")
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(report.page(figures))
+    for goal in report.goals(figures):
+        print(f"{'met' if goal.met else 'NOT MET':>7}  {goal.value:>8}  {goal.text}")
+    print(f"benchmarks: all figures are in {PAGE.relative_to(measure.ROOT)}")
+
+
+def _measure() -> report.Figures:
+    hz = tsc_hz()
+    program = measure.compile_program("cost")
+    return report.Figures(
+        hz=hz,
+        gdb=measure.gdb_version(),
+        alone=measure.without_darc(program, 1),
+        darc={threads: measure.with_darc(program, threads) for threads in measure.THREADS},
+        peers=(measure.uftrace(), measure.gdb_breakpoints(program)),
+        descents=(measure.deep("1", hz), measure.deep("auto", hz)),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Runs the programs that measure, alone and under each tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from fixtures.build import build
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BUILT = ROOT / "build" / "benchmarks"
+LAUNCHER = Path(sys.executable).with_name("darc-gdb")
+
+THREADS = (1, 2, 4)
+REPEATS = 3
+BLOCKS = 200
+START_OPS = 1_000_000
+DECISION_OPS = 12
+DEEP_LEVELS = 8
+DEEP_RUNS = 5
+_TIMEOUT = 300
+
+
+class MeasurementError(Exception):
+    """A run did not end as it must for its figures to mean anything."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cycles per call: the median over the blocks of all repetitions' medians, and the least."""
+
+    median: float
+    least: float
+
+    def over(self, plain: Cost) -> float:
+        """What it adds to the plain call."""
+        return self.median - plain.median
+
+
+Costs = dict[str, Cost]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A tool that times the same calls. ``absent`` says why it could not be measured."""
+
+    name: str
+    version: str
+    costs: Costs
+    absent: str | None = None
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Stops of the search for deep's root cause; ``stops`` are those of each run, in seconds."""
+
+    lookahead: str
+    stops: tuple[tuple[float, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """The most stops of any run."""
+        return max(map(len, self.stops))
+
+    @property
+    def all(self) -> list[float]:
+        """Every stop of every run."""
+        return [second for run in self.stops for second in run]
+
+
+def _run(*command: str | Path) -> str:
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT,
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        raise MeasurementError(f"{command[0]}: {done.stderr or done.stdout}")
+    return done.stdout
+
+
+def compile_program(name: str, *flags: str) -> Path:
+    """``cost.c`` as ``name``. Its twins must stay functions of their own."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    program = BUILT / name
+    options = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-ipa-icf", "-pthread", *flags)
+    _run("gcc", *options, HERE / "cost.c", "-o", program)
+    return program
+
+
+def _costs(output: str) -> Costs:
+    found = re.findall(r"^([a-z-]+) ([0-9.]+) ([0-9.]+)$", output, re.M)
+    if not found:
+        raise MeasurementError(f"the program printed no figures:\n{output}")
+    return {name: Cost(float(median), float(least)) for name, median, least in found}
+
+
+def _together(runs: list[Costs]) -> Costs:
+    return {
+        name: Cost(
+            statistics.median(run[name].median for run in runs),
+            min(run[name].least for run in runs),
+        )
+        for name in runs[0]
+    }
+
+
+def without_darc(program: Path, threads: int) -> Costs:
+    """The same loops where nothing is patched: how far twins differ by chance."""
+    arguments = (threads, BLOCKS, 0, 0)
+    return _together([_costs(_run(program, *map(str, arguments))) for _ in range(REPEATS)])
+
+
+def with_darc(program: Path, threads: int) -> Costs:
+    """Every kind of probe, in its place."""
+    return _together([_with_darc(program, threads) for _ in range(REPEATS)])
+
+
+def _with_darc(program: Path, threads: int) -> Costs:
+    start = (
+        f"darc start operation --peak 27-40 --start-ops {START_OPS} "
+        f"--decision-ops {DECISION_OPS} --lookahead 1"
+    )
+    # Two decisions lead to inner; one more would end the search.
+    arguments = map(str, (threads, BLOCKS, START_OPS, 2 * DECISION_OPS))
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        output = _run(
+            *(LAUNCHER, "-nx", "-q", "-batch", "-ex", start, "-ex", "run"),
+            *("-ex", f"darc report -o {report}", "--args", str(program), *arguments),
+        )
+        figures = json.loads(report.read_text())["program"]
+    # A thread that had to wait may add an op to the peak.
+    if not 2 <= figures["in_peak_calls"] // DECISION_OPS < 3 or figures["probes"] != 3:
+        raise MeasurementError(f"the probes did not stand where they must: {figures}")
+    return _costs(output)
+
+
+def uftrace() -> Peer:
+    """uftrace, which patches the one function's entry and hooks its return."""
+    name, flag = "uftrace record -P leaf", "-fpatchable-function-entry=5"
+    if shutil.which("uftrace") is None:
+        return Peer(name, "", {}, "not installed: tools/benchmarks.sh installs it")
+    version = _run("uftrace", "--version").split()[1]
+    program = compile_program("cost-uftrace", flag)
+    runs = []
+    for _ in range(REPEATS):
+        with tempfile.TemporaryDirectory() as folder:
+            output = _run(
+                *("uftrace", "record", "-P", "^leaf$", "--no-libcall", "-d", f"{folder}/data"),
+                *(program, "peer", "50", "1000"),
+            )
+            counted = _run("uftrace", "report", "-d", f"{folder}/data")
+        if not re.search(r"\s50000\s+leaf$", counted, re.M):
+            raise MeasurementError(f"uftrace did not see every call:\n{counted}")
+        runs.append(_costs(output))
+    return Peer(name, version, _together(runs))
+
+
+def gdb_breakpoints(program: Path) -> Peer:
+    """Two breakpoints with a Python ``stop`` each."""
+    runs = []
+    for _ in range(REPEATS):
+        output = _run(
+            *("gdb", "-nx", "-q", "-batch", "-x", HERE / "gdb_breakpoints.py"),
+            *("--args", program, "peer", "10", "40"),
+        )
+        if "calls 400\n" not in output:
+            raise MeasurementError(f"gdb did not see every call:\n{output}")
+        runs.append(_costs(output))
+    return Peer("gdb, a pair of breakpoints with a Python stop", gdb_version(), _together(runs))
+
+
+def gdb_version() -> str:
+    """What gdb calls itself."""
+    return _run("gdb", "--version").splitlines()[0].split()[-1]
+
+
+def deep(lookahead: str, hz: int) -> Descent:
+    """The descent to a cause DEEP_LEVELS calls below f0."""
+    program = build("deep")
+    runs = []
+    for _ in range(DEEP_RUNS):
+        start = f"darc start handle --peak last --start-ops 1000 --lookahead {lookahead}"
+        output = _run(
+            *(LAUNCHER, "-nx", "-q", "-batch", "-x", HERE / "gdb_stops.py", "-ex", start),
+            *("-ex", "run", "-ex", "python report()", "--args", program, "60000"),
+        )
+        if "level_7 → level_8\n" not in output:
+            raise MeasurementError(f"the cause was not found:\n{output}")
+        line = next(line for line in output.splitlines() if line.startswith("stops "))
+        runs.append(tuple(int(cycles) / hz for cycles in line.split()[1:]))
+    return Descent(lookahead, tuple(runs))
