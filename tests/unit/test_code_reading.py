@@ -1,0 +1,229 @@
+"""What is read of a function's bytes: calls, tail jumps, cold parts, displaced instructions."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from darc.code import x86_64
+from darc.code.depth import frame_rules
+from darc.code.elf import FrameRule, Image
+from darc.ftree import CallKind
+
+BASE = 0x10000
+
+
+@dataclass
+class Code:
+    """A stretch of assembled code, as :class:`darc.code.x86_64.Surroundings` sees it."""
+
+    data: bytes
+    symbols: dict[str, int]
+    parts: dict[str, tuple[int, int]]
+    cold: set[int] = field(default_factory=set)
+    rules: dict[int, FrameRule] = field(default_factory=dict)
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.data[address - BASE :][:size].ljust(size, b"\xcc")
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        return next((p for p in self.parts.values() if p[0] <= address < p[1]), None)
+
+    def frame_rule(self, address: int) -> FrameRule | None:
+        return self.rules.get(address)
+
+    def is_function_start(self, address: int) -> bool:
+        return address in self.symbols.values() and address not in self.cold
+
+    def is_cold_part(self, address: int) -> bool:
+        return address in self.cold
+
+    def is_code(self, address: int) -> bool:
+        return BASE <= address < BASE + len(self.data)
+
+
+@pytest.fixture
+def assembled(tmp_path: Path):
+    """Assembles functions, each given as ``name: lines``, back to back."""
+
+    def make(source: str) -> Code:
+        (tmp_path / "code.s").write_text(".intel_syntax noprefix\n.text\n" + source)
+        elf, raw = tmp_path / "code.elf", tmp_path / "code.bin"
+        subprocess.run(["gcc", "-c", tmp_path / "code.s", "-o", tmp_path / "code.o"], check=True)
+        link = ["ld", f"-Ttext={BASE:#x}", "-e", "0", "-o", elf, tmp_path / "code.o"]
+        subprocess.run(link, check=True)
+        subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, raw], check=True)
+        data = raw.read_bytes()
+        names = subprocess.run(["nm", elf], capture_output=True, text=True, check=True).stdout
+        symbols = {}
+        for line in names.splitlines():
+            address, kind, name = line.split()
+            if kind in "tT" and not name.startswith("."):
+                symbols[name] = int(address, 16)
+        starts = sorted(symbols.values())
+        ends = [*starts[1:], BASE + len(data)]
+        extents = dict(zip(starts, ends, strict=True))
+        parts = {name: (at, extents[at]) for name, at in symbols.items()}
+        cold = {at for name, at in symbols.items() if name.endswith("_cold")}
+        return Code(data, symbols, parts, cold)
+
+    return make
+
+
+def sites(code: Code, name: str = "f") -> list[x86_64.Site]:
+    return x86_64.read_function(code.symbols[name], code).sites
+
+
+def test_direct_calls_are_found_in_order_with_their_return_addresses(assembled):
+    code = assembled("f: sub rsp,8\ncall g\ncall h\nadd rsp,8\nret\ng: ret\nh: ret\n")
+    found = sites(code)
+    assert [s.target for s in found] == [code.symbols["g"], code.symbols["h"]]
+    assert all(s.kind is CallKind.DIRECT and s.back == s.address + 5 for s in found)
+    assert all(s.slot == FrameRule("rsp", 16) for s in found)
+
+
+def test_a_call_of_the_next_instruction_reads_its_own_address_and_is_no_call(assembled):
+    assert sites(assembled("f: call 1f\n1: pop rax\nret\n")) == []
+
+
+def test_a_short_indirect_call_takes_earlier_instructions_along(assembled):
+    code = assembled("f: sub rsp,8\nmov rdi,rax\ncall rax\nadd rsp,8\nret\n")
+    (site,) = sites(code)
+    assert site.problem is None
+    assert site.length >= x86_64.PATCH_LENGTH
+    assert [str(i) for i in site.displaced] == ["mov rdi,rax"]
+    assert site.back == site.patch + site.length
+
+
+def test_no_instruction_is_moved_that_a_jump_leads_behind(assembled):
+    code = assembled(
+        "f: sub rsp,8\ntest edi,edi\nje 1f\nmov rax,rsi\n1: xor edi,edi\ncall rax\nadd rsp,8\nret\n"
+    )
+    (site,) = sites(code)
+    assert site.problem == "a jump leads between the bytes that a patch needs"
+
+
+def test_what_is_displaced_never_holds_another_call(assembled):
+    code = assembled("f: sub rsp,8\ncall g\ncall rax\nadd rsp,8\nret\ng: ret\n")
+    first, second = sites(code)
+    assert first.problem is None
+    assert second.problem is not None
+
+
+def test_a_jump_to_another_function_is_a_tail_call_and_a_jump_inside_is_not(assembled):
+    code = assembled("f: test edi,edi\nje 1f\njmp g\n1: jmp 1b\n.balign 16\ng: ret\n")
+    (site,) = sites(code)
+    assert (site.kind, site.target) == (CallKind.TAIL, code.symbols["g"])
+
+
+def test_conditional_tail_jumps_are_seen(assembled):
+    code = assembled("f: test edi,edi\n.byte 0x0f,0x84\n.long g-.-4\nret\n.skip 200,0x90\ng: ret\n")
+    (site,) = sites(code)
+    assert (site.kind, site.target) == (CallKind.TAIL, code.symbols["g"])
+    assert site.patch == site.address
+
+
+def test_a_short_tail_jump_uses_the_padding_behind_it(assembled):
+    code = assembled("f: jmp g\nnop\nnop\nnop\nnop\ng: ret\n")
+    code.parts["f"] = (BASE, BASE + 2)
+    (site,) = sites(code)
+    assert site.problem is None
+    assert site.length >= x86_64.PATCH_LENGTH
+
+
+def test_a_cold_part_belongs_to_its_function(assembled):
+    code = assembled("f: test edi,edi\nje f_cold\nret\nf_cold: sub rsp,8\ncall g\nud2\ng: ret\n")
+    (site,) = sites(code)
+    assert site.target == code.symbols["g"]
+    assert len(x86_64.read_function(code.symbols["f"], code).parts) == 2
+
+
+def test_jump_tables_are_not_calls(assembled):
+    code = assembled(
+        "f: lea rdx,[rip+table]\nmovsxd rax,dword ptr [rdx+rdi*4]\nadd rax,rdx\njmp rax\n"
+        "1: ret\n.balign 4\ntable: .long 1b-table\n"
+    )
+    assert sites(code) == []
+
+
+def test_an_indirect_jump_without_a_table_is_a_tail_call(assembled):
+    code = assembled("f: mov rax,[rdi]\nmov rsi,rdx\njmp [rax+16]\n")
+    (site,) = sites(code)
+    assert site.kind is CallKind.TAIL_INDIRECT
+    assert site.problem is None
+
+
+def test_a_prologue_is_not_moved_when_a_loop_leads_into_it(assembled):
+    code = assembled("f: xor eax,eax\n1: inc eax\ncmp eax,edi\njne 1b\nret\n")
+    function = x86_64.read_function(code.symbols["f"], code)
+    assert x86_64.read_prologue(function, code) == "a jump leads into its first bytes"
+
+
+def test_a_function_shorter_than_a_jump_needs_padding_behind_it(assembled):
+    code = assembled("f: mov eax,edi\nret\ng: ret\n")
+    function = x86_64.read_function(code.symbols["f"], code)
+    assert "shorter than a jump" in str(x86_64.read_prologue(function, code))
+    code = assembled("f: mov eax,edi\nret\nnop\nnop\nnop\nnop\ng: ret\n")
+    code.parts["f"] = (BASE, BASE + 3)
+    function = x86_64.read_function(code.symbols["f"], code)
+    prologue = x86_64.read_prologue(function, code)
+    assert isinstance(prologue, x86_64.Prologue)
+    assert prologue.length >= x86_64.PATCH_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ("f: call g\nret\ng: ret\n", FrameRule("rsp", 8)),
+        ("f: push rbx\nsub rsp,32\ncall g\nret\ng: ret\n", FrameRule("rsp", 48)),
+        (
+            "f: push rbp\nmov rbp,rsp\nand rsp,-32\ncall g\nleave\nret\ng: ret\n",
+            FrameRule("rbp", 16),
+        ),
+        (
+            "f: push rbp\nmov rbp,rsp\nsub rsp,rax\ncall g\nleave\nret\ng: ret\n",
+            FrameRule("rbp", 16),
+        ),
+        ("f: lea rsp,[rsp-40]\ncall g\nlea rsp,[rsp+40]\nret\ng: ret\n", FrameRule("rsp", 48)),
+        ("f: sub rsp,rax\ncall g\nret\ng: ret\n", None),
+        ("f: test edi,edi\nje 1f\npush rax\n1: call g\nret\ng: ret\n", None),
+    ],
+)
+def test_the_frame_is_known_from_the_code_or_not_at_all(assembled, source, rule):
+    code = assembled(source)
+    (site,) = sites(code)
+    assert site.slot == rule
+    assert (site.problem is None) == (rule is not None)
+
+
+def test_depths_agree_with_the_frame_information_of_the_c_library():
+    """The two ways to the same answer, on thousands of real call sites."""
+    from darc.code.program import load_image
+
+    path = Path("/lib/x86_64-linux-gnu/libc.so.6")
+    image: Image = load_image(path)
+    data = path.read_bytes()
+    compared = 0
+    for symbol in image.symbols[::17]:
+        extent = image.frame_range(symbol.address)
+        if not symbol.size or ".cold" in symbol.name or extent is None:
+            continue
+        if extent[0] != symbol.address:
+            continue
+        segment = image.segment_of(symbol.address)
+        assert segment is not None
+        at = symbol.address - segment.address + segment.offset
+        code = x86_64.decode(data[at : at + symbol.size], symbol.address)
+        instructions = {int(i.ip): i for i in code}
+        rules = frame_rules(symbol.address, instructions)
+        for address, instruction in instructions.items():
+            known, found = image.frame_rule(address), rules.get(address)
+            if "call" not in str(instruction) or known is None or found is None:
+                continue
+            if known.register == found.register:
+                assert known == found, f"{symbol.name} at {address:#x}"
+                compared += 1
+    assert compared > 200

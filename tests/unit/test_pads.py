@@ -1,0 +1,109 @@
+"""The bytes of patches and pads: what a processor makes of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from iced_x86 import FlowControl
+
+from darc.code.elf import FrameRule
+from darc.code.x86_64 import Site, decode
+from darc.ftree import CallKind
+from darc.pads import x86_64 as pads
+
+ADDRESS = 0x5555_5555_0000
+STUBS = pads.Stubs(*(ADDRESS + 0x9000 + 16 * n for n in range(4)))
+near = st.integers(-(1 << 31) + (1 << 17), (1 << 31) - (1 << 17))
+
+
+@given(st.integers(5, 15), near)
+def test_a_call_of_any_length_is_one_instruction_that_returns_where_the_original_did(length, far):
+    target = ADDRESS + far
+    code = pads.patch_bytes(CallKind.INDIRECT, ADDRESS, length, target)
+    (call,) = decode(code, ADDRESS)
+    assert call.flow_control == FlowControl.CALL
+    assert (call.near_branch_target, call.next_ip) == (target, ADDRESS + length)
+
+
+@given(st.integers(5, 15), near)
+def test_a_jump_goes_to_its_target_and_fills_what_it_covers(length, far):
+    code = pads.patch_bytes(None, ADDRESS, length, ADDRESS + far)
+    assert len(code) == length
+    assert decode(code, ADDRESS)[0].near_branch_target == ADDRESS + far
+
+
+def test_what_is_out_of_reach_is_refused():
+    with pytest.raises(pads.OutOfReachError):
+        pads.patch_bytes(CallKind.DIRECT, ADDRESS, 5, ADDRESS + (1 << 32))
+    with pytest.raises(pads.OutOfReachError):
+        pads.patch_short(ADDRESS, ADDRESS + 200)
+
+
+def site_of(code: bytes, slot: FrameRule, target: int | None, kind: CallKind) -> Site:
+    call = decode(code, ADDRESS)[0]
+    return Site(
+        ADDRESS, kind, ADDRESS, call.len, int(call.next_ip), target, None, call, slot
+    )  # fmt: skip
+
+
+rules = st.builds(
+    FrameRule,
+    st.sampled_from(["rsp", "rbp", "rbx", "r10", "r12", "r13"]),
+    st.integers(8, 4096),
+    st.none() | st.integers(-256, 256),
+)
+
+
+@given(rules, st.booleans())
+def test_a_call_pad_passes_through_to_the_same_target_and_calls_it_on_the_path(slot, is_far):
+    target = ADDRESS + ((1 << 40) if is_far else 0x800)
+    site = site_of(b"\xe8\0\0\0\0", slot, target, CallKind.DIRECT)
+    origin = ADDRESS - 0x100000
+    pad = pads.call_pad(site, 0x7FFF_0000_0000, (origin & ~0xFFFFFF,), STUBS, origin)
+    code = decode(pad.code[: min(pad.cells.values())], origin)
+    assert not any(i.is_invalid for i in code)
+    assert pad.back is not None
+    before = next(i for i in code if i.next_ip == origin + pad.back)
+    assert before.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+
+    def leads_to(instruction):
+        if instruction.flow_control in (FlowControl.CALL, FlowControl.UNCONDITIONAL_BRANCH):
+            return instruction.near_branch_target
+        cell = instruction.memory_displacement - origin
+        return int.from_bytes(pad.code[cell : cell + 8], "little")
+
+    jump = next(
+        i
+        for i in code
+        if i.flow_control in (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH)
+    )
+    assert leads_to(before) == leads_to(jump) == target
+
+
+@given(st.sampled_from(["ff542410", "41ff5308", "ffd0", "41ffd2", "ff1500100000"]))
+def test_an_indirect_operand_means_the_same_at_each_stack_depth(code):
+    raw = bytes.fromhex(code)
+    site = site_of(raw, FrameRule("rsp", 64), None, CallKind.INDIRECT)
+    origin = ADDRESS - 0x100000
+    pad = pads.call_pad(site, 0x7FFF_0000_0000, (origin & ~0xFFFFFF,), STUBS, origin)
+    original = site.instruction
+    shifts = {FlowControl.INDIRECT_BRANCH: 8, FlowControl.INDIRECT_CALL: 0}
+    for instruction in decode(pad.code[: min(pad.cells.values())], origin):
+        shift = shifts.get(instruction.flow_control)
+        if shift is None or instruction.op0_kind != original.op0_kind:
+            continue
+        if instruction.memory_displacement - origin in pad.cells.values():
+            continue  # the stubs' own
+        assert instruction.memory_base == original.memory_base
+        assert instruction.op0_register == original.op0_register
+        moved = shift if str(original).startswith("call [rsp") or "[rsp" in str(original) else 0
+        assert instruction.memory_displacement == original.memory_displacement + moved
+
+
+@given(near)
+def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset):
+    block = (ADDRESS + offset) & ~(pads.BLOCK - 1)
+    for address in (block, block + pads.BLOCK - 1):
+        assert address.to_bytes(8, "little")[3:7] == block.to_bytes(8, "little")[3:7]
+    assert (block + pads.BLOCK).to_bytes(8, "little")[3:7] != block.to_bytes(8, "little")[3:7]
