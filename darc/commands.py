@@ -171,7 +171,7 @@ def set_parameter(app: App, name: str, text: str) -> None:
 
 def show_parameter(app: App, name: str = "") -> str:
     """The text of ``show darc NAME``, or of ``show darc``. Raises :class:`UsageError`."""
-    shown = [find_parameter(name)] if name else PARAMETERS
+    shown = [find_parameter(name)] if name else [p for p in PARAMETERS if p.is_available]
     return "\n".join(
         f"darc {parameter.name}: {app.parameters.text_of(parameter.name)}" for parameter in shown
     )
@@ -181,7 +181,8 @@ def parameter_help(name: str) -> str:
     """The long help of ``set darc NAME`` and ``show darc NAME``. Raises :class:`UsageError`."""
     parameter = find_parameter(name)
     default = parameter.text(parameter.default)
-    lines = [_wrap(parameter.doc), f"Valid: {parameter.valid}. The default is {default}."]
+    valid = _wrap(f"Valid: {parameter.valid}. The default is {default}.")
+    lines = [_wrap(parameter.doc), valid]
     if parameter.option:
         lines.append(f"'darc start FUNCTION {parameter.option} {parameter.metavar}' overrides it.")
     return "\n".join([*lines, "", "Example:", f"  set darc {parameter.name} {parameter.example}"])

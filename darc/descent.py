@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from darc import decision
@@ -120,12 +120,15 @@ class Descent:
         """In manual mode, the root causes that wait for :meth:`choose`."""
         return tuple(self._pending)
 
-    def begin(self) -> Orders:
+    def begin(self, contests: Iterable[Contest] = ()) -> Orders:
         """The first orders.
 
         On a tree that an earlier search left, the search goes on where that one stopped, also
-        below the nodes where it had reached its maximum depth if this one's is larger.
+        below the nodes where it had reached its maximum depth if this one's is larger. The votes
+        of its ``contests`` (see :meth:`open_contests`), whose nodes are those of this tree, count.
         """
+        limit = self._parameters.max_probes
+        self._contests = {c.node: c for c in contests if len(call_sites(c.node.children)) <= limit}
         self._root.root_cause = True
         for node in list(self._root.walk()):
             if not node.root_cause or any(child.root_cause for child in node.children):
@@ -134,7 +137,10 @@ class Descent:
                 node.end = None
             if node.end is None:
                 self._enter(node, ask=False)
-        return self._orders()
+        orders = self._orders()
+        if any(self._is_due(contest) for contest in self._due_contests()):
+            return self._decide()
+        return orders
 
     def decide(self, votes: Votes) -> Orders:
         """Take the votes of :meth:`in_peak_needed` in-peak calls, counted since the last orders,
@@ -143,6 +149,25 @@ class Descent:
         for contest in self._contests.values():
             contest.add(votes, seen)
             contest.show()
+        return self._decide()
+
+    def open_contests(self, votes: Votes, seen: int) -> tuple[Contest, ...]:
+        """What is counted and not decided yet, with the votes of the ``seen`` in-peak calls since
+        the last orders, for a later search to :meth:`begin` with. Changes nothing here. Callees
+        that are compared in batches are left out: their rounds begin anew."""
+        found = []
+        for contest in self._contests.values():
+            if contest.last_round and contest.batch is None:
+                copy = replace(
+                    contest,
+                    votes=dict(contest.votes),
+                    callee_totals=dict(contest.callee_totals),
+                )
+                copy.add(votes, seen)
+                found.append(copy)
+        return tuple(contest for contest in found if contest.seen)
+
+    def _decide(self) -> Orders:
         ready = deque(node for node in self._frontier if node in self._contests)
         while ready:
             for child in self._judge(self._contests[ready.popleft()]):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
+from enum import Enum
 
 import gdb
 
 from darc import commands
 from darc.app import App
 from darc.errors import DarcError
-from darc.parameters import PARAMETERS
+from darc.parameters import PARAMETERS, Parameter
 from darc_gdb import target as backend
 from darc_gdb.target import GdbTarget
 
@@ -84,11 +85,16 @@ class _ShowPrefix(gdb.Command):  # type: ignore[misc]
 
 
 class _Parameter(gdb.Parameter):  # type: ignore[misc]
-    def __init__(self, app: App, name: str) -> None:
-        self.__doc__ = commands.parameter_help(name)
-        first = self.__doc__.splitlines()[0]
+    def __init__(self, app: App, parameter: Parameter) -> None:
+        name = parameter.name
+        first, _, rest = commands.parameter_help(name).partition("\n")
         self.set_doc = self.show_doc = first
-        super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_STRING_NOESCAPE)
+        self.__doc__ = rest
+        words = parameter.completions if isinstance(parameter.default, Enum) else ("on", "off")
+        if isinstance(parameter.default, (Enum, bool)):  # a closed list, which gdb completes
+            super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_ENUM, words)
+        else:
+            super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_STRING_NOESCAPE)
         self._app = app
         self._name = name
         self.value = app.parameters.text_of(name)
@@ -165,6 +171,7 @@ def register() -> App:
     _SetPrefix()
     _ShowPrefix(app)
     for parameter in PARAMETERS:
-        _Parameter(app, parameter.name)
+        if parameter.is_available:
+            _Parameter(app, parameter)
     _connect(app, target)
     return app

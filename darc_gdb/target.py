@@ -416,9 +416,11 @@ class GdbTarget(Target):
     @_translated
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         try:
-            _, places = gdb.decode_line(f"-source {file} -function {function}")
-        except gdb.error:
-            return []
+            _, places = gdb.decode_line(f"{file}:{function}")
+        except gdb.error as error:
+            if "not defined" in str(error) or "No source file" in str(error):
+                return []
+            raise
         found = set()
         for place in places or ():
             block = gdb.block_for_pc(place.pc)

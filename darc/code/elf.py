@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import functools
+import hashlib
 import io
 import lzma
 import struct
@@ -194,6 +195,19 @@ class Image:
             if segment.address <= address < segment.address + segment.size:
                 return segment
         return None
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """Tells builds apart: the build id in hexadecimal digits, or ``sha256:`` and the digest of
+        the whole file where the linker left none."""
+        section = self._elf.get_section_by_name(".note.gnu.build-id")
+        with contextlib.suppress(AttributeError, ELFError, struct.error):
+            for note in section.iter_notes():  # type: ignore[union-attr]
+                if note["n_type"] == "NT_GNU_BUILD_ID":
+                    return str(note["n_desc"])
+        stream = self._elf.stream
+        stream.seek(0)
+        return f"sha256:{hashlib.sha256(stream.read()).hexdigest()}"
 
     def has_section(self, name: str) -> bool:
         """Whether the file has a section of that name."""
