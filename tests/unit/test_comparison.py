@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.comparison import emd
+from darc.comparison import chance, emd, has_changed
 from darc.errors import ProfileError
 from darc.profile import Profile
 
@@ -80,3 +82,46 @@ def test_an_empty_profile_is_at_no_distance(bins: dict[int, int]) -> None:
         emd(profile(bins), profile({1: 1}))
     with pytest.raises(ProfileError, match="collect some calls first"):
         emd(profile({1: 1}), profile(bins))
+
+
+def drawn(calls: int, seed: int) -> Profile:
+    """Calls of a program that is slow once in 20 times."""
+    chosen = random.Random(seed)
+    bins: dict[int, int] = {}
+    for _ in range(calls):
+        b = 23 if chosen.random() < 0.05 else chosen.choice([11, 11, 12])
+        bins[b] = bins.get(b, 0) + 1
+    return profile(bins)
+
+
+def test_chance_is_the_mean_distance_of_two_samples() -> None:
+    pairs = [(drawn(200, seed), drawn(500, -seed - 1)) for seed in range(300)]
+    seen = sum(emd(*pair) for pair in pairs) / len(pairs)
+    assert sum(chance(*pair) for pair in pairs) / len(pairs) == pytest.approx(seen, rel=0.1)
+
+
+@given(profiles)
+def test_chance_moves_nothing_in_a_single_bin(a: Profile) -> None:
+    single = profile({7: 12})
+    assert chance(single, single) == 0.0
+    assert chance(a, profile({})) == 0.0
+
+
+def test_samples_of_one_distribution_have_not_changed() -> None:
+    assert not any(has_changed(drawn(100, n), drawn(100, -n - 1)) for n in range(200))
+
+
+def test_a_few_calls_more_in_a_rare_mode_are_told_from_chance_when_there_are_enough() -> None:
+    before, now = {11: 95, 23: 5}, {11: 85, 23: 15}
+    assert not has_changed(profile(before), profile(now))
+    more = [profile({b: 20 * n for b, n in bins.items()}) for bins in (before, now)]
+    assert has_changed(*more)
+
+
+@pytest.mark.parametrize("resolution", [1, 2, 4])
+def test_a_change_counts_in_octaves(resolution: int) -> None:
+    here = profile({20 * resolution: 10**6}, resolution)
+    twice = profile({21 * resolution: 10**6}, resolution)
+    hardly = profile({20 * resolution: 6 * 10**5, 21 * resolution: 4 * 10**5}, resolution)
+    assert has_changed(here, twice)
+    assert not has_changed(here, hardly)

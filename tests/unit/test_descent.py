@@ -12,7 +12,7 @@ from darc.descent import MAX_DEPTH_NOTE, Descent, Orders, Status, Vote
 from darc.errors import UsageError
 from darc.ftree import Cause, Fnode, NodeState, Totals
 from darc.parameters import Parameters
-from tests.unit.simulation import Routine, Simulation, chain, names
+from tests.unit.simulation import Routine, Simulation, added, chain, names
 
 PAPER = Parameters(lookahead=1)
 SLOW = 1_000_000
@@ -520,6 +520,57 @@ def test_paths_that_had_ended_stay() -> None:
     again = Simulation(f0, PAPER, root=done.root)
     assert again.descent.begin().finished
     assert again.paths() == done.paths()
+
+
+@pytest.mark.parametrize("lookahead", [1, None])
+def test_votes_that_did_not_suffice_count_when_the_search_goes_on(lookahead: int | None) -> None:
+    f0 = slow_chain("a", "b", "c", "d", "e")
+    parameters = replace(PAPER, lookahead=lookahead)
+    root, contests, runs = None, (), 0
+    while True:  # a program that ends after every 8 in-peak calls
+        run = Simulation(f0, parameters, root=root)
+        orders = run.descent.begin(contests)
+        left = 8
+        while not orders.finished and run.descent.in_peak_needed() <= left:
+            left -= run.descent.in_peak_needed()
+            orders = run.step(orders)
+        runs += 1
+        assert runs < 20
+        if orders.finished:
+            break
+        votes: dict[Fnode, Vote] = {}
+        for _ in range(left):
+            for node, vote in run.vote(orders).items():
+                votes[node] = added(votes.get(node, Vote()), vote)
+        contests = run.descent.open_contests(votes, left)
+        root = run.root
+    assert run.paths() == search(f0, parameters).paths()
+    levels = 6 if lookahead == 1 else 2  # the calls of one decision serve several levels
+    assert runs == 20 * levels // 8
+
+
+def test_looking_at_open_contests_changes_nothing() -> None:
+    simulation = Simulation(slow_chain("a"), PAPER)
+    orders = simulation.descent.begin()
+    votes = simulation.vote(orders)
+    assert simulation.descent.open_contests({}, 0) == ()
+    for _ in range(2):
+        (contest,) = simulation.descent.open_contests(votes, 1)
+        assert contest.seen == 1
+    assert simulation.descent.in_peak_needed() == 20
+
+
+def test_votes_may_suffice_at_once_when_fewer_are_asked_for() -> None:
+    f0 = slow_chain("a")
+    first = Simulation(f0, PAPER)
+    orders = first.descent.begin()
+    votes: dict[Fnode, Vote] = {}
+    for _ in range(12):
+        for node, vote in first.vote(orders).items():
+            votes[node] = added(votes.get(node, Vote()), vote)
+    contests = first.descent.open_contests(votes, 12)
+    resumed = Simulation(f0, replace(PAPER, decision_ops=10), root=first.root)
+    assert names(resumed.descent.begin(contests).analyse) == ["a"]
 
 
 # -- whatever the program does ----------------------------------------------------------------
