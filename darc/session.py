@@ -767,7 +767,11 @@ class Session:
             round(sum(self._stop_seconds), 6),
             self._in_peak,
             len(self._used_sites),
-            tuple(self._reports.values()),
+            tuple(
+                report
+                for (address, _), report in self._reports.items()
+                if report.state is not SiteState.INSTRUMENTED or address in self._used_sites
+            ),
         )
 
     @property
