@@ -210,11 +210,7 @@ class Descent:
 
     def paths(self) -> tuple[RootCausePath, ...]:
         """The root cause paths that have ended so far, in the order of the tree."""
-        return tuple(
-            RootCausePath(tuple(node.route()), node.end)
-            for node in self._root.walk()
-            if node.end is not None
-        )
+        return ended_paths(self._root)
 
     def explain(self) -> str:
         """What was seen where a path ended without a conclusion; empty when none did."""
@@ -393,6 +389,13 @@ class Descent:
         if any(end.note == MAX_DEPTH_NOTE for end in ends):
             return Status.MAX_DEPTH
         return Status.FOUND
+
+
+def ended_paths(root: Fnode) -> tuple[RootCausePath, ...]:
+    """The root cause paths in the tree below f0, in its order."""
+    return tuple(
+        RootCausePath(tuple(node.route()), node.end) for node in root.walk() if node.end is not None
+    )
 
 
 def _is_leaf(node: Fnode) -> bool:

@@ -25,6 +25,9 @@ NOT_AVAILABLE_YET = frozenset({"--if", "--probes tracepoint", "--probes breakpoi
 MAX_THREAD_ID = 1 << 22
 """Linux's PID_MAX_LIMIT."""
 
+MAX_DEPTH = 1000
+"""Levels that a search may descend."""
+
 MAX_RESOLUTION = 8
 """Bins for each doubling of the latency at most."""
 
@@ -273,9 +276,9 @@ PARAMETERS: tuple[Parameter, ...] = (
         "--max-depth",
         "N",
         "Levels to descend at most; the function itself is level 1.",
-        "a whole number from 1 to 1000",
+        f"a whole number from 1 to {MAX_DEPTH}",
         (),
-        _integer(1, 1000),
+        _integer(1, MAX_DEPTH),
     ),
     Parameter(
         "max_probes",
@@ -401,6 +404,21 @@ START_OPTIONS: Mapping[str, Parameter] = {
 }
 
 
+def parse_overrides(
+    command: str, arguments: str | Sequence[str]
+) -> tuple[list[str], dict[str, object]]:
+    """The arguments, and the overrides by field name, of a command with the options of ``darc
+    start``. Raises :class:`UsageError` for every option that is not right."""
+    words = split_line(arguments) if isinstance(arguments, str) else arguments
+    metavars = {option: parameter.metavar for option, parameter in START_OPTIONS.items()}
+    names, options = split_options(command, words, metavars)
+    overrides: dict[str, object] = {}
+    for option, text in options:
+        parameter = START_OPTIONS[option]
+        overrides[parameter.field] = parameter.read(text)
+    return names, overrides
+
+
 def parse_start_options(arguments: str | Sequence[str]) -> tuple[str, dict[str, object]]:
     """The function and the overrides, by field name, that ``darc start`` was given.
 
@@ -408,13 +426,7 @@ def parse_start_options(arguments: str | Sequence[str]) -> tuple[str, dict[str, 
     :class:`UsageError` when it is missing or there are two, and for every option that is not
     right.
     """
-    words = split_line(arguments) if isinstance(arguments, str) else arguments
-    metavars = {option: parameter.metavar for option, parameter in START_OPTIONS.items()}
-    names, options = split_options("darc start", words, metavars)
-    overrides: dict[str, object] = {}
-    for option, text in options:
-        parameter = START_OPTIONS[option]
-        overrides[parameter.field] = parameter.read(text)
+    names, overrides = parse_overrides("darc start", arguments)
     if not names:
         raise UsageError("darc start needs a function: darc start FUNCTION [--peak P]")
     if len(names) > 1:

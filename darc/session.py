@@ -13,11 +13,12 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
-from darc import agent, clock, procfs
+from darc import agent, clock, procfs, refit
 from darc.agent.memory import Node
 from darc.code import x86_64
 from darc.code.program import Program
-from darc.descent import Descent, Orders, Status, Vote
+from darc.contest import Contest
+from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState, Totals
@@ -26,6 +27,7 @@ from darc.parameters import OnFinish, Parameters
 from darc.peaks import PeakRange, choose_peak, find_peaks
 from darc.profile import Profile, thresholds
 from darc.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
+from darc.storage import Stored
 from darc.target import Bell, Target
 
 BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
@@ -65,7 +67,9 @@ class Session:
         parameters: Parameters,
         changed: Callable[[str], None],
         foothold: Foothold | None = None,
+        resumed: Stored | None = None,
     ) -> None:
+        """``resumed`` is the session to go on with, once f0's profile is known again."""
         self._target = target
         self.program = program
         self.spec = spec
@@ -100,6 +104,12 @@ class Session:
         self._seen_busy: frozenset[tuple[int, int]] = frozenset()
         self.root = Fnode(program.function_at(entry))
         self._foothold = foothold
+        self._resumed = resumed
+        self._contests: tuple[Contest, ...] = ()
+        self._relearned: dict[int, list[int]] = {}
+        if resumed is not None:
+            self._peak = resumed.peak
+            self._in_peak = resumed.in_peak_calls
         self.implant: Implant
 
     # ------------------------------------------------------------- begin and end
@@ -228,6 +238,7 @@ class Session:
             return
         self._collect_profile()
         if self.status not in _FINAL:
+            self._keep_votes()
             self.status = status
         self._ended = time.monotonic()
         try:
@@ -348,6 +359,11 @@ class Session:
             return self._finish_early("the time is up")
         if self._descent is None:
             self._collect_profile()
+            if self._resumed is not None:
+                self.notes += refit.compare(self._resumed.profile, self._profile)
+                if self._resumed.peak is not None:
+                    return self._go(self._begin())
+                self._resumed = None
             if self.parameters.peak is None:
                 return self._ask_for_peak()
             if not self._choose(self.parameters.peak):
@@ -358,8 +374,7 @@ class Session:
 
     def _finish_early(self, why: str) -> bool:
         self._collect_profile()
-        if self._descent is not None:
-            self._votes()
+        self._keep_votes()
         self.notes.append(f"{why}: this is what was known by then")
         if self._descent is not None and self._descent.paths():
             self.status = self._descent.status
@@ -400,7 +415,7 @@ class Session:
         """
         if not self._alive:
             raise UsageError("the analysis is over: begin another one with 'darc start'")
-        if self._descent is not None:
+        if self._descent is not None or (self._resumed and self._resumed.peak):
             raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
         self._collect_profile()
         if not self._choose(spec):
@@ -422,7 +437,7 @@ class Session:
         self.implant.tables.set(mode=1, peak_low=low, peak_high=high)
         self.status = Status.SEARCHING
         self._descent = Descent(self.root, self.parameters, self._expand)
-        return self._descent.begin()
+        return self._descent.begin(self._take_up())
 
     def descend(self, nodes: Sequence[Fnode]) -> None:
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
@@ -455,6 +470,8 @@ class Session:
         self._pending_message = "result"
         message_now = self.parameters.on_finish is OnFinish.CONTINUE
         self.implant.remove()
+        self._target.disarm_bell()
+        self._close()
         if message_now:
             self._changed("result")
             self._pending_message = None
@@ -479,6 +496,95 @@ class Session:
                     f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
                 )
                 node.end = dataclasses.replace(ending, note=note)
+
+    # ----------------------------------------------------------------- resuming
+
+    def stored(self) -> Stored:
+        """What a later run needs to go on from here."""
+        resumed = self._resumed
+        if resumed is not None and resumed.peak is not None and self._descent is None:
+            return dataclasses.replace(resumed, parameters=self.parameters)
+        if self._alive:
+            self._collect_profile()
+        contests, in_peak = self._contests, self._in_peak
+        if self._descent is not None and self.status not in _FINAL:
+            contests, in_peak = self._count()
+        indirect = {
+            child: (sites.index(self._sites[child].address), len(sites))
+            for node, own in self._indirect.items()
+            if (sites := sorted({site.address for site in own}))
+            for child in node.children
+            if self._sites[child].address in sites
+        }
+        profile = self._profile
+        places = [(node.function.address, node.function.module) for node in self.root.walk()]
+        return Stored(
+            spec=self.spec,
+            parameters=self.parameters,
+            status=self.status,
+            profile=dataclasses.replace(profile, count=sum(profile.bins.values())),
+            peak=self._peak,
+            root=self.root,
+            modules={
+                name: module.image.identity
+                for address, name in dict.fromkeys(places)
+                if (module := self.program.module_at(address)) is not None
+            },
+            in_peak_calls=in_peak,
+            contests=contests,
+            indirect=indirect,
+        )
+
+    def _count(self) -> tuple[tuple[Contest, ...], int]:
+        """The votes that did not suffice for a decision yet, and all calls inside the peak."""
+        assert self._descent is not None
+        if not self._alive:
+            return self._descent.open_contests({}, 0), self._in_peak
+        votes = self._tally()
+        seen = self.implant.tables.get("seen")
+        in_peak = self._in_peak + self._followed(votes)
+        return self._descent.open_contests(votes, seen), in_peak
+
+    def _keep_votes(self) -> None:
+        """The search ends before its next decision: what was counted for it is not lost."""
+        if self._descent is not None:
+            with contextlib.suppress(TargetError):  # the program may be gone
+                self._contests, self._in_peak = self._count()
+
+    def _take_up(self) -> tuple[Contest, ...]:
+        """Builds the ftree of the session that is resumed; the votes that are left of it."""
+        if self._resumed is None:
+            return ()
+        live = refit.Live(self._expand, self._is_same_build, self._indirect_sites, self._relearn)
+        fitted = refit.fit(self._resumed, self.root, live)
+        self.notes += fitted.notes
+        self._resumed = None
+        return fitted.contests
+
+    def _is_same_build(self, old: Function, new: Function) -> bool:
+        assert self._resumed is not None
+        module = self.program.module_at(new.address)
+        identity = self._resumed.modules.get(old.module)
+        return module is not None and module.image.identity == identity and new.offset == old.offset
+
+    def _indirect_sites(self, node: Fnode) -> list[CallSite]:
+        sites = {site.address: site for site in self._indirect.get(node, ())}
+        return [self._call_site(site) for _, site in sorted(sites.items())]
+
+    def _relearn(self, node: Fnode, place: CallSite, callee: Function) -> Fnode | None:
+        """The node of a callee that an indirect site had learned, told to the agent beforehand."""
+        assert self._resumed is not None
+        address = refit.locate(callee, self.program.modules, self._resumed.modules)
+        targets = self._relearned.setdefault(place.address, [])
+        if address is None or (address not in targets and len(targets) >= self.implant.max_targets):
+            return None
+        if address not in targets:
+            targets.append(address)
+        child = node.add_child(self.program.function_at(address, callee.symbol), place)
+        site = next(s for s in self._indirect[node] if s.address == place.address)
+        self._sites[child] = site
+        self._learned[node, site.address, targets.index(address)] = child
+        return child
 
     # ------------------------------------------------------------------ the ftree
 
@@ -550,6 +656,16 @@ class Session:
         self._reports[key] = SiteReport(node.function.name, offset, callee, state, problem)
 
     def _votes(self) -> dict[Fnode, Vote]:
+        """What the agent has counted for a decision."""
+        votes = self._tally()
+        self._in_peak += self._followed(votes)
+        return votes
+
+    def _followed(self, votes: dict[Fnode, Vote]) -> int:
+        seen = self.implant.tables.get("seen")
+        return min(seen, votes[self.root].ops if self.root in votes else 0)
+
+    def _tally(self) -> dict[Fnode, Vote]:
         """What the agent has counted, node by node; learned callees join the ftree here."""
         tables = self.implant.tables
         totals = tables.totals(max(len(self._numbers), self._number_end))
@@ -560,7 +676,6 @@ class Session:
                 continue
             summed = Totals(total.ops, total.calls, total.sum, total.max_sum)
             votes[node] = Vote(total.own, total.ops, total.votes, summed)
-        self._in_peak += min(tables.get("seen"), votes[self.root].ops if self.root in votes else 0)
         return votes
 
     def _learn(self, number: int, ops: int) -> Fnode | None:
@@ -670,6 +785,8 @@ class Session:
         if isinstance(made, str):
             self._fail(site, node, made)
             return None
+        if targets := self._relearned.pop(site.address, None):
+            self.implant.tables.teach_targets(made.index, targets)
         try:
             self.implant.activate(made)
         except TargetError as error:
@@ -743,6 +860,11 @@ class Session:
             self._add_lines()
         profile = self._profile
         seen = self.progress()[0] if self._alive and self._descent is not None else 0
+        tree = self.root if self._descent is not None else None
+        paths = self._descent.paths() if self._descent is not None else ()
+        if self._resumed is not None and self._resumed.peak is not None:
+            tree = self._resumed.root  # until the program has shown its profile again
+            paths = ended_paths(tree)
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
@@ -750,8 +872,8 @@ class Session:
             profile=profile,
             peaks=find_peaks(profile.bins, profile.resolution),
             peak=self._peak,
-            ftree=self.root if self._descent is not None else None,
-            paths=self._descent.paths() if self._descent is not None else (),
+            ftree=tree,
+            paths=paths,
             level=self._descent.level if self._descent is not None else 0,
             collected=min(seen, self._needed),
             needed=self._needed,

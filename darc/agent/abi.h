@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 1
+#define DARC_ABI_VERSION 2
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_NODES 4096    /* live fnodes at one time */
@@ -133,19 +133,19 @@ struct darc_record {
     u64 slot;      /* key; claimed once, kept */
     u64 back;
     u64 pad_back;
-    u64 start;
+    u64 start;     /* TSC, 0: not timed */
     u64 overhead;  /* cost of timed calls inside */
     u64 parent;    /* struct darc_record * */
     u64 context;   /* struct darc_context * */
     u64 epoch;
-    u32 serial;
+    u32 serial;    /* compared together with open: see the agent's STATE */
+    u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 0: closed */
     u32 node;      /* the fnode that owns the frame now (a tail call changes it) */
     u32 first_node;
-    u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 0: closed */
-    u32 timed;
+    u64 below;     /* struct darc_record * of the frame's last call, often that of its next one */
     u32 tail_count;
+    u32 reserved;
     struct darc_tail tails[DARC_MAX_TAILS];
-    u64 reserved;
 };
 
 /* Of one node within the current op; valid when serial is the context's. */
@@ -170,8 +170,8 @@ struct darc_context {
     u64 thread;   /* key: fs base + 1; claimed once, kept */
     u64 op;       /* struct darc_record * of the op, 0: none */
     u64 top;      /* innermost open record */
-    u32 serial;   /* of the op */
-    u32 busy;     /* inside the agent */
+    u32 serial;   /* of the op; compared together with idle */
+    u32 idle;     /* 1: not inside the agent */
     u64 count;    /* profile: ops */
     u64 sum;      /* profile: cycles */
     u64 unreported;
@@ -189,6 +189,8 @@ struct darc_context {
 
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
 _Static_assert(sizeof(struct darc_site) == 144, "site");
+_Static_assert(__builtin_offsetof(struct darc_record, serial) % 8 == 0
+               && __builtin_offsetof(struct darc_context, serial) % 8 == 0, "read as one word");
 _Static_assert(sizeof(struct darc_record) % 64 == 0, "records do not share cache lines");
 _Static_assert(sizeof(struct darc_context) % 64 == 0, "contexts do not share cache lines");
 _Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");

@@ -9,6 +9,10 @@
  *   - whatever interrupts it (a signal handler that longjmps out, a coroutine switch) may cost a
  *     measurement and never more: a measurement in doubt is dropped;
  *   - the program always gets its own return address back.
+ *
+ * Compiled so that a function keeps r8 to r11 as well (build.py): the stubs save only registers that
+ * every call needs. What is common has no call in it and leaves all else to a cold function, so that
+ * it needs few registers: a timed call is bound by how many instructions it has.
  */
 #include "abi.h"
 
@@ -25,6 +29,7 @@
 
 #define OPEN 1
 #define HIDDEN 2
+#define IDLE OPEN
 #define NO_NODE 0xffffffffu
 #define PAGE(address) ((address) >> 12)
 
@@ -32,6 +37,15 @@ typedef struct darc_control control;
 typedef struct darc_site site;
 typedef struct darc_record record;
 typedef struct darc_context context;
+
+#define COLD __attribute__((noinline, cold))
+
+/* A record's serial and open, or a context's serial and idle, as one word: the two words are equal
+ * where the record is open and of the current op and the agent does not interrupt itself. Less
+ * plain than three comparisons, but each costs a timed call. Written as one word before they are
+ * read as one, as the processor waits where it must put one together from pending stores. */
+typedef u64 __attribute__((may_alias)) state_word;
+#define STATE(structure) (*(state_word *)&(structure)->serial)
 
 static inline u64 tsc(void)
 {
@@ -67,15 +81,20 @@ static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64
 
 static inline u32 hash(u64 key, u32 bits)
 {
-    return (u32)((key >> 3) * 0x9e3779b97f4a7c15UL >> (64 - bits));
+    return (u32)key * 0x9e3779b1u >> (32 - bits);
 }
 
-static inline record *find_record(const control *ctl, u64 slot)
+/* The record that has the slot as its key, or might: try step 0, 1, … */
+static inline record *place(const control *ctl, u64 slot, u32 step)
 {
-    record *records = (record *)ctl->records;
-    u32 index = hash(slot, __builtin_ctz(DARC_MAX_RECORDS));
+    u32 index = hash(slot, __builtin_ctz(DARC_MAX_RECORDS)) + step;
+    return &((record *)ctl->records)[step ? index & (DARC_MAX_RECORDS - 1) : index];
+}
+
+static record *find_record(const control *ctl, u64 slot)
+{
     for (u32 step = 0; step < DARC_PROBE_LIMIT; step++) {
-        record *rec = &records[(index + step) & (DARC_MAX_RECORDS - 1)];
+        record *rec = place(ctl, slot, step);
         if (likely(rec->slot == slot))
             return rec;
         if (rec->slot == 0)
@@ -85,12 +104,10 @@ static inline record *find_record(const control *ctl, u64 slot)
 }
 
 /* A key stays once it is claimed, so only the first call at a new stack depth pays the atomic. */
-static record *claim_record(control *ctl, u64 slot)
+static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
 {
-    record *records = (record *)ctl->records;
-    u32 index = hash(slot, __builtin_ctz(DARC_MAX_RECORDS));
     for (u32 step = 0; step < DARC_PROBE_LIMIT; step++) {
-        record *rec = &records[(index + step) & (DARC_MAX_RECORDS - 1)];
+        record *rec = place(ctl, slot, step);
         if (likely(rec->slot == slot))
             return rec;
         u64 free = 0;
@@ -104,14 +121,13 @@ static record *claim_record(control *ctl, u64 slot)
     return 0;
 }
 
-static context *find_context(control *ctl, int claim)
+static __attribute__((noinline)) context *search_context(control *ctl, u64 thread, int claim)
 {
     context *contexts = (context *)ctl->contexts;
-    u64 thread = (ctl->use_fs ? fs_base() : 0) + 1;
-    u32 index = hash(thread >> 3, 16);
+    u32 index = hash(thread, 16);
     for (u32 step = 0; step < DARC_PROBE_LIMIT; step++) {
         context *ctx = &contexts[(index + step) & ctl->context_mask];
-        if (likely(ctx->thread == thread))
+        if (ctx->thread == thread)
             return ctx;
         if (ctx->thread == 0 && !claim)
             return 0;
@@ -121,11 +137,19 @@ static context *find_context(control *ctl, int claim)
                                            __ATOMIC_ACQUIRE)) {
             u64 place = __atomic_fetch_add(&ctl->context_count, 1, __ATOMIC_ACQ_REL);
             ctl->context_list[place & (DARC_MAX_CONTEXTS - 1)] = (u32)(ctx - contexts);
+            ctx->idle = IDLE;
             return ctx;
         }
     }
     __atomic_fetch_add(&ctl->lost_contexts, 1, __ATOMIC_RELAXED);
     return 0;
+}
+
+static inline context *find_context(control *ctl, int claim)
+{
+    u64 thread = (ctl->use_fs ? fs_base() : 0) + 1;
+    context *ctx = &((context *)ctl->contexts)[hash(thread, 16) & ctl->context_mask];
+    return likely(ctx->thread == thread) ? ctx : search_context(ctl, thread, claim);
 }
 
 /* --------------------------------------------------------------- accounting */
@@ -148,7 +172,8 @@ static inline void account(context *ctx, u32 node, u64 latency)
         sum->calls = 1;
         return;
     }
-    sum->max = latency > sum->max ? latency : sum->max;
+    if (unlikely(latency > sum->max))
+        sum->max = latency;
     sum->sum += latency;
     sum->calls++;
 }
@@ -159,23 +184,30 @@ static inline u64 since(u64 end, u64 start, u64 cost)
     return elapsed > cost ? elapsed - cost : 1;
 }
 
-/* The frame is gone: account its call and the tail calls that took the frame over. */
-static u64 close_record(control *ctl, context *ctx, record *rec, u64 end)
+static COLD void close_tails(context *ctx, record *rec, u64 end)
 {
-    u64 latency = since(end, rec->start, rec->overhead + ctl->inner_cost);
-    if (rec->timed && rec->first_node != NO_NODE)
-        account(ctx, rec->first_node, latency);
+    if (!end)
+        end = tsc(); /* the site is not timed, but a tail call in its frame is */
     for (u32 i = 0; i < rec->tail_count && i < DARC_MAX_TAILS; i++) {
         struct darc_tail *tail = &rec->tails[i];
         account(ctx, tail->node, since(end, tail->start, rec->overhead - tail->overhead));
     }
+}
+
+/* The frame is gone: account its call and the tail calls that took the frame over. */
+static inline u64 close_record(const control *ctl, context *ctx, record *rec, u64 end)
+{
+    u64 start = rec->start, latency = since(end, start, rec->overhead + ctl->inner_cost);
+    if (likely(start && rec->first_node != NO_NODE))
+        account(ctx, rec->first_node, latency);
+    if (unlikely(rec->tail_count))
+        close_tails(ctx, rec, end);
     return latency;
 }
 
 /* Calls that were left by a longjmp: they are deeper than the frame that is known to live. They
  * ended when the jump began. */
-static __attribute__((noinline)) void close_abandoned(control *ctl, context *ctx, const record *live,
-                                                      u64 end)
+static COLD void close_abandoned(const control *ctl, context *ctx, const record *live, u64 end)
 {
     u64 jump = ctx->jump_time ? ctx->jump_time : end;
     record *rec = (record *)ctx->top;
@@ -220,7 +252,7 @@ static void vote(const control *ctl, context *ctx, u32 number, u64 latency)
 }
 
 /* A stop in the middle renumbers the nodes: what is left of this op is dropped then. */
-static void vote_all(const control *ctl, context *ctx, u64 latency, u64 epoch)
+static __attribute__((noinline)) void vote_all(const control *ctl, context *ctx, u64 latency, u64 epoch)
 {
     if (ctx->round != ctl->round) {
         for (u32 number = 0; number < ctl->node_count; number++)
@@ -319,7 +351,7 @@ static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back
     } else {
         return;
     }
-    ctx->busy = 0;
+    ctx->idle = IDLE;
     count_seen(ctl, ctx, back, rec->slot);
 }
 
@@ -340,7 +372,7 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     if (unlikely(!((struct darc_live *)ctl->live)->enabled))
         return 0;
     context *ctx = find_context(ctl, 1);
-    if (unlikely(!ctx || ctx->busy))
+    if (unlikely(!ctx || !ctx->idle))
         return 0;
     if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
         return 0;
@@ -348,10 +380,13 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
         return 0; /* recursion: only the outermost call is an operation */
     if (*(u64 *)slot == s->pad_back)
         return 0; /* a tail loop to f0's first byte */
-    record *rec = claim_record(ctl, slot);
+    record *rec = place(ctl, slot, 0);
+    if (unlikely(rec->slot != slot))
+        rec = claim_record(ctl, slot);
     if (unlikely(!rec))
         return 0;
-    ctx->busy = 1;
+    u64 state = (u64)IDLE << 32 | (ctx->serial + 1);
+    ctx->idle = 0;
     BARRIER();
     rec->back = *(u64 *)slot;
     rec->pad_back = s->pad_back;
@@ -359,16 +394,14 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     rec->parent = 0;
     rec->context = (u64)ctx;
     rec->epoch = ctl->epoch;
-    rec->serial = ++ctx->serial;
     rec->node = 0;
     rec->first_node = NO_NODE; /* f0's own latency is accounted by vote_all */
-    rec->timed = 1;
     rec->tail_count = 0;
-    rec->open = OPEN;
+    STATE(rec) = state;
     ctx->op = ctx->top = (u64)rec;
     ctx->jump_time = 0;
     BARRIER();
-    ctx->busy = 0;
+    STATE(ctx) = state;
     return rec;
 }
 
@@ -416,35 +449,24 @@ static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
  * in its slot is the proof: it is a pad's return address only when the frame was entered through
  * that pad. Calls from elsewhere, recursion past a leaf (paper 3.5), frames of a coroutine or a
  * signal handler fail it. */
-static inline record *path_parent(control *ctl, u64 slot)
+static record *path_parent(const control *ctl, u64 slot)
 {
     record *rec = find_record(ctl, slot);
-    if (unlikely(!rec || rec->open != OPEN || *(u64 *)slot != rec->pad_back))
+    if (!rec || *(u64 *)slot != rec->pad_back)
         return 0;
     context *ctx = (context *)rec->context;
-    if (unlikely(rec->serial != ctx->serial || ctx->busy || !ctx->op
-                 || rec->epoch != ctl->epoch))
+    if (STATE(rec) != STATE(ctx) || !ctx->op || rec->epoch != ctl->epoch)
         return 0;
     return rec;
 }
 
-ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
+static inline u64 open_call(const control *ctl, const site *s, record *parent, u32 node, record *rec)
 {
-    control *ctl = (control *)s->control;
-    record *parent = path_parent(ctl, parent_slot);
-    if (unlikely(!parent))
-        return 0;
-    u32 node = child_node(ctl, s, parent->node, target);
-    if (node == NO_NODE)
-        return 0;
-    record *rec = claim_record(ctl, slot);
-    if (unlikely(!rec))
-        return 0;
     context *ctx = (context *)parent->context;
-    ctx->busy = 1;
+    u64 state = STATE(parent);
+    u32 timed = ((struct darc_node *)ctl->nodes)[node].timed;
+    ctx->idle = 0;
     BARRIER();
-    if (unlikely(ctx->top != (u64)parent))
-        close_abandoned(ctl, ctx, parent, tsc());
     rec->back = s->back;
     rec->pad_back = s->pad_back;
     rec->start = 0;
@@ -452,52 +474,142 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     rec->parent = (u64)parent;
     rec->context = (u64)ctx;
     rec->epoch = parent->epoch;
-    rec->serial = parent->serial;
-    rec->node = rec->first_node = node;
-    rec->timed = ((struct darc_node *)ctl->nodes)[node].timed;
+    rec->node = node;
+    rec->first_node = node;
     rec->tail_count = 0;
-    rec->open = OPEN;
+    STATE(rec) = state;
     ctx->top = (u64)rec;
     BARRIER();
-    ctx->busy = 0;
-    return (u64)rec | !rec->timed;
+    STATE(ctx) = state;
+    return (u64)rec | !timed;
 }
 
-/* Returns the program's return address. end is 0 where no TSC was read. */
-ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
+static __attribute__((noinline)) u64 enter_any(site *s, u64 parent_slot, u64 slot, u64 target)
+{
+    control *ctl = (control *)s->control;
+    record *parent = path_parent(ctl, parent_slot);
+    if (!parent)
+        return 0;
+    u32 node = child_node(ctl, s, parent->node, target);
+    if (node == NO_NODE)
+        return 0;
+    record *rec = claim_record(ctl, slot);
+    if (!rec)
+        return 0;
+    context *ctx = (context *)parent->context;
+    if (ctx->top != (u64)parent) {
+        ctx->idle = 0;
+        BARRIER();
+        close_abandoned(ctl, ctx, parent, tsc());
+        BARRIER();
+        ctx->idle = IDLE;
+    }
+    parent->below = (u64)rec;
+    return open_call(ctl, s, parent, node, rec);
+}
+
+/* Zero: pass through. Else the call's record, to write the start into; bit 0: do not time it.
+ * This is enter_any where nothing is out of the ordinary. */
+ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
+{
+    const control *ctl = (control *)s->control;
+    record *parent = place(ctl, parent_slot, 0);
+    if (unlikely(parent->slot != parent_slot || *(u64 *)parent_slot != parent->pad_back))
+        return enter_any(s, parent_slot, slot, target);
+    const context *ctx = (context *)parent->context;
+    if (unlikely(STATE(parent) != STATE(ctx) || parent->epoch != ctl->epoch
+                 || ctx->top != (u64)parent))
+        return enter_any(s, parent_slot, slot, target);
+    const struct darc_route *route = (struct darc_route *)ctl->routes + s->route_first;
+    if (unlikely(!s->route_count || route->parent != parent->node || s->indirect))
+        return enter_any(s, parent_slot, slot, target);
+    record *rec = (record *)parent->below;
+    if (unlikely(!rec || rec->slot != slot))
+        return enter_any(s, parent_slot, slot, target);
+    return open_call(ctl, s, parent, route->child, rec);
+}
+
+static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record *rec, u64 end)
+{
+    u64 back = rec->back, state = STATE(rec);
+    ctx->idle = 0;
+    BARRIER();
+    rec->open = 0;
+    if (unlikely(ctx->top != (u64)rec))
+        close_abandoned(ctl, ctx, rec, end);
+    if (likely(rec->epoch == ctl->epoch)) {
+        finish_op(ctl, ctx, rec, end, back);
+    } else {
+        ctx->dropped++;
+        ctx->op = 0;
+    }
+    ctx->top = 0;
+    BARRIER();
+    STATE(ctx) = state;
+    return back;
+}
+
+/* The call ends for its parent, whose own time it is not. */
+static inline void close_call(const control *ctl, context *ctx, record *parent, record *rec, u64 end)
+{
+    parent->overhead += rec->overhead + (rec->start ? ctl->full_cost : ctl->path_cost);
+    close_record(ctl, ctx, rec, end);
+}
+
+static __attribute__((noinline)) u64 leave_any(site *s, u64 slot, u64 end)
 {
     control *ctl = (control *)s->control;
     record *rec = find_record(ctl, slot);
-    if (unlikely(!rec || rec->pad_back != s->pad_back))
+    if (!rec || rec->pad_back != s->pad_back)
         return s->back;
-    u64 back = rec->back;
-    if (unlikely(rec->open != OPEN))
+    u64 back = rec->back, state = STATE(rec);
+    if (rec->open != OPEN)
         return back;
-    rec->open = 0;
     context *ctx = (context *)rec->context;
-    if (unlikely(rec->serial != ctx->serial || ctx->busy))
-        return back;
-    ctx->busy = 1;
-    BARRIER();
     record *parent = (record *)rec->parent;
-    if (unlikely(ctx->top != (u64)rec))
-        close_abandoned(ctl, ctx, rec, end ? end : tsc());
-    if (unlikely(rec->epoch != ctl->epoch)) {
-        ctx->dropped += s->kind == DARC_F0;
-        if (s->kind == DARC_F0)
-            ctx->op = 0;
-    } else if (s->kind == DARC_F0) {
-        finish_op(ctl, ctx, rec, end, back);
-    } else {
-        if (unlikely(!end && rec->tail_count))
-            end = tsc(); /* the site is not timed, but a tail call in its frame is */
-        parent->overhead += rec->overhead + (rec->timed ? ctl->full_cost : ctl->path_cost);
-        close_record(ctl, ctx, rec, end);
+    if (state != STATE(ctx)) {
+        rec->open = 0;
+        return back;
     }
+    if (!parent)
+        return leave_f0(ctl, ctx, rec, end);
+    ctx->idle = 0;
+    BARRIER();
+    rec->open = 0;
+    if (ctx->top != (u64)rec)
+        close_abandoned(ctl, ctx, rec, end ? end : tsc());
+    if (rec->epoch == ctl->epoch)
+        close_call(ctl, ctx, parent, rec, end);
     ctx->top = (u64)parent;
     BARRIER();
-    ctx->busy = 0;
+    STATE(ctx) = state;
     return back;
+}
+
+/* Returns the program's return address. end is 0 where no TSC was read. This is leave_any where
+ * nothing is out of the ordinary. */
+ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
+{
+    control *ctl = (control *)s->control;
+    record *rec = place(ctl, slot, 0);
+    if (unlikely(rec->slot != slot || rec->pad_back != s->pad_back))
+        return leave_any(s, slot, end);
+    context *ctx = (context *)rec->context;
+    record *parent = (record *)rec->parent;
+    u64 state = STATE(rec);
+    if (unlikely(state != STATE(ctx) || ctx->top != (u64)rec || rec->epoch != ctl->epoch
+                 || rec->tail_count))
+        return leave_any(s, slot, end);
+    if (unlikely(!parent))
+        return leave_f0(ctl, ctx, rec, end);
+    ctx->idle = 0;
+    BARRIER();
+    rec->open = 0;
+    close_call(ctl, ctx, parent, rec, end);
+    ctx->top = (u64)parent;
+    BARRIER();
+    STATE(ctx) = state;
+    return s->back;
 }
 
 /* A tail jump hands the frame over: nothing on the stack changes, and the time of the function
@@ -557,12 +669,12 @@ static void hide(control *ctl, u64 stack)
 static void show(control *ctl, u64 stack)
 {
     context *ctx = find_context(ctl, 0);
-    if (!ctx || !ctx->op || ctx->busy)
+    if (!ctx || !ctx->op || !ctx->idle)
         return;
     u64 now = tsc();
     record *rec = (record *)ctx->top;
     record *top = 0;
-    ctx->busy = 1;
+    ctx->idle = 0;
     BARRIER();
     for (u32 depth = 0; rec && depth < DARC_MAX_RECORDS; depth++) {
         record *parent = (record *)rec->parent;
@@ -587,23 +699,18 @@ static void show(control *ctl, u64 stack)
     }
     ctx->top = (u64)top;
     BARRIER();
-    ctx->busy = 0;
+    ctx->idle = IDLE;
 }
 
-/* Entry pads. Not zero: f0 is to be timed. */
-ENTRY u64 darc_entry(site *s, u64 slot, u64 unused, u64 also_unused)
+static COLD void guard(control *ctl, const site *s, u64 slot)
 {
-    control *ctl = (control *)s->control;
-    (void)unused, (void)also_unused;
-    if (likely(s->kind == DARC_F0))
-        return (u64)enter_f0(ctl, s, slot);
     if (s->kind == DARC_HIDE)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
         show(ctl, slot);
     if (s->kind == DARC_JUMP) {
         context *ctx = find_context(ctl, 0);
-        if (ctx && ctx->op && !ctx->busy && !ctx->jump_time)
+        if (ctx && ctx->op && ctx->idle && !ctx->jump_time)
             ctx->jump_time = tsc();
     }
     if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled
@@ -611,6 +718,15 @@ ENTRY u64 darc_entry(site *s, u64 slot, u64 unused, u64 also_unused)
         ctl->exiting = 1;
         ring_bell(ctl, 0, 0);
     }
+}
+
+/* Entry pads. Not zero: f0 is to be timed. */
+ENTRY u64 darc_entry(site *s, u64 slot)
+{
+    control *ctl = (control *)s->control;
+    if (likely(s->kind == DARC_F0))
+        return (u64)enter_f0(ctl, s, slot);
+    guard(ctl, s, slot);
     return 0;
 }
 
@@ -626,11 +742,10 @@ ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
         return 0;
     rec->pad_back = parent->pad_back;
     rec->context = (u64)ctx;
-    rec->serial = ctx->serial;
     rec->node = 0;
     rec->epoch = ctl->epoch;
-    rec->open = OPEN;
-    ctx->op = (u64)rec;
+    STATE(rec) = STATE(ctx);
+    ctx->op = ctx->top = (u64)rec;
     return (u64)rec;
 }
 

@@ -21,7 +21,9 @@ CFLAGS = (
     "-std=gnu11 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror -mgeneral-regs-only "
     "-ffreestanding -fno-stack-protector -mno-red-zone -fno-jump-tables "
     "-fno-tree-loop-distribute-patterns -fcf-protection=none -fasynchronous-unwind-tables "
-    "-fomit-frame-pointer -Wstack-usage=256"
+    "-fomit-frame-pointer -Wstack-usage=256 "
+    # The stubs rely on it.
+    "-fcall-saved-r8 -fcall-saved-r9 -fcall-saved-r10 -fcall-saved-r11"
 ).split()
 
 LINKER_SCRIPT = """

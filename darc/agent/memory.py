@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from darc.agent import Blob, words
@@ -200,6 +200,13 @@ class AgentMemory:
         count = int.from_bytes(self._read(self.site(index) + count_offset, count_size), "little")
         return tuple(t for t in targets[:count] if t)
 
+    def teach_targets(self, index: int, targets: Sequence[int]) -> None:
+        """Lets an indirect site know callees before it has had any; none may be in use yet."""
+        offset, size = self.blob.fields["darc_site.targets"]
+        raw = struct.pack(f"<{len(targets)}Q", *targets)
+        self._write(self.site(index) + offset, raw.ljust(size, b"\0"))
+        self.set_site(index, target_count=len(targets))
+
     # -------------------------------------------------------------------- nodes
 
     def write_nodes(
@@ -257,7 +264,7 @@ class AgentMemory:
 
             own = words(raw[offset : offset + size])
             # A thread that stands in the agent may have counted a call and not binned it yet.
-            count += sum(own) if value("busy") else value("count")
+            count += value("count") if value("idle") else sum(own)
             total += value("sum")
             dropped += value("dropped")
             for number, calls in enumerate(own):
@@ -296,11 +303,11 @@ class AgentMemory:
         busy: set[tuple[int, int]] = set()
         for context in self.contexts():
             header = self.blob.unpack("darc_context", self._header(context))
-            if header["busy"]:
+            if not header["idle"]:
                 mark = (context, header["serial"])
                 busy.add(mark)
                 if mark in seen_busy:
-                    self._write(context + offset("darc_context.busy"), bytes(4))
+                    self._write(context + offset("darc_context.idle"), b"\1\0\0\0")
             if header["op"] and self._is_stale(header["op"]):
                 self._write(context + offset("darc_context.op"), bytes(8))
         return frozenset(busy)

@@ -4,7 +4,8 @@
  * registers, x87 and MXCSR are never touched, flags are free (they are dead at a call, a return and
  * a function's entry). The direction flag is clear by the ABI at all three.
  *
- * All stubs are called by a pad with the site in rax; the pad saved rax before.
+ * All stubs are called by a pad with the site in rax; the pad saved rax before. The agent's functions
+ * keep r8 to r11 themselves, unlike the ABI's (build.py).
  */
     .intel_syntax noprefix
     .text
@@ -20,7 +21,7 @@
     .endm
 
     .macro save_volatile
-    .irp register, rcx, rdx, rsi, rdi, r8, r9, r10, r11
+    .irp register, rcx, rdx, rsi, rdi
     save \register
     .endr
     .endm
@@ -34,27 +35,22 @@ darc_stub_call:
     .cfi_startproc
     save_volatile
     mov rdi, rax
-    mov rsi, [rsp + 64 + 8]
-    mov rcx, [rsp + 64 + 16]
-    lea rdx, [rsp + 64 + 32]
+    mov rsi, [rsp + 32 + 8]
+    mov rcx, [rsp + 32 + 16]
+    lea rdx, [rsp + 32 + 32]
     call darc_enter
-    restore r11
-    restore r10
-    restore r9
-    restore r8
     restore rdi
     restore rsi
+    test al, 1
+    jnz 1f
     mov rcx, rax
     test rax, rax
     jz 1f
-    test al, 1
-    jnz 1f
     rdtsc
     shl rdx, 32
-    or rax, rdx
+    or rax, rdx /* not zero */
     mov [rcx + RECORD_START], rax
-1:  test rcx, rcx
-    restore rdx
+1:  restore rdx
     restore rcx
     ret
     .cfi_endproc
@@ -65,13 +61,9 @@ darc_stub_tail:
     .cfi_startproc
     save_volatile
     mov rdi, rax
-    mov rsi, [rsp + 64 + 8]
-    mov rcx, [rsp + 64 + 16]
+    mov rsi, [rsp + 32 + 8]
+    mov rcx, [rsp + 32 + 16]
     call darc_tail
-    restore r11
-    restore r10
-    restore r9
-    restore r8
     restore rdi
     restore rsi
     restore rdx
@@ -85,12 +77,8 @@ darc_stub_entry:
     .cfi_startproc
     save_volatile
     mov rdi, rax
-    mov rsi, [rsp + 64 + 8]
+    mov rsi, [rsp + 32 + 8]
     call darc_entry
-    restore r11
-    restore r10
-    restore r9
-    restore r8
     restore rdi
     restore rsi
     mov rcx, rax
@@ -122,18 +110,10 @@ darc_stub_leave:
     or rdx, rax
 1:  save rsi
     save rdi
-    save r8
-    save r9
-    save r10
-    save r11
     mov rdi, rcx
-    lea rsi, [rsp + 64 + 16]
+    lea rsi, [rsp + 32 + 16]
     call darc_leave
-    mov [rsp + 64 + 16], rax
-    restore r11
-    restore r10
-    restore r9
-    restore r8
+    mov [rsp + 32 + 16], rax
     restore rdi
     restore rsi
     restore rcx
