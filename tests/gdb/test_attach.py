@@ -1,0 +1,103 @@
+"""A server that runs already: darc comes to it and leaves it alive and as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import LOAD, PLAIN_GDB, REPORT, ROOT, Done, Server, debug, mark, server
+
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+PATH = ("handle", "lookup", "burn")
+ANALYSE = ["darc start handle --peak >400us", "continue"]
+
+
+@pytest.fixture
+def running() -> Iterator[Server]:
+    with server(build("server")) as made:
+        yield made
+
+
+def attach(folder: Path, running: Server, commands: Sequence[str], **more: Sequence[str]) -> Done:
+    return debug(folder, None, (), commands, options=["-p", str(running.pid)], **more)
+
+
+@pytest.mark.parametrize("leaving", [["detach"], [], ["darc stop", "detach"]], ids=str)
+@pytest.mark.parametrize("moment", ["result", "descent", "profiling", "choice"])
+def test_attach_and_leave(moment: str, leaving: list[str], running: Server, tmp_path: Path) -> None:
+    """Detached, or left to itself at gdb's end, at any moment: the server answers as before."""
+    steps = {
+        "result": [*ANALYSE, REPORT, mark("code"), "tell-code"],
+        "choice": ["darc start handle", "continue", REPORT],
+        "profiling": ["darc start handle", "tbreak handle", "continue", REPORT],
+        "descent": ["darc start handle", "continue", "darc peak >400us", "tbreak burn", "continue"],
+    }
+    done = attach(tmp_path, running, [TOOLS, *steps[moment], *leaving])
+    if moment == "result":
+        assert done.paths == [PATH], done.gdb
+        assert ", 0 altered" in done.section("code")
+    assert "internal error" not in done.gdb
+    again = attach(tmp_path, running, [TOOLS, mark("code"), "tell-code", mark("end")])
+    assert ", 0 altered" in again.section("code"), "code was left behind"
+    assert running.finish() == 0
+
+
+@pytest.mark.parametrize("when", ["before attach", "after attach"])
+def test_darc_is_sourced_into_a_plain_gdb(when: str, running: Server, tmp_path: Path) -> None:
+    """Once attached, gdb cannot be told any more to stop every thread at each event."""
+    source = f"source {LOAD}"
+    begin = (
+        [f"attach {running.pid}", source]
+        if when == "after attach"
+        else [
+            source,
+            f"attach {running.pid}",
+        ]
+    )
+    commands = [*begin, TOOLS, *ANALYSE, REPORT, mark("code"), "tell-code", mark("end"), "detach"]
+    done = debug(tmp_path, None, (), commands, gdb=PLAIN_GDB)
+    assert done.paths == [PATH], done.gdb
+    assert ", 0 altered" in done.section("code")
+    assert running.finish() == 0
+
+
+def test_attached_again_and_again(running: Server, tmp_path: Path) -> None:
+    for _ in range(3):
+        done = attach(tmp_path, running, [*ANALYSE, REPORT, "detach"])
+        assert done.paths == [PATH], done.gdb
+    assert running.finish() == 0
+
+
+def test_time_limit_on_a_server(running: Server, tmp_path: Path) -> None:
+    commands = ["darc start handle --start-ops 1000000000 --max-time 1s", "continue", REPORT]
+    done = attach(tmp_path, running, [TOOLS, *commands, mark("code"), "tell-code", mark("end")])
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "peak not chosen"
+    assert done.report["profile"]["count"] > 0
+    assert ", 0 altered" in done.section("code")
+    assert running.finish() == 0
+
+
+def test_ctrl_c_in_the_middle(running: Server, tmp_path: Path) -> None:
+    """Ctrl-C stops the program, not the analysis: it goes on with 'continue'."""
+    commands = [TOOLS, "darc start handle --peak >400us --start-ops 3000", "interrupt-at 500"]
+    commands += ["continue", mark("bt"), "bt", "darc status", mark("go"), "continue", REPORT]
+    done = attach(tmp_path, running, [*commands, "detach"])
+    assert "SIGINT" in done.gdb
+    assert "main (" in done.section("bt")
+    assert "??" not in done.section("bt")
+    assert "profiling" in done.section("bt")
+    assert done.paths == [PATH], done.gdb
+    assert running.finish() == 0
+
+
+def test_kill_takes_the_program_and_nothing_else(running: Server, tmp_path: Path) -> None:
+    done = attach(
+        tmp_path, running, [*ANALYSE[:1], "tbreak burn", "continue", "kill", "darc status"]
+    )
+    assert "darc: handle: stopped" in done.gdb
+    assert "Traceback" not in done.gdb
+    assert running.read_line() == b""
