@@ -252,9 +252,10 @@ class Session:
         if not self._alive:
             return
         self._ended = time.monotonic()
-        if self.status not in _FINAL:
-            self.status = Status.ENDED
         self._close()
+        if self.status not in _FINAL:
+            self._keep_votes()
+            self.status = Status.ENDED
         try:
             self._target.disarm_bell()
         except DarcError as error:
@@ -502,7 +503,7 @@ class Session:
     def stored(self) -> Stored:
         """What a later run needs to go on from here."""
         resumed = self._resumed
-        if resumed is not None and resumed.peak is not None and self._descent is None:
+        if resumed is not None and resumed.peak is not None:
             return dataclasses.replace(resumed, parameters=self.parameters)
         if self._alive:
             self._collect_profile()
