@@ -234,6 +234,7 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
+        self.pid = self._process.pid
         self.seen = ""
         self._read = 0
 
@@ -262,11 +263,12 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def command(self, line: str) -> str:
-        """Types a command at the prompt and returns what is shown up to the next prompt."""
+        """Types a command at the prompt and returns what is shown up to the next prompt, without
+        its escape codes."""
         begin = self._read
         self.type(line + "\n")
         self.prompt()
-        return self.seen[begin : self._read]
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.seen[begin : self._read])
 
     def prompt(self) -> None:
         """Waits until gdb waits for a command."""
@@ -275,9 +277,13 @@ class Terminal:
     def quit(self) -> int:
         """Leaves gdb, with the program."""
         self.type("set confirm off\nquit\n")
+        return self.wait()
+
+    def wait(self) -> int:
+        """Reads until gdb has ended."""
         with contextlib.suppress(OSError):
-            while os.read(self.master, 65536):
-                pass
+            while data := os.read(self.master, 65536):
+                self.seen += data.decode(errors="replace")
         return self._process.wait(WATCHDOG_SECONDS)
 
     def end(self) -> None:

@@ -1,0 +1,172 @@
+"""gdb on a terminal: the live line, Ctrl-C, and a debugger that is killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build, find
+from tests.debugger import (
+    REPORT,
+    ROOT,
+    Server,
+    Terminal,
+    debug,
+    mark,
+    server,
+    terminal,
+    undisturbed,
+)
+
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+LIVE = r"\r\x1b\[K([^\r\n]*handle[^\r\n]*)"
+ENDLESS = "--start-ops 1000000000"
+
+
+@pytest.fixture
+def mixture(tmp_path: Path) -> Iterator[Terminal]:
+    with terminal(tmp_path, str(build("mixture"))) as made:
+        yield made
+
+
+@pytest.fixture
+def running() -> Iterator[Server]:
+    with server(build("server")) as made:
+        yield made
+
+
+def test_a_session_as_a_person_has_it(mixture: Terminal, tmp_path: Path) -> None:
+    assert "waits for handle" in mixture.command("darc start handle --start-ops 2000")
+    profile = mixture.command("run 20000 > program.out")
+    assert "choose a peak" in profile
+    assert "peak" in mixture.command("darc peak >1ms")
+    result = mixture.command("continue")
+    assert re.search(r"root cause of bins .*handle → flush → write_out → usleep", result), result
+    assert "main (" in mixture.command("bt")
+    assert "exited normally" in mixture.command("continue")
+    assert mixture.quit() == 0
+    assert (tmp_path / "program.out").read_bytes() == undisturbed(build("mixture"), ("20000",))[1]
+
+
+def test_the_live_line_comes_and_goes(mixture: Terminal) -> None:
+    mixture.command(f"darc start handle {ENDLESS}")
+    mixture.type("run 4000000000 > program.out\n")
+    first = mixture.wait_for(LIVE)[1]
+    second = mixture.wait_for(LIVE)[1]
+    for line in (first, second):
+        assert len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= 100
+    mixture.type("\x03")
+    mixture.wait_for(r"SIGINT")
+    mixture.prompt()
+    after = mixture.seen[mixture.seen.rindex("SIGINT") :]
+    assert not re.search(LIVE, after), "the line came back behind the prompt"
+    assert "darc: every probe is out" in mixture.command("darc stop")
+
+
+def test_ctrl_c_then_on(mixture: Terminal) -> None:
+    """At each Ctrl-C the program's own stack, and the analysis goes on afterwards."""
+    mixture.command(f"darc start handle {ENDLESS}")
+    mixture.type("run 4000000000 > program.out\n")
+    for _ in range(5):
+        mixture.wait_for(LIVE)
+        mixture.type("\x03")
+        mixture.wait_for("SIGINT")
+        mixture.prompt()
+        stack = mixture.command("bt")
+        assert re.search(r"main \(", stack), stack
+        mixture.type("continue\n")
+    mixture.wait_for(LIVE)
+    mixture.type("\x03")
+    mixture.wait_for("SIGINT")
+    mixture.prompt()
+    mixture.command("darc stop")
+    code = mixture.command(TOOLS) + mixture.command("tell-code")
+    assert ", 0 altered" in code
+
+
+def test_ctrl_c_on_a_server(running: Server, tmp_path: Path) -> None:
+    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+        gdb.command(f"darc start handle {ENDLESS}")
+        gdb.type("continue\n")
+        gdb.wait_for(LIVE)
+        gdb.type("\x03")
+        gdb.wait_for("SIGINT")
+        gdb.prompt()
+        assert "main (" in gdb.command("bt")
+        assert "every probe is out" in gdb.command("darc stop")
+        gdb.command("detach")
+    assert running.finish() == 0
+
+
+def kill_gdb(moment: str, running: Server, tmp_path: Path) -> None:
+    options = ENDLESS if moment == "profile" else "--peak >400us --decision-ops 100000"
+    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+        gdb.command(f"darc start handle {options}")
+        gdb.type("continue\n")
+        gdb.wait_for(LIVE)
+        os.kill(gdb.pid, signal.SIGKILL)
+        gdb.wait()
+
+
+@pytest.mark.parametrize("moment", ["profile", "descent"])
+def test_the_server_outlives_gdb(moment: str, running: Server, tmp_path: Path) -> None:
+    """gdb is killed while pads stand in the server, which goes on as if there were none."""
+    kill_gdb(moment, running, tmp_path)
+    assert running.finish() == 0
+
+
+@pytest.mark.xfail(reason="pads that a killed gdb left are taken for the program", strict=False)
+@pytest.mark.parametrize("moment", ["profile", "descent"])
+def test_gdb_is_killed(moment: str, running: Server, tmp_path: Path) -> None:
+    """Whoever attaches next finds the pads, and takes them out."""
+    kill_gdb(moment, running, tmp_path)
+    commands = [TOOLS, "darc start handle --peak >400us", "continue", REPORT]
+    commands += [mark("code"), "tell-code", mark("end"), "detach"]
+    done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+    assert done.paths == [("handle", "lookup", "burn")], done.gdb
+    assert ", 0 altered" in done.section("code")
+    assert running.finish() == 0
+
+
+def test_no_live_line_where_output_is_no_terminal(tmp_path: Path) -> None:
+    """A second and more of profiling, into a file: no escape code, no carriage return."""
+    commands = [f"darc start handle {ENDLESS} --max-time 3s", "run", REPORT, "kill"]
+    done = debug(tmp_path, build("server"), (), commands)
+    assert done.report is not None, done.gdb
+    assert "\x1b" not in done.gdb
+    assert "\r" not in done.gdb
+
+
+def test_pending_is_asked_for(mixture: Terminal) -> None:
+    mixture.type("darc start handel\n")
+    mixture.wait_for(r"no function is called handel \(near names: handle\).*\(y or \[n\]\) ")
+    mixture.type("n\n")
+    mixture.wait_for("no function is called handel")
+    mixture.prompt()
+    assert "nothing is being analysed" in mixture.command("darc status")
+
+
+def test_completion_on_the_tab_key(mixture: Terminal) -> None:
+    mixture.type("darc sta\t")
+    mixture.wait_for("darc sta")
+    mixture.type("rt han\t")
+    mixture.wait_for("handle")
+    mixture.type(" --max-d\t")
+    mixture.wait_for("--max-depth")
+    mixture.type(" 3\n")
+    mixture.wait_for("waits for handle")
+    mixture.prompt()
+
+
+def test_quit_in_the_middle(mixture: Terminal, tmp_path: Path) -> None:
+    mixture.command("darc start handle --start-ops 2000")
+    mixture.command("run > program.out")
+    mixture.command("darc peak >1ms")
+    assert mixture.quit() == 0
+    assert "Traceback" not in mixture.seen
+    assert find("mixture").output.encode() != (tmp_path / "program.out").read_bytes()
