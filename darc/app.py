@@ -13,13 +13,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from darc import procfs, render
+from darc import procfs, refit, render, storage
 from darc.code.program import Program, find_symbols, load_image, not_found, symbol_spelling
 from darc.demangle import display_name
 from darc.descent import Status
 from darc.errors import AmbiguousError, DarcError, NotFoundError, UsageError
 from darc.foothold import Foothold
 from darc.parameters import Parameters
+from darc.report import replace_file
 from darc.session import Session
 from darc.snapshot import Snapshot
 from darc.target import State, Target
@@ -37,6 +38,7 @@ class App:
         self._parameters = Parameters()
         self._session: Session | None = None
         self._pending: tuple[str, Parameters] | None = None
+        self._resumed: storage.Stored | None = None
         self._failure: DarcError | None = None
         self._heart: _Heart | None = None
         self._foothold: Foothold | None = None
@@ -75,14 +77,31 @@ class App:
 
     def start(self, function: str, overrides: dict[str, object]) -> None:
         """``darc start``: at once where the program is stopped, else when it comes to f0."""
+        self._start(function, self._parameters.overridden(overrides), None)
+
+    def save(self, file: Path) -> None:
+        """``darc save``."""
+        session = self._need_session()
+        if session.alive:
+            self._need_stopped()
+        replace_file(file, storage.to_text(session.stored()) + "\n")
+        self.emit(f"darc: session saved to {file}: 'darc resume {file}' goes on with it")
+
+    def resume(self, file: Path, overrides: dict[str, object]) -> None:
+        """``darc resume``: as ``darc start`` with what is stored."""
+        stored = storage.read_file(file)
+        refit.check_overrides(stored, overrides)
+        self._start(stored.spec, refit.new_parameters(stored, overrides), stored)
+
+    def _start(self, function: str, parameters: Parameters, resumed: storage.Stored | None) -> None:
         if self._session is not None and self._session.alive:
             raise UsageError(
                 f"{self._session.spec} is being analysed: 'darc stop' before another 'darc start'"
             )
         if self._target.state is State.RUNNING:
             raise UsageError("the program runs: interrupt it (Ctrl-C) before 'darc start'")
-        parameters = self._parameters.overridden(overrides)
         self._forget()
+        self._resumed = resumed
         if self._target.state is State.NONE:
             self._check_file(function)
             self._pending = (function, parameters)
@@ -91,7 +110,7 @@ class App:
         self._target.check_supported()
         program = self._program()
         try:
-            entry = program.find(function)
+            entry = self._find(program, function)
         except NotFoundError as error:
             if not self._target.accepts_pending(f"{error}; wait for a library that has it?"):
                 raise
@@ -225,6 +244,7 @@ class App:
         self._rest()
         self._session = None
         self._pending = None
+        self._resumed = None
         self._failure = None
         self._target.cancel_break()
 
@@ -233,6 +253,19 @@ class App:
         if pid is None:
             raise UsageError("darc needs a program on this machine: 'run' or 'attach' it first")
         return Program(self._target, procfs.root(pid), procfs.regions(pid))
+
+    def _find(self, program: Program, function: str) -> int:
+        """f0 in the program; that of a session that is resumed by what is stored of it."""
+        if self._resumed is None:
+            return program.find(function)
+        stored = self._resumed
+        entry = refit.locate(stored.root.function, program.modules, stored.modules)
+        if entry is not None and program.is_code(entry):
+            return entry
+        if function.startswith("*"):  # an address of another run means nothing
+            named = stored.root.function
+            raise NotFoundError(f"the function {named.symbol} of {named.module} is not there")
+        return program.find(function)
 
     def _found(self, function: str) -> bool:
         path = self._target.executable
@@ -266,7 +299,7 @@ class App:
             return
         function, _ = self._pending
         try:
-            entry = self._program().find(function)
+            entry = self._find(self._program(), function)
         except NotFoundError:
             return  # it may come with a later library
         except DarcError as error:
@@ -302,6 +335,7 @@ class App:
             parameters,
             lambda what: self._tell(what),
             self._foothold,
+            self._resumed,
         )
         try:
             session.install()

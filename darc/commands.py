@@ -23,6 +23,7 @@ from darc.parameters import (
     START_OPTIONS,
     Parameters,
     find_parameter,
+    parse_overrides,
     parse_start_options,
 )
 from darc.snapshot import Snapshot
@@ -54,6 +55,12 @@ class App(Protocol):
 
     def stop(self) -> None:
         """Take every probe out."""
+
+    def save(self, file: Path) -> None:
+        """Write the session to ``file``, for :meth:`resume`."""
+
+    def resume(self, file: Path, overrides: dict[str, object]) -> None:
+        """Go on with the session in ``file``; ``overrides`` are keyed by field name."""
 
     def snapshot(self) -> Snapshot:
         """What is known now; an error when there is no session."""
@@ -100,6 +107,8 @@ class Command:
     action: Callable[[App, Parsed], None]
     options: tuple[Option, ...] = ()
     complete_argument: Callable[[App, str], list[str]] | None = None
+    takes_file: bool = False
+    """Whether the argument is the name of a file."""
 
 
 def run(app: App, name: str, argline: str) -> None:
@@ -147,7 +156,15 @@ def completes_files(name: str, argline: str) -> bool:
         return False
     before, typed = _last_word(argline)
     option = before[-1] if before else typed.partition("=")[0]
-    return any(choice.is_file and choice.name == option for choice in command.options)
+    if any(choice.is_file and choice.name == option for choice in command.options):
+        return True
+    if not command.takes_file or typed.startswith("-"):
+        return False
+    metavars = {choice.name: choice.metavar for choice in command.options}
+    try:
+        return not split_options(f"darc {name}", before, metavars)[0]
+    except DarcError:  # the value of an option is still to come
+        return False
 
 
 def help_text(name: str) -> str:
@@ -322,16 +339,50 @@ def _parse_report(argline: str) -> Parsed:
     file = texts.get("-o", texts.get("--output"))
     if file == "":
         raise UsageError("-o needs the name of a file: -o FILE")
-    try:
-        path = Path(file).expanduser() if file is not None else None
-    except RuntimeError:
-        raise UsageError(f"there is no home directory for {file}; type the whole path") from None
+    path = _path(file) if file is not None else None
     form = texts.get("--format") or report.format_of(path)
     report.check_format(form)
     require = texts.get("--require")
     if require not in (None, "root-cause"):
         raise UsageError(f"--require: '{require}' is not root-cause; type '--require root-cause'")
     return Parsed((), {"format": form, "file": path, "require": require is not None})
+
+
+def _path(file: str) -> Path:
+    try:
+        return Path(file).expanduser()
+    except RuntimeError:
+        raise UsageError(f"there is no home directory for {file}; type the whole path") from None
+
+
+def _one_file(name: str, files: Sequence[str]) -> Path:
+    if len(files) != 1 or not files[0]:
+        got = f", not {' and '.join(files)}; put quotes around a name that holds spaces"
+        raise UsageError(f"darc {name} needs one file: darc {name} FILE{got if files else ''}")
+    return _path(files[0])
+
+
+def _parse_save(argline: str) -> Parsed:
+    files, _ = split_options("darc save", split_line(argline), {})
+    return Parsed((), {"file": _one_file("save", files)})
+
+
+def _parse_resume(argline: str) -> Parsed:
+    files, overrides = parse_overrides("darc resume", argline)
+    return Parsed((), {"file": _one_file("resume", files), "overrides": overrides})
+
+
+def _save(app: App, parsed: Parsed) -> None:
+    file = parsed.options["file"]
+    assert isinstance(file, Path)
+    app.save(file)
+
+
+def _resume(app: App, parsed: Parsed) -> None:
+    file, overrides = parsed.options["file"], parsed.options["overrides"]
+    assert isinstance(file, Path)
+    assert isinstance(overrides, dict)
+    app.resume(file, overrides)
 
 
 def _start(app: App, parsed: Parsed) -> None:
@@ -387,6 +438,12 @@ REPORT_OPTIONS = (
     Option("--require", "root-cause", "An error when no root cause was found.", ("root-cause",)),
 )
 
+SEARCH_OPTIONS = tuple(
+    Option(name, parameter.metavar, parameter.doc, parameter.completions)
+    for name, parameter in START_OPTIONS.items()
+    if parameter.is_available
+)
+
 COMMANDS: Mapping[str, Command] = {
     command.name: command
     for command in (
@@ -412,11 +469,7 @@ COMMANDS: Mapping[str, Command] = {
             ),
             _parse_start,
             _start,
-            tuple(
-                Option(name, parameter.metavar, parameter.doc, parameter.completions)
-                for name, parameter in START_OPTIONS.items()
-                if parameter.is_available
-            ),
+            SEARCH_OPTIONS,
             _functions,
         ),
         Command(
@@ -485,6 +538,41 @@ COMMANDS: Mapping[str, Command] = {
             (("darc stop", "End the search."),),
             _no_arguments("stop"),
             _stop,
+        ),
+        Command(
+            "save",
+            "Save the session to a file, for 'darc resume'.",
+            "darc save FILE",
+            "At any stop, also after the end: f0, the parameters, the profile, the peak, the tree "
+            "with its maxcounts and the votes that were not decided yet. FILE is JSON and is "
+            "replaced as a whole.",
+            (
+                ("darc save slow.json", "Keep what is known by now."),
+                ("darc save ~/sessions/slow.json", "The same, in another directory."),
+            ),
+            _parse_save,
+            _save,
+            takes_file=True,
+        ),
+        Command(
+            "resume",
+            "Go on with a saved session in a new run of the program.",
+            "darc resume FILE [OPTIONS]",
+            "Like 'darc start', with the function, the parameters and the peak of the session; "
+            "options override its parameters. After --start-ops calls the new profile is compared "
+            "with the saved one, and the search goes on where it stopped. The program may have "
+            "been built anew: what does not fit any more is told.",
+            (
+                ("darc resume slow.json", "Go on where the session stopped."),
+                (
+                    "darc resume slow.json --max-depth 64",
+                    "Go on below the paths that the maximum depth ended.",
+                ),
+            ),
+            _parse_resume,
+            _resume,
+            SEARCH_OPTIONS,
+            takes_file=True,
         ),
         Command(
             "report",

@@ -90,19 +90,18 @@ def check_overrides(stored: Stored, overrides: Mapping[str, object]) -> None:
             )
 
 
-def new_parameters(
-    stored: Stored, overrides: Mapping[str, object]
-) -> tuple[Parameters, tuple[str, ...]]:
-    """The parameters to go on with, and what is to be told about them."""
-    parameters = stored.parameters
-    notes: tuple[str, ...] = ()
-    if parameters.thread != "all" and "thread" not in overrides:
-        notes = (
-            f"thread {parameters.thread} was of another run: every thread is analysed now, "
-            "unless --thread names one",
-        )
-        parameters = replace(parameters, thread="all")
-    return parameters.overridden(overrides), notes
+def new_parameters(stored: Stored, overrides: Mapping[str, object]) -> Parameters:
+    """The parameters to go on with. A thread id is of one run alone: it is taken over only when
+    it is given anew."""
+    return replace(stored.parameters, thread="all").overridden(overrides)
+
+
+def opening_notes(stored: Stored, parameters: Parameters) -> tuple[str, ...]:
+    """What is to be told about a session that is resumed with ``parameters``."""
+    before = stored.parameters.thread
+    if before == "all" or parameters.thread != "all":
+        return ()
+    return (f"thread {before} was of another run: the calls of every thread are analysed now",)
 
 
 def compare(before: Profile, now: Profile) -> tuple[str, ...]:

@@ -110,6 +110,7 @@ class Session:
         if resumed is not None:
             self._peak = resumed.peak
             self._in_peak = resumed.in_peak_calls
+            self.notes += refit.opening_notes(resumed, parameters)
         self.implant: Implant
 
     # ------------------------------------------------------------- begin and end

@@ -33,6 +33,12 @@ class FakeApp:
     def stop(self) -> None:
         self.done.append(("stop",))
 
+    def save(self, file: Path) -> None:
+        self.done.append(("save", file))
+
+    def resume(self, file: Path, overrides: dict[str, object]) -> None:
+        self.done.append(("resume", file, overrides))
+
     def snapshot(self) -> Snapshot:
         if self._snapshot is None:
             raise NotFoundError("nothing was started; type 'darc start FUNCTION'")
@@ -66,6 +72,15 @@ def app() -> FakeApp:
         ("descend", "", ("descend", ())),
         ("descend", "1.3.2 1.4", ("descend", ("1.3.2", "1.4"))),
         ("stop", "", ("stop",)),
+        ("save", "out.json", ("save", Path("out.json"))),
+        ("save", "'a b.json'", ("save", Path("a b.json"))),
+        ("save", "~/out.json", ("save", Path.home() / "out.json")),
+        ("resume", "out.json", ("resume", Path("out.json"), {})),
+        (
+            "resume",
+            "out.json --max-depth 40 --lookahead=auto",
+            ("resume", Path("out.json"), {"max_depth": 40, "lookahead": None}),
+        ),
     ],
 )
 def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) -> None:
@@ -77,7 +92,18 @@ def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) 
     ("name", "argline", "message"),
     [
         ("strat", "f", "no command 'strat'; did you mean start"),
-        ("", "save x", "darc has no command 'save'"),
+        ("", "safe x", "darc has no command 'safe'; did you mean save"),
+        ("save", "", "darc save needs one file: darc save FILE"),
+        ("save", "''", "darc save needs one file"),
+        ("save", "a b.json", "not a and b.json; put quotes"),
+        ("save", "~no-such-user/x", "there is no home directory"),
+        ("save", "x --force", "darc save has no option '--force'"),
+        ("resume", "", "darc resume needs one file: darc resume FILE"),
+        ("resume", "--max-depth 3", "darc resume needs one file"),
+        ("resume", "a b", "not a and b"),
+        ("resume", "a --max-depth", "--max-depth needs a value"),
+        ("resume", "a --max-depth 0", "from 1 to 1000"),
+        ("resume", "a --deeper", "darc resume has no option '--deeper'"),
         ("start", "", "darc start needs a function"),
         ("start", "f --if x", "--if is not available yet"),
         ("peak", "", "darc peak needs a peak"),
@@ -175,7 +201,7 @@ def test_darc_alone_is_its_help(app: FakeApp) -> None:
 
 def test_the_commands_of_this_release() -> None:
     assert list(commands.COMMANDS) == (
-        "start peak status histogram tree descend stop report".split()
+        "start peak status histogram tree descend stop save resume report".split()
     )
 
 
@@ -204,6 +230,9 @@ def test_the_commands_of_this_release() -> None:
         ("report", "--format ", "", ["text", "json"]),
         ("report", "--format j", "j", ["json"]),
         ("report", "--require ", "", ["root-cause"]),
+        ("resume", "a.json --max-d", "--max-d", ["--max-depth"]),
+        ("resume", "a.json --lookahead ", "", ["auto", "1"]),
+        ("save", "--", "--", []),
         ("status", "", "", []),
         ("unknown", "", "", []),
     ],
@@ -228,6 +257,17 @@ def test_completion_without_a_session_is_quiet() -> None:
         ("report", "-o out.json ", False),
         ("report", "", False),
         ("start", "-o ", False),
+        ("save", "", True),
+        ("save", "/tmp/s", True),
+        ("save", "a.json ", False),
+        ("save", "-", False),
+        ("resume", "", True),
+        ("resume", "se", True),
+        ("resume", "--max-depth 40 se", True),
+        ("resume", "--max-depth ", False),
+        ("resume", "--max-depth 4", False),
+        ("resume", "a.json --max", False),
+        ("resume", "a.json ", False),
         ("unknown", "-o ", False),
     ],
 )
