@@ -1,0 +1,339 @@
+"""Sessions as files: what is written is read, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from darc import storage
+from darc.contest import Contest
+from darc.descent import Status
+from darc.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
+from darc.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, NodeState, Totals
+from darc.parameters import MAX_DEPTH, OnFinish, Parameters, Probes
+from darc.peaks import PeakRange
+from darc.profile import Profile
+from darc.storage import Stored
+from tests.unit import samples
+
+COUNTS = st.integers(0, 2**64)
+TEXTS = st.text(max_size=8)
+PARAMETERS = st.builds(
+    Parameters,
+    peak=st.sampled_from([None, "3", "last", "2-3", ">4ms", "p99.5"]),
+    start_ops=st.integers(1, 10**9),
+    decision_ops=st.none() | st.integers(1, 10**6),
+    maxcount_percentage=st.floats(0, 1, exclude_min=True),
+    max_depth=st.integers(1, MAX_DEPTH),
+    lookahead=st.none() | st.integers(1, 1000),
+    max_time=st.none() | st.floats(1e-9, 1e9),
+    thread=st.just("all") | st.integers(1, 1 << 22),
+    probes=st.sampled_from([Probes.AUTO, Probes.PAD]),
+    on_finish=st.sampled_from(OnFinish),
+    auto=st.booleans(),
+)
+TOTALS = st.builds(Totals, COUNTS, COUNTS, COUNTS, COUNTS)
+FUNCTIONS = st.builds(Function, TEXTS, TEXTS, TEXTS, COUNTS, COUNTS)
+NOTES = st.none() | TEXTS
+PLAIN = st.sampled_from([cause for cause in Cause if cause is not Cause.LOOP])
+LOOPS = st.builds(
+    Ending, st.just(Cause.LOOP), COUNTS, TEXTS, st.floats(0, 1e9), st.floats(0, 1), NOTES
+)
+ENDINGS = st.builds(Ending, PLAIN, COUNTS, note=NOTES) | LOOPS
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> Stored:
+    root = Fnode(draw(FUNCTIONS))
+    nodes, indirect = [root], {}
+    for _ in range(draw(st.integers(0, 8))):
+        site = draw(st.builds(CallSite, COUNTS, st.sampled_from(CallKind), TEXTS, COUNTS))
+        node = draw(st.sampled_from(nodes)).add_child(draw(FUNCTIONS), site)
+        if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
+            many = draw(st.integers(1, 9))
+            indirect[node] = (draw(st.integers(0, many - 1)), many)
+        nodes.append(node)
+    contests = []
+    for node in nodes:
+        node.state = draw(st.sampled_from(NodeState))
+        node.root_cause = draw(st.booleans())
+        node.has_unknown_callees = draw(st.booleans())
+        node.maxcount, node.self_maxcount = draw(COUNTS), draw(COUNTS)
+        node.totals = draw(TOTALS)
+        node.end = draw(st.none() | ENDINGS)
+        if draw(st.booleans()):
+            totals = draw(TOTALS)
+            contests.append(
+                Contest(
+                    node, draw(st.integers(1, 99)), draw(COUNTS), totals.ops, totals,
+                    {child: draw(COUNTS) for child in node.children},
+                    {child: draw(TOTALS) for child in node.children},
+                )
+            )  # fmt: skip
+    parameters = draw(PARAMETERS)
+    bins = draw(st.dictionaries(st.integers(0, 64), st.integers(1, 10**9), max_size=9))
+    first = draw(st.integers(0, 63))
+    return Stored(
+        spec=draw(TEXTS),
+        parameters=parameters,
+        status=draw(st.sampled_from(Status)),
+        profile=Profile(1, draw(st.integers(1, 10**10)), bins, sum(bins.values()), draw(COUNTS)),
+        peak=draw(
+            st.none()
+            | st.builds(
+                PeakRange,
+                st.none() | st.integers(1, 9),
+                st.just(first),
+                st.none() | st.integers(first, 63),
+            )
+        ),
+        root=root,
+        modules=draw(st.dictionaries(TEXTS, TEXTS, max_size=3)),
+        in_peak_calls=draw(COUNTS),
+        contests=tuple(contests),
+        indirect=indirect,
+    )
+
+
+def sample() -> Stored:
+    root, _ = samples.tree()
+    fill = root.find("1.7.2")
+    learned = fill.add_child(
+        samples.function("on_sync"), CallSite(0x401400, CallKind.INDIRECT, "mixture", 0x1400)
+    )
+    contest = Contest(
+        fill, seen=7, own=5, ops=6, totals=Totals(6, 6, 60, 60), votes={learned: 2},
+        callee_totals={learned: Totals(6, 8, 50, 40)},
+    )  # fmt: skip
+    return Stored(
+        "handle", Parameters(peak="3"), Status.ENDED, samples.profile(samples.BINS),
+        PeakRange(3, 23, None), root, {"mixture": "15df", "libc.so.6": "sha256:77"}, 60,
+        (contest,), {learned: (1, 3)},
+    )  # fmt: skip
+
+
+def read(text: str) -> Stored:
+    return storage.from_bytes(text.encode(), "s.json")
+
+
+def refusal(data: bytes) -> str:
+    """The message for a file that is not right: one line that begins with the file's name."""
+    with pytest.raises(FormatError) as error:
+        storage.from_bytes(data, "s.json")
+    message = str(error.value)
+    assert message.startswith("s.json ")
+    assert len(message.splitlines()) == 1
+    assert message.isprintable()
+    assert len(message) < 400
+    return message
+
+
+@given(sessions())
+def test_round_trip(stored: Stored) -> None:
+    text = storage.to_text(stored)
+    again = read(text)
+    assert storage.to_text(again) == text
+    assert again.parameters == stored.parameters
+    assert again.profile == stored.profile
+    assert again.peak == stored.peak
+    nodes = list(zip(stored.root.walk(), again.root.walk(), strict=True))
+    for old, new in nodes:
+        assert (new.id, new.state, new.totals, new.end) == (old.id, old.state, old.totals, old.end)
+        assert new.function.address == new.function.offset == old.function.offset
+    assert [c.node.id for c in again.contests] == [c.node.id for c in stored.contests]
+    assert [c.ballot() for c in again.contests] == [c.ballot() for c in stored.contests]
+    assert {n.id: p for n, p in again.indirect.items()} == {
+        n.id: p for n, p in stored.indirect.items()
+    }
+
+
+def test_no_address_of_the_run_is_written() -> None:
+    assert "4194304" not in storage.to_text(sample())  # 0x400000
+    content = json.loads(storage.to_text(sample()))
+    assert content["format"] == "darc session"
+    assert content["version"] == 1
+    flush = next(n for n in content["ftree"] if n["id"] == "1.7")
+    assert flush["function"]["symbol"] == "flush"
+    assert flush["site"] == {
+        "module": "/opt/app/mixture",
+        "offset": 0x1319,
+        "kind": "direct",
+        "caller": "handle",
+        "offset_in_caller": 0x219,
+        "indirect": None,
+    }
+
+
+def test_paths_longer_than_python_likes_to_nest() -> None:
+    stored = sample()
+    node = stored.root
+    for _ in range(MAX_DEPTH):
+        node = node.add_child(samples.function("f"), samples.site(1))
+    assert len(list(read(storage.to_text(stored)).root.walk())) == len(list(stored.root.walk()))
+
+
+# -- files that are not right -----------------------------------------------------------------
+
+
+def test_every_cut_is_told() -> None:
+    data = storage.to_text(sample()).encode()
+    for end in range(0, len(data), 37):
+        refusal(data[:end])
+    assert "is empty" in refusal(b" \n")
+    assert "is cut off or damaged: line" in refusal(data[: len(data) // 2])
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused(data: bytes) -> None:
+    refusal(data)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(JSON)
+def test_any_json_is_refused(content: Any) -> None:
+    refusal(json.dumps(content).encode())
+
+
+def places(content: Any) -> list[tuple[Any, Any]]:
+    """Every container in parsed JSON with each of its keys."""
+    found: list[tuple[Any, Any]] = []
+    if isinstance(content, dict | list):
+        keys = list(content) if isinstance(content, dict) else range(len(content))
+        for key in keys:
+            found.append((content, key))
+            found += places(content[key])
+    return found
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_a_session_with_anything_exchanged_is_read_or_refused(data: st.DataObject) -> None:
+    content = json.loads(storage.to_text(sample()))
+    for _ in range(data.draw(st.integers(1, 3))):
+        container, key = data.draw(st.sampled_from(places(content)))
+        if isinstance(container, dict) and data.draw(st.booleans()):
+            del container[key]
+        else:
+            container[key] = data.draw(JSON | st.sampled_from([-1, 2**200, 1e999, "NaN"]))
+    raw = json.dumps(content).encode()
+    try:
+        stored = storage.from_bytes(raw, "s.json")
+    except DarcError:
+        refusal(raw)
+    else:
+        assert read(storage.to_text(stored)).root.id == "1"
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_session_with_flipped_bytes_is_read_or_refused(data: st.DataObject) -> None:
+    raw = bytearray(storage.to_text(sample()).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        storage.from_bytes(bytes(raw), "s.json")
+    except DarcError:
+        refusal(bytes(raw))
+
+
+def change(**values: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda content: content.update(values)
+
+
+def change_in(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def edit(content: Any) -> None:
+        *outer, last = path.split(".")
+        for key in outer:
+            content = content[int(key) if isinstance(content, list) else key]
+        content[int(last) if isinstance(content, list) else last] = value
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (change(version=2), "is a session of version 2, and this darc reads up to 1"),
+        (change(version=True), "version is not a whole number"),
+        (change(version=0), "version is not a whole number"),
+        (change(format="other"), "is not a darc session: 'darc save FILE' makes one"),
+        (lambda c: c.pop("peak"), "the file is not complete, it has no 'peak'"),
+        (change(extra=1), "'extra' does not belong there"),
+        (change(**{"a\nb\x1b" + 99 * "c": 1}), "does not belong there"),
+        (change(status="lost"), "status is not one of pending, profiling"),
+        (change(ftree=[]), "ftree is not a list that begins with f0"),
+        (change_in("parameters.max-depth", "0"), "parameters.max-depth is not a whole number"),
+        (change_in("parameters.speed", "9"), "parameters.speed is not a parameter of this darc"),
+        (change_in("parameters.peak", "70-80"), "parameters.peak is not a peak at this resolution"),
+        (change_in("parameters.resolution", "2"), "profile.resolution is not that of"),
+        (change_in("profile.bins", {"011": 1}), "profile.bins.011 is not a bin"),
+        (change_in("profile.bins", {"65": 2000}), "profile.bins is not of this resolution"),
+        (change_in("profile.count", 7), "profile.count is not the sum of the bins"),
+        (change_in("peak.first_bin", 65), "peak.first_bin is not a whole number from 0 to 64"),
+        (change_in("peak.last_bin", 3), "peak.last_bin is not a whole number from 23 to 63"),
+        (change_in("ftree.0.parent", 0), "ftree[0] is not f0"),
+        (change_in("ftree.3.parent", 3), "ftree[3].parent is not a whole number from 0 to 2"),
+        (change_in("ftree.3.id", "1.1"), "ftree[3].id is not 1.3"),
+        (change_in("ftree.3.site", None), "ftree[3].site is not an object"),
+        (change_in("ftree.3.maxcount", -1), "ftree[3].maxcount is not a whole number"),
+        (change_in("ftree.3.maxcount", 1.0), "ftree[3].maxcount is not a whole number"),
+        (change_in("ftree.3.maxcount", 2**100), "ftree[3].maxcount is not a whole number"),
+        (change_in("ftree.3.totals", [1, 2, 3]), "ftree[3].totals is not a list of 4"),
+        (change_in("ftree.3.site.kind", "far"), "ftree[3].site.kind is not one of direct"),
+        (change_in("ftree.3.site.indirect", [0, 1]), "is not null for a direct call"),
+        (change_in("ftree.11.site.indirect", [3, 3]), "indirect is not a whole number from 0 to 2"),
+        (change_in("ftree.10.end.loop_callee", None), "ftree[10].end is not an ending"),
+        (change_in("ftree.10.end.loop_share", 1.5), "loop_share is not a number that can be"),
+        (change_in("contests.0.seen", 0), "contests[0].seen is not a whole number from 1"),
+        (change_in("contests.0.callees.0.node", 1), "node is not a callee that is not there yet"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told(edit: Callable[[dict[str, Any]], None], message: str) -> None:
+    content = json.loads(storage.to_text(sample()))
+    edit(content)
+    assert message in refusal(json.dumps(content).encode())
+
+
+def test_a_report_is_told_from_a_session() -> None:
+    from darc.report import to_json
+
+    raw = json.dumps(to_json(samples.snapshot())).encode()
+    assert "is a report, not a session" in refusal(raw)
+
+
+@pytest.mark.parametrize(
+    "raw", [b'{"format": NaN}', b'{"a": 1, "a": 2}', b"[" * 10**5, b"9" * 5000, b"\xff\xfe{}"]
+)
+def test_json_that_no_writer_makes(raw: bytes) -> None:
+    refusal(raw)
+
+
+def test_a_key_that_stands_there_twice_is_refused() -> None:
+    text = storage.to_text(sample())
+    assert "twice" in refusal(text.replace('"version"', '"format": "x", "version"').encode())
+
+
+def test_files(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text(storage.to_text(sample()))
+    assert storage.read_file(file).spec == "handle"
+    with pytest.raises(NotFoundError, match="there is no file"):
+        storage.read_file(tmp_path / "t.json")
+    with pytest.raises(UsageError, match="is not a file"):
+        storage.read_file(tmp_path)
+    with pytest.raises(UsageError, match="is not a file"):
+        storage.read_file(Path("/dev/null"))
+    with pytest.raises(TargetError, match="cannot read"):
+        storage.read_file(tmp_path / ("x" * 300))
