@@ -1,0 +1,440 @@
+"""The contract of :class:`darc.target.Target`. Each check gets a fresh world; none knows which
+debugger it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from darc.errors import TargetError
+from darc.target import Bell, State
+from tests.contract.world import World
+
+WORD = 0x1122334455667788
+SIGURG = 23
+UNMAPPED = 0x10
+NOWHERE = 0x7FFF_0000_0000_0000
+
+
+def refused(function: Callable[[], object]) -> bool:
+    """Whether ``function`` fails as a target's functions may fail: in one line."""
+    try:
+        function()
+    except TargetError as error:
+        words = str(error)
+    else:
+        return False
+    assert words
+    assert "\n" not in words
+    return True
+
+
+def word_at(world: World, name: str) -> int:
+    return int.from_bytes(world.target.read(world.address(name), 8), "little")
+
+
+def check_before_the_program_runs(world: World) -> None:
+    target = world.target
+    assert target.state is State.NONE
+    assert target.pid is None
+    assert target.executable is not None
+    assert target.executable.endswith("/program")
+    assert list(target.threads()) == []
+    assert refused(lambda: target.read(UNMAPPED, 1))
+
+
+def check_a_stopped_program(world: World) -> None:
+    world.start()
+    target = world.target
+    assert target.state is State.STOPPED
+    assert isinstance(target.pid, int)
+    assert target.pid in target.threads()
+    assert not target.attached
+    target.check_supported()
+
+
+def check_after_the_end(world: World) -> None:
+    world.start()
+    while world.go() is not None:
+        pass
+    check_before_the_program_runs(world)
+    assert not refused(world.target.disarm_bell)
+    assert not refused(world.target.cancel_break)
+
+
+def check_after_a_kill(world: World) -> None:
+    world.start()
+    world.target.arm_bell(SIGURG, lambda: Bell())
+    world.target.break_once(world.address("pass"), lambda: None)
+    world.kill()
+    check_before_the_program_runs(world)
+    assert not refused(world.target.disarm_bell)
+    assert not refused(world.target.cancel_break)
+
+
+def check_memory(world: World) -> None:
+    world.start()
+    target, address = world.target, world.address("word")
+    assert word_at(world, "word") == WORD
+    target.write(address + 1, b"\xaa\xbb")
+    assert target.read(address, 8) == b"\x88\xaa\xbb\x55\x44\x33\x22\x11"
+    target.write(address, WORD.to_bytes(8, "little"))
+    assert target.read(address, 0) == b""
+    assert isinstance(target.read(address, 8), bytes)
+
+
+def check_memory_that_is_not_there(world: World) -> None:
+    world.start()
+    assert refused(lambda: world.target.read(UNMAPPED, 8))
+    assert refused(lambda: world.target.write(UNMAPPED, b"x"))
+    assert refused(lambda: world.target.read(NOWHERE, 1))
+
+
+def check_code_is_read_without_breakpoints(world: World) -> None:
+    world.start()
+    target, address = world.target, world.address("add")
+    before = target.read(address, 16)
+    world.set_breakpoint(address)
+    assert target.read(address, 16) == before
+    world.go()
+    assert target.read(address, 16) == before
+
+
+def check_code_is_written_under_a_breakpoint(world: World) -> None:
+    """The breakpoint stays, the bytes under it are the new ones, also once it is gone."""
+    world.start()
+    target, address = world.target, world.address("pass")
+    original = target.read(address, 16)
+    world.set_breakpoint(address)
+    target.write(address, b"\xc3" + original[1:])
+    assert target.read(address, 16) == b"\xc3" + original[1:]
+    assert world.go() == address
+    world.clear_breakpoint(address)
+    assert target.read(address, 16) == b"\xc3" + original[1:]
+    assert world.go() == world.address("stop_here")
+    assert word_at(world, "passed") == 0, "ret is what was written there"
+    target.write(address, original)
+    assert world.go() == world.address("stop_here")
+    assert word_at(world, "passed") == 3
+
+
+def check_threads(world: World) -> None:
+    world.start()
+    target = world.target
+    assert len(set(target.threads())) == len(target.threads()) == 2
+    assert set(target.program_counters()) == set(target.threads())
+    assert target.pid is not None
+    assert target.program_counters()[target.pid] == world.address("stop_here")
+    for thread, pc in target.program_counters().items():
+        assert target.read_register(thread, "rip") == pc
+    bases = {target.read_register(thread, "fs_base") for thread in target.threads()}
+    assert len(bases) == 2
+    assert 0 not in bases
+    assert target.read_register(target.pid, "rsp") % 16 == 8
+
+
+def check_registers_are_written(world: World) -> None:
+    """64 bits without a sign, in the thread that is meant, and told to whoever asks next."""
+    world.start()
+    target = world.target
+    for thread in target.threads():
+        old = target.read_register(thread, "r11")
+        target.write_register(thread, "r11", (1 << 64) - 2)
+        assert target.read_register(thread, "r11") == (1 << 64) - 2
+        target.write_register(thread, "r11", old)
+    main = target.pid
+    assert main is not None
+    before = target.program_counters()[main]
+    target.write_register(main, "rip", world.address("rung"))
+    assert target.program_counters()[main] == world.address("rung")
+    target.write_register(main, "rip", before)
+    assert target.program_counters()[main] == before
+
+
+def check_registers_that_are_not_there(world: World) -> None:
+    world.start()
+    target, main = world.target, world.target.pid
+    assert main is not None
+    assert refused(lambda: target.read_register(main, "nonsense"))
+    assert refused(lambda: target.read_register(1, "rip"))
+    assert refused(lambda: target.write_register(1, "rip", 0))
+
+
+def check_calls(world: World) -> None:
+    """All arguments and the result have 64 bits; the caller's registers are as before."""
+    world.start()
+    target, main = world.target, world.target.pid
+    assert main is not None
+    names = ("rip", "rsp", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
+    before = {name: target.read_register(main, name) for name in names}
+    add = world.address("add")
+    assert target.call(add, [1, 2, 3, 4, 5, 6]) == 21
+    assert target.call(add, [1 << 63, 1, 0, 0, 0, 0]) == (1 << 63) + 1
+    assert target.call(add, [(1 << 64) - 1, 0, 0, 0, 0, 0]) == (1 << 64) - 1
+    assert word_at(world, "calls") == 3
+    assert {name: target.read_register(main, name) for name in names} == before
+    assert target.program_counters()[main] == world.address("stop_here")
+    assert world.go() == world.address("stop_here")
+
+
+def check_other_threads_stay_in_calls(world: World) -> None:
+    world.start()
+    target = world.target
+    ticks = word_at(world, "ticks")
+    for _ in range(20):
+        target.call(world.address("add"), [0] * 6)
+    assert word_at(world, "ticks") == ticks
+    world.go()
+    assert word_at(world, "ticks") >= ticks
+
+
+def check_a_call_that_crashes(world: World) -> None:
+    """An error, and the program stands where it stood."""
+    world.start()
+    target, main = world.target, world.target.pid
+    assert main is not None
+    assert refused(lambda: target.call(world.address("crash"), []))
+    assert target.read_register(main, "rip") == world.address("stop_here")
+    assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
+    assert world.go() == world.address("stop_here")
+
+
+def check_break_once(world: World) -> None:
+    """Once, with the program really stopped there, and it goes on by itself."""
+    world.start()
+    target, main = world.target, world.target.pid
+    assert main is not None
+    found: list[int] = []
+
+    def handler() -> None:
+        found.append(target.read_register(main, "rip"))
+        found.append(target.call(world.address("add"), [len(found), 4, 0, 0, 0, 0]))
+
+    target.break_once(world.address("pass"), handler)
+    assert world.go() == world.address("stop_here")
+    assert found == [world.address("pass"), 5]
+    assert word_at(world, "passed") == 3
+    assert world.go() == world.address("stop_here")
+    assert len(found) == 2
+
+
+def check_break_once_is_set_anew(world: World) -> None:
+    world.start()
+    target = world.target
+    found: list[str] = []
+    target.break_once(world.address("pass"), lambda: found.append("first"))
+    target.break_once(world.address("pass"), lambda: found.append("second"))
+    world.go()
+    assert found == ["second"]
+    target.break_once(world.address("pass"), lambda: found.append("third"))
+    target.break_once(world.address("rung"), lambda: found.append("fourth"))
+    world.go()
+    assert found == ["second", "fourth"]
+
+
+def check_break_once_is_cancelled(world: World) -> None:
+    world.start()
+    found: list[int] = []
+    world.target.break_once(world.address("pass"), lambda: found.append(1))
+    world.target.cancel_break()
+    world.target.cancel_break()
+    world.go()
+    assert found == []
+
+
+def check_bell(world: World) -> None:
+    """With all threads stopped, at each ring, without the user's command noticing."""
+    world.start()
+    target = world.target
+    ticks: list[tuple[int, int]] = []
+
+    def handler() -> Bell:
+        first = word_at(world, "ticks")
+        for _ in range(50):
+            target.program_counters()
+        ticks.append((first, word_at(world, "ticks")))
+        assert set(target.program_counters()) == set(target.threads())
+        return Bell()
+
+    target.arm_bell(SIGURG, handler)
+    for expected in (1, 2):
+        assert world.go() == world.address("stop_here")
+        assert len(ticks) == expected
+    assert all(first == last for first, last in ticks)
+    target.disarm_bell()
+    assert world.go() == world.address("stop_here")
+    assert len(ticks) == 2
+
+
+def check_bell_may_patch_code(world: World) -> None:
+    world.start()
+    target, address = world.target, world.address("pass")
+    original = target.read(address, 1)
+
+    def handler() -> Bell:
+        target.write(address, b"\xc3")
+        return Bell()
+
+    target.arm_bell(SIGURG, handler)
+    world.go()
+    assert word_at(world, "passed") == 3
+    world.go()
+    assert word_at(world, "passed") == 3
+    assert target.read(address, 1) == b"\xc3" != original
+
+
+def check_bell_stops_the_program(world: World) -> None:
+    """At the address that the handler names, in the thread that rang, once."""
+    world.start()
+    target, main = world.target, world.target.pid
+    assert main is not None
+    target.arm_bell(SIGURG, lambda: Bell(stop_at=world.address("rung")))
+    assert world.go() == world.address("rung")
+    assert target.state is State.STOPPED
+    assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
+    target.disarm_bell()
+    assert world.go() == world.address("stop_here")
+    assert world.go() == world.address("stop_here")
+
+
+def check_bell_stops_above_the_slot_only(world: World) -> None:
+    world.start()
+    target = world.target
+    answers = [Bell(stop_at=world.address("rung"), stop_slot=(1 << 63) - 1), Bell()]
+    target.arm_bell(SIGURG, lambda: answers.pop(0))
+    assert world.go() == world.address("stop_here")
+
+
+def check_bell_stops_at_once(world: World) -> None:
+    """With 0 for the address: wherever the thread is."""
+    world.start()
+    target = world.target
+    target.arm_bell(SIGURG, lambda: Bell(stop_at=0))
+    pc = world.go()
+    assert pc is not None
+    assert pc not in (world.address("stop_here"), world.address("rung"))
+    assert target.state is State.STOPPED
+    target.disarm_bell()
+    assert world.go() == world.address("stop_here")
+
+
+def check_bell_is_disarmed_in_its_handler(world: World) -> None:
+    world.start()
+    rings: list[int] = []
+
+    def handler() -> Bell:
+        rings.append(1)
+        world.target.disarm_bell()
+        return Bell()
+
+    world.target.arm_bell(SIGURG, handler)
+    world.go()
+    world.go()
+    assert rings == [1]
+    world.target.arm_bell(SIGURG, handler)
+    world.go()
+    assert rings == [1, 1]
+
+
+def check_modules_change(world: World) -> None:
+    """At loading and unloading; memory may be read and a breakpoint set there."""
+    world.start()
+    target = world.target
+    seen: list[int] = []
+
+    def handler() -> None:
+        seen.append(word_at(world, "word"))
+        target.break_once(world.address("pass"), lambda: None)
+
+    target.when_modules_change(handler)
+    world.go()
+    loaded = len(seen)
+    assert loaded > 0
+    assert set(seen) == {WORD}
+    target.when_modules_change(None)
+    world.go()
+    assert len(seen) == loaded
+
+
+def check_modules_are_unloaded(world: World) -> None:
+    world.start()
+    world.go()
+    seen: list[int] = []
+    world.target.when_modules_change(lambda: seen.append(1))
+    world.go()
+    assert seen
+
+
+def check_breakpoints_of_the_user(world: World) -> None:
+    """Those alone, not what the target sets for itself; a handler is told of changes."""
+    world.start()
+    target = world.target
+    stop_here, rung = world.address("stop_here"), world.address("rung")
+    told: list[int] = []
+    target.break_once(world.address("pass"), lambda: None)
+    target.arm_bell(SIGURG, lambda: Bell())
+    assert set(target.breakpoints()) == {stop_here}
+    target.when_breakpoints_change(lambda: told.append(1))
+    world.set_breakpoint(rung)
+    assert told
+    assert set(target.breakpoints()) == {stop_here, rung}
+    world.clear_breakpoint(rung)
+    assert set(target.breakpoints()) == {stop_here}
+    target.when_breakpoints_change(None)
+    count = len(told)
+    world.set_breakpoint(rung)
+    assert len(told) == count
+
+
+def check_source(world: World) -> None:
+    world.start()
+    target = world.target
+    found = target.line_at(world.address("add"))
+    assert found is not None
+    assert found[0].endswith("program.c")
+    assert found[1] > 0
+    assert target.line_at(UNMAPPED) is None
+    assert target.inlined_at(world.address("inlined_place")) == ("inner",)
+    assert target.inlined_at(world.address("add")) == ()
+    assert target.inlined_at(UNMAPPED) == ()
+
+
+def check_functions_of_a_file(world: World) -> None:
+    world.start()
+    target = world.target
+    assert list(target.functions_in("program.c", "add")) == [world.address("add")]
+    assert list(target.functions_in("program.c", "no_such_function")) == []
+    assert list(target.functions_in("no_such_file.c", "add")) == []
+
+
+def check_frames_may_be_forgotten(world: World) -> None:
+    world.start()
+    world.target.forget_frames()
+    world.target.hide_pads()
+
+
+def check_pending(world: World) -> None:
+    for accept in (True, False):
+        world.set_pending(accept)
+        assert world.target.accepts_pending("wait for it?") == accept
+
+
+def check_output(world: World) -> None:
+    """Text as it is; no escape codes and no live line, as this is no terminal."""
+    target = world.target
+    assert target.width >= 0
+    assert target.colour is False
+    live = threading.Thread(target=lambda: target.live("handle: 5 calls"))
+    live.start()
+    live.join()
+    target.emit("two → lines\nof 100 %s")
+    target.live(None)
+    assert "two → lines\nof 100 %s\n" in world.shown()
+    assert "5 calls" not in world.shown()
+
+
+CHECKS: Mapping[str, Callable[[World], None]] = {
+    name.removeprefix("check_"): check
+    for name, check in list(globals().items())
+    if name.startswith("check_")
+}

@@ -1,0 +1,61 @@
+"""The contract of a target, kept by each of them. A check is the same for all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.contract.checks import CHECKS
+from tests.debugger import PLAIN_GDB, debug
+from tests.fake_target import FakeWorld
+
+HERE = Path(__file__).resolve().parent
+KNOWN = {
+    "registers_are_written": "program counters are kept too long",
+    "registers_that_are_not_there": "ValueError is not translated",
+    "modules_are_unloaded": "nobody is told when a library is unloaded",
+    "breakpoints_of_the_user": "the bell's own catchpoint is listed, at address 0",
+}
+"""Checks that gdb's target does not keep yet, and why."""
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("contract")
+    flags = ["-g", "-O1", "-fPIE", "-pie", "-pthread"]
+    source, library = HERE / "program.c", folder / "empty.c"
+    library.write_text("int nothing;\n")
+    for command in (
+        ["gcc", *flags, "-o", folder / "program", source],
+        ["gcc", "-shared", "-fPIC", "-o", folder / "empty.so", library],
+    ):
+        subprocess.run(command, check=True)
+    return folder / "program"
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_fake(check: str) -> None:
+    CHECKS[check](FakeWorld())
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_gdb(
+    check: str,
+    program: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    if check in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[check], strict=False))
+    packages = [path for path in sys.path if path.endswith("-packages")]
+    monkeypatch.setenv("CONTRACT_CHECK", check)
+    monkeypatch.setenv("CONTRACT_PACKAGES", os.pathsep.join(packages))
+    arguments = (str(program.with_name("empty.so")),)
+    runner = f"source {HERE / 'inside_gdb.py'}"
+    done = debug(tmp_path, program, arguments, [runner], gdb=PLAIN_GDB)
+    assert "\ncontract: kept\n" in done.gdb, done.gdb

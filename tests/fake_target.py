@@ -1,0 +1,315 @@
+"""A target without a debugger: a program of memory, threads and registers in Python.
+
+:class:`FakeTarget` is for tests of what is built on a target. :class:`FakeWorld` plays the program
+of the contract on it, so that the fake keeps the same contract as the real ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from darc.errors import TargetError, UnsupportedError
+from darc.target import Bell, State, Target
+from tests.contract.world import World
+
+MASK = (1 << 64) - 1
+GENERAL = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "rip", "fs_base")
+REGISTERS = (*GENERAL, *(f"r{n}" for n in range(8, 16)))
+
+
+@dataclass
+class FakeThread:
+    """One thread's registers."""
+
+    tid: int
+    registers: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REGISTERS, 0))
+
+
+class CrashError(Exception):
+    """A function of the fake program has crashed."""
+
+
+class FakeTarget(Target):
+    """At most one program, made of Python values. Public attributes are the program's: a test sets
+    them up and changes them as the program would."""
+
+    def __init__(self, executable: str = "/fake/program") -> None:
+        self.process: int | None = None
+        self.was_attached = False
+        self.running = False
+        self.file = executable
+        self.memory: dict[int, bytearray] = {}
+        self.fake_threads: dict[int, FakeThread] = {}
+        self.current = 0
+        self.functions: dict[int, Callable[..., int]] = {}
+        self.lines: dict[int, tuple[str, int]] = {}
+        self.inlined: dict[int, tuple[str, ...]] = {}
+        self.sources: dict[tuple[str, str], list[int]] = {}
+        self.user_breakpoints: set[int] = set()
+        self.pending = True
+        self.emitted: list[str] = []
+        self.once: tuple[int, Callable[[], None]] | None = None
+        self.bell: tuple[int, Callable[[], Bell]] | None = None
+        self.deciding = False
+        self.modules_handler: Callable[[], None] | None = None
+        self.breakpoints_handler: Callable[[], None] | None = None
+        self.pads: Callable[[int, int], tuple[int, int] | None] | None = None
+
+    # What a test does to the program.
+
+    def map(self, start: int, content: bytes) -> None:
+        """Maps memory with this content."""
+        self.memory[start] = bytearray(content)
+
+    def add_thread(self, tid: int, **registers: int) -> FakeThread:
+        """Adds a thread; the first one is current."""
+        thread = self.fake_threads[tid] = FakeThread(tid)
+        thread.registers.update(registers)
+        self.current = self.current or tid
+        return thread
+
+    def end(self) -> None:
+        """The program is gone."""
+        self.process = None
+        self.running = False
+        self.memory.clear()
+        self.fake_threads.clear()
+        self.current = 0
+        self.once = None
+
+    def arrive(self, address: int) -> None:
+        """The current thread comes to ``address``: a breakpoint that is set once acts there."""
+        self.fake_threads[self.current].registers["rip"] = address
+        if self.once is not None and self.once[0] == address:
+            _, handler = self.once
+            self.once = None
+            handler()
+
+    def ring(self, number: int) -> Bell:
+        """The current thread gets a signal."""
+        if self.bell is None or self.bell[0] != number:
+            return Bell()
+        self.deciding = True
+        try:
+            return self.bell[1]()
+        finally:
+            self.deciding = False
+
+    # What it does as a target.
+
+    @property
+    def pid(self) -> int | None:
+        return self.process
+
+    @property
+    def state(self) -> State:
+        if self.process is None:
+            return State.NONE
+        return State.RUNNING if self.running else State.STOPPED
+
+    @property
+    def attached(self) -> bool:
+        return self.was_attached
+
+    @property
+    def executable(self) -> str | None:
+        return self.file
+
+    def check_supported(self) -> None:
+        if self.process is None:
+            raise UnsupportedError("there is no program: 'run' or 'attach' it first")
+
+    def _bytes(self, address: int, size: int) -> tuple[bytearray, int]:
+        for start, content in self.memory.items():
+            if start <= address and address + size <= start + len(content):
+                return content, address - start
+        raise TargetError(f"cannot access memory at {address:#x}")
+
+    def read(self, address: int, size: int) -> bytes:
+        content, at = self._bytes(address, size)
+        return bytes(content[at : at + size])
+
+    def write(self, address: int, data: bytes) -> None:
+        content, at = self._bytes(address, len(data))
+        content[at : at + len(data)] = data
+
+    def forget_frames(self) -> None:
+        pass
+
+    def threads(self) -> Sequence[int]:
+        return list(self.fake_threads)
+
+    def program_counters(self) -> Mapping[int, int]:
+        return {tid: thread.registers["rip"] for tid, thread in self.fake_threads.items()}
+
+    def _registers(self, thread: int, name: str) -> dict[str, int]:
+        if thread not in self.fake_threads:
+            raise TargetError(f"thread {thread} is gone")
+        registers = self.fake_threads[thread].registers
+        if name not in registers:
+            raise TargetError(f"there is no register {name}")
+        return registers
+
+    def read_register(self, thread: int, name: str) -> int:
+        return self._registers(thread, name)[name]
+
+    def write_register(self, thread: int, name: str, value: int) -> None:
+        self._registers(thread, name)[name] = value & MASK
+
+    def call(self, address: int, arguments: Sequence[int]) -> int:
+        assert not self.deciding, "nothing may be called while a bell is answered"
+        if address not in self.functions:
+            raise TargetError(f"the call of {address:#x} crashed")
+        try:
+            return self.functions[address](*(argument & MASK for argument in arguments)) & MASK
+        except CrashError:
+            raise TargetError(f"the call of {address:#x} crashed") from None
+
+    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+        self.modules_handler = handler
+
+    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+        self.once = (address, handler)
+
+    def cancel_break(self) -> None:
+        self.once = None
+
+    def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
+        self.bell = (signal, handler)
+
+    def disarm_bell(self) -> None:
+        self.bell = None
+
+    def breakpoints(self) -> Sequence[int]:
+        return sorted(self.user_breakpoints)
+
+    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
+        self.breakpoints_handler = handler
+
+    def show_pads(
+        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
+    ) -> None:
+        self.pads = caller
+
+    def hide_pads(self) -> None:
+        self.pads = None
+
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        return self.lines.get(address)
+
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        return self.inlined.get(address, ())
+
+    def functions_in(self, file: str, function: str) -> Sequence[int]:
+        return self.sources.get((file, function), [])
+
+    def accepts_pending(self, question: str) -> bool:
+        return self.pending
+
+    @property
+    def colour(self) -> bool:
+        return False
+
+    @property
+    def width(self) -> int:
+        return 80
+
+    def live(self, text: str | None) -> None:
+        pass
+
+    def emit(self, text: str) -> None:
+        self.emitted.append(text + "\n")
+
+
+class FakeWorld(World):
+    """``program.c`` in Python: the same rounds, names, stops and values."""
+
+    NAMES = ("add", "crash", "stop_here", "pass", "rung", "outer", "inlined_place", "main")
+    WORDS = ("word", "passed", "ticks", "calls")
+    CODE, DATA = 0x40_0000, 0x60_0000
+    RET = 0xC3
+
+    def __init__(self) -> None:
+        self.target: FakeTarget = FakeTarget()
+        self.target.user_breakpoints = {self.address("stop_here")}
+        self._run = iter(())
+
+    def address(self, name: str) -> int:
+        if name in self.WORDS:
+            return self.DATA + 8 * self.WORDS.index(name)
+        return self.CODE + 32 * self.NAMES.index(name)
+
+    def start(self) -> None:
+        target = self.target
+        target.process = os.getpid()
+        target.map(self.CODE, b"\x90" * 32 * len(self.NAMES))
+        target.map(self.DATA, bytes(8 * len(self.WORDS)))
+        self._set("word", 0x1122334455667788)
+        for tid in (target.process, target.process + 1):
+            target.add_thread(tid, fs_base=0x7F00_0000_0000 + tid, rsp=0x7FFF_FFFF_0008)
+        target.functions = {self.address("add"): self._add}
+        target.lines = {self.address("add"): ("program.c", 16)}
+        target.inlined = {self.address("inlined_place"): ("inner",)}
+        target.sources = {("program.c", "add"): [self.address("add")]}
+        self._run = self._rounds()
+        assert self.go() == self.address("stop_here")
+
+    def go(self) -> int | None:
+        self._set("ticks", self._get("ticks") + 1 if self.target.process else 0)
+        return next(self._run, None)
+
+    def _rounds(self):
+        target = self.target
+        for number in (1, 2, 3, 4):
+            yield from self._at("stop_here")
+            for _ in range(3):
+                yield from self._at("pass")
+                if target.read(self.address("pass"), 1)[0] != self.RET:
+                    self._set("passed", self._get("passed") + 1)
+            target.fake_threads[target.current].registers["rip"] = self.address("main")
+            answer = target.ring(23)
+            if answer.stop_at == 0:
+                yield self.address("main")
+            yield from self._at("rung", answer)
+            if number <= 2 and target.modules_handler is not None:
+                target.modules_handler()
+        target.end()
+
+    def _at(self, name: str, answer: Bell = Bell()):  # noqa: B008 (frozen)
+        address = self.address(name)
+        self.target.arrive(address)
+        rsp = self.target.read_register(self.target.current, "rsp")
+        wanted = answer.stop_at == address and rsp > answer.stop_slot
+        if wanted or address in self.target.user_breakpoints:
+            yield address
+
+    def _get(self, name: str) -> int:
+        return int.from_bytes(self.target.read(self.address(name), 8), "little")
+
+    def _set(self, name: str, value: int) -> None:
+        if self.target.process is not None:
+            self.target.write(self.address(name), value.to_bytes(8, "little"))
+
+    def _add(self, *arguments: int) -> int:
+        self._set("calls", self._get("calls") + 1)
+        return sum(arguments)
+
+    def kill(self) -> None:
+        self.target.end()
+
+    def set_breakpoint(self, address: int) -> None:
+        self.target.user_breakpoints.add(address)
+        if self.target.breakpoints_handler is not None:
+            self.target.breakpoints_handler()
+
+    def clear_breakpoint(self, address: int) -> None:
+        self.target.user_breakpoints.discard(address)
+
+    def set_pending(self, accept: bool) -> None:
+        self.target.pending = accept
+
+    def shown(self) -> str:
+        return "".join(self.target.emitted)
