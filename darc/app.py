@@ -185,6 +185,11 @@ class App:
         session.on_user_stop()
         self._tell(session.take_message())
 
+    def before_continue(self) -> None:
+        """The user lets the program go on, and not step by step."""
+        if self._session is not None:
+            self._session.before_resume()
+
     def on_resume(self) -> None:
         """The program goes on."""
         session = self._session
@@ -343,6 +348,7 @@ class App:
             self._foothold = session.foothold
         self._pending = None
         self._session = session
+        session.on_user_stop()  # the patches come with the program's going on
 
     def _rest(self) -> None:
         if self._heart is not None:
@@ -416,7 +422,7 @@ class _Heart:
         left = self._session.seconds_left
         if left is not None and left <= 0:
             self._session.time_up_soon()
-        elif not self._session.rings:
+        elif not self._session.rings and not self._session.paused:
             return None
         if late_since is None:
             return now

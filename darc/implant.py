@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-
-from iced_x86 import Instruction
+from dataclasses import replace
 
 from darc import agent
+from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.code.x86_64 import PATCH_LENGTH, Prologue, Site, read_prologue
 from darc.code.x86_64 import Function as Code
 from darc.errors import TargetError
-from darc.foothold import Area, Foothold
+from darc.foothold import Foothold
 from darc.ftree import CallKind
 from darc.pads import x86_64 as pads
+from darc.patching import Patch, Patcher
 from darc.target import Target
 
 HIDE_AT = (
@@ -42,27 +42,6 @@ SHOW_AT = ("__cxa_begin_catch",)
 """Where a handler begins: the frames above it are taken up again, those below are closed."""
 
 
-@dataclass
-class Patched:
-    """A place in the program's code that leads to a pad."""
-
-    site: Site | None
-    index: int
-    address: int
-    original: bytes
-    pad: int
-    pad_back: int
-    area: Area
-    blocks: tuple[int, ...] = ()
-    active: bool = False
-    bytes: bytes = b""
-    cells: dict[str, int] = field(default_factory=dict)
-    through: Patched | None = None
-    """The padding that a short jump goes through."""
-    displaced: tuple[Instruction, ...] = ()
-    """Of a function's entry: the instructions that moved into the pad."""
-
-
 class Implant:
     """The patches of one analysis in one program."""
 
@@ -71,11 +50,11 @@ class Implant:
         self._program = program
         self._foothold = foothold
         self._blob = agent.load()
-        self._sites: dict[int, Patched] = {}
-        self._guards: list[Patched] = []
-        self._f0: Patched | None = None
-        self._cell_values: dict[int, bytes] = {}
+        self._sites: dict[int, Patch] = {}
+        self._guards: list[Patch] = []
+        self._f0: Patch | None = None
         self.tables = foothold.tables
+        self.patcher = Patcher(target, program, foothold.tables)
 
     @property
     def f0_back(self) -> int:
@@ -103,7 +82,7 @@ class Implant:
         self._f0 = made
         return None
 
-    def _entry(self, code: Code, kind: int, timed: int) -> Patched | str:
+    def _entry(self, code: Code, kind: int, timed: int) -> Patch | str:
         cave: int | None = None
         prologue = self._prologue(code, PATCH_LENGTH)
         if isinstance(prologue, str):
@@ -132,17 +111,27 @@ class Implant:
             patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
         else:
             patch = pads.patch_short(prologue.entry, cave)
-            through = Patched(
-                None, self._foothold.new_index(), cave, self._program.read(cave, PATCH_LENGTH),
-                origin, 0, area, (), False, pads.patch_bytes(None, cave, PATCH_LENGTH, origin),
-            )  # fmt: skip
+            through = Patch(
+                address=cave,
+                original=self._program.read(cave, PATCH_LENGTH),
+                bytes=pads.patch_bytes(None, cave, PATCH_LENGTH, origin),
+                index=self._foothold.new_index(),
+                pad=origin,
+                pad_back=0,
+            )
             self._write_site(through, kind, 0)
-        made = Patched(
-            None, index, prologue.entry, prologue.original[: len(patch)], origin,
-            origin + pad.back, area, (), False, patch,
-            {name: origin + place for name, place in pad.cells.items()}, through,
-            prologue.instructions,
-        )  # fmt: skip
+        made = Patch(
+            address=prologue.entry,
+            original=prologue.original[: len(patch)],
+            bytes=patch,
+            index=index,
+            pad=origin,
+            pad_back=origin + pad.back,
+            moved={at: origin + offset for at, offset in pad.moved.items()},
+            displaced=prologue.instructions,
+            cells={name: origin + offset for name, offset in pad.cells.items()},
+            through=through,
+        )
         self._write_site(made, kind, timed)
         return made
 
@@ -158,7 +147,7 @@ class Implant:
         """Whether a breakpoint of the user's would be overwritten or never be reached."""
         return any(start < address < end for address in self._target.breakpoints())
 
-    def _write_site(self, made: Patched, kind: int, timed: int) -> None:
+    def _write_site(self, made: Patch, kind: int, timed: int) -> None:
         self.tables.write_site(
             made.index,
             pad_back=made.pad_back,
@@ -172,7 +161,7 @@ class Implant:
     def enable(self) -> None:
         """Starts to watch f0."""
         assert self._f0 is not None
-        self._apply(self._f0)
+        self.patcher.activate(self._f0)
         self.tables.enabled = True
 
     def guard(self) -> list[str]:
@@ -197,7 +186,7 @@ class Implant:
                     problems.append(f"{module.name}!{symbol.name}: {made}")
                     continue
                 try:
-                    self._apply(made)
+                    self.patcher.activate(made)
                 except TargetError as error:
                     problems.append(f"{module.name}!{symbol.name}: {error}")
                     continue
@@ -219,7 +208,7 @@ class Implant:
             return site.problem
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
 
-    def prepare_site(self, site: Site, parents: Iterable[int]) -> Patched | str:
+    def prepare_site(self, site: Site, parents: Iterable[int]) -> Patch | str:
         """A pad for ``site``, whose callers' frames were entered through the pads that return to
         ``parents``. Returns a reason when there can be none."""
         problem = self.problem(site)
@@ -267,140 +256,108 @@ class Implant:
                 length=len(original),
             )
         else:  # what it has learned stays
+            self.deactivate(known)
             self.tables.set_site(index, pad_back=back)
-        made = Patched(
-            site, index, site.patch, original, origin, back, area, blocks,
-            known.active if known else False, patch,
-        )  # fmt: skip
+        made = Patch(
+            address=site.patch,
+            original=original,
+            bytes=patch,
+            index=index,
+            pad=origin,
+            pad_back=back,
+            site=site,
+            blocks=blocks,
+            moved={at: origin + offset for at, offset in pad.moved.items()},
+            cell=self._f0_cells()[site.address] if in_f0 else None,
+        )
+        if made.cell is not None:
+            made.cell_value = int.from_bytes(self._target.read(made.cell, 8), "little")
         self._sites[site.address] = made
-        if made.active:
-            self._write_patch(made, made.bytes)
         return made
 
-    def _f0_cells(self) -> dict[int, str]:
-        """Calls and jumps among f0's displaced instructions, by address: their cell's name."""
+    def _f0_cells(self) -> dict[int, int]:
+        """Calls and jumps among f0's displaced instructions: where the constants are, by the
+        instruction's address."""
         assert self._f0 is not None
         found = {int(i.ip): f"leave {n}" for n, i in enumerate(self._f0.displaced)}
-        return {at: name for at, name in found.items() if name in self._f0.cells}
+        cells = self._f0.cells
+        return {at: cells[name] for at, name in found.items() if name in cells}
 
     def _overlaps_f0(self, site: Site) -> bool:
-        if self._f0 is None or not self._f0.displaced:
+        f0 = self._f0
+        if f0 is None or not f0.displaced:
             return False
-        end = int(self._f0.displaced[-1].next_ip)
-        return (site.address < end and site.back > self._f0.address) or (
-            self._f0.address <= site.patch < self._f0.address + len(self._f0.original)
+        return (site.address < f0.end and site.back > f0.address) or (
+            f0.address <= site.patch < f0.address + len(f0.original)
         )
 
-    def activate(self, patched: Patched) -> None:
-        """Lets the site lead to its pad.
+    def activate(self, patch: Patch) -> None:
+        """Lets the site lead to its pad. Raises TargetError when it cannot."""
+        self.patcher.activate(patch)
 
-        Raises:
-            TargetError: a thread stands between the bytes; try again at the next stop.
-        """
-        if not patched.active:
-            self._apply(patched)
-
-    def deactivate(self, patched: Patched) -> None:
+    def deactivate(self, patch: Patch) -> None:
         """Restores the site's own bytes."""
-        if patched.active:
-            patched.active = False
-            if not self._cell(patched):
-                self._program.patches.pop(patched.address, None)
-            self._write_patch(patched, patched.original)
-            if patched.through is not None:
-                self.deactivate(patched.through)
-
-    def _apply(self, patched: Patched) -> None:
-        if patched.through is not None and not patched.through.active:
-            self._apply(patched.through)
-        self._check_threads(patched)
-        live = self._target.read(patched.address, len(patched.original))
-        if live != patched.original and not self._cell(patched):
-            raise TargetError(f"the code at {patched.address:#x} has changed since it was read")
-        if not self._cell(patched):
-            self._program.patches[patched.address] = patched.original
-        patched.active = True
-        self._write_patch(patched, patched.bytes)
-
-    def _cell(self, patched: Patched) -> str | None:
-        if patched.site is None or not self._overlaps_f0(patched.site):
-            return None
-        return self._f0_cells().get(patched.site.address)
-
-    def _write_patch(self, patched: Patched, data: bytes) -> None:
-        cell = self._cell(patched)
-        if cell is not None:
-            assert self._f0 is not None
-            place = self._f0.cells[cell]
-            if patched.active:
-                self._cell_values.setdefault(place, self._target.read(place, 8))
-                self._target.write(place, struct.pack("<Q", patched.pad))
-            elif place in self._cell_values:
-                self._target.write(place, self._cell_values[place])
-            return
-        self._target.write(patched.address, data)
-        self.tables.set_site(patched.index, patched=int(patched.active))
-
-    def _check_threads(self, patched: Patched) -> None:
-        """No thread may stand behind the first of the bytes that are about to change."""
-        end = patched.address + len(patched.bytes)
-        for thread, pc in self._target.program_counters().items():
-            if patched.address < pc < end:
-                raise TargetError(
-                    f"thread {thread} stands in the bytes to patch at {patched.address:#x}: "
-                    "let it go on a little, then try again"
-                )
+        self.patcher.deactivate(patch)
 
     def make_way(self) -> str | None:
         """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0
         cannot be timed any more."""
-        for patched in (*self._sites.values(), *self._guards):
-            end = patched.site.back if patched.site is not None else patched.address + PATCH_LENGTH
-            if patched.active and self._user_stands_in(patched.address, end):
-                self.deactivate(patched)
+        for patch in (*self._sites.values(), *self._guards):
+            if patch.active and self._user_stands_in(patch.address, patch.end):
+                self.deactivate(patch)
         f0 = self._f0
-        if f0 is None or not f0.active or not f0.displaced:
+        if f0 is None or not f0.active or not self._user_stands_in(f0.address, f0.end):
             return None
-        if not self._user_stands_in(f0.address, int(f0.displaced[-1].next_ip)):
-            return None
-        for patched in self._sites.values():
-            if self._cell(patched):
-                self.deactivate(patched)
-        self.deactivate(f0)
+        self._deactivate_f0()
         why = self.prepare_f0(self._program.function(f0.address))
         if why is None:
             assert self._f0 is not None
-            self._apply(self._f0)
+            self.activate(self._f0)
         return why
 
-    # ------------------------------------------------------------------ removal
+    def _deactivate_f0(self) -> None:
+        for patch in self._sites.values():
+            if patch.cell is not None:
+                self.deactivate(patch)
+        if self._f0 is not None:
+            self.deactivate(self._f0)
+
+    # ------------------------------------------------------- stops and removal
+
+    def pause(self) -> None:
+        """At a stop for the user: code and stacks are the program's own."""
+        self.patcher.pause()
+        self.show_own_stack()
+
+    def resume(self) -> list[str]:
+        """The program goes on: patches are put back. Tells which ones could not be."""
+        self.patcher.resume()
+        problems, self.patcher.problems = self.patcher.problems, []
+        return problems
 
     def show_own_stack(self) -> None:
         """Puts the program's return addresses back on its stacks: whoever looks sees no pad. The
         calls that were open are measured no more."""
-        for record in self.tables.open_records():
-            slot, pad_back, back = record["slot"], record["pad_back"], record["back"]
-            try:
-                if int.from_bytes(self._foothold.memory.read(slot, 8), "little") != pad_back:
-                    continue  # not called yet, or left by a jump: its pad will see to it
-                self._target.write(slot, struct.pack("<Q", back))
-            except TargetError:
-                pass  # the stack is gone, and its thread with it
-            self.tables.close_record(record["address"])
-        self._target.forget_frames()
+        restore_stacks(self._target, self.tables)
 
     def remove(self) -> None:
         """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
         self.tables.enabled = False
-        if self._f0 is not None:
-            for patched in self._sites.values():
-                if self._cell(patched):
-                    self.deactivate(patched)
-            self.deactivate(self._f0)
-        for patched in (*self._sites.values(), *self._guards):
-            self.deactivate(patched)
+        self._deactivate_f0()
+        for patch in (*self._sites.values(), *self._guards):
+            self.deactivate(patch)
         self.show_own_stack()
 
-    def patched_bytes(self) -> dict[int, bytes]:
-        """The places that are patched now and what stood there."""
-        return dict(self._program.patches)
+
+def restore_stacks(target: Target, tables: AgentMemory) -> None:
+    """Replaces every pad's return address that stands on a stack by the program's own."""
+    for record in tables.open_records():
+        slot, pad_back, back = record["slot"], record["pad_back"], record["back"]
+        try:
+            if int.from_bytes(target.read(slot, 8), "little") != pad_back:
+                continue  # not called yet, or left by a jump: its pad will see to it
+            target.write(slot, struct.pack("<Q", back))
+        except TargetError:
+            pass  # the stack is gone, and its thread with it
+        tables.close_record(record["address"])
+    target.forget_frames()

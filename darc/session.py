@@ -22,8 +22,9 @@ from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState, Totals
-from darc.implant import Implant, Patched
+from darc.implant import Implant
 from darc.parameters import OnFinish, Parameters
+from darc.patching import Patch
 from darc.peaks import PeakRange, choose_peak, find_peaks
 from darc.profile import Profile, thresholds
 from darc.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
@@ -90,7 +91,7 @@ class Session:
         self._learned: dict[tuple[Fnode, int, int], Fnode] = {}
         self._numbers: dict[int, Fnode] = {}
         self._numbered_sites: dict[int, tuple[Fnode, x86_64.Site, int]] = {}
-        self._patched: dict[int, Patched] = {}
+        self._patched: dict[int, Patch] = {}
         self._reports: dict[tuple[int, str], SiteReport] = {}
         self._used_sites: set[int] = set()
         self._in_peak = 0
@@ -288,8 +289,19 @@ class Session:
         """The program stopped for the user: show it as if no pad were there."""
         if self._alive:
             self._new_epoch()
-            self.implant.show_own_stack()
+            self.implant.pause()
             self._collect_profile()
+
+    def before_resume(self) -> None:
+        """The program is about to go on: the patches are put back."""
+        if self._alive:
+            self._new_epoch()
+            self.notes += self.implant.resume()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the program runs without probes, as the user steps through it. Any thread."""
+        return self._alive and self.implant.patcher.paused
 
     def beat(self) -> None:
         """A sign of life to the pads, at least every few seconds. Any thread."""
@@ -313,6 +325,9 @@ class Session:
         tables = self.implant.tables
         if tables.get("exiting"):
             self.stop(Status.ENDED)
+            return Bell()
+        if self.paused and not tables.get("bell"):
+            self.before_resume()  # the program went on, and not step by step
             return Bell()
         if not tables.get("bell") and not self._time_is_up():
             return Bell()  # the signal was the program's own
@@ -712,7 +727,7 @@ class Session:
         places: dict[int, tuple[Fnode, x86_64.Site, int]] = {}
         routes: dict[int, list[tuple[int, int]]] = {}
         pads_of: dict[Fnode, int] = {self.root: self.implant.f0_back}
-        used: dict[int, Patched] = {}
+        used: dict[int, Patch] = {}
         for node in order:
             if node not in numbers:
                 continue  # its own call site could not be patched
@@ -782,7 +797,7 @@ class Session:
                 wanted.setdefault(site.address, (site, []))
         return list(wanted.values())
 
-    def _prepare(self, site: x86_64.Site, parents: Sequence[int], node: Fnode) -> Patched | None:
+    def _prepare(self, site: x86_64.Site, parents: Sequence[int], node: Fnode) -> Patch | None:
         made = self.implant.prepare_site(site, parents)
         if isinstance(made, str):
             self._fail(site, node, made)
@@ -807,7 +822,7 @@ class Session:
         self,
         rows: list[Node],
         routes: dict[int, list[tuple[int, int]]],
-        used: dict[int, Patched],
+        used: dict[int, Patch],
         analysis: list[int],
     ) -> None:
         tables = self.implant.tables

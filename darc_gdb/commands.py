@@ -145,6 +145,7 @@ def _connect(app: App, target: GdbTarget) -> None:
     gdb.events.before_prompt.connect(target.at_prompt)
     gdb.events.gdb_exiting.connect(on_leave)
     _LeaveHook(on_leave)
+    _ContinueHook(app)
 
 
 class _LeaveHook(gdb.Command):  # type: ignore[misc]
@@ -154,11 +155,38 @@ class _LeaveHook(gdb.Command):  # type: ignore[misc]
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
         self._on_leave = on_leave
         for command in ("detach", "kill"):
-            gdb.execute(f"define hook-{command}\nmaintenance darc-leave\nend", to_string=True)
+            _hook(command, "maintenance darc-leave")
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         assert callable(self._on_leave)
         self._on_leave()
+
+
+class _ContinueHook(gdb.Command):  # type: ignore[misc]
+    """Called by gdb before 'continue': puts darc's patches back. Step by step the program runs
+    without them; when it runs on for long, the heart of the session rings for them."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__("maintenance darc-continue", gdb.COMMAND_MAINTENANCE)
+        self._app = app
+        _hook("continue", "maintenance darc-continue")
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        try:
+            self._app.before_continue()
+        except Exception as error:
+            raise gdb.GdbError(_tell(self._app, error)) from None
+
+
+def _hook(command: str, action: str) -> None:
+    """Adds to the user's own hook, if there is one."""
+    try:
+        shown = gdb.execute(f"show user hook-{command}", to_string=True)
+        own = [line.strip() for line in shown.splitlines()[1:] if line.strip()]
+    except gdb.error:
+        own = []
+    lines = [line for line in own if line != action]
+    gdb.execute("\n".join([f"define hook-{command}", *lines, action, "end"]), to_string=True)
 
 
 def register() -> App:

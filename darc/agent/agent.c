@@ -166,7 +166,7 @@ static inline u32 bin_of(const control *ctl, u64 cycles)
 static inline void account(context *ctx, u32 node, u64 latency)
 {
     struct darc_sum *sum = &ctx->sums[node & (DARC_MAX_NODES - 1)];
-    if (sum->serial != ctx->serial) {
+    if (unlikely(sum->serial != ctx->serial)) { /* the op's first call of the node */
         sum->serial = ctx->serial;
         sum->max = sum->sum = latency;
         sum->calls = 1;
@@ -475,6 +475,7 @@ static inline u64 open_call(const control *ctl, const site *s, record *parent, u
     rec->context = (u64)ctx;
     rec->epoch = parent->epoch;
     rec->node = node;
+    BARRIER(); /* else the two stores become one, by three more instructions */
     rec->first_node = node;
     rec->tail_count = 0;
     STATE(rec) = state;
@@ -552,8 +553,13 @@ static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record
 /* The call ends for its parent, whose own time it is not. */
 static inline void close_call(const control *ctl, context *ctx, record *parent, record *rec, u64 end)
 {
-    parent->overhead += rec->overhead + (rec->start ? ctl->full_cost : ctl->path_cost);
-    close_record(ctl, ctx, rec, end);
+    u64 inside = rec->overhead, start = rec->start;
+    if (likely(start)) {
+        parent->overhead += inside + ctl->full_cost;
+        account(ctx, rec->first_node, since(end, start, inside + ctl->inner_cost));
+    } else {
+        parent->overhead += inside + ctl->path_cost;
+    }
 }
 
 static __attribute__((noinline)) u64 leave_any(site *s, u64 slot, u64 end)
@@ -578,8 +584,11 @@ static __attribute__((noinline)) u64 leave_any(site *s, u64 slot, u64 end)
     rec->open = 0;
     if (ctx->top != (u64)rec)
         close_abandoned(ctl, ctx, rec, end ? end : tsc());
-    if (rec->epoch == ctl->epoch)
+    if (rec->epoch == ctl->epoch) {
         close_call(ctl, ctx, parent, rec, end);
+        if (rec->tail_count)
+            close_tails(ctx, rec, end);
+    }
     ctx->top = (u64)parent;
     BARRIER();
     STATE(ctx) = state;

@@ -71,12 +71,14 @@ class OutOfReachError(Exception):
 @dataclass(frozen=True)
 class Pad:
     """Finished bytes. ``back`` is the offset of the return point, ``cells`` the offsets of 8-byte
-    constants by name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding."""
+    constants by name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding, ``moved``
+    the offsets of displaced instructions by their own addresses."""
 
     code: bytes
     back: int | None
     cells: dict[str, int]
     frames: tuple[tuple[int, int], ...]
+    moved: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class _Assembler:
         self.fixes: list[tuple[int, str]] = []
         self.pool: dict[str, int] = {}
         self.frames: list[tuple[int, int]] = []
+        self.moved: dict[int, int] = {}
 
     @property
     def here(self) -> int:
@@ -121,7 +124,15 @@ class _Assembler:
     def frame(self, distance: int) -> None:
         self.frames.append((len(self.code), distance))
 
-    def finish(self) -> tuple[bytes, dict[str, int]]:
+    def moves(self, instruction: Instruction) -> None:
+        """What ``instruction`` does begins here."""
+        self.moved[int(instruction.ip)] = len(self.code)
+
+    def pad(self, back: int | None) -> Pad:
+        code, cells = self._finish()
+        return Pad(code, back, cells, tuple(self.frames), self.moved)
+
+    def _finish(self) -> tuple[bytes, dict[str, int]]:
         while len(self.code) % 8:
             self.emit(b"\xcc")
         cells = {}
@@ -270,9 +281,11 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
         moves = sum(i.stack_pointer_increment for i in site.displaced)
         for instruction in site.displaced:
             asm.frame(moves - 8)
+            asm.moves(instruction)
             asm.instruction(instruction)
             moves -= instruction.stack_pointer_increment
         asm.frame(-8)
+        asm.moves(site.instruction)
         asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
         asm.frame(0)
     _filter(asm, site.slot, 8, blocks)
@@ -320,9 +333,7 @@ def _return_part(asm: _Assembler, site_data: int, stubs: Stubs) -> Pad:
     asm.emit(_POP_RAX)
     asm.frame(0)
     asm.emit(_RET)
-    frames = tuple(asm.frames)
-    code, cells = asm.finish()
-    return Pad(code, back, cells, frames)
+    return asm.pad(back)
 
 
 def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
@@ -332,7 +343,9 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     asm = _Assembler(origin)
     asm.frame(0)
     for instruction in site.displaced:
+        asm.moves(instruction)
         asm.instruction(instruction)
+    asm.moves(site.instruction)
     if site.displaced and site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH:
         asm.relative(bytes([0x0F, 0x80 | _condition(site)]), "taken")
         asm.jump(site.back, "next")
@@ -361,9 +374,7 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     asm.emit(_UNSKIP_RED_ZONE)
     asm.frame(0)
     _target_jump(asm, site, 0)
-    frames = tuple(asm.frames)
-    code, cells = asm.finish()
-    return Pad(code, None, cells, frames)
+    return asm.pad(None)
 
 
 def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> Pad:
@@ -411,15 +422,14 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     asm.label("body")
     asm.frame(0)
     _body(asm, prologue)
-    frames = tuple(asm.frames)
-    code, cells = asm.finish()
-    return Pad(code, back, cells, frames)
+    return asm.pad(back)
 
 
 def _body(asm: _Assembler, prologue: Prologue) -> None:
     ends = False
     for index, instruction in enumerate(prologue.instructions):
         flow = instruction.flow_control
+        asm.moves(instruction)
         if flow == FlowControl.CALL and instruction.op0_kind == OpKind.NEAR_BRANCH64:
             asm.cell(b"\xff\x35", f"back {index}", int(instruction.next_ip))  # push [rip + ...]
             asm.cell(b"\xff\x25", f"leave {index}", int(instruction.near_branch_target))

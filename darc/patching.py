@@ -1,0 +1,164 @@
+"""Writing over the program's code, and taking it back.
+
+A patch is *active* while the analysis wants it, and *in place* while its bytes are really there:
+at a stop for the user all are taken out of the code, so that whoever disassembles, steps or dumps
+core sees the program's own, and put back when it goes on. Bytes are only restored while they are
+still darc's, as a file may have been unloaded and another one loaded in its place.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from iced_x86 import Instruction
+
+from darc.agent.memory import AgentMemory
+from darc.code.program import Program
+from darc.code.x86_64 import PATCH_LENGTH, Site
+from darc.errors import TargetError
+from darc.target import Target
+
+
+@dataclass
+class Patch:
+    """A place in the program's code that leads to a pad."""
+
+    address: int
+    original: bytes
+    bytes: bytes
+    index: int
+    """Number of its ``struct darc_site``."""
+    pad: int
+    pad_back: int
+    site: Site | None = None
+    blocks: tuple[int, ...] = ()
+    """The blocks of pads that its callers' frames are entered from."""
+    moved: dict[int, int] = field(default_factory=dict)
+    """Where the instructions that it displaces are in the pad."""
+    displaced: tuple[Instruction, ...] = ()
+    cells: dict[str, int] = field(default_factory=dict)
+    through: Patch | None = None
+    """The padding that a short jump goes through."""
+    cell: int | None = None
+    """For a call among f0's first instructions: the constant in f0's pad that leads to it, which
+    is changed instead of the code."""
+    cell_value: int = 0
+    active: bool = False
+    in_place: bool = False
+
+    @property
+    def end(self) -> int:
+        """End of the code that is not executed where it stands while the patch is in place."""
+        if self.displaced:
+            return int(self.displaced[-1].next_ip)
+        return self.site.back if self.site is not None else self.address + PATCH_LENGTH
+
+
+class Patcher:
+    """Owns every patch of one analysis."""
+
+    def __init__(self, target: Target, program: Program, tables: AgentMemory) -> None:
+        self._target = target
+        self._program = program
+        self._tables = tables
+        self._active: dict[int, Patch] = {}
+        self._paused = False
+        self.problems: list[str] = []
+
+    @property
+    def paused(self) -> bool:
+        """Whether the code is the program's own for now."""
+        return self._paused
+
+    def activate(self, patch: Patch) -> None:
+        """From now on the place leads to its pad.
+
+        Raises:
+            TargetError: the code has changed, or a thread stands in it and cannot be moved.
+        """
+        if patch.active:
+            return
+        if patch.through is not None:
+            self.activate(patch.through)
+        patch.active = True
+        try:
+            if patch.cell is not None:
+                self._target.write(patch.cell, struct.pack("<Q", patch.pad))
+                return
+            self._program.patches[patch.address] = patch.original
+            if not self._paused:
+                self._put(patch)
+            self._active[patch.address] = patch
+        except TargetError:
+            patch.active = False
+            self._program.patches.pop(patch.address, None)
+            raise
+
+    def deactivate(self, patch: Patch) -> None:
+        """The place's own bytes are back for good."""
+        if not patch.active:
+            return
+        patch.active = False
+        if patch.cell is not None:
+            self._target.write(patch.cell, struct.pack("<Q", patch.cell_value))
+            return
+        self._take(patch)
+        self._active.pop(patch.address, None)
+        self._program.patches.pop(patch.address, None)
+        if patch.through is not None:
+            self.deactivate(patch.through)
+
+    def pause(self) -> None:
+        """Shows the program's own code until :meth:`resume`."""
+        if self._paused:
+            return
+        self._paused = True
+        for patch in self._active.values():
+            self._take(patch)
+
+    def resume(self) -> None:
+        """Puts all active patches back; those that cannot be are given up and named in
+        ``problems``."""
+        if not self._paused:
+            return
+        self._paused = False
+        for patch in list(self._active.values()):
+            try:
+                self._put(patch)
+            except TargetError as error:
+                self.problems.append(str(error))
+                self.deactivate(patch)
+
+    def _put(self, patch: Patch) -> None:
+        live = self._target.read(patch.address, len(patch.original))
+        if live != patch.original:
+            raise TargetError(f"the code at {patch.address:#x} has changed since it was read")
+        self._move_threads(patch)
+        self._target.write(patch.address, patch.bytes)
+        patch.in_place = True
+        self._tables.set_site(patch.index, patched=1)
+
+    def _take(self, patch: Patch) -> None:
+        if not patch.in_place:
+            return
+        patch.in_place = False
+        try:
+            if self._target.read(patch.address, len(patch.bytes)) == patch.bytes:
+                self._target.write(patch.address, patch.original)
+        except TargetError:
+            pass  # its file was unloaded
+        self._tables.set_site(patch.index, patched=0)
+
+    def _move_threads(self, patch: Patch) -> None:
+        """A thread behind the first of the displaced instructions goes on with them in the pad."""
+        for thread, pc in self._target.program_counters().items():
+            if not patch.address < pc < patch.end:
+                continue
+            if pc in patch.moved:
+                self._target.write_register(thread, "rip", patch.moved[pc])
+            elif pc < patch.address + len(patch.bytes):
+                raise TargetError(
+                    f"thread {thread} stands in the bytes to patch at {patch.address:#x}: "
+                    "let it go on a little, then try again"
+                )
