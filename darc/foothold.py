@@ -29,6 +29,11 @@ _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
 _MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_NORESERVE = 2, 0x20, 0x4000
 _MAP_FIXED_NOREPLACE = 0x100000
 _MADV_WIPEONFORK = 18
+_MARK = b"darc pad"
+_MARK_SIZE = 64
+"""Every area begins with the mark and the address of the control structure: whoever comes after a
+debugger that was killed finds both."""
+
 _LOWEST = 1 << 16
 _HIGHEST = 0x7FFF_FFFF_0000
 _GROWTH = 1 << 30
@@ -82,9 +87,9 @@ class Foothold:
         if not self._areas:
             raise UnsupportedError("found no room for pads near the program's code")
         first = self._areas[0]
-        self._agent_base = first.base
-        self._target.write(first.base, self._blob.code)
-        first.used = (len(self._blob.code) + 63) // 64 * 64
+        self._agent_base = first.base + first.used
+        self._target.write(self._agent_base, self._blob.code)
+        first.used += (len(self._blob.code) + 63) // 64 * 64
         self.stubs = pads.Stubs(
             *(self.symbol(f"darc_stub_{n}") for n in ("call", "tail", "entry", "leave"))
         )
@@ -198,8 +203,9 @@ class Foothold:
             return known
         for place in _gaps(self._program.regions, low, high):
             if self._map(place, _AREA_SIZE, _PROT_READ | _PROT_EXEC, _MAP_FIXED_NOREPLACE) == place:
-                area = Area(place, _AREA_SIZE)
+                area = Area(place, _AREA_SIZE, _MARK_SIZE)
                 self._areas.append(area)
+                self._target.write(place, _MARK + struct.pack("<Q", self.tables.control))
                 return area
         return None
 
@@ -256,9 +262,9 @@ class Foothold:
             timed=1,
             route_count=1,
         )
-        tables.write_site(parent_index, pad_back=area.base + 64, kind=limits["DARC_CALL"])
+        tables.write_site(parent_index, pad_back=area.base + _MARK_SIZE, kind=limits["DARC_CALL"])
         arguments = (
-            tables.base + tables.layout.control,
+            tables.control,
             tables.site(parent_index),
             origin,
             nothing,
@@ -304,6 +310,38 @@ class Foothold:
             if record["slot"] == slot:
                 return slot, record["back"]
         return None
+
+
+def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[AgentMemory]:
+    """The tables of agents that an earlier debugger left in the process.
+
+    Raises:
+        UnsupportedError: one is of another version, which this one cannot take out.
+    """
+    blob = agent.load()
+    found: dict[int, AgentMemory] = {}
+    for region in mapped:
+        if region.path or "x" not in region.permissions:
+            continue
+        mark = target.read(region.start, 16)
+        if not mark.startswith(_MARK):
+            continue
+        control = int.from_bytes(mark[8:], "little")
+        if control in found:
+            continue
+        raw = memory.read(control, blob.sizes["darc_control"])
+        values = blob.unpack("darc_control", raw)
+        if values["magic"] != blob.constants["DARC_MAGIC"]:
+            continue
+        if values["version"] != blob.constants["DARC_ABI_VERSION"]:
+            raise UnsupportedError(
+                "another version of darc left its probes in the program: attach with that one and "
+                "type 'darc stop'"
+            )
+        layout = plan(blob, values["context_mask"] + 1)
+        base = control - layout.control
+        found[control] = AgentMemory(blob, base, layout, memory.read, memory.write)
+    return list(found.values())
 
 
 def _gaps(mapped: Sequence[Region], low: int, high: int) -> Iterable[int]:

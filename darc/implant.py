@@ -349,6 +349,21 @@ class Implant:
         self.show_own_stack()
 
 
+def clean_up(target: Target, tables: AgentMemory) -> int:
+    """Takes out what a debugger that was killed left in the program: how many places."""
+    tables.enabled = False
+    restored = 0
+    for site in tables.patched_sites():
+        try:
+            target.write(site.address, site.original)
+        except TargetError:
+            continue  # its file was unloaded
+        restored += 1
+        tables.set_site(site.index, patched=0)
+    restore_stacks(target, tables)
+    return restored
+
+
 def restore_stacks(target: Target, tables: AgentMemory) -> None:
     """Replaces every pad's return address that stands on a stack by the program's own."""
     for record in tables.open_records():

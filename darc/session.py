@@ -20,9 +20,9 @@ from darc.code.program import Program
 from darc.contest import Contest
 from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
-from darc.foothold import Foothold
+from darc.foothold import Foothold, left_behind
 from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState, Totals
-from darc.implant import Implant
+from darc.implant import Implant, clean_up
 from darc.parameters import OnFinish, Parameters
 from darc.patching import Patch
 from darc.peaks import PeakRange, choose_peak, find_peaks
@@ -128,6 +128,7 @@ class Session:
                 "darc needs a program on this machine: 'run' or 'attach' it first"
             )
         self._refuse()
+        self._clean_up(pid)
         installed = False
         try:
             self.implant = self._stand(pid)
@@ -151,6 +152,19 @@ class Session:
         with contextlib.suppress(DarcError, AttributeError):
             self.implant.remove()
         self._close()
+
+    def _clean_up(self, pid: int) -> None:
+        """Takes out what a debugger that was killed left in this process."""
+        if self._foothold is not None and self._foothold.pid == pid:
+            return
+        with procfs.Memory(pid) as memory:
+            for tables in left_behind(self._target, memory, procfs.regions(pid)):
+                if restored := clean_up(self._target, tables):
+                    self.program.forget_code()
+                    self.notes.append(
+                        f"an earlier debugger had left {restored} probes in the program: "
+                        "they were taken out"
+                    )
 
     def _stand(self, pid: int) -> Implant:
         """An agent in the process: that of the analysis before, or a new one."""

@@ -146,20 +146,12 @@ class GdbTarget(Target):
     def check_supported(self) -> None:
         if gdb.parameter("non-stop"):
             raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
-        text = gdb.execute("info record", to_string=True)
-        if "No record" not in text and "No recording" not in text:
+        # Not Inferior.connection: gdb 13 asserts at its exit once that object was made.
+        stack = gdb.execute("maint print target-stack", to_string=True)
+        if "record" in stack:
             raise UnsupportedError("darc does not work while gdb records: type 'record stop'")
-        connection = getattr(gdb.selected_inferior(), "connection", None)
-        if connection is not None and connection.type not in (
-            "native",
-            "extended-remote",
-            "remote",
-        ):
-            raise UnsupportedError(
-                f"darc needs a running program, not gdb's target {connection.type}"
-            )
-        if connection is not None and connection.type != "native":
-            raise UnsupportedError("darc needs a program on this machine, not a remote target")
+        if self.pid is not None and " - native " not in stack:
+            raise UnsupportedError("darc needs a running program on this machine, not a remote one")
         if self.pid is None:
             raise UnsupportedError("there is no program: 'run' or 'attach' it first")
         architecture = gdb.selected_frame().architecture().name()

@@ -80,6 +80,15 @@ class Node:
     timed: bool
 
 
+@dataclass(frozen=True)
+class PatchedSite:
+    """A place whose bytes were replaced, and what stood there."""
+
+    index: int
+    address: int
+    original: bytes
+
+
 class AgentMemory:
     """Typed access to the agent's tables at ``base``.
 
@@ -95,6 +104,11 @@ class AgentMemory:
         self._write = write
 
     # ------------------------------------------------------------------ control
+
+    @property
+    def control(self) -> int:
+        """Address of the control structure."""
+        return self.base + self.layout.control
 
     def field(self, name: str) -> tuple[int, int]:
         """Address and size in bytes of a field of the control structure."""
@@ -191,6 +205,21 @@ class AgentMemory:
         for name, value in values.items():
             offset, size = self.blob.fields[f"darc_site.{name}"]
             self._write(self.site(index) + offset, value.to_bytes(size, "little"))
+
+    def patched_sites(self) -> list[PatchedSite]:
+        """The sites whose patches are in place, by what the table says."""
+        size = self.blob.sizes["darc_site"]
+        count = self.blob.constants["DARC_MAX_SITES"]
+        raw = self._read(self.site(0), size * count)
+        offset, _ = self.blob.fields["darc_site.original"]
+        found = []
+        for index in range(count):
+            row = raw[index * size : (index + 1) * size]
+            values = self.blob.unpack("darc_site", row)
+            if values["patched"]:
+                original = row[offset : offset + values["length"]]
+                found.append(PatchedSite(index, values["address"], original))
+        return found
 
     def learned_targets(self, index: int) -> tuple[int, ...]:
         """The callees that an indirect site has had, in the order of their first calls."""

@@ -268,6 +268,10 @@ class Program:
                 data[low - address : high - address] = original[low - start : high - start]
         return bytes(data)
 
+    def forget_code(self) -> None:
+        """The program's bytes have changed: read functions anew."""
+        self._functions.clear()
+
     def function(self, entry: int) -> x86_64.Function:
         """The code of the function at ``entry``, read once."""
         found = self._functions.get(entry)

@@ -40,9 +40,9 @@ def test_many_short_calls_of_one_callee_are_a_loop() -> None:
 
 
 def test_half_of_the_own_time_is_not_enough() -> None:
-    node = node_with(Totals(10, 10, 10_000, 10_000), ("short", Totals(10, 500, 5_000, 50)))
+    node = node_with(Totals(10, 10, 10**7, 10**7), ("short", Totals(10, 500, 4_900_000, 50_000)))
     assert own_ending(node, 10).cause is Cause.FUNCTION
-    node.children[0].totals = Totals(10, 500, 5_100, 50)
+    node.children[0].totals = Totals(10, 500, 5_100_000, 50_000)
     assert own_ending(node, 10).cause is Cause.LOOP
 
 
