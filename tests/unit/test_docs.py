@@ -1,0 +1,102 @@
+"""The documentation names only what there is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from darc.commands import COMMANDS
+from darc.parameters import PARAMETERS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+def blocks(page: Path) -> Iterator[str]:
+    """The code blocks of a page."""
+    yield from re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+def darc_commands(page: Path) -> Iterator[str]:
+    """Every darc command that is typed in a page, in blocks, in -ex and in running text."""
+    text = page.read_text()
+    yield from re.findall(r"^\(gdb\) (darc .*)$", text, re.M)
+    yield from re.findall(r"-ex '(darc [^']*)'", text)
+    yield from re.findall(r"`(darc [a-z][^`]*)`", text)
+
+
+def test_command_page_is_that_of_the_registry() -> None:
+    page = ROOT / "docs" / "commands.md"
+    writer = "import runpy, sys; print(runpy.run_path(sys.argv[1])['page'](), end='')"
+    script = ROOT / "tools" / "commands_page.py"
+    made = subprocess.run(
+        [sys.executable, "-c", writer, script], capture_output=True, text=True, check=True
+    )
+    assert page.read_text() == made.stdout, "run 'python tools/commands_page.py'"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_commands_are_of_the_right_form(page: Path) -> None:
+    for typed in darc_commands(page):
+        _, name, *rest = typed.replace("[", " ").replace("]", " ").split()
+        assert name in COMMANDS, typed
+        options = {option.name for option in COMMANDS[name].options}
+        for word in rest:
+            option = word.partition("=")[0]
+            if re.fullmatch(r"--?[a-z][a-z-]*", option):
+                assert option in options, typed
+        is_pattern = any(re.search(r"\b[A-Z]{2,}\b|\b[A-Z]$|…", word) for word in rest)
+        if rest and not is_pattern:
+            COMMANDS[name].parse(typed.split(None, 2)[2])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_parameters_exist(page: Path) -> None:
+    names = {parameter.name for parameter in PARAMETERS}
+    for name in re.findall(r"(?:set|show) darc ([a-z][a-z-]*)", page.read_text()):
+        assert name in names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_make_targets_and_scripts_exist(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"\bmake ([a-z]+)(?=[`\n ]|$)", "\n".join(_typed(page))):
+        assert re.search(rf"^{target}:", makefile, re.M), target
+    for module in re.findall(r"python -m ([a-z.]+)", page.read_text()):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
+
+
+def _typed(page: Path) -> Iterator[str]:
+    text = page.read_text()
+    yield from re.findall(r"`([^`\n]+)`", text)
+    for block in blocks(page):
+        yield from block.splitlines()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in link:
+            assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_no_path_of_one_machine(page: Path) -> None:
+    text = page.read_text()
+    assert not re.findall(r"(?<![\w.])/(?:root|work|home)/\S*", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_shell_lines_can_be_read(page: Path) -> None:
+    for block in blocks(page):
+        for line in re.sub(r"\\\n", " ", block).splitlines():
+            if line.startswith("$ "):
+                assert shlex.split(line[2:])

@@ -1,0 +1,122 @@
+"""Writes docs/commands.md from the one registry of commands and parameters.
+
+``python tools/commands_page.py`` replaces the page; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from darc.commands import COMMANDS, Command  # noqa: E402
+from darc.parameters import NOT_AVAILABLE_YET, PARAMETERS  # noqa: E402
+
+PAGE = ROOT / "docs" / "commands.md"
+
+INTRODUCTION = """\
+# Commands and parameters
+
+This page is made from the text that gdb itself shows (`help darc`, `help darc start`,
+`help set darc start-ops`); `python tools/commands_page.py` writes it.
+
+Options may be written `--option value` or `--option=value`. Every command completes with Tab: its
+options, their values, names of functions, peaks and fnodes that there are.
+"""
+
+ENDING = """\
+## Names of functions
+
+| FUNCTION | means |
+| --- | --- |
+| `f` | the function `f`, wherever it is |
+| `file.c:f` | the one that is defined in this source file (needs debug information) |
+| `lib.so!f` | the one in this library or program |
+| `Class::f` | a C++ function, with or without its namespaces; `'Cache<int>::find'` in quotes |
+| `*ADDRESS` | the function that begins there |
+
+When several functions have the name, darc lists the exact spellings and does nothing. When none
+has it yet, darc waits for a library that has, as `set breakpoint pending` says for breakpoints.
+
+## Peaks
+
+| P | means |
+| --- | --- |
+| `3` | the third peak from the left; the last one is open to the right |
+| `last` | the slowest peak, open to the right |
+| `17-19` | these bins, inclusive |
+| `>4ms` | from the bin that holds this latency on; quote it, as `'>4ms'` |
+| `p99` | from the bin of the call that 99 % of the calls do not exceed |
+
+With `--peak`, a peak that is not there after `--start-ops` calls is looked for again at each
+doubling of the calls.
+
+## In scripts
+
+In batch mode gdb's exit status is that of its last command. `darc report --require root-cause` as
+the last one makes it 1 when no root cause was found. `darc report -o out.json` writes JSON, schema
+1: latencies are cycles of the time-stamp counter, with `hz`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, *map(_command, COMMANDS.values()), _parameters(), _refused(), ENDING]
+    return "\n".join(part for part in parts if part)
+
+
+def _command(command: Command) -> str:
+    lines = [f"## darc {command.name}", "", command.summary, ""]
+    lines += ["```", command.usage, "```", "", _text(command.details), ""]
+    if command.options:
+        rows = [(f"`{o.name} {o.metavar}`", _text(o.doc)) for o in command.options]
+        lines += [*_table(("option", ""), rows), ""]
+    examples = [(f"`{example}`", _text(doc)) for example, doc in command.examples]
+    return "\n".join([*lines, *_table(("example", ""), examples), ""])
+
+
+def _parameters() -> str:
+    rows = []
+    for parameter in PARAMETERS:
+        if not parameter.is_available:
+            continue
+        option = f"`{parameter.option}`" if parameter.option else "–"
+        valid = f"{parameter.doc} Valid: {parameter.valid}."
+        default = f"`{parameter.text(parameter.default)}`"
+        rows.append((f"`{parameter.name}`", option, default, _text(valid)))
+    head = ("parameter", "option of `darc start`", "default", "")
+    return "\n".join(
+        [
+            "## set darc, show darc",
+            "",
+            "`set darc PARAMETER VALUE` keeps a value for every `darc start` to come; an option",
+            "of `darc start` overrides it once. `show darc` shows all, `show darc PARAMETER` one.",
+            "",
+            *_table(head, rows),
+            "",
+        ]
+    )
+
+
+def _refused() -> str:
+    if not NOT_AVAILABLE_YET:
+        return ""
+    names = ", ".join(f"`{name}`" for name in sorted(NOT_AVAILABLE_YET))
+    return f"Not available yet, and refused in words: {names}.\n"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]
+
+
+def _text(text: str) -> str:
+    """Words that Markdown would take for HTML are quoted."""
+    return text.replace("<", "&lt;").replace(">", "&gt;")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
