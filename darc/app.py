@@ -81,6 +81,8 @@ class App:
 
     def save(self, file: Path) -> None:
         """``darc save``."""
+        if self._session is None and self._pending is not None:
+            raise UsageError("nothing was collected yet: type 'run', then 'darc save' at a stop")
         session = self._need_session()
         if session.alive:
             self._need_stopped()
