@@ -8,13 +8,14 @@ AGENT := darc/agent/agent.bin
 JOBS ?= auto
 PYTEST_ARGS ?=
 
-.PHONY: help setup packages demo test lint types bench fixtures clean distclean
+.PHONY: help setup packages demo demo-lldb test lint types bench fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      find the root cause of a latency peak in a small program'
+	@echo 'make demo-lldb the same in lldb'
 	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
-	@echo 'make setup     make .venv with darc-gdb in .venv/bin'
+	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks'
 	@echo 'make fixtures  build the programs with a known root cause into build/fixtures'
@@ -47,6 +48,14 @@ demo: setup
 		-ex run \
 		-ex 'darc report --require root-cause' \
 		--args "$$program" 200000
+
+demo-lldb: setup
+	@program="$$($(PY) -m fixtures.build mixture)" && \
+	$(BIN)/darc-lldb -b \
+		-o 'darc start handle --peak last --start-ops 2000' \
+		-o run \
+		-o 'darc report --require root-cause' \
+		-- "$$program" 200000
 
 test: lint types $(AGENT)
 	@$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)

@@ -3,7 +3,7 @@
 # with apt, as root or by sudo. Says nothing when nothing is missing.
 set -eu
 
-packages=(python3 python3-venv gcc g++ libc6-dev libc6-dbg make binutils gdb)
+packages=(python3 python3-venv gcc g++ libc6-dev libc6-dbg make binutils gdb lldb)
 
 fail() {
     echo "setup: $*" >&2
@@ -16,7 +16,7 @@ installed() {
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     missing=()
-    for tool in python3 gcc g++ make readelf gdb; do
+    for tool in python3 gcc g++ make readelf gdb lldb; do
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
     [ ${#missing[@]} -eq 0 ] || fail "install these with your package manager: ${missing[*]}"

@@ -1,0 +1,160 @@
+"""Function calls in the stopped program, made by hand.
+
+lldb's own way, an expression, compiles code and maps memory for it in the program. Here a thread's
+registers are set for the call, it alone runs to a return address, and the registers are put back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import lldb
+
+from darc.errors import TargetError
+
+WORD = (1 << 64) - 1
+_REGISTERS = (
+    "rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rflags rip".split()  # rip last
+)
+_ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+_BELOW = 1024
+"""How far below the stack pointer a call begins: further than any red zone."""
+
+_SYSCALL = b"\x0f\x05"
+_RESTART_SYSCALL = 219
+_RESTARTS = {-512: None, -513: None, -514: None, -516: _RESTART_SYSCALL}
+"""What the kernel leaves in rax of a system call that it is going to restart: ERESTARTSYS,
+ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK; the number to restart it with, ``None``
+for its own."""
+
+_ATTEMPTS = 20
+
+
+def read_register(thread: lldb.SBThread, name: str) -> int:
+    """A register of a stopped thread.
+
+    Raises:
+        TargetError: there is no such register.
+    """
+    found = thread.GetFrameAtIndex(0).FindRegister(name)
+    error = lldb.SBError()
+    value = found.GetValueAsUnsigned(error, 0) if found.IsValid() else 0
+    if not found.IsValid() or error.Fail():
+        raise TargetError(f"lldb: cannot read register {name} of thread {thread.GetThreadID()}")
+    return int(value) & WORD
+
+
+def write_register(thread: lldb.SBThread, name: str, value: int) -> None:
+    """Sets a register of a stopped thread; its frames are read anew.
+
+    Raises:
+        TargetError: there is no such register.
+    """
+    frame = thread.GetFrameAtIndex(0)
+    if name == "rip":
+        done = frame.SetPC(value & WORD)
+    else:
+        error = lldb.SBError()
+        done = frame.FindRegister(name).SetValueFromCString(hex(value & WORD), error)
+    if not done:
+        raise TargetError(f"lldb: cannot write register {name} of thread {thread.GetThreadID()}")
+
+
+def forget_frames(thread: lldb.SBThread) -> None:
+    """Lets lldb read the thread's stack anew."""
+    frame = thread.GetFrameAtIndex(0)
+    frame.SetPC(frame.GetPC())
+
+
+class Call:
+    """One call in one thread; the others stay where they are. The debugger is to be in synchronous
+    mode. ``back`` is an address in executable memory that nothing else runs through."""
+
+    def __init__(self, process: lldb.SBProcess, thread: lldb.SBThread, back: int) -> None:
+        self._process = process
+        self._thread = thread
+        self._id = thread.GetThreadID()
+        self._back = back
+        self.interrupted = False
+
+    def run(self, address: int, arguments: Sequence[int]) -> int:
+        """The function's result.
+
+        Raises:
+            TargetError: it did not come back; the thread is where it was.
+        """
+        saved = {name: read_register(self._thread, name) for name in _REGISTERS}
+        stack = ((saved["rsp"] - _BELOW) & ~15) - 8
+        word = self._read(stack, 8)
+        restart = self._restart(saved)
+        try:
+            self._write(stack, struct.pack("<Q", self._back))
+            for name, value in zip(_ARGUMENTS, arguments, strict=False):
+                write_register(self._thread, name, value)
+            # Also keeps the kernel from restarting the system call that it is in.
+            write_register(self._thread, "rax", 0)
+            write_register(self._thread, "rsp", stack)
+            write_register(self._thread, "rip", address)
+            self._go(address, stack)
+            return read_register(self._thread, "rax")
+        finally:
+            for name, value in {**saved, **restart}.items():
+                write_register(self._thread, name, value)
+            self._write(stack, word)
+
+    def _go(self, address: int, stack: int) -> None:
+        for _ in range(_ATTEMPTS):
+            error = lldb.SBError()
+            self._thread.RunToAddress(self._back, error)
+            if self._process.GetState() != lldb.eStateStopped:
+                raise TargetError("the program ended in a call of darc's")
+            self._thread = self._process.GetThreadByID(self._id)
+            pc, rsp = (read_register(self._thread, name) for name in ("rip", "rsp"))
+            if pc == self._back and rsp == stack + 8:
+                return
+            if error.Fail():
+                raise TargetError(f"lldb: {error.GetCString()}")
+            if self._crashed():
+                break
+            self.interrupted = True
+        raise TargetError(f"the call of {address:#x} in the program stopped at {pc:#x}")
+
+    def _crashed(self) -> bool:
+        reason = self._thread.GetStopReason()
+        if reason == lldb.eStopReasonException:
+            return True
+        return reason == lldb.eStopReasonSignal and self._thread.GetStopReasonDataAtIndex(0) in (
+            4, 5, 7, 8, 11,
+        )  # fmt: skip
+
+    def _restart(self, saved: dict[str, int]) -> dict[str, int]:
+        """The registers with which an interrupted system call begins anew: the kernel would have
+        done that, but forgets about it in the call."""
+        result = saved["rax"] - (1 << 64) if saved["rax"] >= 1 << 63 else saved["rax"]
+        if result not in _RESTARTS or self._read(saved["rip"] - 2, 2) != _SYSCALL:
+            return {}
+        number = _RESTARTS[result]
+        if number is None:
+            path = Path(f"/proc/{self._process.GetProcessID()}/task/{self._id}/syscall")
+            try:
+                number = int(path.read_text().split()[0])
+            except (OSError, ValueError) as error:
+                raise TargetError(
+                    f"cannot see which system call thread {self._id} is in: {error}"
+                ) from None
+        return {"rax": number, "rip": saved["rip"] - 2}
+
+    def _read(self, address: int, size: int) -> bytes:
+        error = lldb.SBError()
+        data = self._process.ReadMemory(address, size, error)
+        if error.Fail():
+            raise TargetError(f"lldb: {error.GetCString()}")
+        return bytes(data)
+
+    def _write(self, address: int, data: bytes) -> None:
+        error = lldb.SBError()
+        self._process.WriteMemory(address, data, error)
+        if error.Fail():
+            raise TargetError(f"lldb: {error.GetCString()}")

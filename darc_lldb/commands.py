@@ -1,0 +1,179 @@
+"""lldb's commands and parameters, made from the one registry, and lldb's events."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+import lldb
+
+from darc import commands
+from darc.app import App
+from darc.errors import DarcError
+from darc.parameters import PARAMETERS
+from darc.target import State
+from darc_lldb import hook, overrides
+from darc_lldb.target import LldbTarget
+
+APPS: dict[int, App] = {}
+"""The application of each debugger, by the debugger's id."""
+
+_SETTINGS = (
+    "append clear insert-after insert-before list read remove replace set show write".split()
+)
+_LEAVING = ("process detach", "process kill", "quit")
+_CONTINUING = ("process continue", "thread continue")
+_GOING_ON = (
+    *_CONTINUING,
+    "thread step-in",
+    "thread step-inst",
+    "thread step-inst-over",
+    "thread step-out",
+    "thread step-over",
+    "thread until",
+)
+
+
+def _tell(app: App, error: Exception) -> str:
+    """The one line for the user, below a traceback where that is wanted."""
+    above = traceback.format_exc() if app.parameters.verbose else ""
+    if isinstance(error, DarcError):
+        return f"{above}darc: {error}"
+    return f"{above}darc: internal error: {error!r} ('set darc verbose on' shows where)"
+
+
+class _Command:
+    """What is common to the classes that :func:`_define` makes."""
+
+    action: Callable[[App, str], None]
+    short = long = ""
+
+    def __init__(self, debugger: lldb.SBDebugger, namespace: dict[str, object]) -> None:
+        self._number = debugger.GetID()
+
+    def __call__(
+        self,
+        debugger: lldb.SBDebugger,
+        argument: str,
+        context: lldb.SBExecutionContext,
+        result: lldb.SBCommandReturnObject,
+    ) -> None:
+        app, target = APPS[self._number], hook.TARGETS[self._number]
+        try:
+            with target.lock:
+                target.settle()
+                type(self).action(app, argument)
+                target.stands()
+        except Exception as error:
+            result.SetError(_tell(app, error))
+            return
+        result.SetStatus(lldb.eReturnStatusSuccessFinishNoResult)
+
+    def get_short_help(self) -> str:
+        return self.short
+
+    def get_long_help(self) -> str:
+        return self.long
+
+
+def _define(
+    interpreter: lldb.SBCommandInterpreter, path: str, text: str, action: Callable[[App, str], None]
+) -> None:
+    """Makes the command ``path`` with the help ``text``."""
+    name = "Command_" + path.replace(" ", "_").replace("-", "_")
+    members = {"action": action, "short": text.splitlines()[0], "long": text}
+    globals()[name] = type(name, (_Command,), members)
+    _execute(interpreter, f"command script add -o -s current -c darc_lldb.commands.{name} {path}")
+
+
+def _contain(interpreter: lldb.SBCommandInterpreter, path: str, text: str) -> None:
+    short = text.splitlines()[0].replace("'", "")
+    _execute(interpreter, f"command container add -o -h '{short}' -H '' {path}")
+
+
+def _execute(interpreter: lldb.SBCommandInterpreter, command: str) -> None:
+    result = lldb.SBCommandReturnObject()
+    interpreter.HandleCommand(command, result)
+    if not result.Succeeded():
+        raise RuntimeError(f"{command}: {result.GetError()}")
+
+
+def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
+    _contain(interpreter, "darc", commands.help_text(""))
+    for name in commands.COMMANDS:
+        _define(interpreter, f"darc {name}", commands.help_text(name), _runner(name))
+    _contain(interpreter, "set", "Set darc's parameters; everything else is 'settings'.")
+    _contain(interpreter, "show", "Show darc's parameters.")
+    _contain(interpreter, "set darc", "Set darc's parameters, for every 'darc start' to come.")
+    _contain(interpreter, "show darc", "Show darc's parameters.")
+    for parameter in PARAMETERS:
+        name = parameter.name
+        text = commands.parameter_help(name)
+        _define(interpreter, f"set darc {name}", text, _setter(name))
+        _define(interpreter, f"show darc {name}", text, _shower(name))
+
+
+def _runner(name: str) -> Callable[[App, str], None]:
+    def run(app: App, argument: str) -> None:
+        if name == "start":
+            hook.TARGETS[_number_of(app)].prepare()
+        commands.run(app, name, argument)
+
+    return run
+
+
+def _number_of(app: App) -> int:
+    return next(number for number, known in APPS.items() if known is app)
+
+
+def _setter(name: str) -> Callable[[App, str], None]:
+    return lambda app, argument: commands.set_parameter(app, name, argument.strip())
+
+
+def _shower(name: str) -> Callable[[App, str], None]:
+    return lambda app, argument: app.emit(commands.show_parameter(app, name))
+
+
+def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
+    target.failed = lambda error: target.complain(_tell(app, error))
+    target.on_user_stop = app.on_stop
+    target.before_continue = app.before_continue
+    target.on_resume = app.on_resume
+    target.on_end = app.on_exit
+
+    def guarded(action: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            with target.lock:
+                try:
+                    target.settle()
+                    action()
+                except Exception as error:  # told to the user, in one place
+                    target.failed(error)
+
+        return run
+
+    def before_continue() -> None:
+        target.look_at_breakpoints()
+        app.before_continue()
+
+    for command in _GOING_ON:
+        action = before_continue if command in _CONTINUING else target.look_at_breakpoints
+        overrides.before(debugger, command, guarded(action))
+    for command in _LEAVING:
+        overrides.before(debugger, command, guarded(app.on_leave))
+
+
+def register(debugger: lldb.SBDebugger) -> None:
+    """Makes darc known to one debugger."""
+    number = debugger.GetID()
+    if number in APPS:
+        return
+    interpreter = debugger.GetCommandInterpreter()
+    target = hook.TARGETS[number] = LldbTarget(debugger)
+    app = APPS[number] = App(target)
+    _connect(debugger, app, target)
+    _add_commands(interpreter)
+    _execute(interpreter, "target stop-hook add -P darc_lldb.hook.StopHook")
+
+
+__all__ = ["APPS", "State", "register"]

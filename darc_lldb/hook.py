@@ -1,0 +1,32 @@
+"""lldb's stop hook. lldb makes an instance for each target that it adds the hook to."""
+
+from __future__ import annotations
+
+import traceback
+
+import lldb
+
+from darc_lldb.target import LldbTarget
+
+TARGETS: dict[int, LldbTarget] = {}
+"""darc's target of each debugger, by the debugger's id."""
+
+
+class StopHook:
+    """Asks darc at each stop whether the program goes on."""
+
+    def __init__(
+        self, target: lldb.SBTarget, arguments: lldb.SBStructuredData, namespace: dict[str, object]
+    ) -> None:
+        """What lldb passes is not needed: each stop says where it is."""
+
+    def handle_stop(self, context: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
+        """True: the program stays stopped."""
+        target = TARGETS.get(context.target.GetDebugger().GetID())
+        if target is None:
+            return True
+        try:
+            return target.at_stop(context.thread)
+        except Exception:
+            stream.Print(f"darc: internal error\n{traceback.format_exc()}")
+            return True

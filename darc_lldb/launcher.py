@@ -1,0 +1,128 @@
+"""``darc-lldb``: lldb with darc loaded, every argument passed on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+LOAD = Path(__file__).resolve().with_name("load.py")
+LLDB = "DARC_LLDB"
+"""Environment variable that names the lldb to start, where it is not the first one in PATH."""
+
+PYTHONPATH = "DARC_PYTHONPATH"
+"""Environment variable with the folders of this interpreter's packages, for ``load.py``."""
+
+RESTORE = "DARC_ENVIRONMENT"
+"""Environment variable with the values that ``load.py`` gives back to those that lldb's Python is
+started with, so that the program sees none of it."""
+
+OLDEST_PYTHON = (3, 11)
+_ASK = (
+    "script import ctypes, json, sys, lldb; lldb.SBDebugger; print('darc', *sys.version_info[:2])"
+)
+
+
+def package_folders() -> list[str]:
+    """The folders of this interpreter's ``sys.path`` that hold installed packages."""
+    return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
+
+
+def find_lldb() -> str | None:
+    """The lldb that is asked for, the one called ``lldb``, or the newest ``lldb-N``."""
+    wanted = os.environ.get(LLDB)
+    if wanted:
+        return shutil.which(wanted)
+    plain = shutil.which("lldb")
+    if plain is not None:
+        return plain
+    numbered = {
+        int(found[1])
+        for folder in os.environ.get("PATH", "").split(os.pathsep)
+        if Path(folder).is_dir()
+        for file in Path(folder).iterdir()
+        if (found := re.fullmatch(r"lldb-(\d+)", file.name))
+    }
+    return shutil.which(f"lldb-{max(numbered)}") if numbered else None
+
+
+def environments(lldb: str) -> Iterator[dict[str, str]]:
+    """What to set for lldb's Python, the least first: nothing; the folder of lldb's own module,
+    where ``lldb -P`` names one that does not exist; and the system's Python, where another one
+    comes first in PATH."""
+    yield {}
+    home = Path(lldb).resolve().parent.parent
+    modules = sorted(home.glob("lib/python3*/*-packages/lldb/__init__.py"))
+    folders = [str(module.parent.parent) for module in modules]
+    own = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([*folders, *([own] if own else [])])
+    if folders:
+        yield {"PYTHONPATH": path}
+    yield {"PYTHONHOME": "/usr", **({"PYTHONPATH": path} if path else {})}
+
+
+def ask(lldb: str, environment: Mapping[str, str]) -> tuple[int, int] | str:
+    """The version of lldb's Python in this environment, or why there is none."""
+    try:
+        probe = subprocess.run(
+            [lldb, "-x", "-b", "-o", _ASK],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        return f"{lldb} does not start: {error.strerror}"
+    found = re.search(r"^darc (\d+) (\d+)$", probe.stdout, re.M)
+    if found is None:
+        return f"{lldb} has no Python; install one that has (apt install lldb)"
+    return int(found[1]), int(found[2])
+
+
+def choose(lldb: str) -> dict[str, str] | str:
+    """What to set so that lldb's Python works, or why it cannot load darc."""
+    trouble = ""
+    for environment in environments(lldb):
+        version = ask(lldb, environment)
+        if isinstance(version, str):
+            trouble = trouble or version
+        elif version < OLDEST_PYTHON:
+            return f"{lldb} has Python {version[0]}.{version[1]}; darc needs 3.11 or newer"
+        else:
+            return environment
+    return trouble
+
+
+def main() -> None:
+    """Become lldb; end with status 1 and one line when there is none that can load darc."""
+    lldb = find_lldb()
+    if lldb is None:
+        name = os.environ.get(LLDB)
+        sys.exit(
+            f"darc-lldb: there is no {name} (from {LLDB})"
+            if name
+            else "darc-lldb: lldb is not installed: apt install lldb"
+        )
+    chosen = choose(lldb)
+    if isinstance(chosen, str):
+        sys.exit(f"darc-lldb: {chosen}")
+    before = {name: os.environ.get(name) for name in chosen}
+    environment = {
+        **os.environ,
+        **chosen,
+        PYTHONPATH: os.pathsep.join(package_folders()),
+        RESTORE: json.dumps(before),
+    }
+    quoted = str(LOAD).replace("\\", "\\\\").replace('"', '\\"')
+    os.execve(lldb, [lldb, "-O", f'command script import "{quoted}"', *sys.argv[1:]], environment)
+
+
+if __name__ == "__main__":
+    main()

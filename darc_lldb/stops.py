@@ -1,0 +1,125 @@
+"""The breakpoints and the signal that darc itself stops for.
+
+lldb lists an extension's breakpoints with the user's: those of darc bear the name ``darc``.
+"""
+
+from __future__ import annotations
+
+import lldb
+
+NAME = "darc"
+_LOADED = "_dl_debug_state"
+"""What every dynamic linker calls when it has loaded or unloaded a file."""
+
+
+class Signal:
+    """A signal that stops the program, and what lldb did with it before."""
+
+    def __init__(self, process: lldb.SBProcess, number: int) -> None:
+        self.number = number
+        self._process = process
+        signals = process.GetUnixSignals()
+        self._before = (
+            signals.GetShouldStop(number),
+            signals.GetShouldSuppress(number),
+            signals.GetShouldNotify(number),
+        )
+        self._set(True, True, False)
+
+    def restore(self) -> None:
+        """lldb does with it what it did."""
+        self._set(*self._before)
+
+    def _set(self, stop: bool, suppress: bool, notify: bool) -> None:
+        signals = self._process.GetUnixSignals()
+        signals.SetShouldStop(self.number, stop)
+        signals.SetShouldSuppress(self.number, suppress)
+        signals.SetShouldNotify(self.number, notify)
+
+
+class OwnBreakpoints:
+    """Breakpoints by what they are for. None is deleted but by :meth:`delete_spent`, as it is not
+    always the time for that."""
+
+    def __init__(self) -> None:
+        self._start: int | None = None
+        self._loads: int | None = None
+        self._once: tuple[int, int] | None = None
+        self._here: dict[int, int] = {}
+        self._spent: set[int] = set()
+
+    def owns(self, number: int) -> bool:
+        """Whether a breakpoint is darc's."""
+        return (
+            self.watches_modules(number)
+            or number in self._here
+            or number in self._spent
+            or self.is_once(number)
+        )
+
+    def watches_modules(self, number: int) -> bool:
+        """Whether it stops when files are loaded."""
+        return number in (self._start, self._loads)
+
+    def is_once(self, number: int) -> bool:
+        """Whether it is that of :meth:`break_once`."""
+        return self._once is not None and self._once[0] == number
+
+    def stops_here(self, number: int, rsp: int) -> bool:
+        """Whether it stops here for the user, in a frame that lies above its slot."""
+        if number not in self._here or rsp <= self._here[number]:
+            return False
+        del self._here[number]
+        self._spent.add(number)
+        return True
+
+    def watch_modules(self, target: lldb.SBTarget, running: bool) -> None:
+        """Stops when the program begins, and whenever it has loaded or unloaded a file."""
+        if self._start is None or not target.FindBreakpointByID(self._start).IsValid():
+            place = target.GetModuleAtIndex(0).GetObjectFileEntryPointAddress()
+            if place.IsValid():
+                self._start = _named(target.BreakpointCreateBySBAddress(place))
+        if running and self._loads is None:
+            for context in target.FindSymbols(_LOADED, lldb.eSymbolTypeCode):
+                place = context.GetSymbol().GetStartAddress()
+                self._loads = _named(target.BreakpointCreateBySBAddress(place))
+                break
+
+    def break_once(self, target: lldb.SBTarget, address: int) -> None:
+        """In place of the one before, unless that stands there."""
+        if self._once is not None and self._once[1] == address:
+            return
+        self.cancel_break()
+        self._once = (_named(target.BreakpointCreateByAddress(address)), address)
+
+    def cancel_break(self) -> None:
+        """What :meth:`break_once` made is spent."""
+        if self._once is not None:
+            self._spent.add(self._once[0])
+            self._once = None
+
+    def stop_here(self, target: lldb.SBTarget, address: int, slot: int, thread: int) -> None:
+        """Stops one thread there, with its stack pointer above ``slot``."""
+        made = target.BreakpointCreateByAddress(address)
+        made.SetThreadID(thread)
+        self._here[_named(made)] = slot
+
+    def forget_places(self) -> None:
+        """The program is gone, and what was set at its addresses is spent."""
+        self.cancel_break()
+        self._spent.update(self._here)
+        self._here.clear()
+        if self._loads is not None:
+            self._spent.add(self._loads)
+            self._loads = None
+
+    def delete_spent(self, target: lldb.SBTarget) -> None:
+        """Deletes what is not needed any more."""
+        for number in self._spent:
+            target.BreakpointDelete(number)
+        self._spent.clear()
+
+
+def _named(breakpoint_: lldb.SBBreakpoint) -> int:
+    breakpoint_.AddName(NAME)
+    return int(breakpoint_.GetID())

@@ -1,0 +1,549 @@
+"""The target interface on the lldb module.
+
+Everything happens in lldb's stop hook (:mod:`darc_lldb.hook`), which is called at every stop that
+lldb would show, with all threads stopped, on whichever thread lldb handles its events. There memory
+may be written and functions called, and the program goes on, without the user's command noticing,
+when the hook says so. A breakpoint's callback would not do: functions may not be called in it.
+
+One lock keeps commands, stops and the end of the program apart. Whoever holds it may wait for lldb
+only on a thread that lldb itself has called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lldb
+
+from darc import procfs
+from darc.errors import TargetError, UnsupportedError
+from darc.target import Bell, State, Target
+from darc_lldb import calls
+from darc_lldb.frames import Frames
+from darc_lldb.stops import OwnBreakpoints, Signal
+from darc_lldb.watcher import Watcher
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
+_GONE = (
+    lldb.eStateInvalid,
+    lldb.eStateUnloaded,
+    lldb.eStateConnected,
+    lldb.eStateExited,
+    lldb.eStateDetached,
+)
+_GET_FS = 0x1003
+_SYS_ARCH_PRCTL = 158
+
+
+def _locked(function: _F) -> _F:
+    @functools.wraps(function)
+    def wrapper(self: LldbTarget, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            return function(self, *args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+class LldbTarget(Target):
+    """The selected target of one of lldb's debuggers."""
+
+    def __init__(self, debugger: lldb.SBDebugger) -> None:
+        self._debugger = debugger
+        self.lock = threading.RLock()
+        self._pid: int | None = None
+        self._watcher: Watcher | None = None
+        self._executable: str | None = None
+        self._calling = False
+        self._interrupted = False
+        self._decided: tuple[int, int, bool] | None = None
+        self._thread: int | None = None
+        self._own = OwnBreakpoints()
+        self._frames = Frames()
+        self._once: Callable[[], None] | None = None
+        self._bell: Signal | None = None
+        self._bell_handler: Callable[[], Bell] | None = None
+        self._modules_handler: Callable[[], None] | None = None
+        self._breakpoints_handler: Callable[[], None] | None = None
+        self._breakpoints_seen: Sequence[int] = ()
+        self._fs_bases: dict[int, int] = {}
+        self._output = threading.Lock()
+        self._shown_live = False
+        self.failed: Callable[[Exception], None] = lambda error: None
+        self.on_user_stop: Callable[[], None] = lambda: None
+        self.before_continue: Callable[[], None] = lambda: None
+        self.on_resume: Callable[[], None] = lambda: None
+        self.on_end: Callable[[], None] = lambda: None
+
+    # -------------------------------------------------------------------- state
+
+    @property
+    def _target(self) -> lldb.SBTarget:
+        return self._debugger.GetSelectedTarget()
+
+    @property
+    def _process(self) -> lldb.SBProcess:
+        return self._target.GetProcess()
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        if not process.IsValid() or process.GetState() in _GONE or not self._is_local():
+            return None
+        return int(process.GetProcessID()) or None
+
+    def _is_local(self) -> bool:
+        return bool(self._target.GetPlatform().GetName() == "host")
+
+    @property
+    def state(self) -> State:
+        process = self._process
+        state = process.GetState() if process.IsValid() else lldb.eStateInvalid
+        if state in _GONE:
+            return State.NONE
+        return State.STOPPED if state in _STANDING else State.RUNNING
+
+    @property
+    def attached(self) -> bool:
+        """lldb does not tell: a program that it launched is a child of its lldb-server's."""
+        pid = self.pid
+        if pid is None:
+            return False
+        parent = int(procfs.status(pid).get("PPid", "0"))
+        return procfs.status(parent).get("PPid", "").strip() != str(os.getpid())
+
+    @property
+    def executable(self) -> str | None:
+        file = self._target.GetExecutable()
+        if file.IsValid():
+            self._executable = str(file.fullpath)
+        return self._executable
+
+    def check_supported(self) -> None:
+        if self.state is State.NONE:
+            raise UnsupportedError("there is no program: 'run' or 'attach' it first")
+        kind = self._process.GetPluginName()
+        if kind != "gdb-remote":
+            raise UnsupportedError(f"darc needs a running program, not lldb's target {kind}")
+        if self.pid is None or not Path(f"/proc/{self.pid}/mem").exists():
+            raise UnsupportedError("darc needs a program on this machine, not a remote target")
+        architecture = self._target.GetTriple().partition("-")[0]
+        if architecture != "x86_64":
+            raise UnsupportedError(f"darc needs a 64-bit x86 program, this one is {architecture}")
+
+    # ------------------------------------------------------------------- memory
+
+    def read(self, address: int, size: int) -> bytes:
+        if not size:
+            return b""
+        error = lldb.SBError()
+        data = self._stopped().ReadMemory(address, size, error)
+        if error.Fail() or data is None or len(data) != size:
+            raise TargetError(f"lldb: cannot read memory at {address:#x}")
+        return bytes(data)
+
+    def write(self, address: int, data: bytes) -> None:
+        # What lldb-server keeps of the bytes under a breakpoint would be wrong afterwards.
+        covered = [
+            location
+            for breakpoint_ in self._target.breakpoint_iter()
+            for location in breakpoint_
+            if address <= location.GetLoadAddress() < address + len(data) and location.IsEnabled()
+        ]
+        for location in covered:
+            location.SetEnabled(False)
+        try:
+            error = lldb.SBError()
+            done = self._stopped().WriteMemory(address, data, error)
+            if error.Fail() or done != len(data):
+                raise TargetError(f"lldb: cannot write memory at {address:#x}")
+        finally:
+            for location in covered:
+                location.SetEnabled(True)
+
+    def _stopped(self) -> lldb.SBProcess:
+        if self.state is not State.STOPPED:
+            raise TargetError("there is no program that is stopped")
+        return self._process
+
+    def forget_frames(self) -> None:
+        for thread in self._process:
+            calls.forget_frames(thread)
+
+    # ------------------------------------------------------------------ threads
+
+    def threads(self) -> Sequence[int]:
+        if self.state is State.NONE:
+            return []
+        return [int(thread.GetThreadID()) for thread in self._process]
+
+    def _find_thread(self, number: int) -> lldb.SBThread:
+        thread = self._stopped().GetThreadByID(number)
+        if not thread.IsValid():
+            raise TargetError(f"thread {number} is gone")
+        return thread
+
+    def program_counters(self) -> Mapping[int, int]:
+        return {
+            int(thread.GetThreadID()): int(thread.GetFrameAtIndex(0).GetPC())
+            for thread in self._stopped()
+        }
+
+    def read_register(self, thread: int, name: str) -> int:
+        found = self._find_thread(thread)
+        try:
+            return calls.read_register(found, name)
+        except TargetError:
+            if name != "fs_base":
+                raise
+        return self._ask_fs_base(found)
+
+    def _ask_fs_base(self, thread: lldb.SBThread) -> int:
+        """lldb 14 does not know the register: the thread itself asks the kernel for it. It stays
+        the same as long as the thread lives."""
+        number = int(thread.GetThreadID())
+        if number not in self._fs_bases:
+            place = calls.read_register(thread, "rsp") - 2048 & ~7
+            word = self.read(place, 8)
+            with self._borrowed() as stub:
+                result = self._call_in(thread, stub, [_SYS_ARCH_PRCTL, _GET_FS, place])
+            base = int.from_bytes(self.read(place, 8), "little")
+            self.write(place, word)
+            if result:
+                raise TargetError(f"cannot read register fs_base of thread {number}")
+            self._fs_bases[number] = base
+        return self._fs_bases[number]
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> Iterator[int]:
+        """A place of the program's code with a function ``syscall(number, …)`` for the moment."""
+        code = b"\x89\xf8\x48\x89\xf7\x48\x89\xd6\x48\x89\xca\x0f\x05\xc3"
+        place = self._back_address() - 64
+        original = self.read(place, len(code))
+        self.write(place, code)
+        try:
+            yield place
+        finally:
+            self.write(place, original)
+
+    def write_register(self, thread: int, name: str, value: int) -> None:
+        calls.write_register(self._find_thread(thread), name, value)
+
+    @_locked
+    def call(self, address: int, arguments: Sequence[int]) -> int:
+        process = self._stopped()
+        thread = process.GetThreadByID(self._thread or 0)
+        return self._call_in(
+            thread if thread.IsValid() else process.GetSelectedThread(), address, arguments
+        )
+
+    def _call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
+        process = self._process
+        selected = process.GetSelectedThread().GetThreadID()
+        call = calls.Call(process, thread, self._back_address())
+        asynchronous = self._debugger.GetAsync()
+        self._debugger.SetAsync(False)
+        self._calling = True
+        try:
+            return call.run(address, arguments)
+        finally:
+            self._calling = False
+            self._debugger.SetAsync(asynchronous)
+            self._interrupted = self._interrupted or call.interrupted
+            process.SetSelectedThreadByID(selected)
+
+    def _back_address(self) -> int:
+        """The last bytes of the program's first executable mapping."""
+        assert self.pid is not None
+        found = [r for r in procfs.regions(self.pid) if "x" in r.permissions]
+        own = [r for r in found if r.path and r.path == self.executable]
+        return (own or found)[0].end - 16
+
+    # ----------------------------------------------------------- stops and bells
+
+    def prepare(self) -> None:
+        """Before an analysis: lets darc know of files that the program loads."""
+        self._own.watch_modules(self._target, self.state is State.STOPPED)
+
+    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+        self._modules_handler = handler
+
+    def breakpoints(self) -> Sequence[int]:
+        found: set[int] = set()
+        for breakpoint_ in self._target.breakpoint_iter():
+            if breakpoint_.IsEnabled() and not self._own.owns(breakpoint_.GetID()):
+                for location in breakpoint_:
+                    if location.IsEnabled():
+                        found.add(int(location.GetLoadAddress()))
+        return sorted(found - {lldb.LLDB_INVALID_ADDRESS})
+
+    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
+        self._breakpoints_handler = handler
+
+    @_locked
+    def look_at_breakpoints(self) -> None:
+        """Before the program goes on: lldb does not tell at once what the user has changed."""
+        if self.state is not State.STOPPED:
+            return
+        now = self.breakpoints()
+        if now != self._breakpoints_seen:
+            self._breakpoints_seen = now
+            if self._breakpoints_handler is not None:
+                self._guarded(self._breakpoints_handler)
+
+    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+        self._own.break_once(self._target, address)
+        self._once = handler
+
+    def cancel_break(self) -> None:
+        self._once = None
+        self._own.cancel_break()
+        self._tidy()
+
+    def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
+        self.disarm_bell()
+        self._bell = Signal(self._stopped(), signal)
+        self._bell_handler = handler
+
+    def disarm_bell(self) -> None:
+        self._bell_handler = None
+        bell, self._bell = self._bell, None
+        if bell is not None and self._on_lldbs_thread():
+            bell.restore()
+
+    def _on_lldbs_thread(self) -> bool:
+        """Whether lldb may be waited for."""
+        return threading.current_thread() is not (self._watcher and self._watcher.thread)
+
+    def _tidy(self) -> None:
+        """Deletes what is not needed any more."""
+        if self._on_lldbs_thread():
+            self._own.delete_spent(self._target)
+            self._frames.delete_spent(self._target)
+
+    def _guarded(self, function: Callable[[], None]) -> None:
+        """Runs something on behalf of lldb, where nobody would see its exception."""
+        try:
+            function()
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+
+    @_locked
+    def at_stop(self, thread: lldb.SBThread) -> bool:
+        """The stop hook, which lldb calls for each thread with a reason to stop. True: the program
+        stays as it is, for the user."""
+        if self._calling:
+            return True
+        process = thread.GetProcess()
+        key = (int(process.GetUniqueID()), int(process.GetStopID()))
+        if self._decided is None or self._decided[:2] != key:
+            self._thread = int(thread.GetThreadID())
+            try:
+                stay = self._look(process)
+            finally:
+                self._thread = None
+            self._decided = (key[0], int(process.GetStopID()), stay)
+        return self._decided[2]
+
+    def _look(self, process: lldb.SBProcess) -> bool:
+        self._meet(process)
+        self._interrupted = False
+        if self._watcher is not None:
+            self._watcher.disarm()
+        stay = False
+        for thread in list(process):
+            stay = self._look_at(thread) or stay
+            if self.state is not State.STOPPED:
+                return True
+        if stay or self._interrupted:
+            self.user_stop()
+            return True
+        self._guarded(self.on_resume)
+        return False
+
+    def _look_at(self, thread: lldb.SBThread) -> bool:
+        """True: this thread has a reason to stop that is not darc's alone."""
+        reason = thread.GetStopReason()
+        if reason in (lldb.eStopReasonNone, lldb.eStopReasonInvalid):
+            return False
+        if reason == lldb.eStopReasonSignal:
+            number = int(thread.GetStopReasonDataAtIndex(0))
+            if self._bell is None or number != self._bell.number:
+                return True
+            self._thread = int(thread.GetThreadID())
+            return self._answer(thread)
+        if reason != lldb.eStopReasonBreakpoint:
+            return True
+        count = thread.GetStopReasonDataCount()
+        ids = {int(thread.GetStopReasonDataAtIndex(i)) for i in range(0, count, 2)}
+        stay = any(not self._own.owns(number) for number in ids)
+        if any(self._own.watches_modules(number) for number in ids):
+            self._own.watch_modules(self._target, True)
+            if self._modules_handler is not None:
+                self._guarded(self._modules_handler)
+        if any(self._own.is_once(number) for number in ids) and self._once is not None:
+            handler = self._once
+            self.cancel_break()
+            self._thread = int(thread.GetThreadID())
+            self._guarded(handler)
+            self._guarded(self.before_continue)
+        rsp = calls.read_register(thread, "rsp")
+        for number in ids:
+            stay = self._own.stops_here(number, rsp) or stay
+        return stay
+
+    def _answer(self, thread: lldb.SBThread) -> bool:
+        handler = self._bell_handler
+        if handler is None:
+            return False
+        try:
+            answer = handler()
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+            return True
+        if answer.stop_at is None:
+            return False
+        if answer.stop_at == 0:
+            # A batch run ends at a signal: after a call the thread has another reason to stop.
+            self._call_in(thread, self._ret(), [])
+            return True
+        number = int(thread.GetThreadID())
+        self._own.stop_here(self._target, answer.stop_at, answer.stop_slot, number)
+        return False
+
+    def _meet(self, process: lldb.SBProcess) -> None:
+        """Takes note of a new process, and of the end of the one before."""
+        pid = int(process.GetProcessID())
+        if pid == self._pid:
+            return
+        if self._pid is not None:
+            self._ended(self._pid)
+        self._pid = pid
+        self._fs_bases.clear()
+        if self._is_local():
+            self._watcher = Watcher(pid, lambda: self.on_resume(), self._ended)
+
+    def settle(self, process: lldb.SBProcess | None = None) -> None:
+        """Before a command: notices what lldb did not tell."""
+        process = process or self._process
+        alive = process.IsValid() and process.GetState() not in _GONE
+        if alive and int(process.GetProcessID()) == self._pid:
+            return
+        if self._pid is not None:
+            self._ended(self._pid)
+        if alive and self.state is State.STOPPED:
+            self._meet(process)
+        self._tidy()
+
+    @_locked
+    def _ended(self, pid: int) -> None:
+        if pid != self._pid:
+            return
+        self._pid = None
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.close()
+        self._once = None
+        self._own.forget_places()
+        self._guarded(self.on_end)
+        self._bell = self._bell_handler = None
+
+    def user_stop(self) -> None:
+        """The program stands, for the user: at a stop and after each of darc's commands."""
+        self._guarded(self.on_user_stop)
+        self.stands()
+
+    def stands(self) -> None:
+        """The program stands still until the user lets it go on."""
+        if self.state is not State.STOPPED:
+            return
+        self._breakpoints_seen = self.breakpoints()
+        if self._watcher is not None:
+            self._watcher.arm()
+
+    # ------------------------------------------------------------------- frames
+
+    def show_pads(
+        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
+    ) -> None:
+        self._frames.show(self._target, agent, base, caller)
+
+    def hide_pads(self) -> None:
+        self._frames.hide()
+        self._tidy()
+
+    # ------------------------------------------------------------------ symbols
+
+    def _address(self, address: int) -> lldb.SBAddress:
+        return self._target.ResolveLoadAddress(address)
+
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        entry = self._address(address).GetLineEntry()
+        if not entry.IsValid() or not entry.GetLine():
+            return None
+        return str(entry.GetFileSpec().fullpath), int(entry.GetLine())
+
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        names = []
+        block = self._address(address).GetBlock()
+        while block.IsValid():
+            if block.IsInlined():
+                names.append(str(block.GetInlinedName()))
+            block = block.GetParent()
+        return tuple(reversed(names))
+
+    def functions_in(self, file: str, function: str) -> Sequence[int]:
+        found = set()
+        for context in self._target.FindFunctions(function, lldb.eFunctionNameTypeAuto):
+            entry = context.GetFunction()
+            source = context.GetCompileUnit().GetFileSpec()
+            if entry.IsValid() and Path(str(source.fullpath or "")).match(file):
+                found.add(int(entry.GetStartAddress().GetLoadAddress(self._target)))
+        return sorted(found)
+
+    # ------------------------------------------------------------------- output
+
+    def accepts_pending(self, question: str) -> bool:
+        """As lldb's own breakpoints always do."""
+        return True
+
+    @property
+    def colour(self) -> bool:
+        return bool(self._debugger.GetUseColor()) and _is_terminal()
+
+    @property
+    def width(self) -> int:
+        return int(self._debugger.GetTerminalWidth()) if _is_terminal() else 0
+
+    def live(self, text: str | None) -> None:
+        if not _is_terminal():
+            return
+        with self._output:
+            if text is None and not self._shown_live:
+                return
+            self._shown_live = text is not None
+            os.write(2, b"\r\x1b[K" + (text or "").encode("utf-8", "replace"))
+
+    def emit(self, text: str) -> None:
+        self.live(None)
+        self._print(self._debugger.GetOutputFile(), text)
+
+    def complain(self, text: str) -> None:
+        """Shows an error that is no command's."""
+        self.live(None)
+        self._print(self._debugger.GetErrorFile(), text)
+
+    @staticmethod
+    def _print(file: lldb.SBFile, text: str) -> None:
+        file.Write((text + "\n").encode("utf-8", "replace"))
+        file.Flush()
+
+
+def _is_terminal() -> bool:
+    return os.isatty(1) and os.isatty(2)
