@@ -1,0 +1,297 @@
+"""Sessions that are saved and go on in another run of the program, or in another build of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build, find
+from tests.debugger import EXIT, REPORT, Done, debug, mark, server, undisturbed
+
+MOVED = "set disable-randomization off"
+"""gdb's own default would put the program to the same addresses each time."""
+
+SAVE = "darc save s.json"
+DEEP = find("deep").paths[0]
+PEAK = "--peak >150us"
+
+
+def run(folder: Path, program: Path, operations: int, *commands: str) -> Done:
+    return debug(folder, program, (str(operations),), [MOVED, *commands])
+
+
+def search(options: str, function: str = "handle") -> list[str]:
+    return [f"darc start {function} {options}", "run", REPORT, SAVE]
+
+
+def resume(options: str = "") -> list[str]:
+    return [f"darc resume s.json {options}", "run", REPORT]
+
+
+def notes(done: Done) -> str:
+    """What is told in words at the end of a run."""
+    return done.section("status")
+
+
+def test_a_larger_depth_goes_on_where_the_paths_were_cut_off(tmp_path: Path) -> None:
+    program = build("deep")
+    first = run(tmp_path, program, 4000, *search(f"{PEAK} --max-depth 2"))
+    assert first.report is not None
+    assert first.report["status"] == "maximum depth reached"
+    assert first.paths == [DEEP[:2]]
+    done = run(
+        tmp_path, program, 4000, *resume("--max-depth 32"), mark("status"), "darc status",
+        mark("end"), "continue", EXIT,
+    )  # fmt: skip
+    assert done.report is not None
+    assert done.paths == [DEEP], done.gdb
+    assert done.report["status"] == "root cause found"
+    level_1 = done.report["ftree"]["children"][0]
+    assert (level_1["function"], level_1["maxcount"]) == ("level_1", 20)
+    assert done.report["peak"] == first.report["peak"]
+    assert done.report["program"]["in_peak_calls"] == 80
+    assert "not fit" not in notes(done)
+    status, output = undisturbed(program, ("4000",))
+    assert (done.program_status, done.output) == (status, output)
+
+
+def test_what_was_found_is_not_searched_again(tmp_path: Path) -> None:
+    program = build("deep")
+    first = run(tmp_path, program, 4000, *search(PEAK), "kill")
+    assert first.paths == [DEEP]
+    done = run(tmp_path, program, 4000, *resume())
+    assert done.report is not None
+    assert done.paths == [DEEP]
+    assert done.report["status"] == "root cause found"
+    assert done.report["program"]["in_peak_calls"] == 60
+    assert done.report["program"]["stops"] == 1
+
+
+def test_a_program_that_ends_too_early_is_run_again_and_again(tmp_path: Path) -> None:
+    """Three decisions of ten calls, and some 9 calls a run after the profile: none is lost."""
+    program = build("deep")
+    options = f"{PEAK} --decision-ops 10 --lookahead 3"
+    done = run(tmp_path, program, 400, *search(options))
+    counted = []
+    while not done.report or done.report["status"] == "program ended":
+        assert done.output == undisturbed(program, ("400",))[1]
+        assert done.report is not None, done.gdb
+        counted.append(json.loads((tmp_path / "s.json").read_text())["in_peak_calls"])
+        assert len(counted) < 8
+        done = run(tmp_path, program, 400, *resume(), SAVE)
+    assert done.paths == [DEEP]
+    assert done.report["program"]["in_peak_calls"] == 30
+    assert counted == sorted(set(counted))
+    assert 2 <= len(counted) <= 4
+
+
+def test_a_run_that_ends_before_its_profile_loses_nothing(tmp_path: Path) -> None:
+    program = build("deep")
+    run(tmp_path, program, 4000, *search(f"{PEAK} --max-depth 2"))
+    before = json.loads((tmp_path / "s.json").read_text())
+    done = run(tmp_path, program, 20, *resume("--max-depth 7"), SAVE)
+    assert done.report is not None
+    assert done.report["status"] == "program ended"
+    assert done.paths == [DEEP[:2]]
+    after = json.loads((tmp_path / "s.json").read_text())
+    assert after["parameters"] == {**before["parameters"], "max-depth": "7"}
+    assert after["ftree"] == before["ftree"]
+    assert after["profile"] == before["profile"]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5])
+def test_indirect_callees_are_known_again(depth: int, tmp_path: Path) -> None:
+    program = build("indirect")
+    expected = find("indirect").paths[0]
+    first = run(tmp_path, program, 4000, *search(f"--peak >500us --max-depth {depth}"))
+    assert first.paths == [expected[:depth]]
+    done = run(
+        tmp_path, program, 4000, *resume("--max-depth 32"), mark("status"), "darc status",
+        mark("end"), "continue", EXIT,
+    )  # fmt: skip
+    assert done.paths == [expected], done.gdb
+    assert "not fit" not in notes(done)
+    assert done.output == undisturbed(program, ("4000",))[1]
+    assert done.report is not None
+    (callee,) = done.report["ftree"]["children"]
+    assert callee["maxcount"] == 20
+
+
+def test_in_the_same_process(tmp_path: Path) -> None:
+    program = build("deep")
+    done = run(
+        tmp_path, program, 8000, *search(f"{PEAK} --max-depth 4"), "darc stop",
+        "darc resume s.json --max-depth 32", "continue", REPORT, "continue", EXIT,
+    )  # fmt: skip
+    assert done.paths == [DEEP], done.gdb
+    assert done.output == undisturbed(program, ("8000",))[1]
+
+
+def test_in_a_program_that_runs_already(tmp_path: Path) -> None:
+    program = build("server")
+    for commands in (
+        ["darc start handle --peak >400us --max-depth 2", "continue", SAVE],
+        ["darc resume s.json --max-depth 9", "continue", REPORT],
+    ):
+        with server(program) as running:
+            options = ["-p", str(running.pid)]
+            done = debug(tmp_path, None, (), [*commands, "detach"], options=options)
+            assert running.finish() == 0
+    assert done.paths == [("handle", "lookup", "burn")], done.gdb
+
+
+def test_a_session_without_a_peak(tmp_path: Path) -> None:
+    program = build("deep")
+    first = run(tmp_path, program, 4000, *search("--start-ops 200"))
+    assert first.report is not None
+    assert first.report["status"] == "peak not chosen"
+    done = run(tmp_path, program, 4000, *resume(PEAK))
+    assert done.paths == [DEEP]
+    done = run(tmp_path, program, 4000, "darc resume s.json", "run", "darc peak >150us", "continue",
+               REPORT)  # fmt: skip
+    assert done.paths == [DEEP]
+
+
+# -- another build ----------------------------------------------------------------------------
+
+
+def rebuild(folder: Path, name: str, edit: Callable[[str], str]) -> Path:
+    """The fixture with its source edited, under the name that it always had."""
+    source = find(name).source.read_text()
+    changed = edit(source)
+    assert changed != source
+    (folder / f"{name}.c").write_text(changed)
+    program = folder / name
+    command = ["gcc", "-O2", "-g", "-fPIE", "-pie", *find(name).flags, f"{name}.c", "-o", name]
+    subprocess.run(command, cwd=folder, check=True)
+    return program
+
+
+def with_an_audit(source: str) -> str:
+    """A function in front of all others, so that every offset moves, and a call of it."""
+    audit = (
+        "NOINLINE uint64_t audit(uint64_t x)\n"
+        "{\n"
+        "    for (int i = 0; i < 3; i++)\n"
+        "        x ^= x >> 7 | 1;\n"
+        "    return x;\n"
+        "}\n\n"
+    )
+    begin = "NOINLINE uint64_t touch"
+    return source.replace(begin, audit + begin, 1)
+
+
+def test_a_program_that_was_built_anew(tmp_path: Path) -> None:
+    run(tmp_path, build("deep"), 4000, *search(f"{PEAK} --max-depth 4"))
+    program = rebuild(
+        tmp_path,
+        "deep",
+        lambda s: with_an_audit(s).replace(
+            "uint64_t x = level_1(op,", "uint64_t x = level_1(audit(op),"
+        ),
+    )
+    done = run(
+        tmp_path, program, 4000, *resume("--max-depth 32"), mark("status"), "darc status",
+        mark("end"), "continue", EXIT,
+    )  # fmt: skip
+    assert done.paths == [DEEP], done.gdb
+    assert "1 handle has a call that was not there before and not compared" in notes(done)
+    assert "does not fit" not in notes(done)
+    assert done.output == undisturbed(program, ("4000",))[1]
+    assert done.report is not None
+    (level_1,) = (c for c in done.report["ftree"]["children"] if c["root_cause"])
+    assert level_1["maxcount"] == 20
+
+
+def test_what_does_not_fit_any_more_is_told(tmp_path: Path) -> None:
+    """handle does not call level_1 now: what was known below is dropped, and searched anew."""
+    run(tmp_path, build("deep"), 4000, *search(f"{PEAK} --max-depth 4"))
+    program = rebuild(tmp_path, "deep", lambda s: s.replace("level_1(op,", "level_2(op,"))
+    done = run(tmp_path, program, 4000, *resume("--max-depth 32"), mark("status"), "darc status")
+    assert "1.1 handle → level_1, called at deep+0x" in notes(done)
+    assert "does not fit the program now, dropped with" in notes(done)
+    assert done.paths == [("handle", *DEEP[2:])]
+
+
+def test_a_changed_distribution_is_told(tmp_path: Path) -> None:
+    run(tmp_path, build("deep"), 4000, *search(f"{PEAK} --max-depth 2"))
+    program = rebuild(tmp_path, "deep", lambda s: s.replace("300000 : 4", "300000 : 9000"))
+    done = run(tmp_path, program, 4000, *resume("--max-depth 32"), mark("status"), "darc status")
+    assert "the distribution has changed: EMD " in notes(done)
+    assert done.paths == [DEEP]
+
+
+def test_a_function_that_is_gone(tmp_path: Path) -> None:
+    run(tmp_path, build("deep"), 4000, *search(f"{PEAK} --max-depth 2"))
+    program = rebuild(tmp_path, "deep", lambda s: s.replace("handle", "serve"))
+    done = run(tmp_path, program, 4000, "set breakpoint pending off", "darc resume s.json")
+    assert done.gdb.splitlines()[-1].startswith("darc: no function is called handle")
+    assert done.status == 1
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "darc: there is no file s.json; 'darc save FILE' makes one"),
+        ("", "darc: s.json is empty; save the session again with 'darc save'"),
+        ("{}", "darc: s.json is not a darc session: 'darc save FILE' makes one"),
+        ('{"format": "darc session", "vers', "darc: s.json is cut off or damaged: line 1: "),
+        ('{"format": "darc session", "version": 9}', "darc: s.json is a session of version 9"),
+        ('{"format": "darc session", "version": 1}', "darc: s.json is damaged: the file is not"),
+        ("\0\0", "darc: s.json is not a darc session: line 1"),
+    ],
+)
+def test_a_file_that_is_not_right_is_one_line(
+    content: str | None, message: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "s.json").write_text(content)
+    done = debug(tmp_path, build("deep"), (), [mark("resume"), "darc resume s.json"])
+    (line,) = done.section("resume").splitlines()
+    assert line.startswith(message)
+    assert done.status == 1
+
+
+def test_refusals(tmp_path: Path) -> None:
+    program = build("deep")
+    run(tmp_path, program, 4000, *search(f"{PEAK} --max-depth 2"))
+    wrong = {
+        "nothing": ("darc save t.json", "nothing is being analysed"),
+        "peak": ("darc resume s.json --peak 1", "goes on with the peak that was saved"),
+        "resolution": ("darc resume s.json --resolution 2", "'darc start handle --resolution …'"),
+        "waits": ("darc resume s.json", "waits for handle: type 'run'"),
+        "early": ("darc save t.json", "nothing was collected yet"),
+        "stop": ("darc stop", "waits no more"),
+    }
+    commands = [one for name, (command, _) in wrong.items() for one in (mark(name), command)]
+    done = debug(tmp_path, program, (), [*commands, mark("end"), "darc save /nowhere/s.json"])
+    for name, (_, words) in wrong.items():
+        assert words in done.section(name)
+    assert not (tmp_path / "t.json").exists()
+
+
+def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    done = run(tmp_path, build("deep"), 4000, *search(PEAK), "darc save /nowhere/s.json")
+    assert "darc: there is no directory /nowhere; make it first" in done.gdb
+    assert done.status == 1
+    assert json.loads((tmp_path / "s.json").read_text())["version"] == 1
+
+
+def test_saving_at_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    """Saved again and again while votes are counted, the search comes to the same end."""
+    program = build("deep")
+    commands = [f"darc start handle {PEAK} --lookahead 1", "tbreak level_8 if rounds > 9", "run"]
+    for _ in range(3):
+        commands += ["tbreak level_8 if rounds > 9", "continue", SAVE]
+    done = run(tmp_path, program, 8000, *commands, "continue", REPORT, "continue", EXIT)
+    assert done.paths == [DEEP], done.gdb
+    assert done.report is not None
+    assert done.report["program"]["in_peak_calls"] == 20 * len(DEEP[1:])
+    assert done.output == undisturbed(program, ("8000",))[1]
