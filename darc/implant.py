@@ -38,6 +38,9 @@ EXIT_AT = ("_exit",)
 JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglongjmp")
 """Where frames are about to be abandoned: their calls end here."""
 
+SANDBOX_AT = ("prctl", "syscall")
+"""Where a program may enter a seccomp sandbox, which could kill it for the agent's system calls."""
+
 SHOW_AT = ("__cxa_begin_catch",)
 """Where a handler begins: the frames above it are taken up again, those below are closed."""
 
@@ -175,6 +178,7 @@ class Implant:
             (SHOW_AT, limits["DARC_SHOW"]),
             (EXIT_AT, limits["DARC_EXIT"]),
             (JUMP_AT, limits["DARC_JUMP"]),
+            (SANDBOX_AT, limits["DARC_SANDBOX"]),
         ):
             for module, symbol in self._program.all_symbols():
                 address = symbol.address + module.bias
@@ -217,8 +221,9 @@ class Implant:
         in_f0 = self._overlaps_f0(site)
         if in_f0:
             site = replace(site, patch=site.address, displaced=(), problem=None)
-        blocks = tuple(sorted({p // pads.BLOCK * pads.BLOCK for p in parents}))
         known = self._sites.get(site.address)
+        needed = {p // pads.BLOCK * pads.BLOCK for p in parents}
+        blocks = tuple(sorted(needed | set(known.blocks if known is not None else ())))
         if known is not None and set(blocks) <= set(known.blocks):
             return known
         area = self._foothold.area_for(site.patch, site.back)

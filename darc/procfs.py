@@ -53,6 +53,15 @@ def catches(pid: int, signal: int) -> bool:
     return bool(mask >> (signal - 1) & 1)
 
 
+def in_sandbox(pid: int) -> bool:
+    """Whether a seccomp filter stands over any thread of the process."""
+    try:
+        tasks = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return False
+    return any(status(pid, task).get("Seccomp", "0").strip() != "0" for task in tasks[:256])
+
+
 class Memory:
     """Reads and writes a process's memory beside its debugger, also while it runs. For counters
     alone: code is the debugger's to write, as it knows its own breakpoints.

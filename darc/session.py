@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from darc import agent, clock, procfs, refit
-from darc.agent.memory import Node
+from darc.agent.memory import Node, Stale
 from darc.code import x86_64
 from darc.code.program import Program
 from darc.contest import Contest
@@ -30,6 +30,9 @@ from darc.profile import Profile, thresholds
 from darc.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
 from darc.storage import Stored
 from darc.target import Bell, Target
+
+_TARGET_ROUNDS = 8
+"""How often an indirect call with many targets gets room for others."""
 
 BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
 PATIENCE_SECONDS = 10.0
@@ -94,6 +97,8 @@ class Session:
         self._patched: dict[int, Patch] = {}
         self._reports: dict[tuple[int, str], SiteReport] = {}
         self._used_sites: set[int] = set()
+        self._recycled: dict[int, int] = {}
+        self._orders: Orders | None = None
         self._in_peak = 0
         self._needed = parameters.start_ops
         self._round = 0
@@ -102,7 +107,7 @@ class Session:
         self._stop_seconds: list[float] = []
         self._pending_message: str | None = None
         self._alive = True
-        self._seen_busy: frozenset[tuple[int, int]] = frozenset()
+        self._seen_stale: frozenset[Stale] = frozenset()
         self.root = Fnode(program.function_at(entry))
         self._foothold = foothold
         self._resumed = resumed
@@ -197,7 +202,7 @@ class Session:
                     f"{module.name} is a Go program, whose runtime moves stacks: "
                     "darc cannot time it yet"
                 )
-        reason = denied(self.root.function.symbol)
+        reason = self._denied(self.root.function)
         if reason is not None:
             raise UnsupportedError(f"cannot time {self.spec}: {reason}")
 
@@ -206,7 +211,7 @@ class Session:
         self._signal = next(
             (s for s in BELL_SIGNALS if not procfs.catches(pid, s)), BELL_SIGNALS[-1]
         )
-        may_ring = procfs.status(pid).get("Seccomp", "0").strip() == "0"
+        may_ring = not procfs.in_sandbox(pid)
         batch = _batch(self._next_look)
         thread = self.parameters.thread
         only = 0
@@ -218,6 +223,7 @@ class Session:
             only = self._target.read_register(thread, "fs_base")
         tables.set(
             bell_signal=self._signal if may_ring else 0,
+            no_calls=int(not may_ring),
             process=_own_pid(pid),
             needed=self._next_look,
             batch=batch,
@@ -324,7 +330,14 @@ class Session:
             tables.set(heartbeat=tables.get("heartbeat") + 1)
             if not tables.enabled:
                 tables.enabled = True
-            self._seen_busy = tables.drop_stale(self._seen_busy)
+            self._seen_stale = tables.watch_stale(self._seen_stale)
+            self._watch_sandbox()
+
+    def _watch_sandbox(self) -> None:
+        """In a seccomp sandbox the agent makes no system calls; the heart rings for it."""
+        pid = self._target.pid if self._foothold is None else self._foothold.pid
+        if pid is not None and procfs.in_sandbox(pid):
+            self.implant.tables.set(no_calls=1, bell_signal=0)
 
     def _new_epoch(self) -> None:
         tables = self.implant.tables
@@ -401,7 +414,11 @@ class Session:
                 self._look_again()
                 return False
             return self._go(self._begin())
-        return self._go(self._descent.decide(self._votes()))
+        votes = self._votes()
+        if self._make_room(votes):
+            self._publish_again()
+            return False
+        return self._go(self._descent.decide(votes))
 
     def _finish_early(self, why: str) -> bool:
         self._collect_profile()
@@ -491,6 +508,7 @@ class Session:
             self._pending_message = "choose"
             tables.set(needed=(1 << 63) - 1, batch=64)
             return True
+        self._orders = orders
         self._apply(orders)
         self._needed = self._descent.in_peak_needed()
         tables.set(seen=0, needed=self._needed, batch=1)
@@ -638,11 +656,54 @@ class Session:
                 continue
             assert site.target is not None
             function = self._callee(site.target)
-            problem = self.implant.problem(site) or denied(function.symbol)
+            problem = self.implant.problem(site) or self._denied(function)
             self._report(node, site, function.name, problem)
             if problem is None:
                 child = node.add_child(function, self._call_site(site))
                 self._sites[child] = site
+
+    def _make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
+        """Where an indirect call has had more targets than can be told apart, and the time may be
+        theirs, those that never won make room and the round begins again."""
+        made = False
+        tables = self.implant.tables
+        for node, sites in self._indirect.items():
+            vote = votes.get(node)
+            if vote is None or 2 * vote.own < vote.ops:
+                continue
+            for site in sites:
+                patch = self._patched.get(site.address)
+                if patch is None or not tables.overflow(patch.index):
+                    continue
+                tries = self._recycled[site.address] = self._recycled.get(site.address, 0) + 1
+                if tries > _TARGET_ROUNDS:
+                    self._fail(site, node, "it has too many targets")
+                    continue
+                self._keep_winners(site, patch, votes)
+                made = True
+        return made
+
+    def _keep_winners(self, site: x86_64.Site, patch: Patch, votes: Mapping[Fnode, Vote]) -> None:
+        targets = self.implant.tables.learned_targets(patch.index)
+        lanes = {key: child for key, child in self._learned.items() if key[1] == site.address}
+        kept: list[int] = []
+        for index, target in enumerate(targets):
+            children = [child for key, child in lanes.items() if key[2] == index]
+            if any(c.root_cause or (c in votes and votes[c].votes) for c in children):
+                for (node, address, lane), child in lanes.items():
+                    if lane == index:
+                        self._learned[node, address, len(kept)] = child
+                kept.append(target)
+        for node, address, lane in lanes:
+            if lane >= len(kept):
+                del self._learned[node, address, lane]
+        self.implant.tables.keep_targets(patch.index, kept)
+
+    def _publish_again(self) -> None:
+        """The same orders once more, from the start."""
+        assert self._orders is not None
+        self._apply(self._orders)
+        self.implant.tables.set(seen=0, needed=self._needed, batch=1)
 
     def _code_of(self, node: Fnode) -> int | None:
         """Where the node's function has its code, through a PLT entry that is bound by now."""
@@ -671,6 +732,22 @@ class Session:
 
             return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
         return found
+
+    def _denied(self, function: Function, depth: int = 4) -> str | None:
+        """Why a call of ``function`` is left alone: for itself, or for what it jumps to at its end,
+        which sees the same return address."""
+        reason = denied(function.symbol)
+        module = self.program.module_at(function.address)
+        if reason is not None or module is None or depth == 0:
+            return reason
+        if not module.image.imports_any(DENIED):
+            return None
+        for site in self.program.function(function.address).sites:
+            if site.kind is CallKind.TAIL and site.target is not None:
+                reason = self._denied(self._callee(site.target), depth - 1)
+                if reason is not None:
+                    return reason
+        return None
 
     def _call_site(self, site: x86_64.Site) -> CallSite:
         module = self.program.module_at(site.address)

@@ -24,7 +24,7 @@ typedef unsigned long u64;
 #define DARC_MAX_ROUTES 8192   /* (site, parent node) pairs */
 #define DARC_MAX_RECORDS 4096  /* power of two */
 #define DARC_MAX_CONTEXTS 256  /* power of two; threads at one time */
-#define DARC_MAX_TARGETS 8     /* learned targets of one indirect site */
+#define DARC_MAX_TARGETS 16    /* learned targets of one indirect site */
 #define DARC_MAX_TAILS 4       /* tail calls followed inside one frame */
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing */
 
@@ -37,6 +37,7 @@ enum darc_site_kind {
     DARC_HIDE = 3,   /* entry of an unwinder: show it the stack as if no pad were there */
     DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
     DARC_JUMP = 6,   /* entry of longjmp: frames are about to be abandoned */
+    DARC_SANDBOX = 7, /* entry of prctl, syscall: seccomp may be about to forbid system calls */
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
 };
 
@@ -89,7 +90,10 @@ struct darc_control {
     u64 round;           /* advanced at every decision: totals start anew */
     u64 context_count;   /* atomic; how many contexts are in use */
     u32 context_list[DARC_MAX_CONTEXTS]; /* and which */
+    u64 no_calls;        /* the program is in a seccomp sandbox: make no system call */
+    u64 record_count;    /* atomic; how many records were ever claimed */
     u64 thresholds[DARC_MAX_BINS];
+    u32 record_list[DARC_MAX_RECORDS]; /* and which */
 };
 
 struct darc_route {
@@ -113,6 +117,7 @@ struct darc_site {
     u8 original[16];
     u32 length;
     u32 patched;
+    u64 overflow; /* calls of targets for which there was no room */
 };
 
 struct darc_node {
@@ -181,14 +186,16 @@ struct darc_context {
     u64 heartbeat;
     u64 heartbeat_time;
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
-    u64 reserved[3];
+    u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
+    u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
+    u64 reserved[2];
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[DARC_MAX_NODES];
     struct darc_total totals[DARC_MAX_NODES];
 };
 
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
-_Static_assert(sizeof(struct darc_site) == 144, "site");
+_Static_assert(sizeof(struct darc_site) == 216, "site");
 _Static_assert(__builtin_offsetof(struct darc_record, serial) % 8 == 0
                && __builtin_offsetof(struct darc_context, serial) % 8 == 0, "read as one word");
 _Static_assert(sizeof(struct darc_record) % 64 == 0, "records do not share cache lines");

@@ -24,6 +24,9 @@
 #define SYS_GETPID 39
 #define SYS_GETTID 186
 #define SYS_TGKILL 234
+#define SYS_SECCOMP 317
+#define PR_SET_SECCOMP 22
+#define PR_SET_NO_NEW_PRIVS 38
 #define SIG_UNBLOCK 1
 #define SIG_SETMASK 2
 
@@ -32,6 +35,7 @@
 #define IDLE OPEN
 #define NO_NODE 0xffffffffu
 #define PAGE(address) ((address) >> 12)
+#define NEAR_STACK (8UL << 20) /* the usual limit of a stack */
 
 typedef struct darc_control control;
 typedef struct darc_site site;
@@ -114,8 +118,14 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
         if (rec->slot == 0
             && (__atomic_compare_exchange_n(&rec->slot, &free, slot, 0, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE)
-                || free == slot))
+                || free == slot)) {
+            if (!free) {
+                u64 count = __atomic_fetch_add(&ctl->record_count, 1, __ATOMIC_ACQ_REL);
+                ctl->record_list[count & (DARC_MAX_RECORDS - 1)] =
+                    (u32)(rec - (record *)ctl->records);
+            }
             return rec;
+        }
     }
     __atomic_fetch_add(&ctl->lost_records, 1, __ATOMIC_RELAXED);
     return 0;
@@ -180,8 +190,8 @@ static inline void account(context *ctx, u32 node, u64 latency)
 
 static inline u64 since(u64 end, u64 start, u64 cost)
 {
-    u64 elapsed = end - start;
-    return elapsed > cost ? elapsed - cost : 1;
+    u64 elapsed = end - start; /* counters of two processors may differ by a little */
+    return (long)elapsed > (long)cost ? elapsed - cost : 1;
 }
 
 static COLD void close_tails(context *ctx, record *rec, u64 end)
@@ -218,7 +228,7 @@ static COLD void close_abandoned(const control *ctl, context *ctx, const record 
         if (rec->open == OPEN && rec->serial == ctx->serial && rec->epoch == ctl->epoch) {
             rec->open = 0;
             parent->overhead += rec->overhead;
-            close_record(ctl, ctx, rec, jump);
+            close_record(ctl, ctx, rec, jump > rec->start ? jump : end);
         }
         rec = parent;
     }
@@ -372,11 +382,11 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     if (unlikely(!((struct darc_live *)ctl->live)->enabled))
         return 0;
     context *ctx = find_context(ctl, 1);
-    if (unlikely(!ctx || !ctx->idle))
+    if (unlikely(!ctx || (!ctx->idle && ctx->stuck != ctx->serial)))
         return 0;
     if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
         return 0;
-    if (ctx->op && op_runs((record *)ctx->op, slot))
+    if (ctx->op && ctx->stale != ctx->serial && op_runs((record *)ctx->op, slot))
         return 0; /* recursion: only the outermost call is an operation */
     if (*(u64 *)slot == s->pad_back)
         return 0; /* a tail loop to f0's first byte */
@@ -415,8 +425,10 @@ static u32 learn_target(site *s, u64 target)
             if (s->targets[i] == target)
                 return i;
         }
-        if (count >= s->indirect)
+        if (count >= s->indirect) {
+            s->overflow++; /* a lost count does no harm */
             return NO_NODE;
+        }
         u64 free = 0;
         if (__atomic_compare_exchange_n(&s->targets[count], &free, target, 0, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)
@@ -653,24 +665,35 @@ ENTRY u64 darc_tail(site *s, u64 slot, u64 unused, u64 target)
 
 /* May the eight bytes at address be read? The kernel copies the set before it looks at how, so
  * that an unmapped address gives EFAULT and a mapped one EINVAL (as libunwind and abseil do). */
-static int readable(u64 address)
+static int readable(const control *ctl, u64 address, u64 stack)
 {
+    if (PAGE(address) == PAGE(stack))
+        return 1;
+    if (ctl->no_calls) /* only frames of this very stack are asked about then */
+        return address - stack < NEAR_STACK;
     return system_call(SYS_RT_SIGPROCMASK, ~0UL, address, 0, 8, 0, 0) == (u64)-22;
 }
 
+/* Every frame above that a pad has open: of the current op, and also of ops that a coroutine left
+ * open on this stack, of whatever thread and time. What is timed may depend on them; what an
+ * unwinder finds must not. Frames of other threads that happen to be near are hidden with them,
+ * which costs their measurement and no more, as the word is their own return address. */
 static void hide(control *ctl, u64 stack)
 {
-    context *ctx = find_context(ctl, 0);
-    if (!ctx || !ctx->op)
-        return;
-    record *rec = (record *)ctx->top;
-    for (u32 depth = 0; rec && depth < DARC_MAX_RECORDS; depth++) {
-        if (rec->open == OPEN && rec->serial == ctx->serial && rec->slot >= stack
-            && readable(rec->slot) && *(u64 *)rec->slot == rec->pad_back) {
-            *(u64 *)rec->slot = rec->back;
+    const context *ctx = find_context(ctl, 0);
+    u64 count = ctl->record_count;
+    for (u64 i = 0; i < count && i < DARC_MAX_RECORDS; i++) {
+        record *rec = &((record *)ctl->records)[ctl->record_list[i] & (DARC_MAX_RECORDS - 1)];
+        u64 slot = rec->slot;
+        if (!rec->pad_back || slot < stack || !(rec->open || slot - stack < NEAR_STACK))
+            continue;
+        if (rec->context != (u64)ctx && slot - stack >= NEAR_STACK)
+            continue;
+        if (!readable(ctl, slot, stack) || *(u64 *)slot != rec->pad_back)
+            continue;
+        *(u64 *)slot = rec->back;
+        if (rec->open == OPEN)
             rec->open = HIDDEN;
-        }
-        rec = (record *)rec->parent;
     }
 }
 
@@ -689,7 +712,7 @@ static void show(control *ctl, u64 stack)
         record *parent = (record *)rec->parent;
         if (rec->open == HIDDEN && rec->serial == ctx->serial) {
             if (rec->slot > stack) {
-                if (readable(rec->slot) && *(u64 *)rec->slot == rec->back) {
+                if (readable(ctl, rec->slot, stack) && *(u64 *)rec->slot == rec->back) {
                     *(u64 *)rec->slot = rec->pad_back;
                     rec->open = OPEN;
                     top = top ? top : rec;
@@ -711,18 +734,30 @@ static void show(control *ctl, u64 stack)
     ctx->idle = IDLE;
 }
 
-static COLD void guard(control *ctl, const site *s, u64 slot)
+/* A program that enters a sandbox may be killed for the agent's system calls. */
+static void watch_sandbox(control *ctl, u64 first_argument)
+{
+    if (first_argument == PR_SET_SECCOMP || first_argument == PR_SET_NO_NEW_PRIVS
+        || first_argument == SYS_SECCOMP) {
+        ctl->no_calls = 1;
+        ctl->bell_signal = 0;
+    }
+}
+
+static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument)
 {
     if (s->kind == DARC_HIDE)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
         show(ctl, slot);
+    if (s->kind == DARC_SANDBOX)
+        watch_sandbox(ctl, first_argument);
     if (s->kind == DARC_JUMP) {
         context *ctx = find_context(ctl, 0);
-        if (ctx && ctx->op && ctx->idle && !ctx->jump_time)
+        if (ctx && ctx->op && ctx->idle)
             ctx->jump_time = tsc();
     }
-    if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled
+    if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled && !ctl->no_calls
         && system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) == ctl->process) {
         ctl->exiting = 1;
         ring_bell(ctl, 0, 0);
@@ -730,12 +765,12 @@ static COLD void guard(control *ctl, const site *s, u64 slot)
 }
 
 /* Entry pads. Not zero: f0 is to be timed. */
-ENTRY u64 darc_entry(site *s, u64 slot)
+ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument)
 {
     control *ctl = (control *)s->control;
     if (likely(s->kind == DARC_F0))
         return (u64)enter_f0(ctl, s, slot);
-    guard(ctl, s, slot);
+    guard(ctl, s, slot, *first_argument);
     return 0;
 }
 

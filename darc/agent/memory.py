@@ -89,6 +89,15 @@ class PatchedSite:
     original: bytes
 
 
+@dataclass(frozen=True)
+class Stale:
+    """Something in a context that looks as if a longjmp had left it behind."""
+
+    context: int
+    serial: int
+    what: str
+
+
 class AgentMemory:
     """Typed access to the agent's tables at ``base``.
 
@@ -236,6 +245,18 @@ class AgentMemory:
         self._write(self.site(index) + offset, raw.ljust(size, b"\0"))
         self.set_site(index, target_count=len(targets))
 
+    def overflow(self, index: int) -> int:
+        """Calls of an indirect site whose targets were not told apart, for want of room."""
+        offset, size = self.blob.fields["darc_site.overflow"]
+        return int.from_bytes(self._read(self.site(index) + offset, size), "little")
+
+    def keep_targets(self, index: int, targets: Sequence[int]) -> None:
+        """Makes an indirect site forget all learned targets but these, in this order."""
+        offset, size = self.blob.fields["darc_site.targets"]
+        raw = struct.pack(f"<{len(targets)}Q", *targets)
+        self._write(self.site(index) + offset, raw.ljust(size, b"\0"))
+        self.set_site(index, target_count=len(targets), overflow=0)
+
     # -------------------------------------------------------------------- nodes
 
     def write_nodes(
@@ -320,26 +341,26 @@ class AgentMemory:
                         known[index] += value
         return {number: NodeTotal(*values) for number, values in sums.items()}
 
-    def drop_stale(self, seen_busy: frozenset[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-        """Frees contexts from ops that were left by a longjmp and from calls into the agent that
-        were (the agent itself may not read another frame's stack word, which may be unmapped).
+    def watch_stale(self, seen: frozenset[Stale]) -> frozenset[Stale]:
+        """Tells the agent of ops that were left by a longjmp, and of calls into the agent that
+        were: it may not read another frame's stack word itself, which may be unmapped.
 
-        Takes and returns the (context, op) pairs that were inside the agent, for the next look: who
-        is there both times has left it by a longjmp. An op that is taken for stale by mistake, as
-        it changes meanwhile, costs its measurement.
+        Takes and returns what looked stale, for the next look: what does so both times, a second
+        apart and in the same op, is stale. Any live op looks so for a moment. The agent is only
+        given the op's serial: its next op is another one.
         """
-        offset = self.blob.offset
-        busy: set[tuple[int, int]] = set()
+        found: set[Stale] = set()
         for context in self.contexts():
             header = self.blob.unpack("darc_context", self._header(context))
+            op, serial = header["op"], header["serial"]
             if not header["idle"]:
-                mark = (context, header["serial"])
-                busy.add(mark)
-                if mark in seen_busy:
-                    self._write(context + offset("darc_context.idle"), b"\1\0\0\0")
-            if header["op"] and self._is_stale(header["op"]):
-                self._write(context + offset("darc_context.op"), bytes(8))
-        return frozenset(busy)
+                found.add(Stale(context, serial, "stuck"))
+            if op and self._is_stale(op):
+                found.add(Stale(context, serial, "stale"))
+        for mark in found & seen:
+            offset = self.blob.offset(f"darc_context.{mark.what}")
+            self._write(mark.context + offset, struct.pack("<I", mark.serial))
+        return frozenset(found)
 
     def _header(self, context: int) -> bytes:
         return self._read(context, self.blob.offset("darc_context.bins"))

@@ -71,13 +71,14 @@ darc_stub_tail:
     ret
     .cfi_endproc
 
-/* In: [rsp+8] slot of f0's frame. Out: as darc_stub_call. */
+/* In: [rsp+8] slot of f0's frame. Out: as darc_stub_call. The agent sees rdi where it is saved. */
     .globl darc_stub_entry
 darc_stub_entry:
     .cfi_startproc
     save_volatile
     mov rdi, rax
     mov rsi, [rsp + 32 + 8]
+    mov rdx, rsp
     call darc_entry
     restore rdi
     restore rsi

@@ -13,7 +13,7 @@ import hashlib
 import io
 import lzma
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -232,6 +232,10 @@ class Image:
                 text = strings[name : strings.find(b"\0", name)].decode("utf-8", "replace")
                 names[offset] = text.split("@", 1)[0]
         return names
+
+    def imports_any(self, names: Container[str]) -> bool:
+        """Whether the file calls one of ``names`` in another file."""
+        return any(name in names for name in self.got_names.values())
 
     # -------------------------------------------------------- frame information
 

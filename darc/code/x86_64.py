@@ -142,6 +142,7 @@ def _branch_target(instruction: Instruction) -> int | None:
     return None
 
 
+_CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 _JUMPS = (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH)
 
 
@@ -433,6 +434,8 @@ def read_prologue(
             return "its first instructions cannot be decoded"
         if instruction.mnemonic in (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN):
             return "its first instructions cannot be moved"
+        if instruction.flow_control in _CALLS and instruction.next_ip < function.entry + room:
+            return "a call returns into its first bytes"
         taken.append(instruction)
         length += instruction.len
         address += instruction.len
