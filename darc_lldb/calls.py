@@ -29,6 +29,8 @@ _RESTARTS = {-512: None, -513: None, -514: None, -516: _RESTART_SYSCALL}
 ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK; the number to restart it with, ``None``
 for its own."""
 
+_CRASHES = (4, 5, 7, 8, 11)
+_RETURN = b"\xc3"
 _ATTEMPTS = 20
 
 
@@ -117,6 +119,7 @@ class Call:
             if error.Fail():
                 raise TargetError(f"lldb: {error.GetCString()}")
             if self._crashed():
+                self._swallow(stack)
                 break
             self.interrupted = True
         raise TargetError(f"the call of {address:#x} in the program stopped at {pc:#x}")
@@ -125,9 +128,28 @@ class Call:
         reason = self._thread.GetStopReason()
         if reason == lldb.eStopReasonException:
             return True
-        return reason == lldb.eStopReasonSignal and self._thread.GetStopReasonDataAtIndex(0) in (
-            4, 5, 7, 8, 11,
-        )  # fmt: skip
+        return reason == lldb.eStopReasonSignal and self._signal() in _CRASHES
+
+    def _signal(self) -> int:
+        return int(self._thread.GetStopReasonDataAtIndex(0))
+
+    def _swallow(self, stack: int) -> None:
+        """Lets the thread go on from a crash without its signal, by a function that only returns:
+        lldb would deliver it to the program."""
+        number, place = self._signal(), self._back - 1
+        signals = self._process.GetUnixSignals()
+        before = signals.GetShouldSuppress(number)
+        original = self._read(place, 1)
+        signals.SetShouldSuppress(number, True)
+        try:
+            self._write(place, _RETURN)
+            self._write(stack, struct.pack("<Q", self._back))
+            write_register(self._thread, "rsp", stack)
+            write_register(self._thread, "rip", place)
+            self._thread.RunToAddress(self._back, lldb.SBError())
+        finally:
+            signals.SetShouldSuppress(number, before)
+            self._write(place, original)
 
     def _restart(self, saved: dict[str, int]) -> dict[str, int]:
         """The registers with which an interrupted system call begins anew: the kernel would have

@@ -120,6 +120,11 @@ class OwnBreakpoints:
         self._spent.clear()
 
 
+def is_internal(number: int) -> bool:
+    """Whether a breakpoint is lldb's own: their numbers are negative."""
+    return number >= 1 << 31
+
+
 def _named(breakpoint_: lldb.SBBreakpoint) -> int:
     breakpoint_.AddName(NAME)
     return int(breakpoint_.GetID())

@@ -26,7 +26,7 @@ from darc.errors import TargetError, UnsupportedError
 from darc.target import Bell, State, Target
 from darc_lldb import calls
 from darc_lldb.frames import Frames
-from darc_lldb.stops import OwnBreakpoints, Signal
+from darc_lldb.stops import OwnBreakpoints, Signal, is_internal
 from darc_lldb.watcher import Watcher
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -40,6 +40,8 @@ _GONE = (
 )
 _GET_FS = 0x1003
 _SYS_ARCH_PRCTL = 158
+_SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
+"""mov eax, edi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret"""
 
 
 def _locked(function: _F) -> _F:
@@ -223,10 +225,9 @@ class LldbTarget(Target):
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[int]:
         """A place of the program's code with a function ``syscall(number, …)`` for the moment."""
-        code = b"\x89\xf8\x48\x89\xf7\x48\x89\xd6\x48\x89\xca\x0f\x05\xc3"
         place = self._back_address() - 64
-        original = self.read(place, len(code))
-        self.write(place, code)
+        original = self.read(place, len(_SYSCALL))
+        self.write(place, _SYSCALL)
         try:
             yield place
         finally:
@@ -382,7 +383,9 @@ class LldbTarget(Target):
             return True
         count = thread.GetStopReasonDataCount()
         ids = {int(thread.GetStopReasonDataAtIndex(i)) for i in range(0, count, 2)}
-        stay = any(not self._own.owns(number) for number in ids)
+        others = {number for number in ids if not self._own.owns(number)}
+        # One of lldb's own at the same address as one of darc's is not the user's.
+        stay = bool(others) and not (others < ids and all(map(is_internal, others)))
         if any(self._own.watches_modules(number) for number in ids):
             self._own.watch_modules(self._target, True)
             if self._modules_handler is not None:
@@ -411,7 +414,8 @@ class LldbTarget(Target):
             return False
         if answer.stop_at == 0:
             # A batch run ends at a signal: after a call the thread has another reason to stop.
-            self._call_in(thread, self._ret(), [])
+            with self._borrowed() as stub:
+                self._call_in(thread, stub + len(_SYSCALL) - 1, [])
             return True
         number = int(thread.GetThreadID())
         self._own.stop_here(self._target, answer.stop_at, answer.stop_slot, number)
