@@ -102,6 +102,17 @@ class Foothold:
         self._map_areas()
         self.tables.reset(resolution)
 
+    def is_usable(self) -> bool:
+        """Whether it is still there (an exec ends it) and has room for another analysis."""
+        try:
+            with Memory(self.pid) as memory:
+                magic = int.from_bytes(memory.read(self.tables.field("magic")[0], 8), "little")
+        except TargetError:
+            return False
+        full = self._next_index > self._blob.constants["DARC_MAX_SITES"] // 2
+        full = full or any(area.used > area.size // 2 for area in self._areas)
+        return magic == self._blob.constants["DARC_MAGIC"] and not full
+
     def close(self) -> None:
         """The process is gone."""
         self.memory.close()

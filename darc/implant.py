@@ -8,7 +8,7 @@ stay in their :class:`~darc.foothold.Foothold`, as a thread may still be on its 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from darc import agent
@@ -16,7 +16,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.code.x86_64 import PATCH_LENGTH, Prologue, Site, read_prologue
 from darc.code.x86_64 import Function as Code
-from darc.errors import TargetError
+from darc.errors import TargetError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import CallKind
 from darc.pads import x86_64 as pads
@@ -28,9 +28,11 @@ HIDE_AT = (
     "_Unwind_Resume_or_Rethrow",
     "_Unwind_ForcedUnwind",
     "_Unwind_Resume",
-    "_Unwind_Backtrace",
 )
 """Unwinders: before they look, every return address on the stack is the program's own again."""
+
+AROUND_AT = ("_Unwind_Backtrace",)
+"""Unwinders that come back: the stack is hidden before and shown after."""
 
 EXIT_AT = ("_exit",)
 """Where a program ends: the last moment to read what the agent knows."""
@@ -41,8 +43,18 @@ JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglong
 SANDBOX_AT = ("prctl", "syscall")
 """Where a program may enter a seccomp sandbox, which could kill it for the agent's system calls."""
 
-SHOW_AT = ("__cxa_begin_catch",)
+SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
 """Where a handler begins: the frames above it are taken up again, those below are closed."""
+
+
+_GUARDED = {
+    "DARC_HIDE": HIDE_AT,
+    "DARC_AROUND": AROUND_AT,
+    "DARC_SHOW": SHOW_AT,
+    "DARC_EXIT": EXIT_AT,
+    "DARC_JUMP": JUMP_AT,
+    "DARC_SANDBOX": SANDBOX_AT,
+}
 
 
 class Implant:
@@ -168,34 +180,59 @@ class Implant:
         self.tables.enabled = True
 
     def guard(self) -> list[str]:
-        """Puts a pad at the entry of every unwinder that is loaded and not guarded yet, and of
-        ``_exit``; tells which ones could not be guarded."""
+        """Puts a pad at every place of :meth:`_guard_places` that has none yet; tells which ones
+        could not be.
+
+        Raises:
+            UnsupportedError: an unwinder is among those: it would find pads on the stack.
+        """
         guarded = {g.address for g in self._guards}
-        problems = []
         limits = self._blob.constants
-        for names, kind in (
-            (HIDE_AT, limits["DARC_HIDE"]),
-            (SHOW_AT, limits["DARC_SHOW"]),
-            (EXIT_AT, limits["DARC_EXIT"]),
-            (JUMP_AT, limits["DARC_JUMP"]),
-            (SANDBOX_AT, limits["DARC_SANDBOX"]),
-        ):
-            for module, symbol in self._program.all_symbols():
-                address = symbol.address + module.bias
-                if symbol.name not in names or address in guarded:
-                    continue
-                guarded.add(address)
-                made = self._entry(self._program.function(address), kind, 0)
-                if isinstance(made, str):
-                    problems.append(f"{module.name}!{symbol.name}: {made}")
-                    continue
-                try:
-                    self.patcher.activate(made)
-                except TargetError as error:
-                    problems.append(f"{module.name}!{symbol.name}: {error}")
-                    continue
-                self._guards.append(made)
+        problems = []
+        for kind, address, name in self._guard_places():
+            if address in guarded:
+                continue
+            guarded.add(address)
+            why = self._guard_one(address, limits[kind])
+            if why is not None and kind == "DARC_HIDE":
+                raise UnsupportedError(
+                    f"the program's exceptions cannot be followed: {name}: {why}"
+                )
+            if why is not None:
+                problems.append(f"{name}: {why}")
         return problems
+
+    def _guard_one(self, address: int, kind: int) -> str | None:
+        made = self._entry(self._program.function(address), kind, 0)
+        if isinstance(made, str):
+            return made
+        try:
+            self.patcher.activate(made)
+        except TargetError as error:
+            return str(error)
+        self._guards.append(made)
+        return None
+
+    def _guard_places(self) -> Iterator[tuple[str, int, str]]:
+        kinds = {name: kind for kind, names in _GUARDED.items() for name in names}
+        for module in self._program.modules:
+            has_unwinder = False
+            for symbol in module.image.symbols:
+                kind = kinds.get(symbol.name)
+                if kind is None and symbol.name.endswith("___rust_panic_cleanup"):
+                    kind = "DARC_SHOW"
+                if kind is not None:
+                    has_unwinder |= kind == "DARC_HIDE"
+                    yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
+            if not has_unwinder and module.image.brings_its_unwinder:
+                places = module.image.exception_returns()
+                if not places:
+                    raise UnsupportedError(
+                        f"{module.name} handles exceptions with an unwinder that cannot be found: "
+                        "darc needs its symbols"
+                    )
+                for place in places:
+                    yield "DARC_HIDE", place + module.bias, f"{module.name}+{place:#x}"
 
     @property
     def guards(self) -> int:
@@ -307,9 +344,17 @@ class Implant:
     def make_way(self) -> str | None:
         """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0
         cannot be timed any more."""
-        for patch in (*self._sites.values(), *self._guards):
+        for patch in self._sites.values():
             if patch.active and self._user_stands_in(patch.address, patch.end):
                 self.deactivate(patch)
+        for patch in list(self._guards):
+            if patch.active and self._user_stands_in(patch.address, patch.end):
+                self.deactivate(patch)
+                self._guards.remove(patch)
+        try:
+            self.guard()  # in another way, where there is one
+        except UnsupportedError as error:
+            return str(error)
         f0 = self._f0
         if f0 is None or not f0.active or not self._user_stands_in(f0.address, f0.end):
             return None

@@ -174,7 +174,7 @@ class Session:
     def _stand(self, pid: int) -> Implant:
         """An agent in the process: that of the analysis before, or a new one."""
         resolution = self.parameters.resolution
-        if self._foothold is not None and self._foothold.pid == pid:
+        if self._foothold is not None and self._foothold.pid == pid and self._foothold.is_usable():
             self._foothold.reopen(self.program, resolution)
         else:
             self._foothold = Foothold(self._target, self.program, pid)
@@ -243,7 +243,11 @@ class Session:
             self.program_ended()
             return
         self.program.update(procfs.regions(self._target.pid))
-        self.notes += self.implant.guard()
+        try:
+            self.notes += self.implant.guard()
+        except UnsupportedError as error:
+            self.notes.append(f"{self.spec} is not timed any more: {error}")
+            self.stop(Status.STOPPED)
 
     def _agent_is_there(self) -> bool:
         tables = self.implant.tables

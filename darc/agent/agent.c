@@ -32,6 +32,7 @@
 
 #define OPEN 1
 #define HIDDEN 2
+#define AROUND 3
 #define IDLE OPEN
 #define NO_NODE 0xffffffffu
 #define PAGE(address) ((address) >> 12)
@@ -390,6 +391,8 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
         return 0; /* recursion: only the outermost call is an operation */
     if (*(u64 *)slot == s->pad_back)
         return 0; /* a tail loop to f0's first byte */
+    if (unlikely(ctx->op && ((record *)ctx->op)->open == HIDDEN))
+        ctl->lost_ops++;
     record *rec = place(ctl, slot, 0);
     if (unlikely(rec->slot != slot))
         rec = claim_record(ctl, slot);
@@ -574,6 +577,15 @@ static inline void close_call(const control *ctl, context *ctx, record *parent, 
     }
 }
 
+static void show(control *ctl, u64 stack);
+
+/* The unwinder has looked and comes back: its callers' frames go on. */
+static COLD void end_around(control *ctl, record *rec)
+{
+    rec->open = 0;
+    show(ctl, rec->slot);
+}
+
 static __attribute__((noinline)) u64 leave_any(site *s, u64 slot, u64 end)
 {
     control *ctl = (control *)s->control;
@@ -581,6 +593,8 @@ static __attribute__((noinline)) u64 leave_any(site *s, u64 slot, u64 end)
     if (!rec || rec->pad_back != s->pad_back)
         return s->back;
     u64 back = rec->back, state = STATE(rec);
+    if (rec->open == AROUND)
+        end_around(ctl, rec);
     if (rec->open != OPEN)
         return back;
     context *ctx = (context *)rec->context;
@@ -746,7 +760,7 @@ static void watch_sandbox(control *ctl, u64 first_argument)
 
 static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument)
 {
-    if (s->kind == DARC_HIDE)
+    if (s->kind == DARC_HIDE || s->kind == DARC_AROUND)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
         show(ctl, slot);
@@ -764,14 +778,30 @@ static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument
     }
 }
 
-/* Entry pads. Not zero: f0 is to be timed. */
+static COLD record *begin_around(control *ctl, const site *s, u64 slot)
+{
+    const context *ctx = find_context(ctl, 0);
+    if (!ctx || !ctx->op || *(u64 *)slot == s->pad_back)
+        return 0;
+    record *rec = claim_record(ctl, slot);
+    if (!rec || rec->open == OPEN)
+        return 0;
+    rec->back = *(u64 *)slot;
+    rec->pad_back = s->pad_back;
+    rec->parent = 0;
+    rec->context = (u64)ctx;
+    rec->open = AROUND;
+    return rec;
+}
+
+/* Entry pads. Not zero: f0 is to be timed, or called through for what comes after. */
 ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument)
 {
     control *ctl = (control *)s->control;
     if (likely(s->kind == DARC_F0))
         return (u64)enter_f0(ctl, s, slot);
     guard(ctl, s, slot, *first_argument);
-    return 0;
+    return s->kind == DARC_AROUND ? (u64)begin_around(ctl, s, slot) : 0;
 }
 
 /* --------------------------------------------------------------- calibration */

@@ -333,10 +333,31 @@ class Image:
         return FrameRule(register, current.offset) if register else None
 
     @functools.cached_property
-    def has_personalities(self) -> bool:
-        """Whether some frame has an exception handler or clean-up (C++, Rust)."""
-        return self.has_section(".gcc_except_table")
+    def brings_its_unwinder(self) -> bool:
+        """Whether it handles exceptions (C++, Rust) and takes the unwinder from no other file."""
+        if not self.has_section(".gcc_except_table"):
+            return False
+        if any(name.startswith(_UNWINDING) for name in self.got_names.values()):
+            return False
+        return not self.name.startswith(("libc.so", "libc-", "libpthread", "ld-"))
 
+    def exception_returns(self) -> list[int]:
+        """Entries of the functions that end as only gcc's ``__builtin_eh_return`` does: the
+        unwinder's, which a stripped program does not name."""
+        found: set[int] = set()
+        for section in self._elf.iter_sections():
+            if not section["sh_flags"] & 4 or section["sh_type"] == "SHT_NOBITS":
+                continue
+            data, at = section.data(), -1
+            while (at := data.find(_EH_RETURN, at + 1)) >= 0:
+                extent = self.frame_range(section["sh_addr"] + at)
+                if extent is not None:
+                    found.add(extent[0])
+        return sorted(found)
+
+
+_UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
+_EH_RETURN = bytes.fromhex("4889cc59ffe1")  # mov rsp, rcx; pop rcx; jmp rcx
 
 _REGISTERS = {
     0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", 7: "rsp",
