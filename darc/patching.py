@@ -55,6 +55,10 @@ class Patch:
         return self.site.back if self.site is not None else self.address + PATCH_LENGTH
 
 
+class _DeferredError(Exception):
+    """Not now, but perhaps later."""
+
+
 class Patcher:
     """Owns every patch of one analysis."""
 
@@ -64,12 +68,13 @@ class Patcher:
         self._tables = tables
         self._active: dict[int, Patch] = {}
         self._paused = False
+        self._deferred = False
         self.problems: list[str] = []
 
     @property
     def paused(self) -> bool:
-        """Whether the code is the program's own for now."""
-        return self._paused
+        """Whether the code is the program's own for now, or some of it."""
+        return self._paused or self._deferred
 
     def activate(self, patch: Patch) -> None:
         """From now on the place leads to its pad.
@@ -88,7 +93,7 @@ class Patcher:
                 return
             self._program.patches[patch.address] = patch.original
             if not self._paused:
-                self._put(patch)
+                self._try(patch)
             self._active[patch.address] = patch
         except TargetError:
             patch.active = False
@@ -120,20 +125,27 @@ class Patcher:
     def resume(self) -> None:
         """Puts all active patches back; those that cannot be are given up and named in
         ``problems``."""
-        if not self._paused:
-            return
-        self._paused = False
+        self._paused = self._deferred = False
         for patch in list(self._active.values()):
             try:
-                self._put(patch)
+                self._try(patch)
             except TargetError as error:
                 self.problems.append(str(error))
                 self.deactivate(patch)
+
+    def _try(self, patch: Patch) -> None:
+        try:
+            if not patch.in_place:
+                self._put(patch)
+        except _DeferredError:
+            self._deferred = True
 
     def _put(self, patch: Patch) -> None:
         live = self._target.read(patch.address, len(patch.original))
         if live != patch.original:
             raise TargetError(f"the code at {patch.address:#x} has changed since it was read")
+        if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
+            raise _DeferredError  # the debugger has a breakpoint of its own there, for a while
         self._move_threads(patch)
         self._target.write(patch.address, patch.bytes)
         patch.in_place = True

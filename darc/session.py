@@ -99,6 +99,7 @@ class Session:
         self._used_sites: set[int] = set()
         self._recycled: dict[int, int] = {}
         self._orders: Orders | None = None
+        self._lost = dict.fromkeys(_LOSSES, 0)
         self._in_peak = 0
         self._needed = parameters.start_ops
         self._round = 0
@@ -263,6 +264,7 @@ class Session:
         if not self._alive:
             return
         self._collect_profile()
+        self._see_losses()
         if self.status not in _FINAL:
             self._keep_votes()
             self.status = status
@@ -365,6 +367,7 @@ class Session:
         begin = time.monotonic()
         self._stops += 1
         self._new_epoch()
+        self._see_losses()
         try:
             stop = self._decide()
         except DarcError as error:
@@ -380,6 +383,18 @@ class Session:
         if rang and back:
             return Bell(stop_at=back, stop_slot=slot)
         return Bell(stop_at=0)
+
+    def _see_losses(self) -> None:
+        """Counts what the agent could not measure, and makes room."""
+        tables = self.implant.tables
+        for name in self._lost:
+            self._lost[name] += tables.get(name)
+            tables.set(**{name: 0})
+        counters = self._target.program_counters()
+        inside = [t for t, pc in counters.items() if self._foothold and self._foothold.holds(pc)]
+        limit = tables.blob.constants["DARC_MAX_RECORDS"] // 2
+        if tables.get("record_count") > limit and len(inside) <= 1:
+            tables.compact()
 
     def take_message(self) -> str | None:
         """What the user is to be told at the stop that :meth:`on_bell` asked for."""
@@ -448,8 +463,7 @@ class Session:
 
     def _collect_profile(self) -> None:
         if self._alive and self._descent is None:
-            self._profile, dropped = self.implant.tables.profile(self._hz)
-            self._dropped = dropped
+            self._profile, _ = self.implant.tables.profile(self._hz)
 
     def _choose(self, spec: str) -> bool:
         peak = choose_peak(spec, self._profile)
@@ -990,10 +1004,13 @@ class Session:
             collected=min(seen, self._needed),
             needed=self._needed,
             program=self._figures(),
-            notes=tuple(dict.fromkeys(self.notes)),
+            notes=tuple(dict.fromkeys([*self.notes, *self._loss_notes()])),
             parameters=self.parameters,
             elapsed_seconds=(self._ended or time.monotonic()) - self._started,
         )
+
+    def _loss_notes(self) -> list[str]:
+        return [f"{self._lost[name]} {text}" for name, text in _LOSSES.items() if self._lost[name]]
 
     def _figures(self) -> ProgramFigures:
         return ProgramFigures(
@@ -1044,6 +1061,12 @@ class Session:
                         inlined=self._target.inlined_at(site.address),
                     )
 
+
+_LOSSES = {
+    "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
+    "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
+    "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
+}
 
 _SHORT_CALLEES = {"setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext"}
 

@@ -173,6 +173,7 @@ class _ContinueHook(gdb.Command):  # type: ignore[misc]
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         try:
+            backend.TARGET.before_continue()
             self._app.before_continue()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None

@@ -88,6 +88,7 @@ class GdbTarget(Target):
         self._once: _Once | None = None
         self._bell: gdb.Breakpoint | None = None
         self._bell_handler: Callable[[], Bell] | None = None
+        self._bell_signal = 0
         self._stop_here: list[_StopHere] = []
         self._doomed: list[gdb.Breakpoint] = []
         self._counters: dict[int, int] | None = None
@@ -100,6 +101,7 @@ class GdbTarget(Target):
         _BellCondition(self)
         gdb.events.new_objfile.connect(self._on_new_objfile)
         gdb.events.breakpoint_created.connect(self._on_breakpoint)
+        gdb.events.breakpoint_deleted.connect(self._on_deleted)
         gdb.events.breakpoint_modified.connect(self._on_breakpoint)
         gdb.events.memory_changed.connect(lambda _event: self._moved())
         gdb.events.cont.connect(lambda _event: self._moved())
@@ -242,6 +244,16 @@ class GdbTarget(Target):
     def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
         self._breakpoints_handler = handler
 
+    def _on_deleted(self, breakpoint_: gdb.Breakpoint) -> None:
+        """'delete' takes darc's catchpoint with it: it is made anew before the program goes on."""
+        if breakpoint_ is self._bell:
+            self._bell = None
+
+    def before_continue(self) -> None:
+        """The catchpoint that listens to the bell is there."""
+        if self._bell_handler is not None and self._bell is None:
+            self.arm_bell(self._bell_signal, self._bell_handler)
+
     def _on_breakpoint(self, breakpoint_: gdb.Breakpoint) -> None:
         if self._breakpoints_handler is not None and breakpoint_.number > 0:
             self._guarded(self._breakpoints_handler)
@@ -300,8 +312,9 @@ class GdbTarget(Target):
     @_translated
     def arm_bell(self, number: int, handler: Callable[[], Bell]) -> None:
         self._bell_handler = handler
+        self._bell_signal = number
         self._bury()
-        if self._bell is not None:
+        if self._bell is not None and self._bell.is_valid():
             self._bell.delete()
         name = signal.Signals(number).name
         gdb.execute(f"catch signal {name}", to_string=True)

@@ -22,7 +22,8 @@ typedef unsigned long u64;
 #define DARC_MAX_NODES 4096    /* live fnodes at one time */
 #define DARC_MAX_SITES 4096
 #define DARC_MAX_ROUTES 8192   /* (site, parent node) pairs */
-#define DARC_MAX_RECORDS 4096  /* power of two */
+#define DARC_MAX_RECORDS 16384 /* power of two */
+#define DARC_FREED 1           /* slot of a record that may be claimed anew */
 #define DARC_MAX_CONTEXTS 256  /* power of two; threads at one time */
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site */
 #define DARC_MAX_TAILS 4       /* tail calls followed inside one frame */

@@ -115,12 +115,12 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
         record *rec = place(ctl, slot, step);
         if (likely(rec->slot == slot))
             return rec;
-        u64 free = 0;
-        if (rec->slot == 0
+        u64 free = rec->slot;
+        if (free <= DARC_FREED
             && (__atomic_compare_exchange_n(&rec->slot, &free, slot, 0, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE)
                 || free == slot)) {
-            if (!free) {
+            if (free <= DARC_FREED) {
                 u64 count = __atomic_fetch_add(&ctl->record_count, 1, __ATOMIC_ACQ_REL);
                 ctl->record_list[count & (DARC_MAX_RECORDS - 1)] =
                     (u32)(rec - (record *)ctl->records);

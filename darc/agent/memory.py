@@ -11,6 +11,7 @@ from darc.errors import TargetError
 from darc.profile import Profile, thresholds
 
 _PAGE = 4096
+_FREED = 1  # a record's slot that was used once; DARC_FREED
 Read = Callable[[int, int], bytes]
 Write = Callable[[int, bytes], None]
 
@@ -111,6 +112,10 @@ class AgentMemory:
         self.layout = layout
         self._read = read
         self._write = write
+
+    def raw(self, address: int, size: int) -> bytes:
+        """Memory as it is, with the debugger's breakpoints."""
+        return self._read(address, size)
 
     # ------------------------------------------------------------------ control
 
@@ -400,6 +405,25 @@ class AgentMemory:
                 record["address"] = self.base + self.layout.records + at
                 found.append(record)
         return found
+
+    def compact(self) -> None:
+        """Makes room in the table of records. No thread may be in the agent or a pad but the one
+        that rang.
+
+        A closed record leaves a mark, not a hole, as others are found by walking over it.
+        """
+        size = self.blob.sizes["darc_record"]
+        kept = []
+        for record in self.records():
+            number = (record["address"] - self.base - self.layout.records) // size
+            if record["open"]:
+                kept.append(number)
+            else:
+                self._write(record["address"], struct.pack("<Q", _FREED))
+        address, _ = self.field("record_list")
+        if kept:
+            self._write(address, struct.pack(f"<{len(kept)}I", *kept))
+        self.set(record_count=len(kept), lost_records=0)
 
     def close_record(self, address: int) -> None:
         """Marks a record closed; its frame's return address stands on the stack again."""

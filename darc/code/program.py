@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import difflib
 import functools
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,8 +99,7 @@ class Program:
                 data = self._target.read(parts[0].start, parts[0].end - parts[0].start)
                 image = Image(data, "[vdso]")
             else:
-                name = path.removesuffix(" (deleted)")
-                image = load_image(self._root / name.lstrip("/"), self._root)
+                image = load_image(self._file_of(path, parts[0]), self._root)
         except (DarcError, OSError) as error:
             self.problems.append(f"{path}: {error}")
             return None
@@ -113,6 +113,16 @@ class Program:
         bias &= ~0xFFF
         end = max(bias + s.address + s.size for s in image.segments)
         return Module(path, Path(path).name, bias, low.start, max(end, parts[-1].end), image)
+
+    def _file_of(self, path: str, part: Region) -> Path:
+        """Where to read a mapped file: one that was replaced since, through the mapping itself."""
+        pid = self._target.pid
+        if not path.endswith(" (deleted)") or pid is None:
+            return self._root / path.lstrip("/")
+        mapped = Path(f"/proc/{pid}/map_files/{part.start:x}-{part.end:x}")
+        if not os.access(mapped, os.R_OK):
+            raise FormatError("the file was replaced while the program runs, and root may read it")
+        return mapped
 
     def module_at(self, address: int) -> Module | None:
         """The module whose mappings hold ``address``."""

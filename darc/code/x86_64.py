@@ -178,8 +178,15 @@ def _collect_targets(function: Function, around: Surroundings) -> None:
                 function.targets.add(target)
         elif instruction.flow_control == FlowControl.XBEGIN_XABORT_XEND:
             function.complete = False
-    if any(_is_table_jump(function, i) for i in _indirect_jumps(function)):
-        function.targets |= _table_targets(function, around)
+    jumps = _indirect_jumps(function)
+    if not jumps:
+        return
+    targets = _table_targets(function, around)
+    function.targets |= targets
+    for jump in jumps:
+        tail = _frame_rule(function, int(jump.ip), around) == FrameRule("rsp", 8)
+        if not targets and not (tail and not _is_table_jump(function, jump)):
+            function.complete = False  # who knows where it leads
 
 
 def _indirect_jumps(function: Function) -> list[Instruction]:
@@ -234,6 +241,7 @@ def _table_targets(function: Function, around: Surroundings) -> set[int]:
         if instruction.is_ip_rel_memory_operand and instruction.mnemonic == Mnemonic.LEA:
             table = int(instruction.memory_displacement)
             found |= _read_table(function, around, table, "<i", table)
+            found |= _read_table(function, around, table, "<Q", 0)
         elif (
             instruction.flow_control == FlowControl.INDIRECT_BRANCH
             and instruction.op0_kind == OpKind.MEMORY
@@ -256,9 +264,10 @@ def _read_table(
         except Exception:  # the end of readable memory ends the table
             break
         target = base + struct.unpack(form, raw)[0]
-        if target not in function.instructions:
+        if target in function.instructions:
+            found.add(target)
+        elif not around.is_code(target):
             break
-        found.add(target)
     return found
 
 
@@ -368,7 +377,7 @@ def _call_site(
     )  # fmt: skip
 
 
-_NO_MOVE = {Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, Mnemonic.RDTSCP}
+_NO_MOVE = {Mnemonic.ENDBR64, Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, Mnemonic.RDTSCP}
 
 
 def _displaced(
