@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from benchmarks import measure, report
@@ -24,10 +25,12 @@ def main() -> None:
 
 
 def _measure() -> report.Figures:
+    load = os.getloadavg()[0]
     hz = tsc_hz()
     program = measure.compile_program("cost")
     return report.Figures(
         hz=hz,
+        load=load,
         gdb=measure.gdb_version(),
         alone=measure.without_darc(program, 1),
         darc={threads: measure.with_darc(program, threads) for threads in measure.THREADS},

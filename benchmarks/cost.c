@@ -3,7 +3,7 @@
  * Everything is measured in turns, block by block, in one process: two TSC reads, a loop over
  * functions that nobody touches (the twins), and the same loop over functions with probes in them.
  * With darc on operation(), with START_OPS calls before its profile is looked at and a peak from
- * bin 27 on, the program leads the descent to where each kind of probe stands and stays:
+ * bin 28 on, the program leads the descent to where each kind of probe stands and stays:
  *
  *   while profiling          operation's entry pad
  *   after SLOW_OPS slow ops  operation calls outer: on the path, not timed
@@ -20,7 +20,7 @@
 
 #define FUNCTION __attribute__((noinline, noclone, aligned(64)))
 #define CALLS 1000 /* in a block: short enough that most blocks see no other thread */
-#define SLOW_CYCLES (5UL << 25) /* bin 27: longer than a thread ever waits for its turn */
+#define SLOW_CYCLES (5UL << 26) /* bin 28: longer than a thread waits for its turn */
 #define MAX_BATCH 64 /* calls that a thread of the agent keeps to itself */
 #define WARM_UP 3
 

@@ -24,7 +24,7 @@ THREADS = (1, 2, 4)
 REPEATS = 3
 BLOCKS = 200
 START_OPS = 1_000_000
-DECISION_OPS = 12
+DECISION_OPS = 16
 DEEP_LEVELS = 8
 DEEP_RUNS = 5
 _TIMEOUT = 300
@@ -102,8 +102,9 @@ def compile_program(name: str, *flags: str) -> Path:
 
 
 def _costs(output: str) -> Costs:
-    found = re.findall(r"^([a-z-]+) ([0-9.]+) ([0-9.]+)$", output, re.M)
-    if not found:
+    # What gdb says of threads may stand on the same line.
+    found = re.findall(r"([a-z-]+) ([0-9]+\.[0-9]+) ([0-9]+\.[0-9]+)$", output, re.M)
+    if "timed" not in {name for name, _, _ in found}:
         raise MeasurementError(f"the program printed no figures:\n{output}")
     return {name: Cost(float(median), float(least)) for name, median, least in found}
 
@@ -131,11 +132,11 @@ def with_darc(program: Path, threads: int) -> Costs:
 
 def _with_darc(program: Path, threads: int) -> Costs:
     start = (
-        f"darc start operation --peak 27-40 --start-ops {START_OPS} "
-        f"--decision-ops {DECISION_OPS} --lookahead 1"
+        f"darc start operation --peak 28-40 --start-ops {START_OPS} "
+        f"--decision-ops {DECISION_OPS} --lookahead 2"
     )
-    # Two decisions lead to inner; one more would end the search.
-    arguments = map(str, (threads, BLOCKS, START_OPS, 2 * DECISION_OPS))
+    # One decision leads to inner; one more would end the search.
+    arguments = map(str, (threads, BLOCKS, START_OPS, DECISION_OPS))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         output = _run(
@@ -144,7 +145,7 @@ def _with_darc(program: Path, threads: int) -> Costs:
         )
         figures = json.loads(report.read_text())["program"]
     # A thread that had to wait may add an op to the peak.
-    if not 2 <= figures["in_peak_calls"] // DECISION_OPS < 3 or figures["probes"] != 3:
+    if not DECISION_OPS <= figures["in_peak_calls"] < 2 * DECISION_OPS or figures["probes"] != 3:
         raise MeasurementError(f"the probes did not stand where they must: {figures}")
     return _costs(output)
 
@@ -194,7 +195,7 @@ def deep(lookahead: str, hz: int) -> Descent:
     program = build("deep")
     runs = []
     for _ in range(DEEP_RUNS):
-        start = f"darc start handle --peak last --start-ops 1000 --lookahead {lookahead}"
+        start = f"darc start handle --peak 19-24 --start-ops 1000 --lookahead {lookahead}"
         output = _run(
             *(LAUNCHER, "-nx", "-q", "-batch", "-x", HERE / "gdb_stops.py", "-ex", start),
             *("-ex", "run", "-ex", "python report()", "--args", program, "60000"),

@@ -31,6 +31,7 @@ class Figures:
     """Everything that one run of the benchmarks produced; costs by number of threads."""
 
     hz: int
+    load: float
     gdb: str
     alone: Costs
     darc: dict[int, Costs]
@@ -63,6 +64,7 @@ def _machine(figures: Figures) -> list[str]:
         f"time-stamp counter at {figures.hz / 1e9:.2f} GHz",
         f"- kernel: {platform.system()} {platform.release()}",
         f"- gdb: {figures.gdb}",
+        f"- load when it began: {figures.load:.1f}; stops last longer on a busy machine",
     ]
 
 
