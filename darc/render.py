@@ -24,6 +24,7 @@ from darc.treeview import draw_tree, ending_text, inlined, place
 from darc.words import calls_text, elapsed_text, shorten, to_ascii
 
 DEFAULT_WIDTH = 80
+LOG_WIDTH = 4096
 
 SHOWN_SITES = 10
 """Call sites that are not timed, listed in a report unless it is verbose."""
@@ -35,16 +36,19 @@ _HEADING = "bold underline"
 class Style:
     """How to write: columns, escape codes, everything or the essential, beyond ASCII.
 
-    A ``width`` that is not positive is a terminal without limits: 80 columns are used.
+    A ``width`` that is not positive is output without limits, a log: drawings take 80 columns, and
+    names are whole.
     """
 
     width: int = DEFAULT_WIDTH
     colour: bool = False
     verbose: bool = False
     unicode: bool = True
+    whole_names: bool = False
 
     def __post_init__(self) -> None:
         if self.width <= 0:
+            object.__setattr__(self, "whole_names", True)
             object.__setattr__(self, "width", DEFAULT_WIDTH)
 
 
@@ -135,7 +139,7 @@ def path_text(path: RootCausePath) -> str:
     """``handle → (inlined flush_one) → write_out``: the path as one line."""
     words: list[str] = []
     for node in path.nodes:
-        within = inlined(node.site)
+        within = inlined(node.site, node.function.name)
         words += [within, node.function.name] if within else [node.function.name]
     return " → ".join(words)
 
@@ -226,7 +230,8 @@ def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     def latency(cycles: float) -> str:
         return format_cycles(cycles, hz) if hz else f"{cycles:.0f} cycles"
 
-    return list(draw_tree(snapshot.ftree, style.width, style.verbose, latency))
+    width = LOG_WIDTH if style.whole_names else style.width
+    return list(draw_tree(snapshot.ftree, width, style.verbose, latency))
 
 
 def _path_lines(snapshot: Snapshot) -> list[Text]:
@@ -246,7 +251,7 @@ def _call_lines(root_cause_paths: Sequence[RootCausePath]) -> list[Text]:
             if node.site is None or node in seen:
                 continue
             seen.add(node)
-            within = inlined(node.site)
+            within = inlined(node.site, node.function.name)
             lines.append(
                 Text(
                     f"  {node.id}  {caller.function.name} calls {node.function.name} at "

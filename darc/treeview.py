@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 
@@ -78,9 +79,15 @@ def place(site: CallSite) -> str:
     return f"{PurePath(site.file).name}{line}"
 
 
-def inlined(site: CallSite | None) -> str:
-    """``(inlined a, b)`` for a call that stands in inlined functions, or nothing."""
-    names = site.inlined if site is not None else ()
+def inlined(site: CallSite | None, callee: str) -> str:
+    """``(inlined a, b)`` for a call that stands in inlined functions, or nothing.
+
+    A compiler that inlines a function in parts repeats its name, and may call the rest of it by
+    the same name: it is shown once.
+    """
+    names = [name for name, _ in itertools.groupby(site.inlined if site is not None else ())]
+    if names and names[-1] == callee:
+        names.pop()
     return f"(inlined {', '.join(names)})" if names else ""
 
 
@@ -91,7 +98,11 @@ def _line(
     mark, style = _MARKS[state]
     details = []
     if node.site is not None:
-        details += [f"maxcount {node.maxcount}", place(node.site), inlined(node.site)]
+        details += [
+            f"maxcount {node.maxcount}",
+            place(node.site),
+            inlined(node.site, node.function.name),
+        ]
     if node.totals.ops:
         details.append(latency(node.totals.max_sum / node.totals.ops))
     if node.state is NodeState.ANALYSIS:
@@ -112,6 +123,8 @@ def _line(
 def _below(node: Fnode, verbose: bool) -> Sequence[Fnode | str]:
     if verbose:
         return node.children
+    if node.state is NodeState.REJECTED and not node.root_cause:
+        return []  # timed ahead; nothing was decided there
     plain = [child for child in node.children if _is_plain(child)]
     best = sorted(plain, key=lambda child: -child.maxcount)[:SHOWN_REJECTED]
     shown: list[Fnode | str] = [

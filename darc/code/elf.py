@@ -309,6 +309,9 @@ class Image:
         found = self._fde(start)
         if found is None:
             return []
+        # pyelftools decodes no table that holds this one, which says nothing of the CFA.
+        instructions = found[2].instructions
+        instructions[:] = [i for i in instructions if i.opcode != _GNU_ARGS_SIZE]
         try:
             return [(row["pc"], row["cfa"]) for row in found[2].get_decoded().table]
         except (DWARFError, ELFParseError, ValueError, KeyError):
@@ -356,6 +359,7 @@ class Image:
         return sorted(found)
 
 
+_GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
 _EH_RETURN = bytes.fromhex("4889cc59ffe1")  # mov rsp, rcx; pop rcx; jmp rcx
 
