@@ -1,6 +1,8 @@
 """Commands for tests, to be sourced into gdb. They look at the program past gdb and past darc.
 
 tell-code           compares the code of every mapped file with the file, byte for byte
+watch-code PLACE    does so when the program is at PLACE, until some differ, without a user's stop
+tell-watched        tells how many bytes were other ones there, but for breakpoints
 interrupt-at N      sends gdb a SIGINT (Ctrl-C) once darc has seen N calls, while the program runs
 """
 
@@ -13,10 +15,13 @@ from pathlib import Path
 
 import gdb
 
+INT3 = 0xCC
 
-def altered_code(pid: int) -> tuple[int, list[str]]:
-    """How many bytes of code were compared, and ``file+offset`` of each that is another one."""
-    compared, altered = 0, []
+
+def altered_code(pid: int) -> tuple[int, int, list[str]]:
+    """How many bytes of code were compared, how many are breakpoints now, and ``file+offset`` of
+    each that is another one."""
+    compared, breakpoints, altered = 0, 0, []
     with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             span, permissions, offset, _, inode, *path = line.split(maxsplit=5)
@@ -31,8 +36,11 @@ def altered_code(pid: int) -> tuple[int, list[str]]:
             compared += len(live)
             name = Path(path[0]).name
             begin = int(offset, 16)
-            altered += [f"{name}+{begin + i:#x}" for i, b in enumerate(live) if b != stored[i]]
-    return compared, altered
+            if live != stored:
+                differ = [i for i, byte in enumerate(live) if byte != stored[i]]
+                altered += [f"{name}+{begin + i:#x}" for i in differ]
+                breakpoints += sum(live[i] == INT3 for i in differ)
+    return compared, breakpoints, altered
 
 
 class TellCode(gdb.Command):
@@ -40,8 +48,39 @@ class TellCode(gdb.Command):
         super().__init__("tell-code", gdb.COMMAND_USER)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        compared, altered = altered_code(gdb.selected_inferior().pid)
+        compared, _, altered = altered_code(gdb.selected_inferior().pid)
         print(f"code: {compared} bytes compared, {len(altered)} altered: {' '.join(altered[:20])}")
+
+
+class Watch(gdb.Breakpoint):
+    """Looks at the code while the program is under way: gdb's own breakpoints stand in it then."""
+
+    most = 0
+
+    def stop(self) -> bool:
+        pid = gdb.selected_inferior().pid
+        _, breakpoints, altered = altered_code(pid)
+        Watch.most = len(altered) - breakpoints
+        # Once is enough; gdb may not delete a breakpoint here, but it may pass over it.
+        self.enabled = Watch.most == 0
+        return False
+
+
+class WatchCode(gdb.Command):
+    def __init__(self) -> None:
+        super().__init__("watch-code", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        Watch.most = 0
+        Watch(argument, internal=True)
+
+
+class TellWatched(gdb.Command):
+    def __init__(self) -> None:
+        super().__init__("tell-watched", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        print(f"watched: {Watch.most} altered")
 
 
 class InterruptAt(gdb.Command):
@@ -68,4 +107,6 @@ class InterruptAt(gdb.Command):
 
 
 TellCode()
+WatchCode()
+TellWatched()
 InterruptAt()

@@ -20,11 +20,29 @@ def altered(done: Done, section: str) -> int:
     return int(found[2])
 
 
+def watched(done: Done) -> int:
+    """How many bytes of code were not the file's at some moment: that darc was there at all."""
+    found = re.findall(r"^watched: (\d+) altered", done.gdb, re.M)
+    assert found, done.gdb
+    return int(found[-1])
+
+
 def told(name: str) -> list[str]:
     return [mark(name), "tell-code"]
 
 
-@pytest.mark.parametrize("name", ["exceptions", "indirect", "mixture", "plt", "tail", "threads"])
+WITHIN = {
+    "exceptions": "guard",
+    "indirect": "do_get",
+    "mixture": "lookup",
+    "plt": "lib_process",
+    "tail": "skip",
+    "threads": "lookup",
+}
+"""A function that f0 calls, in which the code is looked at while the program is under way."""
+
+
+@pytest.mark.parametrize("name", WITHIN)
 def test_after_the_result(name: str, tmp_path: Path) -> None:
     fixture, program = find(name), build(name)
     args = ("32000",) if name == "threads" else fixture.args
@@ -34,18 +52,21 @@ def test_after_the_result(name: str, tmp_path: Path) -> None:
         "run",
         *told("before"),
         f"darc start {fixture.function} --peak >150us",
-        *told("during"),
+        *told("prompt"),
+        f"watch-code {WITHIN[name]}",
         "continue",
         *told("after"),
         mark("end"),
+        "tell-watched",
         "continue",
         EXIT,
     ]
     done = debug(tmp_path, program, args, commands)
     assert altered(done, "before") == 0
-    assert altered(done, "during") > 0
-    assert "root cause of" in done.section("during")
+    assert altered(done, "prompt") == 0
+    assert "root cause of" in done.section("prompt")
     assert altered(done, "after") == 0
+    assert watched(done) > 0
     assert (done.program_status, done.output) == undisturbed(program, args)
 
 
@@ -54,14 +75,16 @@ def test_after_darc_stop(moment: str, tmp_path: Path) -> None:
     program, args = build("mixture"), find("mixture").args
     start = "darc start handle --start-ops 2000"
     steps = {
-        "profiling": ["break main", "run", start, "tbreak handle", "continue"],
+        "profiling": ["break main", "run", start, "tbreak compress_block", "continue"],
         "choice": [start, "run"],
         "descent": [start, "run", "darc peak >1ms", "tbreak write_out", "continue"],
     }
     commands = [
         TOOLS,
+        f"watch-code {'flush' if moment == 'descent' else 'compress_block'}",
         *steps[moment],
-        *told("during"),
+        *told("prompt"),
+        "tell-watched",
         "darc stop",
         *told("after"),
         "continue",
@@ -69,7 +92,8 @@ def test_after_darc_stop(moment: str, tmp_path: Path) -> None:
         EXIT,
     ]
     done = debug(tmp_path, program, args, commands)
-    assert altered(done, "during") > 0
+    assert altered(done, "prompt") == 0
+    assert watched(done) > 0
     assert altered(done, "after") == 0
     assert (done.program_status, done.output) == undisturbed(program, args)
 
@@ -79,18 +103,22 @@ def test_code_of_a_library_that_was_loaded_again(tmp_path: Path) -> None:
     commands = [
         TOOLS,
         "darc start far_handle --start-ops 1000000",
+        "set breakpoint pending on",
+        "watch-code far_store",
         "tbreak dlclose",
         "run",
         *told("first"),
         "tbreak far_handle",
         "continue",
         *told("second"),
+        "tell-watched",
         "darc stop",
         *told("after"),
         "continue",
         EXIT,
     ]
     done = debug(tmp_path, program, args, commands)
-    assert altered(done, "first") > 0
-    assert altered(done, "after") == 0
+    for section in ("first", "second", "after"):
+        assert altered(done, section) == 0
+    assert watched(done) > 0
     assert (done.program_status, done.output) == undisturbed(program, args)

@@ -125,7 +125,6 @@ def test_nodes_that_cannot_be_descended_into(words: str, tmp_path: Path) -> None
     assert len(done.paths) == 2, done.gdb
 
 
-@pytest.mark.xfail(reason="a session that has its result does not make way", strict=False)
 def test_another_analysis_after_the_result(program: Path, tmp_path: Path) -> None:
     commands = [
         f"source {ROOT / 'tests' / 'inside_gdb.py'}",

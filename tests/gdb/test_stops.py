@@ -77,18 +77,14 @@ def test_backtraces_of_all_threads(tmp_path: Path) -> None:
         assert "corrupt" not in text
 
 
-INTO = pytest.mark.xfail(reason="next at f0's first byte enters the pad", strict=False)
-OVER = pytest.mark.xfail(reason="step goes over a timed call, not into it", strict=False)
-
-
 @pytest.mark.parametrize(
     ("place", "steps"),
     [
-        pytest.param("handle if op == 2010", ["next"] * 3, id="next_from_f0", marks=INTO),
+        pytest.param("handle if op == 2010", ["next"] * 3, id="next_from_f0"),
         pytest.param("flush", ["next"] * 3, id="next"),
         pytest.param("write_out", ["finish", "bt", "finish", "bt"], id="finish"),
         pytest.param("write_out", ["up", "finish", "bt"], id="finish_outer"),
-        pytest.param("write_out", ["step", "bt"], id="step", marks=OVER),
+        pytest.param("write_out", ["step", "bt"], id="step"),
         pytest.param("write_out", ["advance 44", "bt", "until 45", "bt"], id="advance"),
     ],
 )
