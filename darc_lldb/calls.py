@@ -29,6 +29,7 @@ _RESTARTS = {-512: None, -513: None, -514: None, -516: _RESTART_SYSCALL}
 ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK; the number to restart it with, ``None``
 for its own."""
 
+_INTERRUPTS = (2, 19)
 _CRASHES = (4, 5, 7, 8, 11)
 _RETURN = b"\xc3"
 _ATTEMPTS = 20
@@ -121,8 +122,16 @@ class Call:
             if self._crashed():
                 self._swallow(stack)
                 break
-            self.interrupted = True
+            self.interrupted = self.interrupted or self._was_interrupted()
         raise TargetError(f"the call of {address:#x} in the program stopped at {pc:#x}")
+
+    def _was_interrupted(self) -> bool:
+        """Whether the user has asked for a stop meanwhile."""
+        return any(
+            thread.GetStopReason() == lldb.eStopReasonSignal
+            and thread.GetStopReasonDataAtIndex(0) in _INTERRUPTS
+            for thread in self._process
+        )
 
     def _crashed(self) -> bool:
         reason = self._thread.GetStopReason()

@@ -5,11 +5,47 @@ lldb lists an extension's breakpoints with the user's: those of darc bear the na
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import lldb
+
+from darc_lldb.calls import read_register
 
 NAME = "darc"
 _LOADED = "_dl_debug_state"
 """What every dynamic linker calls when it has loaded or unloaded a file."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a thread stopped, as far as it may concern darc: by a signal, at breakpoints of darc's,
+    or (with neither) for the user alone."""
+
+    thread: int
+    rsp: int
+    signal: int | None = None
+    breakpoints: tuple[int, ...] = ()
+    users: bool = False
+    """Whether the user has a reason to stop there in any case."""
+
+    @staticmethod
+    def of(thread: lldb.SBThread, own: OwnBreakpoints) -> Reason | None:
+        """``None`` for a thread that merely stopped with the others."""
+        kind = thread.GetStopReason()
+        if kind in (lldb.eStopReasonNone, lldb.eStopReasonInvalid):
+            return None
+        number, rsp = int(thread.GetThreadID()), read_register(thread, "rsp")
+        if kind == lldb.eStopReasonSignal:
+            return Reason(number, rsp, signal=int(thread.GetStopReasonDataAtIndex(0)))
+        if kind != lldb.eStopReasonBreakpoint:
+            return Reason(number, rsp, users=True)
+        count = thread.GetStopReasonDataCount()
+        ids = {int(thread.GetStopReasonDataAtIndex(i)) for i in range(0, count, 2)}
+        darcs = {one for one in ids if own.owns(one)}
+        others = ids - darcs
+        # One of lldb's own at the same address as one of darc's is not the user's.
+        users = bool(others) and not (darcs and all(map(_is_internal, others)))
+        return Reason(number, rsp, None, tuple(sorted(darcs)), users)
 
 
 class Signal:
@@ -120,7 +156,7 @@ class OwnBreakpoints:
         self._spent.clear()
 
 
-def is_internal(number: int) -> bool:
+def _is_internal(number: int) -> bool:
     """Whether a breakpoint is lldb's own: their numbers are negative."""
     return number >= 1 << 31
 

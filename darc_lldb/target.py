@@ -24,9 +24,9 @@ import lldb
 from darc import procfs
 from darc.errors import TargetError, UnsupportedError
 from darc.target import Bell, State, Target
-from darc_lldb import calls
+from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
-from darc_lldb.stops import OwnBreakpoints, Signal, is_internal
+from darc_lldb.stops import OwnBreakpoints, Reason, Signal
 from darc_lldb.watcher import Watcher
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -204,23 +204,29 @@ class LldbTarget(Target):
         except TargetError:
             if name != "fs_base":
                 raise
-        return self._ask_fs_base(found)
+        return self._find_fs_base(found)
 
-    def _ask_fs_base(self, thread: lldb.SBThread) -> int:
-        """lldb 14 does not know the register: the thread itself asks the kernel for it. It stays
-        the same as long as the thread lives."""
+    def _find_fs_base(self, thread: lldb.SBThread) -> int:
+        """lldb 14 does not know the register. It stays the same as long as the thread lives."""
         number = int(thread.GetThreadID())
         if number not in self._fs_bases:
-            place = calls.read_register(thread, "rsp") - 2048 & ~7
-            word = self.read(place, 8)
-            with self._borrowed() as stub:
-                result = self._call_in(thread, stub, [_SYS_ARCH_PRCTL, _GET_FS, place])
-            base = int.from_bytes(self.read(place, 8), "little")
-            self.write(place, word)
-            if result:
-                raise TargetError(f"cannot read register fs_base of thread {number}")
-            self._fs_bases[number] = base
+            assert self.pid is not None
+            rsp = calls.read_register(thread, "rsp")
+            found = threadpointer.find(self.pid, number, rsp)
+            self._fs_bases[number] = self._ask_fs_base(thread, rsp) if found is None else found
         return self._fs_bases[number]
+
+    def _ask_fs_base(self, thread: lldb.SBThread, rsp: int) -> int:
+        """The thread itself asks the kernel."""
+        place = rsp - 2048 & ~7
+        word = self.read(place, 8)
+        with self._borrowed() as stub:
+            result = self._call_in(thread, stub, [_SYS_ARCH_PRCTL, _GET_FS, place])
+        base = int.from_bytes(self.read(place, 8), "little")
+        self.write(place, word)
+        if result:
+            raise TargetError(f"cannot read register fs_base of thread {thread.GetThreadID()}")
+        return base
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[int]:
@@ -357,9 +363,12 @@ class LldbTarget(Target):
         self._interrupted = False
         if self._watcher is not None:
             self._watcher.disarm()
-        stay = False
-        for thread in list(process):
-            stay = self._look_at(thread) or stay
+        # A call changes what lldb knows of its thread's stop: all are looked at before.
+        reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
+        stay = any(reason.users for reason in reasons)
+        for reason in reasons:
+            self._thread = reason.thread
+            stay = self._react(reason) or stay
             if self.state is not State.STOPPED:
                 return True
         if stay or self._interrupted:
@@ -368,40 +377,26 @@ class LldbTarget(Target):
         self._guarded(self.on_resume)
         return False
 
-    def _look_at(self, thread: lldb.SBThread) -> bool:
-        """True: this thread has a reason to stop that is not darc's alone."""
-        reason = thread.GetStopReason()
-        if reason in (lldb.eStopReasonNone, lldb.eStopReasonInvalid):
-            return False
-        if reason == lldb.eStopReasonSignal:
-            number = int(thread.GetStopReasonDataAtIndex(0))
-            if self._bell is None or number != self._bell.number:
+    def _react(self, reason: Reason) -> bool:
+        """Does what darc itself stopped for. True: the program is to stop for the user."""
+        if reason.signal is not None:
+            if self._bell is None or reason.signal != self._bell.number:
                 return True
-            self._thread = int(thread.GetThreadID())
-            return self._answer(thread)
-        if reason != lldb.eStopReasonBreakpoint:
-            return True
-        count = thread.GetStopReasonDataCount()
-        ids = {int(thread.GetStopReasonDataAtIndex(i)) for i in range(0, count, 2)}
-        others = {number for number in ids if not self._own.owns(number)}
-        # One of lldb's own at the same address as one of darc's is not the user's.
-        stay = bool(others) and not (others < ids and all(map(is_internal, others)))
-        if any(self._own.watches_modules(number) for number in ids):
-            self._own.watch_modules(self._target, True)
+            return self._answer()
+        own = self._own
+        if any(own.watches_modules(number) for number in reason.breakpoints):
+            own.watch_modules(self._target, True)
             if self._modules_handler is not None:
                 self._guarded(self._modules_handler)
-        if any(self._own.is_once(number) for number in ids) and self._once is not None:
+        if self._once is not None and any(own.is_once(number) for number in reason.breakpoints):
             handler = self._once
             self.cancel_break()
-            self._thread = int(thread.GetThreadID())
             self._guarded(handler)
             self._guarded(self.before_continue)
-        rsp = calls.read_register(thread, "rsp")
-        for number in ids:
-            stay = self._own.stops_here(number, rsp) or stay
-        return stay
+        here = [number for number in reason.breakpoints if own.stops_here(number, reason.rsp)]
+        return bool(here)
 
-    def _answer(self, thread: lldb.SBThread) -> bool:
+    def _answer(self) -> bool:
         handler = self._bell_handler
         if handler is None:
             return False
@@ -415,10 +410,10 @@ class LldbTarget(Target):
         if answer.stop_at == 0:
             # A batch run ends at a signal: after a call the thread has another reason to stop.
             with self._borrowed() as stub:
-                self._call_in(thread, stub + len(_SYSCALL) - 1, [])
+                self.call(stub + len(_SYSCALL) - 1, [])
             return True
-        number = int(thread.GetThreadID())
-        self._own.stop_here(self._target, answer.stop_at, answer.stop_slot, number)
+        assert self._thread is not None
+        self._own.stop_here(self._target, answer.stop_at, answer.stop_slot, self._thread)
         return False
 
     def _meet(self, process: lldb.SBProcess) -> None:
@@ -428,18 +423,20 @@ class LldbTarget(Target):
             return
         if self._pid is not None:
             self._ended(self._pid)
-        self._pid = pid
         self._fs_bases.clear()
-        if self._is_local():
+        if not self._is_local():
+            return
+        try:
             self._watcher = Watcher(pid, lambda: self.on_resume(), self._ended)
+        except ProcessLookupError:
+            return  # it was killed, and lldb is about to notice
+        self._pid = pid
 
     def settle(self, process: lldb.SBProcess | None = None) -> None:
         """Before a command: notices what lldb did not tell."""
         process = process or self._process
         alive = process.IsValid() and process.GetState() not in _GONE
-        if alive and int(process.GetProcessID()) == self._pid:
-            return
-        if self._pid is not None:
+        if not alive and self._pid is not None:
             self._ended(self._pid)
         if alive and self.state is State.STOPPED:
             self._meet(process)
