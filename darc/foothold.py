@@ -132,21 +132,6 @@ class Foothold:
         return any(a.base <= address < a.base + a.size for a in self._areas)
 
     @property
-    def max_targets(self) -> int:
-        """How many targets an indirect site can learn."""
-        return self._blob.constants["DARC_MAX_TARGETS"]
-
-    @property
-    def max_nodes(self) -> int:
-        """How many fnodes the agent can hold at one time."""
-        return self._blob.constants["DARC_MAX_NODES"]
-
-    @property
-    def areas(self) -> Sequence[Area]:
-        """The mappings that hold code."""
-        return self._areas
-
-    @property
     def agent_base(self) -> int:
         """Where the agent's code begins."""
         return self._agent_base

@@ -8,7 +8,7 @@ stay in their :class:`~darc.foothold.Foothold`, as a thread may still be on its 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from darc import agent
@@ -234,11 +234,6 @@ class Implant:
                 for place in places:
                     yield "DARC_HIDE", place + module.bias, f"{module.name}+{place:#x}"
 
-    @property
-    def guards(self) -> int:
-        """How many unwinder entries are guarded."""
-        return len(self._guards)
-
     # --------------------------------------------------------------- call sites
 
     def problem(self, site: Site) -> str | None:
@@ -249,9 +244,9 @@ class Implant:
             return site.problem
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
 
-    def prepare_site(self, site: Site, parents: Iterable[int]) -> Patch | str:
-        """A pad for ``site``, whose callers' frames were entered through the pads that return to
-        ``parents``. Returns a reason when there can be none."""
+    def prepare_site(self, site: Site, parent: int) -> Patch | str:
+        """A pad for ``site``, whose caller's frame was entered through the pad that returns to
+        ``parent``. Returns a reason when there can be none."""
         problem = self.problem(site)
         if problem is not None:
             return problem
@@ -259,10 +254,10 @@ class Implant:
         if in_f0:
             site = replace(site, patch=site.address, displaced=(), problem=None)
         known = self._sites.get(site.address)
-        needed = {p // pads.BLOCK * pads.BLOCK for p in parents}
-        blocks = tuple(sorted(needed | set(known.blocks if known is not None else ())))
-        if known is not None and set(blocks) <= set(known.blocks):
+        block = parent // pads.BLOCK * pads.BLOCK
+        if known is not None and block in known.blocks:
             return known
+        blocks = tuple(sorted({block, *(known.blocks if known is not None else ())}))
         area = self._foothold.area_for(site.patch, site.back)
         if area is None:
             return "no room for a pad within 2 GiB of it"

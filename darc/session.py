@@ -10,53 +10,31 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from darc import agent, clock, procfs, refit
-from darc.agent.memory import Node, Stale
-from darc.code import x86_64
+from darc.agent.memory import Stale
+from darc.callees import Callees, denied
 from darc.code.program import Program
 from darc.contest import Contest
 from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
 from darc.foothold import Foothold, left_behind
-from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState, Totals
+from darc.ftree import Fnode, Function, NodeState
 from darc.implant import Implant, clean_up
+from darc.instrumentation import Instrumentation
 from darc.parameters import OnFinish, Parameters
-from darc.patching import Patch
 from darc.peaks import PeakRange, choose_peak, find_peaks
 from darc.profile import Profile, thresholds
-from darc.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
+from darc.snapshot import ProgramFigures, Snapshot
 from darc.storage import Stored
 from darc.target import Bell, Target
-
-_TARGET_ROUNDS = 8
-"""How often an indirect call with many targets gets room for others."""
 
 BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
 PATIENCE_SECONDS = 10.0
 """How long the pads go on without a sign of life from the debugger."""
-
-DENIED = {
-    **dict.fromkeys(
-        ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext", "vfork", "__vfork"),
-        "it returns twice",
-    ),
-    **dict.fromkeys(
-        ("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen", "mcount", "__fentry__"),
-        "it looks at its own return address",
-    ),
-    **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
-}
-"""Callees that are never called through a pad, by symbol, and why."""
-
-
-def denied(symbol: str) -> str | None:
-    """Why a call of ``symbol`` is left alone; ``None`` when it is not."""
-    if symbol.startswith("_Unwind_"):
-        return "it walks the stack"
-    return DENIED.get(symbol)
 
 
 class Session:
@@ -89,22 +67,10 @@ class Session:
         self._next_look = parameters.start_ops
         self._peak: PeakRange | None = None
         self._descent: Descent | None = None
-        self._sites: dict[Fnode, x86_64.Site] = {}
-        self._indirect: dict[Fnode, list[x86_64.Site]] = {}
-        self._learned: dict[tuple[Fnode, int, int], Fnode] = {}
-        self._numbers: dict[int, Fnode] = {}
-        self._numbered_sites: dict[int, tuple[Fnode, x86_64.Site, int]] = {}
-        self._patched: dict[int, Patch] = {}
-        self._reports: dict[tuple[int, str], SiteReport] = {}
-        self._used_sites: set[int] = set()
-        self._recycled: dict[int, int] = {}
-        self._orders: Orders | None = None
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._in_peak = 0
         self._needed = parameters.start_ops
-        self._round = 0
         self._stops = 0
-        self._stopped_cycles = 0
         self._stop_seconds: list[float] = []
         self._pending_message: str | None = None
         self._alive = True
@@ -113,12 +79,13 @@ class Session:
         self._foothold = foothold
         self._resumed = resumed
         self._contests: tuple[Contest, ...] = ()
-        self._relearned: dict[int, list[int]] = {}
         if resumed is not None:
             self._peak = resumed.peak
             self._in_peak = resumed.in_peak_calls
             self.notes += refit.opening_notes(resumed, parameters)
         self.implant: Implant
+        self._callees: Callees
+        self._instrumentation: Instrumentation
 
     # ------------------------------------------------------------- begin and end
 
@@ -138,6 +105,8 @@ class Session:
         installed = False
         try:
             self.implant = self._stand(pid)
+            self._callees = Callees(self.program, self.implant, self.notes.append)
+            self._instrumentation = Instrumentation(self.implant, self._callees, self.root)
             code = self.program.function(self._entry)
             if not code.parts:
                 raise UnsupportedError(f"cannot read the code of {self.spec}")
@@ -203,7 +172,7 @@ class Session:
                     f"{module.name} is a Go program, whose runtime moves stacks: "
                     "darc cannot time it yet"
                 )
-        reason = self._denied(self.root.function)
+        reason = denied(self.program, self.root.function)
         if reason is not None:
             raise UnsupportedError(f"cannot time {self.spec}: {reason}")
 
@@ -314,14 +283,14 @@ class Session:
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no pad were there."""
         if self._alive:
-            self._new_epoch()
+            self.implant.tables.begin_epoch()
             self.implant.pause()
             self._collect_profile()
 
     def before_resume(self) -> None:
         """The program is about to go on: the patches are put back."""
         if self._alive:
-            self._new_epoch()
+            self.implant.tables.begin_epoch()
             self.notes += self.implant.resume()
 
     @property
@@ -345,10 +314,6 @@ class Session:
         if pid is not None and procfs.in_sandbox(pid):
             self.implant.tables.set(no_calls=1, bell_signal=0)
 
-    def _new_epoch(self) -> None:
-        tables = self.implant.tables
-        tables.set(epoch=tables.get("epoch") + 1)
-
     # ------------------------------------------------------------------ doorbell
 
     def on_bell(self) -> Bell:
@@ -366,7 +331,7 @@ class Session:
             return Bell()  # the signal was the program's own
         begin = time.monotonic()
         self._stops += 1
-        self._new_epoch()
+        self.implant.tables.begin_epoch()
         self._see_losses()
         try:
             stop = self._decide()
@@ -433,9 +398,11 @@ class Session:
                 self._look_again()
                 return False
             return self._go(self._begin())
-        votes = self._votes()
-        if self._make_room(votes):
-            self._publish_again()
+        votes = self._instrumentation.votes()
+        self._in_peak += self._followed(votes)
+        if self._instrumentation.make_room(votes):
+            self._instrumentation.apply_again()
+            self.implant.tables.set(seen=0, needed=self._needed, batch=1)
             return False
         return self._go(self._descent.decide(votes))
 
@@ -491,7 +458,7 @@ class Session:
                 return
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
-        self._new_epoch()
+        self.implant.tables.begin_epoch()
         self._go(self._begin())
 
     def _begin(self) -> Orders:
@@ -502,14 +469,14 @@ class Session:
         high = (1 << 64) - 1 if last is None else table[last + 1]
         self.implant.tables.set(mode=1, peak_low=low, peak_high=high)
         self.status = Status.SEARCHING
-        self._descent = Descent(self.root, self.parameters, self._expand)
+        self._descent = Descent(self.root, self.parameters, self._callees.expand)
         return self._descent.begin(self._take_up())
 
     def descend(self, nodes: Sequence[Fnode]) -> None:
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
         if self._descent is None or not self._alive:
             raise UsageError("choose a peak first: 'darc peak N'")
-        self._new_epoch()
+        self.implant.tables.begin_epoch()
         self._go(self._descent.choose(nodes))
 
     def _go(self, orders: Orders) -> bool:
@@ -526,8 +493,7 @@ class Session:
             self._pending_message = "choose"
             tables.set(needed=(1 << 63) - 1, batch=64)
             return True
-        self._orders = orders
-        self._apply(orders)
+        self._instrumentation.apply(orders)
         self._needed = self._descent.in_peak_needed()
         tables.set(seen=0, needed=self._needed, batch=1)
         return False
@@ -549,13 +515,7 @@ class Session:
         assert self._descent is not None
         for path in self._descent.paths():
             node, ending = path.nodes[-1], path.ending
-            missed = [
-                report
-                for report in self._reports.values()
-                if report.function == node.function.name
-                and report.state is SiteState.NOT_POSSIBLE
-                and report.callee not in _SHORT_CALLEES
-            ]
+            missed = self._callees.missed(node.function)
             if missed and ending.note is None:
                 first = missed[0]
                 note = (
@@ -576,13 +536,6 @@ class Session:
         contests, in_peak = self._contests, self._in_peak
         if self._descent is not None and self.status not in _FINAL:
             contests, in_peak = self._count()
-        indirect = {
-            child: (sites.index(self._sites[child].address), len(sites))
-            for node, own in self._indirect.items()
-            if (sites := sorted({site.address for site in own}))
-            for child in node.children
-            if self._sites[child].address in sites
-        }
         profile = self._profile
         places = [(node.function.address, node.function.module) for node in self.root.walk()]
         return Stored(
@@ -599,7 +552,7 @@ class Session:
             },
             in_peak_calls=in_peak,
             contests=contests,
-            indirect=indirect,
+            indirect=self._callees.positions(),
         )
 
     def _count(self) -> tuple[tuple[Contest, ...], int]:
@@ -607,7 +560,7 @@ class Session:
         assert self._descent is not None
         if not self._alive:
             return self._descent.open_contests({}, 0), self._in_peak
-        votes = self._tally()
+        votes = self._instrumentation.votes()
         seen = self.implant.tables.get("seen")
         in_peak = self._in_peak + self._followed(votes)
         return self._descent.open_contests(votes, seen), in_peak
@@ -622,7 +575,10 @@ class Session:
         """Builds the ftree of the session that is resumed; the votes that are left of it."""
         if self._resumed is None:
             return ()
-        live = refit.Live(self._expand, self._is_same_build, self._indirect_sites, self._relearn)
+        relearn = functools.partial(self._callees.relearn, self._resumed.modules)
+        live = refit.Live(
+            self._callees.expand, self._is_same_build, self._callees.call_sites, relearn
+        )
         fitted = refit.fit(self._resumed, self.root, live)
         self.notes += fitted.notes
         self._resumed = None
@@ -634,323 +590,10 @@ class Session:
         identity = self._resumed.modules.get(old.module)
         return module is not None and module.image.identity == identity and new.offset == old.offset
 
-    def _indirect_sites(self, node: Fnode) -> list[CallSite]:
-        sites = {site.address: site for site in self._indirect.get(node, ())}
-        return [self._call_site(site) for _, site in sorted(sites.items())]
-
-    def _relearn(self, node: Fnode, place: CallSite, callee: Function) -> Fnode | None:
-        """The node of a callee that an indirect site had learned, told to the agent beforehand."""
-        assert self._resumed is not None
-        address = refit.locate(callee, self.program.modules, self._resumed.modules)
-        targets = self._relearned.setdefault(place.address, [])
-        if address is None or (address not in targets and len(targets) >= self.implant.max_targets):
-            return None
-        if address not in targets:
-            targets.append(address)
-        child = node.add_child(self.program.function_at(address, callee.symbol), place)
-        site = next(s for s in self._indirect[node] if s.address == place.address)
-        self._sites[child] = site
-        self._learned[node, site.address, targets.index(address)] = child
-        return child
-
-    # ------------------------------------------------------------------ the ftree
-
-    def _expand(self, node: Fnode) -> None:
-        """Fills in what ``node`` calls, from its live code."""
-        entry = self._code_of(node)
-        if entry is None:
-            return
-        code = self.program.function(entry)
-        if not code.parts:
-            self.notes.append(f"the code of {node.function.name} cannot be read")
-            return
-        for site in code.sites:
-            if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
-                problem = self.implant.problem(site)
-                if problem is None:
-                    self._indirect.setdefault(node, []).append(site)
-                    node.has_unknown_callees = True
-                self._report(node, site, None, problem)
-                continue
-            assert site.target is not None
-            function = self._callee(site.target)
-            problem = self.implant.problem(site) or self._denied(function)
-            self._report(node, site, function.name, problem)
-            if problem is None:
-                child = node.add_child(function, self._call_site(site))
-                self._sites[child] = site
-
-    def _make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
-        """Where an indirect call has had more targets than can be told apart, and the time may be
-        theirs, those that never won make room and the round begins again."""
-        made = False
-        tables = self.implant.tables
-        for node, sites in self._indirect.items():
-            vote = votes.get(node)
-            if vote is None or 2 * vote.own < vote.ops:
-                continue
-            for site in sites:
-                patch = self._patched.get(site.address)
-                if patch is None or not tables.overflow(patch.index):
-                    continue
-                tries = self._recycled[site.address] = self._recycled.get(site.address, 0) + 1
-                if tries > _TARGET_ROUNDS:
-                    self._fail(site, node, "it has too many targets")
-                    continue
-                self._keep_winners(site, patch, votes)
-                made = True
-        return made
-
-    def _keep_winners(self, site: x86_64.Site, patch: Patch, votes: Mapping[Fnode, Vote]) -> None:
-        targets = self.implant.tables.learned_targets(patch.index)
-        lanes = {key: child for key, child in self._learned.items() if key[1] == site.address}
-        kept: list[int] = []
-        for index, target in enumerate(targets):
-            children = [child for key, child in lanes.items() if key[2] == index]
-            if any(c.root_cause or (c in votes and votes[c].votes) for c in children):
-                for (node, address, lane), child in lanes.items():
-                    if lane == index:
-                        self._learned[node, address, len(kept)] = child
-                kept.append(target)
-        for node, address, lane in lanes:
-            if lane >= len(kept):
-                del self._learned[node, address, lane]
-        self.implant.tables.keep_targets(patch.index, kept)
-
-    def _publish_again(self) -> None:
-        """The same orders once more, from the start."""
-        assert self._orders is not None
-        self._apply(self._orders)
-        self.implant.tables.set(seen=0, needed=self._needed, batch=1)
-
-    def _code_of(self, node: Fnode) -> int | None:
-        """Where the node's function has its code, through a PLT entry that is bound by now."""
-        resolved = self.program.resolve(node.function.address)
-        if resolved is None:
-            return None
-        address, name = resolved
-        if address != node.function.address:
-            node.function = self.program.function_at(address, name or node.function.symbol)
-            return address
-        return address
-
-    def _callee(self, target: int) -> Function:
-        resolved = self.program.resolve(target)
-        if resolved is not None:
-            address, name = resolved
-            found = self.program.function_at(address, name)
-            if found.address != address:  # into the middle: do not claim the whole function
-                return dataclasses.replace(found, address=address)
-            return found
-        slot = self.program.jump_slot(target)
-        name = self.program.slot_name(slot) if slot is not None else None
-        found = self.program.function_at(target)
-        if name is not None:
-            from darc.demangle import display_name
-
-            return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
-        return found
-
-    def _denied(self, function: Function, depth: int = 4) -> str | None:
-        """Why a call of ``function`` is left alone: for itself, or for what it jumps to at its end,
-        which sees the same return address."""
-        reason = denied(function.symbol)
-        module = self.program.module_at(function.address)
-        if reason is not None or module is None or depth == 0:
-            return reason
-        if not module.image.imports_any(DENIED):
-            return None
-        for site in self.program.function(function.address).sites:
-            if site.kind is CallKind.TAIL and site.target is not None:
-                reason = self._denied(self._callee(site.target), depth - 1)
-                if reason is not None:
-                    return reason
-        return None
-
-    def _call_site(self, site: x86_64.Site) -> CallSite:
-        module = self.program.module_at(site.address)
-        name, bias = (module.name, module.bias) if module is not None else ("", 0)
-        return CallSite(site.address, site.kind, name, site.address - bias)
-
-    def _report(
-        self, node: Fnode, site: x86_64.Site, callee: str | None, problem: str | None
-    ) -> None:
-        module = self.program.module_at(site.address)
-        offset = site.address - (module.bias if module is not None else 0)
-        state = SiteState.INSTRUMENTED if problem is None else SiteState.NOT_POSSIBLE
-        key = (site.address, node.function.name)
-        self._reports[key] = SiteReport(node.function.name, offset, callee, state, problem)
-
-    def _votes(self) -> dict[Fnode, Vote]:
-        """What the agent has counted for a decision."""
-        votes = self._tally()
-        self._in_peak += self._followed(votes)
-        return votes
-
-    def _followed(self, votes: dict[Fnode, Vote]) -> int:
+    def _followed(self, votes: Mapping[Fnode, Vote]) -> int:
+        """How many calls inside the peak were counted since the last orders."""
         seen = self.implant.tables.get("seen")
         return min(seen, votes[self.root].ops if self.root in votes else 0)
-
-    def _tally(self) -> dict[Fnode, Vote]:
-        """What the agent has counted, node by node; learned callees join the ftree here."""
-        tables = self.implant.tables
-        totals = tables.totals(max(len(self._numbers), self._number_end))
-        votes: dict[Fnode, Vote] = {}
-        for number, total in totals.items():
-            node = self._numbers.get(number) or self._learn(number, total.ops)
-            if node is None:
-                continue
-            summed = Totals(total.ops, total.calls, total.sum, total.max_sum)
-            votes[node] = Vote(total.own, total.ops, total.votes, summed)
-        return votes
-
-    def _learn(self, number: int, ops: int) -> Fnode | None:
-        """The fnode of an indirect site's target that was called for the first time."""
-        place = self._numbered_sites.get(number)
-        if place is None or not ops:
-            return None
-        parent, site, index = place
-        targets = self.implant.tables.learned_targets(self._patched[site.address].index)
-        if index >= len(targets):
-            return None
-        function = self._callee(targets[index])
-        child = parent.add_child(function, self._call_site(site))
-        self._sites[child] = site
-        self._learned[parent, site.address, index] = child
-        self._numbers[number] = child
-        return child
-
-    # ------------------------------------------------------------------ applying
-
-    _number_end = 1
-
-    def _apply(self, orders: Orders) -> None:
-        """Numbers the live nodes anew, and patches and restores call sites accordingly."""
-        analysed = set(orders.analyse)
-        tracked: set[Fnode] = set()
-        for node in orders.analyse:
-            tracked.update(node.route())
-        order = sorted(tracked, key=lambda n: (n.depth, n.path))
-        rows: list[Node] = [Node(0, 0, 0, True)]
-        numbers: dict[Fnode, int] = {self.root: 0}
-        places: dict[int, tuple[Fnode, x86_64.Site, int]] = {}
-        routes: dict[int, list[tuple[int, int]]] = {}
-        pads_of: dict[Fnode, int] = {self.root: self.implant.f0_back}
-        used: dict[int, Patch] = {}
-        for node in order:
-            if node not in numbers:
-                continue  # its own call site could not be patched
-            first = len(rows)
-            wanted = self._wanted(node, analysed, tracked, orders)
-            if not self._room(rows, wanted) and node in analysed and len(order) > 1:
-                analysed.discard(node)  # looked ahead at too much: its turn comes later
-                continue
-            for site, children in wanted:
-                parents = self._parent_pads(node, pads_of)
-                patched = self._prepare(site, parents, node)
-                if patched is None:
-                    continue
-                used[site.address] = patched
-                routes.setdefault(site.address, []).append((numbers[node], len(rows)))
-                if site.target is not None:
-                    child = children[0]
-                    numbers[child] = len(rows)
-                    pads_of[child] = patched.pad_back or pads_of[node]
-                    rows.append(Node(numbers[node], 0, 0, node in analysed))
-                    continue
-                for index in range(self.implant.max_targets):
-                    learned = self._learned.get((node, site.address, index))
-                    if learned is not None:
-                        numbers[learned] = len(rows)
-                        pads_of[learned] = patched.pad_back or pads_of[node]
-                    places[len(rows)] = (node, site, index)
-                    rows.append(Node(numbers[node], 0, 0, node in analysed))
-            if node in analysed:
-                old = rows[numbers[node]]
-                rows[numbers[node]] = Node(old.parent, first, len(rows) - first, True)
-        analysis = [numbers[n] for n in orders.analyse if n in numbers and n in analysed]
-        self._publish(rows, routes, used, analysis)
-        self._numbers = {number: node for node, number in numbers.items()}
-        self._numbered_sites = places
-        self._number_end = len(rows)
-
-    def _room(
-        self, rows: Sequence[Node], wanted: Sequence[tuple[x86_64.Site, list[Fnode]]]
-    ) -> bool:
-        more = sum(1 if site.target is not None else self.implant.max_targets for site, _ in wanted)
-        return len(rows) + more <= self.implant.max_nodes
-
-    def _parent_pads(self, node: Fnode, pads_of: dict[Fnode, int]) -> list[int]:
-        """Return addresses of the pads that the node's frame may have been entered through: its
-        own, or for a tail call that of the frame it took over."""
-        return [pads_of[node]]
-
-    def _wanted(
-        self, node: Fnode, analysed: set[Fnode], tracked: set[Fnode], orders: Orders
-    ) -> list[tuple[x86_64.Site, list[Fnode]]]:
-        """The call sites of ``node`` to instrument, each with its known children."""
-        batch = orders.batches.get(node) if node in analysed else None
-        wanted: dict[int, tuple[x86_64.Site, list[Fnode]]] = {}
-        for child in node.children:
-            if node in analysed:
-                if batch is not None and child not in batch:
-                    continue
-                if child.state is NodeState.REJECTED:
-                    continue
-            elif child not in tracked:
-                continue
-            site = self._sites[child]
-            wanted.setdefault(site.address, (site, []))[1].append(child)
-        if node in analysed:
-            for site in self._indirect.get(node, ()):
-                wanted.setdefault(site.address, (site, []))
-        return list(wanted.values())
-
-    def _prepare(self, site: x86_64.Site, parents: Sequence[int], node: Fnode) -> Patch | None:
-        made = self.implant.prepare_site(site, parents)
-        if isinstance(made, str):
-            self._fail(site, node, made)
-            return None
-        if targets := self._relearned.pop(site.address, None):
-            self.implant.tables.teach_targets(made.index, targets)
-        try:
-            self.implant.activate(made)
-        except TargetError as error:
-            self._fail(site, node, str(error))
-            return None
-        self._patched[site.address] = made
-        self._used_sites.add(site.address)
-        return made
-
-    def _fail(self, site: x86_64.Site, node: Fnode, why: str) -> None:
-        key = (site.address, node.function.name)
-        report = self._reports[key]
-        self._reports[key] = dataclasses.replace(report, state=SiteState.NOT_POSSIBLE, why=why)
-
-    def _publish(
-        self,
-        rows: list[Node],
-        routes: dict[int, list[tuple[int, int]]],
-        used: dict[int, Patch],
-        analysis: list[int],
-    ) -> None:
-        tables = self.implant.tables
-        pairs: list[tuple[int, int]] = []
-        for address, own in routes.items():
-            index, site = used[address].index, used[address].site
-            assert site is not None
-            width = 1 if site.target is not None else self.implant.max_targets
-            timed = any(row.timed for _, child in own for row in rows[child : child + width])
-            tables.set_site(index, route_first=len(pairs), route_count=len(own), timed=int(timed))
-            pairs += own
-        for address, patched in self._patched.items():
-            if address not in used:
-                self.implant.deactivate(patched)
-                tables.set_site(patched.index, route_count=0)
-        tables.write_nodes(rows, pairs, analysis)
-        self._round += 1
-        tables.set(round=self._round)
-        self._new_epoch()
 
     # ------------------------------------------------------------------- reports
 
@@ -974,7 +617,7 @@ class Session:
             level=descent.level if descent is not None else 0,
             collected=min(self.progress()[0], self._needed),
             needed=self._needed,
-            program=ProgramFigures(probes=len(self._used_sites)),
+            program=ProgramFigures(probes=len(self._instrumentation.used)),
             elapsed_seconds=time.monotonic() - self._started,
         )
 
@@ -1017,12 +660,8 @@ class Session:
             self._stops,
             round(sum(self._stop_seconds), 6),
             self._in_peak,
-            len(self._used_sites),
-            tuple(
-                report
-                for (address, _), report in self._reports.items()
-                if report.state is not SiteState.INSTRUMENTED or address in self._used_sites
-            ),
+            len(self._instrumentation.used),
+            self._callees.reports(self._instrumentation.used),
         )
 
     @property
@@ -1034,11 +673,6 @@ class Session:
     def bell_signal(self) -> int:
         """The signal that the debugger listens to."""
         return self._signal
-
-    @property
-    def stop_seconds(self) -> tuple[float, ...]:
-        """How long each of the engine's own stops took."""
-        return tuple(self._stop_seconds)
 
     def _add_lines(self) -> None:
         """Source lines are looked up when they are shown: debuggers read debug information
@@ -1067,8 +701,6 @@ _LOSSES = {
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
 }
-
-_SHORT_CALLEES = {"setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext"}
 
 
 def _own_pid(pid: int) -> int:

@@ -139,6 +139,11 @@ class AgentMemory:
             address, size = self.field(name)
             self._write(address, value.to_bytes(size, "little"))
 
+    def begin_epoch(self) -> None:
+        """Calls that are under way now are dropped when they return: they span a stop, or a
+        change of what is counted."""
+        self.set(epoch=self.get("epoch") + 1)
+
     @property
     def enabled(self) -> bool:
         """Whether f0 is watched. Off in a forked child and once the debugger counts as gone."""
@@ -244,7 +249,8 @@ class AgentMemory:
         return tuple(t for t in targets[:count] if t)
 
     def teach_targets(self, index: int, targets: Sequence[int]) -> None:
-        """Lets an indirect site know callees before it has had any; none may be in use yet."""
+        """Lets an indirect site know these callees alone, in this order. Their numbers are those of
+        the lanes: the routes through it are to be written anew."""
         offset, size = self.blob.fields["darc_site.targets"]
         raw = struct.pack(f"<{len(targets)}Q", *targets)
         self._write(self.site(index) + offset, raw.ljust(size, b"\0"))
@@ -257,10 +263,8 @@ class AgentMemory:
 
     def keep_targets(self, index: int, targets: Sequence[int]) -> None:
         """Makes an indirect site forget all learned targets but these, in this order."""
-        offset, size = self.blob.fields["darc_site.targets"]
-        raw = struct.pack(f"<{len(targets)}Q", *targets)
-        self._write(self.site(index) + offset, raw.ljust(size, b"\0"))
-        self.set_site(index, target_count=len(targets), overflow=0)
+        self.teach_targets(index, targets)
+        self.set_site(index, overflow=0)
 
     # -------------------------------------------------------------------- nodes
 

@@ -1,0 +1,256 @@
+"""What an fnode calls: its call sites in live code, and the functions that they lead to.
+
+Direct sites tell their callee; indirect ones have callees that are *learned* while the program
+runs. An indirect site tells a few targets apart, each of which has a *lane*: its place among the
+targets that the agent knows of that site.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from darc import refit
+from darc.code.program import Program
+from darc.code.x86_64 import Site
+from darc.demangle import display_name
+from darc.ftree import CallKind, CallSite, Fnode, Function
+from darc.implant import Implant
+from darc.snapshot import SiteReport, SiteState
+
+_RETURNS_TWICE = ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext")
+
+DENIED = {
+    **dict.fromkeys((*_RETURNS_TWICE, "vfork", "__vfork"), "it returns twice"),
+    **dict.fromkeys(
+        ("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen", "mcount", "__fentry__"),
+        "it looks at its own return address",
+    ),
+    **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
+}
+"""Callees that are never called through a pad, by symbol, and why."""
+
+_TAIL_DEPTH = 4
+"""How many tail calls in a row are followed to a denied callee."""
+
+
+def denied(program: Program, function: Function, depth: int = _TAIL_DEPTH) -> str | None:
+    """Why a call of ``function`` is left alone: for itself, or for what it jumps to at its end,
+    which sees the same return address. ``None`` when it is not."""
+    if function.symbol.startswith("_Unwind_"):
+        return "it walks the stack"
+    reason = DENIED.get(function.symbol)
+    module = program.module_at(function.address)
+    if reason is not None or module is None or depth == 0:
+        return reason
+    if not module.image.imports_any(DENIED):
+        return None
+    for site in program.function(function.address).sites:
+        if site.kind is CallKind.TAIL and site.target is not None:
+            reason = denied(program, callee_at(program, site.target), depth - 1)
+            if reason is not None:
+                return reason
+    return None
+
+
+def callee_at(program: Program, target: int) -> Function:
+    """The function that a call to ``target`` enters, through a PLT entry where that is bound; one
+    that is not bound yet has the name that it will be bound to."""
+    resolved = program.resolve(target)
+    if resolved is not None:
+        address, name = resolved
+        found = program.function_at(address, name)
+        if found.address != address:  # into the middle: do not claim the whole function
+            return dataclasses.replace(found, address=address)
+        return found
+    slot = program.jump_slot(target)
+    name = program.slot_name(slot) if slot is not None else None
+    found = program.function_at(target)
+    if name is not None:
+        return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
+    return found
+
+
+class Callees:
+    """The call sites of every fnode that was looked into, and what is told about each.
+
+    ``note`` takes what the user should know.
+    """
+
+    def __init__(self, program: Program, implant: Implant, note: Callable[[str], None]) -> None:
+        self._program = program
+        self._implant = implant
+        self._note = note
+        self._sites: dict[Fnode, Site] = {}
+        self._indirect: dict[Fnode, list[Site]] = {}
+        self._learned: dict[tuple[Fnode, int, int], Fnode] = {}
+        self._relearned: dict[int, list[int]] = {}
+        self._reports: dict[tuple[int, str], SiteReport] = {}
+
+    def site(self, node: Fnode) -> Site:
+        """Where its parent calls ``node``."""
+        return self._sites[node]
+
+    def indirect(self, node: Fnode) -> Sequence[Site]:
+        """The indirect call sites of ``node`` that can be timed."""
+        return self._indirect.get(node, ())
+
+    @property
+    def with_indirect(self) -> Mapping[Fnode, Sequence[Site]]:
+        """The indirect call sites of every node that has any."""
+        return self._indirect
+
+    # ------------------------------------------------------------------ live code
+
+    def expand(self, node: Fnode) -> None:
+        """Fills in what ``node`` calls, from its live code."""
+        entry = self._code_of(node)
+        if entry is None:
+            return
+        code = self._program.function(entry)
+        if not code.parts:
+            self._note(f"the code of {node.function.name} cannot be read")
+            return
+        for site in code.sites:
+            if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
+                problem = self._implant.problem(site)
+                if problem is None:
+                    self._indirect.setdefault(node, []).append(site)
+                    node.has_unknown_callees = True
+                self._report(node, site, None, problem)
+                continue
+            assert site.target is not None
+            function = callee_at(self._program, site.target)
+            problem = self._implant.problem(site) or denied(self._program, function)
+            self._report(node, site, function.name, problem)
+            if problem is None:
+                self._add_child(node, site, function)
+
+    def _code_of(self, node: Fnode) -> int | None:
+        """Where the node's function has its code, through a PLT entry that is bound by now."""
+        resolved = self._program.resolve(node.function.address)
+        if resolved is None:
+            return None
+        address, name = resolved
+        if address != node.function.address:
+            node.function = self._program.function_at(address, name or node.function.symbol)
+        return address
+
+    def _add_child(self, node: Fnode, site: Site, function: Function) -> Fnode:
+        child = node.add_child(function, self._call_site(site))
+        self._sites[child] = site
+        return child
+
+    def _call_site(self, site: Site) -> CallSite:
+        module = self._program.module_at(site.address)
+        name, bias = (module.name, module.bias) if module is not None else ("", 0)
+        return CallSite(site.address, site.kind, name, site.address - bias)
+
+    # ------------------------------------------------------------ learned targets
+
+    def learned(self, node: Fnode, site: Site, lane: int) -> Fnode | None:
+        """The fnode of a target of an indirect site, once that was called."""
+        return self._learned.get((node, site.address, lane))
+
+    def learn(self, node: Fnode, site: Site, lane: int, target: int) -> Fnode:
+        """Adds the fnode of an indirect site's target that was called for the first time."""
+        child = self._add_child(node, site, callee_at(self._program, target))
+        self._learned[node, site.address, lane] = child
+        return child
+
+    def keep(self, site: Site, targets: Sequence[int], wins: Callable[[Fnode], bool]) -> list[int]:
+        """Frees the lanes of those ``targets`` of an indirect site that do not win for any fnode:
+        the targets that keep one, in the order of their new lanes."""
+        lanes = {key: child for key, child in self._learned.items() if key[1] == site.address}
+        kept: list[int] = []
+        for old, target in enumerate(targets):
+            own = {key: child for key, child in lanes.items() if key[2] == old}
+            if any(wins(child) for child in own.values()):
+                for (node, address, _), child in own.items():
+                    self._learned[node, address, len(kept)] = child
+                kept.append(target)
+        for key in lanes:
+            if key[2] >= len(kept):
+                del self._learned[key]
+        return kept
+
+    # ------------------------------------------------------------------- resuming
+
+    def call_sites(self, node: Fnode) -> list[CallSite]:
+        """The indirect call sites of ``node``, by address (see :class:`darc.refit.Live`)."""
+        sites = {site.address: site for site in self.indirect(node)}
+        return [self._call_site(site) for _, site in sorted(sites.items())]
+
+    def relearn(
+        self,
+        identities: Mapping[str, str],
+        node: Fnode,
+        place: CallSite,
+        callee: Function,
+    ) -> Fnode | None:
+        """Adds the fnode of a stored callee of an indirect site, which the agent is to be told of
+        when the site is prepared; ``None`` where there is no such function now or no lane left.
+
+        ``identities`` are those of the files that the callee was stored with, by name.
+        """
+        address = refit.locate(callee, self._program.modules, identities)
+        targets = self._relearned.setdefault(place.address, [])
+        full = len(targets) >= self._implant.max_targets
+        if address is None or (address not in targets and full):
+            return None
+        if address not in targets:
+            targets.append(address)
+        child = node.add_child(self._program.function_at(address, callee.symbol), place)
+        site = next(s for s in self._indirect[node] if s.address == place.address)
+        self._sites[child] = site
+        self._learned[node, site.address, targets.index(address)] = child
+        return child
+
+    def take_relearned(self, site: Site) -> Sequence[int]:
+        """The targets that the agent is to be told of at ``site``; each is given once."""
+        return self._relearned.pop(site.address, ())
+
+    def positions(self) -> dict[Fnode, tuple[int, int]]:
+        """Of each learned fnode, which of its parent's indirect call sites leads to it, counted
+        by address from 0, and how many there are."""
+        found = {}
+        for node, own in self._indirect.items():
+            sites = sorted({site.address for site in own})
+            for child in node.children:
+                address = self._sites[child].address
+                if address in sites:
+                    found[child] = (sites.index(address), len(sites))
+        return found
+
+    # -------------------------------------------------------------------- reports
+
+    def _report(self, node: Fnode, site: Site, callee: str | None, problem: str | None) -> None:
+        state = SiteState.INSTRUMENTED if problem is None else SiteState.NOT_POSSIBLE
+        name, offset = node.function.name, self._call_site(site).offset
+        self._reports[site.address, name] = SiteReport(name, offset, callee, state, problem)
+
+    def fail(self, node: Fnode, site: Site, why: str) -> None:
+        """A site that was to be timed cannot be."""
+        key = (site.address, node.function.name)
+        self._reports[key] = dataclasses.replace(
+            self._reports[key], state=SiteState.NOT_POSSIBLE, why=why
+        )
+
+    def reports(self, used: Iterable[int]) -> tuple[SiteReport, ...]:
+        """The sites at the addresses ``used``, which were timed, and those that could not be."""
+        used = frozenset(used)
+        return tuple(
+            report
+            for (address, _), report in self._reports.items()
+            if report.state is not SiteState.INSTRUMENTED or address in used
+        )
+
+    def missed(self, function: Function) -> list[SiteReport]:
+        """The calls of ``function`` that could not be timed and may last."""
+        return [
+            report
+            for report in self._reports.values()
+            if report.function == function.name
+            and report.state is SiteState.NOT_POSSIBLE
+            and report.callee not in _RETURNS_TWICE
+        ]
