@@ -207,9 +207,9 @@ def test_time_limit_of_a_peak_that_never_comes(tmp_path: Path) -> None:
 
 
 def test_one_thread_only(tmp_path: Path) -> None:
-    """Thread 2 handles 1000 operations, none slow; thread 5 handles slow ones as well."""
+    """That of worker 3, which meets slow operations among its 4000."""
     program = build("threads")
-    commands = ["tbreak lookup if x == 3", "run", "python tid = gdb.selected_thread().ptid[1]"]
+    commands = ["tbreak handle if number == 3", "run", "python tid = gdb.selected_thread().ptid[1]"]
     commands += [
         "python gdb.execute(f'darc start handle --thread {tid} --peak >700us')",
         "continue",
