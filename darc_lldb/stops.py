@@ -109,17 +109,26 @@ class OwnBreakpoints:
         self._spent.add(number)
         return True
 
-    def watch_modules(self, target: lldb.SBTarget, running: bool) -> None:
-        """Stops when the program begins, and whenever it has loaded or unloaded a file."""
-        if self._start is None or not target.FindBreakpointByID(self._start).IsValid():
-            place = target.GetModuleAtIndex(0).GetObjectFileEntryPointAddress()
-            if place.IsValid():
-                self._start = _named(target.BreakpointCreateBySBAddress(place))
-        if running and self._loads is None:
-            for context in target.FindSymbols(_LOADED, lldb.eSymbolTypeCode):
-                place = context.GetSymbol().GetStartAddress()
-                self._loads = _named(target.BreakpointCreateBySBAddress(place))
-                break
+    def watch_start(self, target: lldb.SBTarget) -> None:
+        """Stops once when the program begins, with all its files loaded."""
+        if self._start is not None and target.FindBreakpointByID(self._start).IsValid():
+            return
+        place = target.GetModuleAtIndex(0).GetObjectFileEntryPointAddress()
+        if place.IsValid():
+            made = target.BreakpointCreateBySBAddress(_after_one(target, place))
+            self._start = _named(made)
+
+    def watch_modules(self, target: lldb.SBTarget) -> None:
+        """The program has begun: stops whenever it loads or unloads a file."""
+        if self._start is not None:
+            self._spent.add(self._start)
+            self._start = None
+        if self._loads is not None:
+            return
+        for context in target.FindSymbols(_LOADED, lldb.eSymbolTypeCode):
+            place = context.GetSymbol().GetStartAddress()
+            self._loads = _named(target.BreakpointCreateBySBAddress(place))
+            break
 
     def break_once(self, target: lldb.SBTarget, address: int) -> None:
         """In place of the one before, unless that stands there."""
@@ -154,6 +163,15 @@ class OwnBreakpoints:
         for number in self._spent:
             target.BreakpointDelete(number)
         self._spent.clear()
+
+
+def _after_one(target: lldb.SBTarget, place: lldb.SBAddress) -> lldb.SBAddress:
+    """The second instruction of the program: one without a dynamic linker is already at the first
+    one when lldb has launched it."""
+    first = target.ReadInstructions(place, 1)
+    if first.GetSize() and not first.GetInstructionAtIndex(0).DoesBranch():
+        place.OffsetAddress(first.GetInstructionAtIndex(0).GetByteSize())
+    return place
 
 
 def _is_internal(number: int) -> bool:

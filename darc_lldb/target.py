@@ -276,7 +276,10 @@ class LldbTarget(Target):
 
     def prepare(self) -> None:
         """Before an analysis: lets darc know of files that the program loads."""
-        self._own.watch_modules(self._target, self.state is State.STOPPED)
+        if self.state is State.NONE:
+            self._own.watch_start(self._target)
+        else:
+            self._own.watch_modules(self._target)
 
     def when_modules_change(self, handler: Callable[[], None] | None) -> None:
         self._modules_handler = handler
@@ -385,7 +388,8 @@ class LldbTarget(Target):
             return self._answer()
         own = self._own
         if any(own.watches_modules(number) for number in reason.breakpoints):
-            own.watch_modules(self._target, True)
+            own.watch_modules(self._target)
+            self._tidy()
             if self._modules_handler is not None:
                 self._guarded(self._modules_handler)
         if self._once is not None and any(own.is_once(number) for number in reason.breakpoints):
