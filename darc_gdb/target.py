@@ -33,7 +33,7 @@ def _translated(function: _F) -> _F:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except (gdb.error, gdb.MemoryError) as error:
+        except (gdb.error, gdb.MemoryError, ValueError, OverflowError, RuntimeError) as error:
             raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
 
     return wrapper  # type: ignore[return-value]
@@ -100,6 +100,8 @@ class GdbTarget(Target):
         self.failed: Callable[[Exception], None] = lambda error: None
         _BellCondition(self)
         gdb.events.new_objfile.connect(self._on_new_objfile)
+        if hasattr(gdb.events, "free_objfile"):
+            gdb.events.free_objfile.connect(self._on_new_objfile)
         gdb.events.breakpoint_created.connect(self._on_breakpoint)
         gdb.events.breakpoint_deleted.connect(self._on_deleted)
         gdb.events.breakpoint_modified.connect(self._on_breakpoint)
@@ -214,6 +216,7 @@ class GdbTarget(Target):
     def write_register(self, thread: int, name: str, value: int) -> None:
         with self._selected(thread):
             gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+        self._moved()
 
     @_translated
     def call(self, address: int, arguments: Sequence[int]) -> int:
@@ -236,8 +239,10 @@ class GdbTarget(Target):
     def breakpoints(self) -> Sequence[int]:
         found: set[int] = set()
         for breakpoint_ in gdb.breakpoints():
-            if breakpoint_.number > 0 and breakpoint_.is_valid() and breakpoint_.enabled:
-                for location in getattr(breakpoint_, "locations", ()):
+            if breakpoint_.number <= 0 or not breakpoint_.is_valid() or not breakpoint_.enabled:
+                continue
+            for location in getattr(breakpoint_, "locations", ()):
+                if location.address:  # a catchpoint has none
                     found.add(int(location.address))
         return sorted(found)
 

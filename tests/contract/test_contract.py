@@ -15,12 +15,6 @@ from tests.fake_target import FakeWorld
 from tests.lldb import runner
 
 HERE = Path(__file__).resolve().parent
-KNOWN = {
-    "registers_are_written": "program counters are kept too long",
-    "registers_that_are_not_there": "ValueError is not translated",
-    "modules_are_unloaded": "nobody is told when a library is unloaded",
-    "breakpoints_of_the_user": "the bell's own catchpoint is listed, at address 0",
-}
 """Checks that gdb's target does not keep yet, and why."""
 
 NOT_FOR_LLDB = {"pending": "lldb has no setting for it: its own breakpoints always wait"}
@@ -52,10 +46,7 @@ def test_gdb(
     program: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
 ) -> None:
-    if check in KNOWN:
-        request.applymarker(pytest.mark.xfail(reason=KNOWN[check], strict=False))
     packages = [path for path in sys.path if path.endswith("-packages")]
     monkeypatch.setenv("CONTRACT_CHECK", check)
     monkeypatch.setenv("CONTRACT_PACKAGES", os.pathsep.join(packages))
