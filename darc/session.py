@@ -10,25 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from darc import agent, clock, procfs, refit
 from darc.agent.memory import Stale
-from darc.callees import Callees, denied
+from darc.analysis import Analysis, Next, batch_size
+from darc.callees import denied
 from darc.code.program import Program
-from darc.contest import Contest
-from darc.descent import Descent, Orders, Status, Vote, ended_paths
+from darc.descent import Status
 from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
 from darc.foothold import Foothold, left_behind
-from darc.ftree import Fnode, Function, NodeState
+from darc.ftree import Fnode
 from darc.implant import Implant, clean_up
-from darc.instrumentation import Instrumentation
 from darc.parameters import OnFinish, Parameters
-from darc.peaks import PeakRange, choose_peak, find_peaks
-from darc.profile import Profile, thresholds
-from darc.snapshot import ProgramFigures, Snapshot
+from darc.snapshot import Snapshot
+from darc.source_lines import add_lines
 from darc.storage import Stored
 from darc.target import Bell, Target
 
@@ -55,21 +52,14 @@ class Session:
         self._target = target
         self.program = program
         self.spec = spec
-        self.parameters = parameters
+        self._parameters = parameters
         self._changed = changed
-        self.status = Status.PROFILING
         self.notes: list[str] = []
         self._entry = entry
         self._hz = clock.tsc_hz()
         self._started = time.monotonic()
         self._ended: float | None = None
-        self._profile = Profile.empty(parameters.resolution, self._hz)
-        self._next_look = parameters.start_ops
-        self._peak: PeakRange | None = None
-        self._descent: Descent | None = None
         self._lost = dict.fromkeys(_LOSSES, 0)
-        self._in_peak = 0
-        self._needed = parameters.start_ops
         self._stops = 0
         self._stop_seconds: list[float] = []
         self._pending_message: str | None = None
@@ -78,14 +68,10 @@ class Session:
         self.root = Fnode(program.function_at(entry))
         self._foothold = foothold
         self._resumed = resumed
-        self._contests: tuple[Contest, ...] = ()
         if resumed is not None:
-            self._peak = resumed.peak
-            self._in_peak = resumed.in_peak_calls
             self.notes += refit.opening_notes(resumed, parameters)
         self.implant: Implant
-        self._callees: Callees
-        self._instrumentation: Instrumentation
+        self._analysis: Analysis
 
     # ------------------------------------------------------------- begin and end
 
@@ -105,8 +91,15 @@ class Session:
         installed = False
         try:
             self.implant = self._stand(pid)
-            self._callees = Callees(self.program, self.implant, self.notes.append)
-            self._instrumentation = Instrumentation(self.implant, self._callees, self.root)
+            self._analysis = Analysis(
+                self.program,
+                self.implant,
+                self.root,
+                self.spec,
+                self._parameters,
+                self.notes,
+                self._resumed,
+            )
             code = self.program.function(self._entry)
             if not code.parts:
                 raise UnsupportedError(f"cannot read the code of {self.spec}")
@@ -143,7 +136,7 @@ class Session:
 
     def _stand(self, pid: int) -> Implant:
         """An agent in the process: that of the analysis before, or a new one."""
-        resolution = self.parameters.resolution
+        resolution = self._parameters.resolution
         if self._foothold is not None and self._foothold.pid == pid and self._foothold.is_usable():
             self._foothold.reopen(self.program, resolution)
         else:
@@ -182,8 +175,8 @@ class Session:
             (s for s in BELL_SIGNALS if not procfs.catches(pid, s)), BELL_SIGNALS[-1]
         )
         may_ring = not procfs.in_sandbox(pid)
-        batch = _batch(self._next_look)
-        thread = self.parameters.thread
+        needed = self._analysis.needed
+        thread = self._parameters.thread
         only = 0
         if thread != "all":
             if thread not in self._target.threads():
@@ -195,8 +188,8 @@ class Session:
             bell_signal=self._signal if may_ring else 0,
             no_calls=int(not may_ring),
             process=_own_pid(pid),
-            needed=self._next_look,
-            batch=batch,
+            needed=needed,
+            batch=batch_size(needed),
             only_thread=only,
             patience=int(PATIENCE_SECONDS * self._hz),
         )
@@ -232,11 +225,9 @@ class Session:
         """Takes every probe out and keeps what is known."""
         if not self._alive:
             return
-        self._collect_profile()
+        self._analysis.collect_profile()
         self._see_losses()
-        if self.status not in _FINAL:
-            self._keep_votes()
-            self.status = status
+        self._analysis.close(status, alive=True)
         self._ended = time.monotonic()
         try:
             self._target.disarm_bell()
@@ -250,9 +241,7 @@ class Session:
             return
         self._ended = time.monotonic()
         self._close()
-        if self.status not in _FINAL:
-            self._keep_votes()
-            self.status = Status.ENDED
+        self._analysis.close(Status.ENDED, alive=False)
         try:
             self._target.disarm_bell()
         except DarcError as error:
@@ -266,7 +255,7 @@ class Session:
     @property
     def finished(self) -> bool:
         """Whether the search has ended."""
-        return self.status in _FINAL
+        return self._analysis.finished
 
     # -------------------------------------------------------------- user's stops
 
@@ -285,7 +274,7 @@ class Session:
         if self._alive:
             self.implant.tables.begin_epoch()
             self.implant.pause()
-            self._collect_profile()
+            self._analysis.collect_profile()
 
     def before_resume(self) -> None:
         """The program is about to go on: the patches are put back."""
@@ -337,7 +326,7 @@ class Session:
             stop = self._decide()
         except DarcError as error:
             self.notes.append(f"the search ended early: {error}")
-            self.status = Status.INCONCLUSIVE
+            self._analysis.status = Status.INCONCLUSIVE
             stop = self._end()
         back, slot = tables.get("bell_return"), tables.get("bell_slot")
         rang = bool(tables.get("bell"))
@@ -367,13 +356,13 @@ class Session:
         return message
 
     def _time_is_up(self) -> bool:
-        limit = self.parameters.max_time
+        limit = self._parameters.max_time
         return limit is not None and time.monotonic() - self._started >= limit
 
     @property
     def seconds_left(self) -> float | None:
         """Until ``--max-time`` ends the analysis."""
-        limit = self.parameters.max_time
+        limit = self._parameters.max_time
         return None if limit is None else limit - (time.monotonic() - self._started)
 
     def time_up_soon(self) -> None:
@@ -384,61 +373,9 @@ class Session:
     def _decide(self) -> bool:
         """True: the program is to stop for the user."""
         if self._time_is_up():
-            return self._finish_early("the time is up")
-        if self._descent is None:
-            self._collect_profile()
-            if self._resumed is not None:
-                self.notes += refit.compare(self._resumed.profile, self._profile)
-                if self._resumed.peak is not None:
-                    return self._go(self._begin())
-                self._resumed = None
-            if self.parameters.peak is None:
-                return self._ask_for_peak()
-            if not self._choose(self.parameters.peak):
-                self._look_again()
-                return False
-            return self._go(self._begin())
-        votes = self._instrumentation.votes()
-        self._in_peak += self._followed(votes)
-        if self._instrumentation.make_room(votes):
-            self._instrumentation.apply_again()
-            self.implant.tables.set(seen=0, needed=self._needed, batch=1)
-            return False
-        return self._go(self._descent.decide(votes))
-
-    def _finish_early(self, why: str) -> bool:
-        self._collect_profile()
-        self._keep_votes()
-        self.notes.append(f"{why}: this is what was known by then")
-        if self._descent is not None and self._descent.paths():
-            self.status = self._descent.status
-        else:
-            self.status = Status.INCONCLUSIVE if self._descent is not None else Status.NO_PEAK
-        return self._end()
-
-    def _look_again(self) -> None:
-        """The peak is not there yet: look at each doubling of the calls."""
-        self._next_look *= 2
-        self._needed = self._next_look
-        self.implant.tables.set(needed=self._next_look, batch=_batch(self._next_look))
-
-    def _ask_for_peak(self) -> bool:
-        self.status = Status.NO_PEAK
-        self._pending_message = "profile"
-        self.implant.tables.set(needed=(1 << 63) - 1, batch=64)
-        return True
-
-    def _collect_profile(self) -> None:
-        if self._alive and self._descent is None:
-            self._profile, _ = self.implant.tables.profile(self._hz)
-
-    def _choose(self, spec: str) -> bool:
-        peak = choose_peak(spec, self._profile)
-        if peak is None or not any(number in peak for number in self._profile.bins):
-            return False
-        self._profile.check()
-        self._peak = peak
-        return True
+            self._analysis.finish_early("the time is up")
+            return self._end()
+        return self._go(self._analysis.decide())
 
     def choose_peak(self, spec: str) -> None:
         """``darc peak``: the user's choice, at a stop.
@@ -448,60 +385,31 @@ class Session:
         """
         if not self._alive:
             raise UsageError("the analysis is over: begin another one with 'darc start'")
-        if self._descent is not None or (self._resumed and self._resumed.peak):
-            raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
-        self._collect_profile()
-        if not self._choose(spec):
-            count = len(find_peaks(self._profile.bins, self._profile.resolution))
-            if self._profile.count < self.parameters.start_ops:
-                self.parameters = dataclasses.replace(self.parameters, peak=spec)
-                return
-            raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
-        self.parameters = dataclasses.replace(self.parameters, peak=spec)
-        self.implant.tables.begin_epoch()
-        self._go(self._begin())
-
-    def _begin(self) -> Orders:
-        assert self._peak is not None
-        table = thresholds(self.parameters.resolution)
-        low = table[self._peak.first_bin]
-        last = self._peak.last_bin
-        high = (1 << 64) - 1 if last is None else table[last + 1]
-        self.implant.tables.set(mode=1, peak_low=low, peak_high=high)
-        self.status = Status.SEARCHING
-        self._descent = Descent(self.root, self.parameters, self._callees.expand)
-        return self._descent.begin(self._take_up())
+        self._go(self._analysis.choose_peak(spec))
 
     def descend(self, nodes: Sequence[Fnode]) -> None:
-        """``darc descend``: go on into these nodes only (``set darc auto off``)."""
-        if self._descent is None or not self._alive:
-            raise UsageError("choose a peak first: 'darc peak N'")
-        self.implant.tables.begin_epoch()
-        self._go(self._descent.choose(nodes))
+        """``darc descend``: go on into these nodes only (``set darc auto off``).
 
-    def _go(self, orders: Orders) -> bool:
-        """Carries out orders. True: the program is to stop for the user."""
-        assert self._descent is not None
-        if orders.finished:
-            self.status = self._descent.status
-            if explanation := self._descent.explain():
-                self.notes.append(explanation)
-            self._say_what_was_not_timed()
+        Raises:
+            UsageError: there is no choice to make, or they are not among what may be chosen.
+        """
+        if not self._alive:
+            raise UsageError("choose a peak first: 'darc peak N'")
+        self._go(self._analysis.descend(nodes))
+
+    def _go(self, after: Next) -> bool:
+        """Does what follows from a decision. True: the program is to stop for the user."""
+        if after is Next.END:
             return self._end()
-        tables = self.implant.tables
-        if not orders.analyse:  # drill-down by hand: wait for the user
-            self._pending_message = "choose"
-            tables.set(needed=(1 << 63) - 1, batch=64)
-            return True
-        self._instrumentation.apply(orders)
-        self._needed = self._descent.in_peak_needed()
-        tables.set(seen=0, needed=self._needed, batch=1)
-        return False
+        if after is Next.GO_ON:
+            return False
+        self._pending_message = "profile" if after is Next.CHOOSE_PEAK else "choose"
+        return True
 
     def _end(self) -> bool:
         self._ended = time.monotonic()
         self._pending_message = "result"
-        message_now = self.parameters.on_finish is OnFinish.CONTINUE
+        message_now = self._parameters.on_finish is OnFinish.CONTINUE
         self.implant.remove()
         self._target.disarm_bell()
         self._close()
@@ -510,159 +418,42 @@ class Session:
             self._pending_message = None
         return not message_now
 
-    def _say_what_was_not_timed(self) -> None:
-        """A path that ends in a function's own time says which of its calls may be in it."""
-        assert self._descent is not None
-        for path in self._descent.paths():
-            node, ending = path.nodes[-1], path.ending
-            missed = self._callees.missed(node.function)
-            if missed and ending.note is None:
-                first = missed[0]
-                note = (
-                    f"{len(missed)} of its calls could not be timed, the time may be theirs: "
-                    f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
-                )
-                node.end = dataclasses.replace(ending, note=note)
-
-    # ----------------------------------------------------------------- resuming
-
-    def stored(self) -> Stored:
-        """What a later run needs to go on from here."""
-        resumed = self._resumed
-        if resumed is not None and resumed.peak is not None:
-            return dataclasses.replace(resumed, parameters=self.parameters)
-        if self._alive:
-            self._collect_profile()
-        contests, in_peak = self._contests, self._in_peak
-        if self._descent is not None and self.status not in _FINAL:
-            contests, in_peak = self._count()
-        profile = self._profile
-        places = [(node.function.address, node.function.module) for node in self.root.walk()]
-        return Stored(
-            spec=self.spec,
-            parameters=self.parameters,
-            status=self.status,
-            profile=dataclasses.replace(profile, count=sum(profile.bins.values())),
-            peak=self._peak,
-            root=self.root,
-            modules={
-                name: module.image.identity
-                for address, name in dict.fromkeys(places)
-                if (module := self.program.module_at(address)) is not None
-            },
-            in_peak_calls=in_peak,
-            contests=contests,
-            indirect=self._callees.positions(),
-        )
-
-    def _count(self) -> tuple[tuple[Contest, ...], int]:
-        """The votes that did not suffice for a decision yet, and all calls inside the peak."""
-        assert self._descent is not None
-        if not self._alive:
-            return self._descent.open_contests({}, 0), self._in_peak
-        votes = self._instrumentation.votes()
-        seen = self.implant.tables.get("seen")
-        in_peak = self._in_peak + self._followed(votes)
-        return self._descent.open_contests(votes, seen), in_peak
-
-    def _keep_votes(self) -> None:
-        """The search ends before its next decision: what was counted for it is not lost."""
-        if self._descent is not None:
-            with contextlib.suppress(TargetError):  # the program may be gone
-                self._contests, self._in_peak = self._count()
-
-    def _take_up(self) -> tuple[Contest, ...]:
-        """Builds the ftree of the session that is resumed; the votes that are left of it."""
-        if self._resumed is None:
-            return ()
-        relearn = functools.partial(self._callees.relearn, self._resumed.modules)
-        live = refit.Live(
-            self._callees.expand, self._is_same_build, self._callees.call_sites, relearn
-        )
-        fitted = refit.fit(self._resumed, self.root, live)
-        self.notes += fitted.notes
-        self._resumed = None
-        return fitted.contests
-
-    def _is_same_build(self, old: Function, new: Function) -> bool:
-        assert self._resumed is not None
-        module = self.program.module_at(new.address)
-        identity = self._resumed.modules.get(old.module)
-        return module is not None and module.image.identity == identity and new.offset == old.offset
-
-    def _followed(self, votes: Mapping[Fnode, Vote]) -> int:
-        """How many calls inside the peak were counted since the last orders."""
-        seen = self.implant.tables.get("seen")
-        return min(seen, votes[self.root].ops if self.root in votes else 0)
-
     # ------------------------------------------------------------------- reports
 
     def progress(self) -> tuple[int, int]:
         """Calls seen and needed at this moment. Any thread, while the program runs."""
         if not self._alive:
             return 0, 0
-        return self.implant.tables.get("seen"), self._needed
+        return self.implant.tables.get("seen"), self._analysis.needed
+
+    def stored(self) -> Stored:
+        """What a later run needs to go on from here."""
+        return self._analysis.stored(self._alive)
 
     def live_snapshot(self) -> Snapshot:
         """What a live line shows. Any thread, while the program runs."""
-        profile, descent = self._profile, self._descent
-        if self._alive and descent is None:
-            profile, _ = self.implant.tables.profile(self._hz)
-        return Snapshot(
-            function=self.root.function.name,
-            status=self.status,
-            probes="pad",
-            profile=profile,
-            peak=self._peak,
-            level=descent.level if descent is not None else 0,
-            collected=min(self.progress()[0], self._needed),
-            needed=self._needed,
-            program=ProgramFigures(probes=len(self._instrumentation.used)),
-            elapsed_seconds=time.monotonic() - self._started,
-        )
+        shown = self._analysis.live_snapshot(self._alive)
+        return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
 
     def snapshot(self) -> Snapshot:
         """Everything that is known now."""
-        if self._alive:
-            self._collect_profile()
-        if self._descent is not None:
-            self._add_lines()
-        profile = self._profile
-        seen = self.progress()[0] if self._alive and self._descent is not None else 0
-        tree = self.root if self._descent is not None else None
-        paths = self._descent.paths() if self._descent is not None else ()
-        if self._resumed is not None and self._resumed.peak is not None:
-            tree = self._resumed.root  # until the program has shown its profile again
-            paths = ended_paths(tree)
-        return Snapshot(
-            function=self.root.function.name,
-            status=self.status,
-            probes="pad",
-            profile=profile,
-            peaks=find_peaks(profile.bins, profile.resolution),
-            peak=self._peak,
-            ftree=tree,
-            paths=paths,
-            level=self._descent.level if self._descent is not None else 0,
-            collected=min(seen, self._needed),
-            needed=self._needed,
-            program=self._figures(),
+        shown = self._analysis.snapshot(self._alive)
+        if shown.ftree is self.root:
+            add_lines(self._target, self.root)
+        figures = dataclasses.replace(
+            shown.program,
+            stops=self._stops,
+            stopped_seconds=round(sum(self._stop_seconds), 6),
+        )
+        return dataclasses.replace(
+            shown,
+            program=figures,
             notes=tuple(dict.fromkeys([*self.notes, *self._loss_notes()])),
-            parameters=self.parameters,
             elapsed_seconds=(self._ended or time.monotonic()) - self._started,
         )
 
     def _loss_notes(self) -> list[str]:
         return [f"{self._lost[name]} {text}" for name, text in _LOSSES.items() if self._lost[name]]
-
-    def _figures(self) -> ProgramFigures:
-        return ProgramFigures(
-            self._stops,
-            round(sum(self._stop_seconds), 6),
-            self._in_peak,
-            len(self._instrumentation.used),
-            self._callees.reports(self._instrumentation.used),
-        )
 
     @property
     def rings(self) -> bool:
@@ -673,27 +464,6 @@ class Session:
     def bell_signal(self) -> int:
         """The signal that the debugger listens to."""
         return self._signal
-
-    def _add_lines(self) -> None:
-        """Source lines are looked up when they are shown: debuggers read debug information
-        slowly, and a stop is to be short."""
-        for node in self.root.walk():
-            if node.state is NodeState.REJECTED and not node.maxcount:
-                continue
-            if node.function.file is None:
-                found = self._target.line_at(node.function.address)
-                if found is not None:
-                    node.function = dataclasses.replace(node.function, file=found[0], line=found[1])
-            site = node.site
-            if site is not None and site.file is None:
-                found = self._target.line_at(site.address)
-                if found is not None:
-                    node.site = dataclasses.replace(
-                        site,
-                        file=found[0],
-                        line=found[1],
-                        inlined=self._target.inlined_at(site.address),
-                    )
 
 
 _LOSSES = {
@@ -707,14 +477,3 @@ def _own_pid(pid: int) -> int:
     """The process id as the program itself sees it (a container has its own)."""
     numbers = procfs.status(pid).get("NSpid", str(pid)).split()
     return int(numbers[-1])
-
-
-_FINAL = frozenset(
-    {Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.STOPPED, Status.ENDED}
-)
-
-
-def _batch(ops: int) -> int:
-    """How many calls a thread keeps to itself before it adds them to the common count: the
-    largest divisor of ``ops`` that keeps the count fine enough."""
-    return next(b for b in range(max(1, min(64, ops // 64)), 0, -1) if ops % b == 0)
