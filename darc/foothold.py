@@ -102,16 +102,20 @@ class Foothold:
         self._map_areas()
         self.tables.reset(resolution)
 
-    def is_usable(self) -> bool:
-        """Whether it is still there (an exec ends it) and has room for another analysis."""
+    def is_there(self) -> bool:
+        """Whether the process still has it: an exec ends it."""
         try:
             with Memory(self.pid) as memory:
-                magic = int.from_bytes(memory.read(self.tables.field("magic")[0], 8), "little")
+                magic = int.from_bytes(memory.read(*self.tables.field("magic")), "little")
         except TargetError:
             return False
+        return magic == self._blob.constants["DARC_MAGIC"]
+
+    def is_usable(self) -> bool:
+        """Whether it is still there and has room for another analysis."""
         full = self._next_index > self._blob.constants["DARC_MAX_SITES"] // 2
         full = full or any(area.used > area.size // 2 for area in self._areas)
-        return magic == self._blob.constants["DARC_MAGIC"] and not full
+        return self.is_there() and not full
 
     def close(self) -> None:
         """The process is gone."""

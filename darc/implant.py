@@ -8,7 +8,6 @@ stay in their :class:`~darc.foothold.Foothold`, as a thread may still be on its 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import replace
 
 from darc import agent
@@ -19,42 +18,10 @@ from darc.code.x86_64 import Function as Code
 from darc.errors import TargetError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import CallKind
+from darc.guards import guard_places
 from darc.pads import x86_64 as pads
 from darc.patching import Patch, Patcher
 from darc.target import Target
-
-HIDE_AT = (
-    "_Unwind_RaiseException",
-    "_Unwind_Resume_or_Rethrow",
-    "_Unwind_ForcedUnwind",
-    "_Unwind_Resume",
-)
-"""Unwinders: before they look, every return address on the stack is the program's own again."""
-
-AROUND_AT = ("_Unwind_Backtrace",)
-"""Unwinders that come back: the stack is hidden before and shown after."""
-
-EXIT_AT = ("_exit",)
-"""Where a program ends: the last moment to read what the agent knows."""
-
-JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglongjmp")
-"""Where frames are about to be abandoned: their calls end here."""
-
-SANDBOX_AT = ("prctl", "syscall")
-"""Where a program may enter a seccomp sandbox, which could kill it for the agent's system calls."""
-
-SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
-"""Where a handler begins: the frames above it are taken up again, those below are closed."""
-
-
-_GUARDED = {
-    "DARC_HIDE": HIDE_AT,
-    "DARC_AROUND": AROUND_AT,
-    "DARC_SHOW": SHOW_AT,
-    "DARC_EXIT": EXIT_AT,
-    "DARC_JUMP": JUMP_AT,
-    "DARC_SANDBOX": SANDBOX_AT,
-}
 
 
 class Implant:
@@ -180,8 +147,8 @@ class Implant:
         self.tables.enabled = True
 
     def guard(self) -> list[str]:
-        """Puts a pad at every place of :meth:`_guard_places` that has none yet; tells which ones
-        could not be.
+        """Puts a pad at every place of :func:`~darc.guards.guard_places` that has none yet; tells
+        which ones could not be.
 
         Raises:
             UnsupportedError: an unwinder is among those: it would find pads on the stack.
@@ -189,7 +156,7 @@ class Implant:
         guarded = {g.address for g in self._guards}
         limits = self._blob.constants
         problems = []
-        for kind, address, name in self._guard_places():
+        for kind, address, name in guard_places(self._program):
             if address in guarded:
                 continue
             guarded.add(address)
@@ -212,27 +179,6 @@ class Implant:
             return str(error)
         self._guards.append(made)
         return None
-
-    def _guard_places(self) -> Iterator[tuple[str, int, str]]:
-        kinds = {name: kind for kind, names in _GUARDED.items() for name in names}
-        for module in self._program.modules:
-            has_unwinder = False
-            for symbol in module.image.symbols:
-                kind = kinds.get(symbol.name)
-                if kind is None and symbol.name.endswith("___rust_panic_cleanup"):
-                    kind = "DARC_SHOW"
-                if kind is not None:
-                    has_unwinder |= kind == "DARC_HIDE"
-                    yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
-            if not has_unwinder and module.image.brings_its_unwinder:
-                places = module.image.exception_returns()
-                if not places:
-                    raise UnsupportedError(
-                        f"{module.name} handles exceptions with an unwinder that cannot be found: "
-                        "darc needs its symbols"
-                    )
-                for place in places:
-                    yield "DARC_HIDE", place + module.bias, f"{module.name}+{place:#x}"
 
     # --------------------------------------------------------------- call sites
 

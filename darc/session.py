@@ -1,9 +1,10 @@
-"""One analysis of one program: from f0's profile to the root cause paths.
+"""One analysis inside one process: its probes, its stops and its end.
 
-The session owns everything that was changed in the program (through its
-:class:`~darc.implant.Implant`) and undoes it on every way out. It is driven by the debugger: its
-methods are called on the debugger's own thread with all threads of the program stopped, but for
-:meth:`Session.progress`, which may be called at any time.
+What is found is the matter of :class:`~darc.analysis.Analysis`. The session owns everything that
+was changed in the program (through its :class:`~darc.implant.Implant`) and undoes it on every way
+out. It is driven by the debugger: its methods are called on the debugger's own thread with all
+threads of the program stopped, but for those that say "any thread", which may be called at any
+time.
 """
 
 from __future__ import annotations
@@ -13,25 +14,27 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
-from darc import agent, clock, procfs, refit
+from darc import admission, agent, procfs, refit
 from darc.agent.memory import Stale
-from darc.analysis import Analysis, Next, batch_size
-from darc.callees import denied
+from darc.analysis import Analysis, Next
 from darc.code.program import Program
 from darc.descent import Status
-from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError, UsageError
-from darc.foothold import Foothold, left_behind
+from darc.errors import DarcError, UnsupportedError, UsageError
+from darc.foothold import Foothold
 from darc.ftree import Fnode
-from darc.implant import Implant, clean_up
+from darc.implant import Implant
 from darc.parameters import OnFinish, Parameters
 from darc.snapshot import Snapshot
 from darc.source_lines import add_lines
 from darc.storage import Stored
 from darc.target import Bell, Target
 
-BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
-PATIENCE_SECONDS = 10.0
-"""How long the pads go on without a sign of life from the debugger."""
+_LOSSES = {
+    "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
+    "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
+    "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
+}
+"""What the agent counts of calls that it could not measure, and what is told of it."""
 
 
 class Session:
@@ -56,7 +59,6 @@ class Session:
         self._changed = changed
         self.notes: list[str] = []
         self._entry = entry
-        self._hz = clock.tsc_hz()
         self._started = time.monotonic()
         self._ended: float | None = None
         self._lost = dict.fromkeys(_LOSSES, 0)
@@ -86,8 +88,9 @@ class Session:
             raise UnsupportedError(
                 "darc needs a program on this machine: 'run' or 'attach' it first"
             )
-        self._refuse()
-        self._clean_up(pid)
+        self.notes += admission.check(self._target, self.program, self.root.function, self.spec)
+        if self._foothold is None or self._foothold.pid != pid:
+            self.notes += admission.clean_up_after_another(self._target, self.program, pid)
         installed = False
         try:
             self.implant = self._stand(pid)
@@ -107,7 +110,10 @@ class Session:
             if problem is not None:
                 raise UnsupportedError(f"cannot time {self.spec}: {problem}")
             self.notes += self.implant.guard()
-            self._configure(pid)
+            needed = self._analysis.needed
+            self._signal = admission.configure(
+                self._target, self.implant.tables, pid, self._parameters.thread, needed
+            )
             self.implant.enable()
             installed = True
         finally:
@@ -120,19 +126,6 @@ class Session:
         with contextlib.suppress(DarcError, AttributeError):
             self.implant.remove()
         self._close()
-
-    def _clean_up(self, pid: int) -> None:
-        """Takes out what a debugger that was killed left in this process."""
-        if self._foothold is not None and self._foothold.pid == pid:
-            return
-        with procfs.Memory(pid) as memory:
-            for tables in left_behind(self._target, memory, procfs.regions(pid)):
-                if restored := clean_up(self._target, tables):
-                    self.program.forget_code()
-                    self.notes.append(
-                        f"an earlier debugger had left {restored} probes in the program: "
-                        "they were taken out"
-                    )
 
     def _stand(self, pid: int) -> Implant:
         """An agent in the process: that of the analysis before, or a new one."""
@@ -153,47 +146,6 @@ class Session:
     def _close(self) -> None:
         self._alive = False
 
-    def _refuse(self) -> None:
-        self._target.check_supported()
-        if not clock.tsc_is_invariant():
-            self.notes.append(
-                "this machine's time-stamp counter is not invariant: latencies may be off"
-            )
-        for module in self.program.modules:
-            if module.image.has_section(".gopclntab"):
-                raise UnsupportedError(
-                    f"{module.name} is a Go program, whose runtime moves stacks: "
-                    "darc cannot time it yet"
-                )
-        reason = denied(self.program, self.root.function)
-        if reason is not None:
-            raise UnsupportedError(f"cannot time {self.spec}: {reason}")
-
-    def _configure(self, pid: int) -> None:
-        tables = self.implant.tables
-        self._signal = next(
-            (s for s in BELL_SIGNALS if not procfs.catches(pid, s)), BELL_SIGNALS[-1]
-        )
-        may_ring = not procfs.in_sandbox(pid)
-        needed = self._analysis.needed
-        thread = self._parameters.thread
-        only = 0
-        if thread != "all":
-            if thread not in self._target.threads():
-                raise NotFoundError(
-                    f"the program has no thread {thread}: 'info threads' lists them"
-                )
-            only = self._target.read_register(thread, "fs_base")
-        tables.set(
-            bell_signal=self._signal if may_ring else 0,
-            no_calls=int(not may_ring),
-            process=_own_pid(pid),
-            needed=needed,
-            batch=batch_size(needed),
-            only_thread=only,
-            patience=int(PATIENCE_SECONDS * self._hz),
-        )
-
     def modules_changed(self) -> None:
         """The program has loaded or unloaded a file, or executes another one."""
         if not self._alive or self._target.pid is None:
@@ -201,7 +153,7 @@ class Session:
         if self._foothold is None or self._foothold.pid != self._target.pid:
             self.program_ended()  # it was started again
             return
-        if not self._agent_is_there():
+        if not self._foothold.is_there():
             self.notes.append("the program executed another file")
             self.program_ended()
             return
@@ -211,15 +163,6 @@ class Session:
         except UnsupportedError as error:
             self.notes.append(f"{self.spec} is not timed any more: {error}")
             self.stop(Status.STOPPED)
-
-    def _agent_is_there(self) -> bool:
-        tables = self.implant.tables
-        address, size = tables.field("magic")
-        try:
-            magic = int.from_bytes(self._target.read(address, size), "little")
-        except TargetError:
-            return False
-        return magic == tables.blob.constants["DARC_MAGIC"]
 
     def stop(self, status: Status = Status.STOPPED) -> None:
         """Takes every probe out and keeps what is known."""
@@ -249,7 +192,7 @@ class Session:
 
     @property
     def alive(self) -> bool:
-        """Whether probes are in the program."""
+        """Whether probes are in the program. Any thread."""
         return self._alive
 
     @property
@@ -464,16 +407,3 @@ class Session:
     def bell_signal(self) -> int:
         """The signal that the debugger listens to."""
         return self._signal
-
-
-_LOSSES = {
-    "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
-    "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
-    "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
-}
-
-
-def _own_pid(pid: int) -> int:
-    """The process id as the program itself sees it (a container has its own)."""
-    numbers = procfs.status(pid).get("NSpid", str(pid)).split()
-    return int(numbers[-1])

@@ -15,7 +15,7 @@ PURE = ("bars", "decision", "contest", "descent", "endings", "errors", "ftree", 
 """Numbers and names in, numbers and names out: tested without any program."""
 
 NOT_PURE = {"target", "session", "app", "implant", "foothold", "procfs", "agent", "pads", "code"}
-NOT_PURE |= {"analysis", "callees", "instrumentation"}
+NOT_PURE |= {"admission", "analysis", "callees", "guards", "heart", "instrumentation"}
 ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 
 

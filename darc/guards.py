@@ -1,0 +1,68 @@
+"""The places in runtime libraries where a pad guards the analysis: unwinders, jumps and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from darc.code.program import Program
+from darc.errors import UnsupportedError
+
+HIDE_AT = (
+    "_Unwind_RaiseException",
+    "_Unwind_Resume_or_Rethrow",
+    "_Unwind_ForcedUnwind",
+    "_Unwind_Resume",
+)
+"""Unwinders: before they look, every return address on the stack is the program's own again."""
+
+AROUND_AT = ("_Unwind_Backtrace",)
+"""Unwinders that come back: the stack is hidden before and shown after."""
+
+EXIT_AT = ("_exit",)
+"""Where a program ends: the last moment to read what the agent knows."""
+
+JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglongjmp")
+"""Where frames are about to be abandoned: their calls end here."""
+
+SANDBOX_AT = ("prctl", "syscall")
+"""Where a program may enter a seccomp sandbox, which could kill it for the agent's system calls."""
+
+SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
+"""Where a handler begins: the frames above it are taken up again, those below are closed."""
+
+
+_GUARDED = {
+    "DARC_HIDE": HIDE_AT,
+    "DARC_AROUND": AROUND_AT,
+    "DARC_SHOW": SHOW_AT,
+    "DARC_EXIT": EXIT_AT,
+    "DARC_JUMP": JUMP_AT,
+    "DARC_SANDBOX": SANDBOX_AT,
+}
+
+
+def guard_places(program: Program) -> Iterator[tuple[str, int, str]]:
+    """The kind, address and name of every place of the program that is to have a pad.
+
+    Raises:
+        UnsupportedError: a file has an unwinder of its own and nothing tells where.
+    """
+    kinds = {name: kind for kind, names in _GUARDED.items() for name in names}
+    for module in program.modules:
+        has_unwinder = False
+        for symbol in module.image.symbols:
+            kind = kinds.get(symbol.name)
+            if kind is None and symbol.name.endswith("___rust_panic_cleanup"):
+                kind = "DARC_SHOW"
+            if kind is not None:
+                has_unwinder |= kind == "DARC_HIDE"
+                yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
+        if not has_unwinder and module.image.brings_its_unwinder:
+            places = module.image.exception_returns()
+            if not places:
+                raise UnsupportedError(
+                    f"{module.name} handles exceptions with an unwinder that cannot be found: "
+                    "darc needs its symbols"
+                )
+            for place in places:
+                yield "DARC_HIDE", place + module.bias, f"{module.name}+{place:#x}"

@@ -1,0 +1,95 @@
+"""A thread that runs while the program does: signs of life for the pads, the live line, and the
+time limit. It never touches the debugger, only memory and signals.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import threading
+import time
+from pathlib import Path
+
+from darc import procfs, render
+from darc.errors import DarcError
+from darc.session import Session
+from darc.target import Target
+
+_SYS_TGKILL = 234
+_TICK_SECONDS = 0.25
+_BEAT_SECONDS = 1.0
+_GRACE_SECONDS = 0.5
+"""How long the agent has to ring by itself before it is done for it."""
+
+
+class Heart:
+    """One thread, from its making until :meth:`stop`."""
+
+    def __init__(self, session: Session, target: Target) -> None:
+        self._session = session
+        self._target = target
+        self._done = threading.Event()
+        self._pid = target.pid
+        self._thread = threading.Thread(target=self._run, name="darc", daemon=True)
+        # The debugger's own signals (SIGCHLD, SIGINT) are for its main thread alone: one that
+        # landed here would never wake it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            self._thread.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def stop(self) -> None:
+        """Waits for the thread to end, and takes the live line away."""
+        self._done.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._target.live(None)
+
+    def _run(self) -> None:
+        begin = time.monotonic()
+        last_beat = 0.0
+        late_since: float | None = None
+        while not self._done.wait(_TICK_SECONDS):
+            session = self._session
+            if not session.alive:
+                return
+            try:
+                now = time.monotonic()
+                if now - last_beat >= _BEAT_SECONDS:
+                    session.beat()
+                    last_beat = now
+                if now - begin >= 1:
+                    style = render.Style(self._target.width, self._target.colour)
+                    self._target.live(render.live(session.live_snapshot(), style))
+                late_since = self._knock(late_since, now)
+            except (DarcError, OSError, AttributeError):
+                return  # the program is gone; the debugger will tell
+
+    def _knock(self, late_since: float | None, now: float) -> float | None:
+        """When the agent may not ring by itself (seccomp), or f0 is not called any more at the
+        time limit, the program is stopped by a signal from here."""
+        left = self._session.seconds_left
+        if left is not None and left <= 0:
+            self._session.time_up_soon()
+        elif not self._session.rings and not self._session.paused:
+            return None
+        if late_since is None:
+            return now
+        if now - late_since >= _GRACE_SECONDS and self._pid is not None:
+            _signal_thread(self._pid, self._session.bell_signal)
+            return now
+        return late_since
+
+
+def _signal_thread(pid: int, number: int) -> None:
+    """Sends a signal to a thread of the process that does not block it."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        blocked = int(procfs.status(pid, int(task.name)).get("SigBlk", "0"), 16)
+        if not blocked >> (number - 1) & 1:
+            _tgkill(pid, int(task.name), number)
+            return
+
+
+def _tgkill(pid: int, thread: int, number: int) -> None:
+    ctypes.CDLL(None, use_errno=True).syscall(_SYS_TGKILL, pid, thread, number)
