@@ -85,13 +85,12 @@ class Program:
         for region in self.regions:
             if region.path.startswith("/") or region.path == "[vdso]":
                 groups.setdefault(region.path, []).append(region)
-        for path, parts in groups.items():
-            if not any("x" in part.permissions for part in parts):
-                continue
-            first = parts[0]
-            module = known.get((path, first.start)) or self._module(path, parts)
-            if module is not None:
-                yield module
+        for path, mappings in groups.items():
+            for parts in _loads(mappings):
+                first = parts[0]
+                module = known.get((path, first.start)) or self._module(path, parts)
+                if module is not None:
+                    yield module
 
     def _module(self, path: str, parts: list[Region]) -> Module | None:
         try:
@@ -112,7 +111,7 @@ class Program:
             bias = low.start - low.offset
         bias &= ~0xFFF
         end = max(bias + s.address + s.size for s in image.segments)
-        return Module(path, Path(path).name, bias, low.start, max(end, parts[-1].end), image)
+        return Module(path, Path(path).name, bias, low.start, end, image)
 
     def _file_of(self, path: str, part: Region) -> Path:
         """Where to read a mapped file: one that was replaced since, through the mapping itself."""
@@ -428,6 +427,22 @@ class Program:
         if line is not None:
             return f"{Path(line[0]).name}:{function.name}"
         return f"*{address:#x}"
+
+
+def _loads(mappings: list[Region]) -> Iterator[list[Region]]:
+    """The mappings of a file, one list for each time that it is loaded: from its first bytes up.
+
+    A file may be loaded twice (dlmopen), and a program may map parts of itself beside (node maps
+    its snapshot, others read their own file).
+    """
+    found: list[list[Region]] = []
+    for region in mappings:
+        if region.offset == 0 or not found:
+            found.append([])
+        found[-1].append(region)
+    for parts in found:
+        if any("x" in part.permissions for part in parts):
+            yield parts
 
 
 def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
