@@ -320,6 +320,11 @@ class App:
             self._begin(self._program(), entry, function, parameters)
         except DarcError as error:
             self._fail(error)
+        except Exception as error:
+            self._failure = UsageError(f"{function} could not be analysed: {error!r}")
+            raise
+        finally:
+            self._pending = None  # whatever happened, the wait is over
 
     def _fail(self, error: DarcError) -> None:
         self._pending = None

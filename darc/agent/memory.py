@@ -197,6 +197,7 @@ class AgentMemory:
             exiting=0,
             lost_records=0,
             lost_contexts=0,
+            lost_ops=0,
         )
         self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
         first = self.blob.offset("darc_context.count")
