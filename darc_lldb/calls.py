@@ -33,6 +33,8 @@ _INTERRUPTS = (2, 19)
 _CRASHES = (4, 5, 7, 8, 11)
 _RETURN = b"\xc3"
 _ATTEMPTS = 20
+_PATIENCE_SECONDS = 60
+_ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
 
 
 def read_register(thread: lldb.SBThread, name: str) -> int:
@@ -66,18 +68,28 @@ def write_register(thread: lldb.SBThread, name: str, value: int) -> None:
 
 
 def forget_frames(thread: lldb.SBThread) -> None:
-    """Lets lldb read the thread's stack anew."""
-    frame = thread.GetFrameAtIndex(0)
-    frame.SetPC(frame.GetPC())
+    """Lets lldb read the thread's stack anew. The frame's own pc may be that of an earlier stop."""
+    thread.GetFrameAtIndex(0).SetPC(read_register(thread, "rip"))
 
 
 class Call:
-    """One call in one thread; the others stay where they are. The debugger is to be in synchronous
-    mode. ``back`` is an address in executable memory that nothing else runs through."""
+    """One call in one thread; the others stay where they are. ``back`` is an address in executable
+    memory that nothing else runs through.
 
-    def __init__(self, process: lldb.SBProcess, thread: lldb.SBThread, back: int) -> None:
+    The debugger is to be in synchronous mode; or ``events`` is its own listener, which nobody else
+    listens to meanwhile. (In synchronous mode lldb would take the terminal from the program.)
+    """
+
+    def __init__(
+        self,
+        process: lldb.SBProcess,
+        thread: lldb.SBThread,
+        back: int,
+        events: lldb.SBListener | None = None,
+    ) -> None:
         self._process = process
         self._thread = thread
+        self._events = events
         self._id = thread.GetThreadID()
         self._back = back
         self.interrupted = False
@@ -109,8 +121,7 @@ class Call:
 
     def _go(self, address: int, stack: int) -> None:
         for _ in range(_ATTEMPTS):
-            error = lldb.SBError()
-            self._thread.RunToAddress(self._back, error)
+            error = self._run_back()
             if self._process.GetState() != lldb.eStateStopped:
                 raise TargetError("the program ended in a call of darc's")
             self._thread = self._process.GetThreadByID(self._id)
@@ -124,6 +135,21 @@ class Call:
                 break
             self.interrupted = self.interrupted or self._was_interrupted()
         raise TargetError(f"the call of {address:#x} in the program stopped at {pc:#x}")
+
+    def _run_back(self) -> lldb.SBError:
+        error = lldb.SBError()
+        self._thread.RunToAddress(self._back, error)
+        if self._events is None or error.Fail():
+            return error
+        broadcaster, event = self._process.GetBroadcaster(), lldb.SBEvent()
+        while self._events.WaitForEventForBroadcasterWithType(
+            _PATIENCE_SECONDS, broadcaster, lldb.SBProcess.eBroadcastBitStateChanged, event
+        ):
+            state = lldb.SBProcess.GetStateFromEvent(event)
+            restarted = lldb.SBProcess.GetRestartedFromEvent(event)
+            if state in _ENDS and not restarted:
+                return error
+        raise TargetError("a call of darc's in the program does not come back")
 
     def _was_interrupted(self) -> bool:
         """Whether the user has asked for a stop meanwhile."""
@@ -155,7 +181,7 @@ class Call:
             self._write(stack, struct.pack("<Q", self._back))
             write_register(self._thread, "rsp", stack)
             write_register(self._thread, "rip", place)
-            self._thread.RunToAddress(self._back, lldb.SBError())
+            self._run_back()
         finally:
             signals.SetShouldSuppress(number, before)
             self._write(place, original)

@@ -63,7 +63,7 @@ class _Command:
             with target.lock:
                 target.settle()
                 type(self).action(app, argument)
-                target.stands()
+                target.wait()
         except Exception as error:
             result.SetError(_tell(app, error))
             return

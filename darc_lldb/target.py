@@ -62,6 +62,8 @@ class LldbTarget(Target):
         self._pid: int | None = None
         self._watcher: Watcher | None = None
         self._executable: str | None = None
+        self._in_hook = False
+        self._went_on = False
         self._calling = False
         self._interrupted = False
         self._decided: tuple[int, int, bool] | None = None
@@ -193,7 +195,7 @@ class LldbTarget(Target):
 
     def program_counters(self) -> Mapping[int, int]:
         return {
-            int(thread.GetThreadID()): int(thread.GetFrameAtIndex(0).GetPC())
+            int(thread.GetThreadID()): calls.read_register(thread, "rip")
             for thread in self._stopped()
         }
 
@@ -253,9 +255,10 @@ class LldbTarget(Target):
     def _call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
         process = self._process
         selected = process.GetSelectedThread().GetThreadID()
-        call = calls.Call(process, thread, self._back_address())
         asynchronous = self._debugger.GetAsync()
-        self._debugger.SetAsync(False)
+        events = self._debugger.GetListener() if self._in_hook and asynchronous else None
+        call = calls.Call(process, thread, self._back_address(), events)
+        self._debugger.SetAsync(events is not None)
         self._calling = True
         try:
             return call.run(address, arguments)
@@ -353,10 +356,11 @@ class LldbTarget(Target):
         process = thread.GetProcess()
         key = (int(process.GetUniqueID()), int(process.GetStopID()))
         if self._decided is None or self._decided[:2] != key:
-            self._thread = int(thread.GetThreadID())
+            self._in_hook = True
             try:
                 stay = self._look(process)
             finally:
+                self._in_hook = False
                 self._thread = None
             self._decided = (key[0], int(process.GetStopID()), stay)
         return self._decided[2]
@@ -365,7 +369,7 @@ class LldbTarget(Target):
         self._meet(process)
         self._interrupted = False
         if self._watcher is not None:
-            self._watcher.disarm()
+            self._watcher.pause()
         # A call changes what lldb knows of its thread's stop: all are looked at before.
         reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
         stay = any(reason.users for reason in reasons)
@@ -377,7 +381,10 @@ class LldbTarget(Target):
         if stay or self._interrupted:
             self.user_stop()
             return True
+        self._went_on = True
         self._guarded(self.on_resume)
+        if self._watcher is not None:
+            self._watcher.wait_for_stop()
         return False
 
     def _react(self, reason: Reason) -> bool:
@@ -426,12 +433,12 @@ class LldbTarget(Target):
         if pid == self._pid:
             return
         if self._pid is not None:
-            self._ended(self._pid)
+            self.ended(self._pid)
         self._fs_bases.clear()
         if not self._is_local():
             return
         try:
-            self._watcher = Watcher(pid, lambda: self.on_resume(), self._ended)
+            self._watcher = Watcher(pid, self)
         except ProcessLookupError:
             return  # it was killed, and lldb is about to notice
         self._pid = pid
@@ -441,13 +448,14 @@ class LldbTarget(Target):
         process = process or self._process
         alive = process.IsValid() and process.GetState() not in _GONE
         if not alive and self._pid is not None:
-            self._ended(self._pid)
+            self.ended(self._pid)
         if alive and self.state is State.STOPPED:
             self._meet(process)
         self._tidy()
 
     @_locked
-    def _ended(self, pid: int) -> None:
+    def ended(self, pid: int) -> None:
+        """The process is gone. Any thread."""
         if pid != self._pid:
             return
         self._pid = None
@@ -460,17 +468,36 @@ class LldbTarget(Target):
         self._bell = self._bell_handler = None
 
     def user_stop(self) -> None:
-        """The program stands, for the user: at a stop and after each of darc's commands."""
+        """The program stands, for the user, at a stop."""
+        if self._went_on:
+            # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
+            self._went_on = False
+            self._guarded(self.forget_frames)
         self._guarded(self.on_user_stop)
-        self.stands()
+        self.wait()
 
-    def stands(self) -> None:
+    def wait(self) -> None:
         """The program stands still until the user lets it go on."""
         if self.state is not State.STOPPED:
             return
         self._breakpoints_seen = self.breakpoints()
         if self._watcher is not None:
-            self._watcher.arm()
+            self._watcher.wait_for_resume()
+
+    def resumed(self) -> None:
+        """The program goes on. Any thread."""
+        self._guarded(self.on_resume)
+
+    @_locked
+    def stands(self) -> bool:
+        """The watcher saw the program stand still and no stop hook was called: lldb calls none at
+        the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked."""
+        if not self._debugger.GetAsync() or self._watcher is None:
+            return False
+        if self.state is not State.STOPPED:
+            return False
+        self.user_stop()
+        return True
 
     # ------------------------------------------------------------------- frames
 

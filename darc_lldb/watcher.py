@@ -1,28 +1,51 @@
-"""Tells when the program goes on and when it is gone, whoever let it: lldb has no event for either
-that reaches an extension in synchronous mode."""
+"""Tells when the program goes on, stands still or is gone, whoever let it: lldb calls no stop hook
+at the user's Ctrl-C, and has no event for the others that reaches an extension in synchronous mode.
+"""
 
 from __future__ import annotations
 
+import enum
 import os
 import select
 import signal
 import threading
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 _POLL_SECONDS = 0.05
+_STILL_POLLS = 4
+"""After so many looks a program that stands still does so for the user, not within lldb's work."""
+
+
+class Events(Protocol):
+    """Who is told. Called on the watcher's thread."""
+
+    def resumed(self) -> None:
+        """The program goes on. May not wait for lldb."""
+
+    def stands(self) -> bool:
+        """The program stands still, and nobody has said so; False: it is to be told again."""
+
+    def ended(self, pid: int) -> None:
+        """The process is gone. May not wait for lldb."""
+
+
+class _Waits(enum.Enum):
+    NOT = "for nothing but the end"
+    RESUME = "for the program to go on"
+    STOP = "for the program to stand still"
 
 
 class Watcher:
-    """A thread that watches one process. ``resumed`` and ``ended`` are called on it; they may not
-    wait for lldb."""
+    """A thread that watches one process."""
 
-    def __init__(self, pid: int, resumed: Callable[[], None], ended: Callable[[int], None]) -> None:
+    def __init__(self, pid: int, events: Events) -> None:
+        """Raises ProcessLookupError when the process is gone."""
         self._pid = pid
-        self._resumed = resumed
-        self._ended = ended
+        self._events = events
         self._lock = threading.Lock()
-        self._armed = False
+        self._waits = _Waits.NOT
+        self._still = 0
         self._open = True
         self._process = os.pidfd_open(pid)
         self._wake, self._waker = os.pipe()
@@ -34,26 +57,28 @@ class Watcher:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def arm(self) -> None:
+    def wait_for_resume(self) -> None:
         """The program stands still now: the next time that it runs is told."""
-        with self._lock:
-            self._armed = True
-            self._tell(b"a")
+        self._wait(_Waits.RESUME, b"w")
 
-    def disarm(self) -> None:
-        """The program runs or not, that is not to be told."""
-        with self._lock:
-            self._armed = False
+    def wait_for_stop(self) -> None:
+        """The program is about to run: the next time that it stands still is told, unless darc
+        is asked before."""
+        self._wait(_Waits.STOP, b"w")
+
+    def pause(self) -> None:
+        """What becomes of the program is not to be told for now."""
+        self._wait(_Waits.NOT, b"")
 
     def close(self) -> None:
         """Nothing is told any more."""
-        with self._lock:
-            self._armed = False
-            self._tell(b"c")
+        self._wait(_Waits.NOT, b"c")
 
-    def _tell(self, what: bytes) -> None:
-        if self._open:
-            os.write(self._waker, what)
+    def _wait(self, what: _Waits, word: bytes) -> None:
+        with self._lock:
+            self._waits, self._still = what, 0
+            if self._open and word:
+                os.write(self._waker, word)
 
     def _run(self) -> None:
         poll = select.poll()
@@ -61,23 +86,35 @@ class Watcher:
         poll.register(self._wake, select.POLLIN)
         try:
             while True:
-                ready = [fd for fd, _ in poll.poll(_POLL_SECONDS * 1000 if self._armed else None)]
+                timeout = None if self._waits is _Waits.NOT else _POLL_SECONDS * 1000
+                ready = [fd for fd, _ in poll.poll(timeout)]
                 if self._wake in ready and b"c" in os.read(self._wake, 64):
                     return
                 if self._process in ready:
-                    self._ended(self._pid)
+                    self._events.ended(self._pid)
                     return
-                with self._lock:
-                    if self._armed and not self._stands():
-                        self._armed = False
-                        self._resumed()
+                self._look()
         finally:
             with self._lock:
                 self._open = False
                 for fd in (self._process, self._wake, self._waker):
                     os.close(fd)
 
-    def _stands(self) -> bool:
+    def _look(self) -> None:
+        with self._lock:
+            stands = self._program_stands()
+            self._still = self._still + 1 if stands else 0
+            if self._waits is _Waits.RESUME and not stands:
+                self._waits = _Waits.STOP
+                self._events.resumed()
+                return
+            late = self._waits is _Waits.STOP and self._still >= _STILL_POLLS
+        # Not with the lock: it may wait for lldb, and lldb's thread may call us.
+        if late and not self._events.stands():
+            with self._lock:
+                self._still = 0
+
+    def _program_stands(self) -> bool:
         try:
             text = Path(f"/proc/{self._pid}/stat").read_text()
         except OSError:
