@@ -33,6 +33,7 @@ class App:
         self._pending: tuple[str, Parameters] | None = None
         self._resumed: storage.Stored | None = None
         self._failure: DarcError | None = None
+        self._is_found = False
         self._heart: Heart | None = None
         self._foothold: Foothold | None = None
         target.when_modules_change(self._modules_changed)
@@ -203,7 +204,7 @@ class App:
             names = [s.name for s in load_image(Path(path)).symbols] if path is not None else []
             self._failure = NotFoundError(
                 f"the program ended before {function} was called"
-                if self._found(function)
+                if self._is_found
                 else not_found(function, names)
             )
             self._pending = None
@@ -245,6 +246,7 @@ class App:
         self._session = None
         self._pending = None
         self._resumed = None
+        self._is_found = False
         self._failure = None
         self._target.cancel_break()
 
@@ -266,12 +268,6 @@ class App:
             named = stored.root.function
             raise NotFoundError(f"the function {named.symbol} of {named.module} is not there")
         return program.find(function)
-
-    def _found(self, function: str) -> bool:
-        path = self._target.executable
-        return path is not None and bool(
-            find_symbols([(load_image(Path(path)), 0)], function.rpartition("!")[2])
-        )
 
     def _check_file(self, function: str) -> None:
         """Before 'run', what is wrong already is told at once."""
@@ -305,6 +301,7 @@ class App:
         except DarcError as error:
             self._fail(error)
             return
+        self._is_found = True
         self._target.break_once(entry, lambda: self._arrived(entry))
 
     def _breakpoints_changed(self) -> None:

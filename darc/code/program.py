@@ -6,6 +6,7 @@ import bisect
 import difflib
 import functools
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,15 @@ from darc.demangle import base_symbol, demangle_cxx, display_name
 from darc.errors import AmbiguousError, DarcError, FormatError, NotFoundError, TargetError
 from darc.ftree import Function
 from darc.target import Region, Target
+
+_NEIGHBOURHOOD = 8192
+"""Bytes around a piece of code in which other entries to it are looked for."""
+
+_JUMP = re.compile(
+    rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<conditional>.{4})|[\xeb\x70-\x7f\xe0-\xe3](?P<short>.))",
+    re.DOTALL,
+)
+_JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
 
 _SHORT_REACH = 120
 """Bytes that a two-byte jump spans, with room for the jump that stands there."""
@@ -342,6 +352,33 @@ class Program:
         """Whether ``address`` lies in an executable mapping."""
         return any(r.start <= address < r.end and "x" in r.permissions for r in self.regions)
 
+    def is_jumped_into(self, start: int, end: int) -> bool:
+        """Whether some function nearby jumps between ``start`` and ``end``, both excluded.
+
+        Compilers do not make such jumps, but hand-written assembly has several entries to one
+        piece of code (memcpy's and memmove's, in the C library).
+        """
+        module = self.module_at(start)
+        if module is None:
+            return False
+        low = max(start - _NEIGHBOURHOOD, module.start)
+        try:
+            code = self.read(low, min(end + _NEIGHBOURHOOD, module.end) - low)
+        except TargetError:
+            return True  # who knows
+        for place, target in _jumps(code, low):
+            if start < target < end and self._is_instruction(place):
+                return True
+        return False
+
+    def _is_instruction(self, address: int) -> bool:
+        """Whether an instruction begins at ``address``, seen from its function's start."""
+        extent = self.extent(address)
+        if extent is None:
+            return False
+        code = x86_64.decode(self.read(extent[0], address - extent[0] + 16), extent[0])
+        return any(instruction.ip == address for instruction in code)
+
     # -------------------------------------------------------------------- search
 
     def all_symbols(self) -> Iterator[tuple[Module, Symbol]]:
@@ -427,6 +464,16 @@ class Program:
         if line is not None:
             return f"{Path(line[0]).name}:{function.name}"
         return f"*{address:#x}"
+
+
+def _jumps(code: bytes, address: int) -> Iterator[tuple[int, int]]:
+    """Everything in ``code`` that could be a jump: its place and target."""
+    for match in _JUMP.finditer(code):
+        kind = match.lastgroup
+        assert kind is not None
+        place = address + match.start()
+        distance = int.from_bytes(match.group(kind), "little", signed=True)
+        yield place, place + _JUMP_LENGTHS[kind] + distance
 
 
 def _loads(mappings: list[Region]) -> Iterator[list[Region]]:

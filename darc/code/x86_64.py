@@ -43,6 +43,7 @@ class Surroundings(Protocol):
     def is_function_start(self, address: int) -> bool: ...
     def is_cold_part(self, address: int) -> bool: ...
     def is_code(self, address: int) -> bool: ...
+    def is_jumped_into(self, start: int, end: int) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -400,6 +401,8 @@ def _displaced(
         length += before[0].len
         if length > _LONGEST_PATCH:
             return (), "the instructions before the short call cannot be moved"
+    if around.is_jumped_into(address, int(call.next_ip)):
+        return (), "a jump leads between the bytes that a patch needs"
     return tuple(taken), None
 
 
@@ -448,6 +451,8 @@ def read_prologue(
         taken.append(instruction)
         length += instruction.len
         address += instruction.len
+    if around.is_jumped_into(function.entry, function.entry + length):
+        return "a jump leads into its first bytes"
     original = around.read(function.entry, length)
     return Prologue(function.entry, tuple(taken), length, original)
 

@@ -25,6 +25,7 @@ class Code:
     parts: dict[str, tuple[int, int]]
     cold: set[int] = field(default_factory=set)
     rules: dict[int, FrameRule] = field(default_factory=dict)
+    entered: set[int] = field(default_factory=set)
 
     def read(self, address: int, size: int) -> bytes:
         return self.data[address - BASE :][:size].ljust(size, b"\xcc")
@@ -40,6 +41,9 @@ class Code:
 
     def is_cold_part(self, address: int) -> bool:
         return address in self.cold
+
+    def is_jumped_into(self, start: int, end: int) -> bool:
+        return any(start < at < end for at in self.entered)
 
     def is_code(self, address: int) -> bool:
         return BASE <= address < BASE + len(self.data)
@@ -159,6 +163,14 @@ def test_an_indirect_jump_without_a_table_is_a_tail_call(assembled):
 def test_a_prologue_is_not_moved_when_a_loop_leads_into_it(assembled):
     code = assembled("f: xor eax,eax\n1: inc eax\ncmp eax,edi\njne 1b\nret\n")
     function = x86_64.read_function(code.symbols["f"], code)
+    assert x86_64.read_prologue(function, code) == "a jump leads into its first bytes"
+
+
+def test_a_prologue_is_not_moved_when_another_function_jumps_into_it(assembled):
+    code = assembled("f: mov rax,rdi\ncmp rdx,16\nret\n")
+    function = x86_64.read_function(code.symbols["f"], code)
+    assert isinstance(x86_64.read_prologue(function, code), x86_64.Prologue)
+    code.entered = {BASE + 3}
     assert x86_64.read_prologue(function, code) == "a jump leads into its first bytes"
 
 
