@@ -1,0 +1,334 @@
+"""What could hurt a program that is patched while it runs: one test for each hazard.
+
+Each test fails when the hazard is mishandled: the program crashes, prints something else, or the
+answer is a wrong one. docs/safety.md lists them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build, find
+from tests.debugger import (
+    EXIT,
+    REPORT,
+    ROOT,
+    Done,
+    Server,
+    debug,
+    mark,
+    server,
+    undisturbed,
+)
+
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+PEAK = "--peak >150us"
+START = f"darc start handle {PEAK}"
+ENDLESS = "darc start handle --start-ops 1000000000"
+"""All calls are counted, up to the program's end."""
+
+WORK = ("handle", "work", "burn")
+
+
+def run(folder: Path, program: Path, args: tuple[str, ...], *commands: str) -> Done:
+    """Runs gdb; the program's output and status are those of a run without it."""
+    done = debug(folder, program, args, [*commands, EXIT])
+    assert "Traceback" not in done.gdb
+    assert "internal error" not in done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+    return done
+
+
+def analysed(folder: Path, program: Path, args: tuple[str, ...], start: str = START) -> Done:
+    done = run(folder, program, args, start, "run", REPORT, "continue")
+    assert done.report is not None, done.gdb
+    return done
+
+
+# ------------------------------------------------------------------- code that is patched
+
+
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+def test_short_call_in_the_first_bytes(cc: str, tmp_path: Path) -> None:
+    """Timed or refused in words: what it calls comes back to code that is there."""
+    program = build("shortcall", cc=cc, opt="-Os")
+    done = run(tmp_path, program, ("4000",), START, REPORT, "run", REPORT, "continue")
+    if done.report is None or done.report["status"] != "root cause found":
+        assert re.search(r"cannot time handle|handle is not timed|not possible", done.gdb), done.gdb
+    else:
+        assert done.paths == [WORK]
+
+
+@pytest.mark.parametrize("pie", [True, False])
+@pytest.mark.parametrize("function", ["handle", "labels!step"])
+def test_table_of_labels_among_displaced_instructions(
+    function: str, pie: bool, tmp_path: Path
+) -> None:
+    program = build("labels", pie=pie)
+    peak = PEAK if function == "handle" else "--peak >1ns"
+    done = analysed(tmp_path, program, ("4000",), f"darc start {function} {peak}")
+    assert done.report is not None
+    if function == "handle":
+        assert done.paths == [WORK]
+    assert done.report["status"] == "root cause found"
+
+
+def test_function_reached_from_program_and_library(tmp_path: Path) -> None:
+    """Its calls are timed on both paths, though its callers' pads are in different places."""
+    done = analysed(tmp_path, build("twosides"), ("4000",))
+    assert done.paths == [("handle", "shared", "burn")]
+    assert done.report is not None
+    seen = {}
+    for child in done.report["ftree"]["children"]:
+        seen[child["function"]] = {c["function"] for c in child["children"]}
+    assert seen["shared"] == {"burn"}
+    assert "shared" in seen["detour"]
+
+
+def test_more_targets_than_are_told_apart(tmp_path: Path) -> None:
+    """The slow one is found all the same, or the report says that it may be among the others."""
+    done = analysed(tmp_path, build("targets"), ("20000", "late"))
+    if done.paths != [("handle", "dispatch", "slow", "burn")]:
+        assert "too many targets" in done.gdb + str(done.report), done.gdb
+
+
+def test_function_that_jumps_to_dlsym(tmp_path: Path) -> None:
+    done = analysed(tmp_path, build("wrapper"), ("4000",))
+    assert done.paths == [WORK]
+
+
+# ---------------------------------------------------------------------- stacks and jumps
+
+
+def test_coroutines_throw_through_timed_frames(tmp_path: Path) -> None:
+    program = build("yielding")
+    done = analysed(tmp_path, program, ("4000",))
+    assert done.paths == [("handle", "fetch", "burn")]
+    run(tmp_path, program, ("20000",), ENDLESS, "run")
+
+
+def test_jump_that_leaves_nothing_that_is_timed(tmp_path: Path) -> None:
+    """No call takes longer than the program ran, and the jump is not taken for a cause."""
+    start = f"{START} --lookahead 1"
+    done = analysed(tmp_path, build("retry"), ("8000",), start)
+    assert done.paths == [WORK]
+    assert done.report is not None
+    nodes, longest = [done.report["ftree"]], 0.0
+    while nodes:
+        node = nodes.pop()
+        nodes += node["children"]
+        longest = max(longest, node["mean_cycles"] or 0)
+    assert longest < 100 * done.report["profile"]["hz"]
+
+
+def test_two_threads_throw_for_some_seconds(tmp_path: Path) -> None:
+    """Long enough for the debugger to look at them several times as they run."""
+    done = run(tmp_path, build("throwing"), ("400000", "2"), ENDLESS, "run", REPORT)
+    assert done.report is not None
+    assert done.report["profile"]["count"] > 600000
+
+
+def test_exceptions_of_a_stripped_static_program(tmp_path: Path) -> None:
+    """Nothing tells where its unwinder is: followed all the same, or refused in words."""
+    linked = build("throwing", pie=False, static=True)
+    program = build("throwing", pie=False, static=True, strip="all")
+    names = subprocess.run(["nm", linked], capture_output=True, text=True, check=True).stdout
+    handle = re.search(r"^(\w+) T handle$", names, re.M)
+    assert handle is not None
+    start = f"darc start *0x{handle[1]} {PEAK}"
+    done = run(tmp_path, program, ("8000",), start, "run", REPORT, "continue")
+    if "exceptions" not in done.gdb:
+        assert done.report is not None, done.gdb
+        assert done.report["profile"]["count"] >= 100
+
+
+def test_breakpoint_in_an_unwinders_first_bytes(tmp_path: Path) -> None:
+    """A guard stands there: it goes another way, or f0 is timed no more."""
+    commands = [ENDLESS, "tbreak burn", "run", "break *(_Unwind_RaiseException+4)"]
+    hits = "python gdb.breakpoints()[-1].ignore_count = 1000000"
+    done = run(tmp_path, build("throwing"), ("400",), *commands, hits, "continue")
+    assert "terminate called" not in done.errors.decode()
+
+
+def test_slow_calls_that_make_a_backtrace(tmp_path: Path) -> None:
+    """They, of all calls, must stay in the profile."""
+    done = traced(tmp_path, ENDLESS, "run", REPORT)
+    assert done.report is not None, done.gdb
+    assert done.report["profile"]["count"] >= 3990
+    slow = sum(peak["count"] for peak in done.report["peaks"] if peak["last_bin"] >= 18)
+    assert slow >= 120
+
+
+@pytest.mark.xfail(
+    strict=False,
+    reason="a timed call of _Unwind_Backtrace and its guard share one record: the op is lost",
+)
+def test_search_among_calls_that_make_a_backtrace(tmp_path: Path) -> None:
+    done = traced(tmp_path, START, "run", REPORT, "continue")
+    assert done.paths == [WORK], done.gdb
+
+
+@pytest.mark.xfail(
+    strict=False,
+    reason="_Unwind_Backtrace finds its guard's return address as its own, and stops there",
+)
+def test_what_a_backtrace_finds(tmp_path: Path) -> None:
+    """As many frames as there are."""
+    done = traced(tmp_path, ENDLESS, "run")
+    assert done.output == undisturbed(build("tracing"), TRACING)[1]
+
+
+TRACING = ("4000", "trace")
+
+
+def traced(folder: Path, *commands: str) -> Done:
+    done = debug(folder, build("tracing"), TRACING, [*commands, EXIT])
+    assert done.program_status == 0
+    assert b"4000 operations, 127 traces" in done.output
+    return done
+
+
+# ------------------------------------------------------------------ what the program does
+
+
+@pytest.mark.parametrize("begin", ["10", "300"])
+def test_sandbox_that_is_entered_later(begin: str, tmp_path: Path) -> None:
+    """No system call is the agent's own from then on: the kernel would kill the program."""
+    program = build("sandbox")
+    done = run(tmp_path, program, ("80000", begin), START, "run", REPORT, "continue")
+    assert "SIGSYS" not in done.gdb
+    assert done.report is not None
+    assert done.paths == [WORK], done.gdb
+
+
+def test_sandbox_while_calls_are_counted(tmp_path: Path) -> None:
+    """Up to the end, where the agent would ring."""
+    run(tmp_path, build("sandbox"), ("4000", "10"), ENDLESS, "run")
+
+
+@pytest.mark.parametrize("moment", ["result", "profiling"])
+def test_exec_of_another_file(moment: str, tmp_path: Path) -> None:
+    """The program that follows in the same process can be analysed as well."""
+    following = build("shortcall")
+    first = [START, "run"] if moment == "result" else [ENDLESS, "catch exec", "run"]
+    if moment == "result":
+        first.append("catch exec")
+        first.append("continue")
+    args = ("4000", str(following), "4000")
+    commands = [*first, mark("exec"), START, "continue", REPORT, "continue"]
+    done = run(tmp_path, build("launcher"), args, *commands)
+    assert done.paths == [WORK], done.gdb
+
+
+def test_file_that_was_replaced_while_it_runs(tmp_path: Path) -> None:
+    """The old code runs: it is what is patched, or darc refuses in words."""
+    program = tmp_path / "server"
+    shutil.copy(build("server"), program)
+    with server(program) as running:
+        new = tmp_path / "new"
+        shutil.copy(build("server", opt="-O0"), new)
+        new.replace(program)
+        done = debug_attached(tmp_path, running, ["darc start handle --peak >400us", "continue"])
+        if "replaced" not in done.gdb and "deleted" not in done.gdb:
+            assert done.paths == [("handle", "lookup", "burn")], done.gdb
+        assert running.finish() == 0
+
+
+def debug_attached(folder: Path, running: Server, commands: list[str]) -> Done:
+    options = ["-p", str(running.pid)]
+    return debug(folder, None, (), [*commands, REPORT, "detach"], options=options)
+
+
+# ----------------------------------------------------------------------- what the user does
+
+
+@pytest.mark.parametrize("moment", ["profiling", "descent"])
+def test_user_deletes_all_breakpoints(moment: str, tmp_path: Path) -> None:
+    """darc's own catchpoint among them: the search goes on."""
+    program, args = build("mixture"), find("mixture").args
+    start = "darc start handle --start-ops 2000"
+    steps = {
+        "profiling": ["break main", "run", start + " --peak >1ms"],
+        "descent": [start, "run", "darc peak >1ms", "tbreak write_out", "continue"],
+    }
+    commands = [*steps[moment], "delete", "continue", REPORT, "continue"]
+    done = run(tmp_path, program, args, *commands)
+    assert done.paths == list(find("mixture").paths), done.gdb
+
+
+WAITING = """
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) void wait_long(void) { usleep(1200000); __asm__(""); }
+__attribute__((noinline)) long work(long i)
+{
+    for (volatile long k = 0; k < (i % 16 ? 100 : 2000); k++) {}
+    return i;
+}
+__attribute__((noinline)) long handle(long i)
+{
+    return work(i) + work(i + 1);
+}
+int main(void)
+{
+    long sum = 0;
+    for (long i = 0; i < 3000; i++) {
+        if (i == 1000)
+            wait_long();
+        sum += handle(i);
+    }
+    printf("%ld\\n", sum);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "advance",
+        pytest.param(
+            "until",
+            marks=pytest.mark.xfail(
+                strict=False,
+                reason="a probe may come back while gdb steps over its own breakpoint",
+            ),
+        ),
+    ],
+)
+def test_breakpoints_of_gdbs_own_in_f0s_first_bytes(command: str, tmp_path: Path) -> None:
+    """While the program runs on for long, probes come back, but not over such a breakpoint."""
+    program, source = tmp_path / "waiting", tmp_path / "waiting.c"
+    source.write_text(WAITING)
+    subprocess.run(["clang", "-O2", "-g", "-o", program, source], check=True)
+    line = WAITING[: WAITING.index("wait_long();")].count("\n") + 1
+    steps = [f"tbreak {line}", "run", mark("go"), f"{command} handle", mark("there"), "bt 1"]
+    done = run(tmp_path, program, (), ENDLESS, *steps, mark("end"), "continue")
+    assert "SIG" not in done.gdb
+    if command == "advance":  # 'until' does not stop in what its frame calls
+        assert "handle (i=" in done.section("go"), done.gdb
+
+
+def test_many_analyses_one_after_the_other(tmp_path: Path) -> None:
+    """In one gdb and one process: nothing is used up, nothing is left behind."""
+    script = tmp_path / "many.py"
+    script.write_text(
+        "import gdb\n"
+        "found = 0\n"
+        "for _ in range(30):\n"
+        f"    gdb.execute('{START} --decision-ops 5', to_string=True)\n"
+        "    text = gdb.execute('continue', to_string=True)\n"
+        "    text += gdb.execute('darc report', to_string=True)\n"
+        "    found += 'handle → work → burn' in text\n"
+        "print('found', found)\n"
+    )
+    commands = [TOOLS, "break main", "run", "delete", f"source {script}", "darc stop"]
+    commands += [mark("code"), "tell-code", mark("end"), "continue"]
+    done = run(tmp_path, build("launcher"), ("40000",), *commands)
+    assert "found 30\n" in done.gdb
+    assert ", 0 altered" in done.section("code")
