@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from darc import agent
 from darc.agent.memory import AgentMemory, Node, plan
@@ -91,7 +91,7 @@ class Foothold:
         self._target.write(self._agent_base, self._blob.code)
         first.used += (len(self._blob.code) + 63) // 64 * 64
         self.stubs = pads.Stubs(
-            *(self.symbol(f"darc_stub_{n}") for n in ("call", "tail", "entry", "leave"))
+            *(self.symbol(f"darc_stub_{field.name}") for field in fields(pads.Stubs))
         )
         self.tables.write_control(resolution, self._threads_have_fs())
         self._calibrate()
@@ -241,22 +241,22 @@ class Foothold:
         """Measures the pad's own cost in this program on this machine."""
         tables, limits = self.tables, self._blob.constants
         area = self._areas[0]
-        nothing = self.symbol("darc_nothing")
+        nothing, back = self.symbol("darc_nothing"), self.symbol("darc_calibrate_back")
         call = decode(pads.patch_bytes(CallKind.DIRECT, area.base, 5, nothing), area.base)[0]
         site = Site(
-            area.base, CallKind.DIRECT, area.base, 5, 0, nothing, None, call, FrameRule("rsp", 8)
+            area.base, CallKind.DIRECT, area.base, 5, back, nothing, None, call, FrameRule("rsp", 8)
         )
         index = self.new_index()
         parent_index = self.new_index()
         origin, pad = self.place(
             area,
-            self.symbol("darc_calibrate_back"),
+            back,
             lambda at: pads.call_pad(site, tables.site(index), (area.block,), self.stubs, at),
         )
         assert pad.back is not None
         tables.write_site(
             index,
-            back=self.symbol("darc_calibrate_back"),
+            back=back,
             pad_back=origin + pad.back,
             kind=limits["DARC_CALL"],
             timed=1,
@@ -277,6 +277,7 @@ class Foothold:
         tables.set_site(index, timed=1)
         self._target.call(self.symbol("darc_calibrate"), arguments)
         tables.set(path_cost=path_cost)
+        tables.set_site(index, route_count=0)
 
     def area_for(self, low: int, high: int) -> Area | None:
         """An area from which the module around [low, high) is in reach, if there is one."""

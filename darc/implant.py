@@ -207,7 +207,7 @@ class Implant:
         area = self._foothold.area_for(site.patch, site.back)
         if area is None:
             return "no room for a pad within 2 GiB of it"
-        index = known.index if known is not None else self._foothold.new_index()
+        index = self._foothold.new_index()
         tail = site.kind in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
         make = pads.tail_pad if tail else pads.call_pad
         data = self.tables.site(index)
@@ -226,21 +226,21 @@ class Implant:
             return str(error)
         original = self._program.read(site.patch, site.length)
         back = origin + pad.back if pad.back is not None else 0
-        if known is None:
-            self.tables.write_site(
-                index,
-                back=site.back,
-                pad_back=back,
-                kind=self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"],
-                timed=1,
-                indirect=0 if site.target is not None else self.max_targets,
-                address=site.patch,
-                original=original[:16],
-                length=len(original),
-            )
-        else:  # what it has learned stays
+        self.tables.write_site(
+            index,
+            back=site.back,
+            pad_back=back,
+            kind=self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"],
+            timed=1,
+            indirect=0 if site.target is not None else self.max_targets,
+            address=site.patch,
+            original=original[:16],
+            length=len(original),
+        )
+        if known is not None:  # calls through the old pad go on; what it has learned stays
             self.deactivate(known)
-            self.tables.set_site(index, pad_back=back)
+            self.tables.set_site(known.index, route_count=0)
+            self.tables.teach_targets(index, self.tables.learned_targets(known.index))
         made = Patch(
             address=site.patch,
             original=original,

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 2
+#define DARC_ABI_VERSION 3
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_NODES 4096    /* live fnodes at one time */
@@ -28,6 +28,11 @@ typedef unsigned long u64;
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site */
 #define DARC_MAX_TAILS 4       /* tail calls followed inside one frame */
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing */
+#define DARC_HASH 0x9e3779b1u  /* spreads the low half of an address over the tables */
+#define DARC_NO_PARENT 0xfffffffeu /* a site's first_parent that no node is */
+#define DARC_UNTIMED 0x80000000u   /* bit of a site's first_child: the node is not timed */
+#define DARC_NEVER (1UL << 62) /* start of a call that is not timed: later than any end */
+#define DARC_LEFT 0x80u        /* bit of tail_count: a tail call led out of the ftree */
 
 enum darc_mode { DARC_PROFILE = 0, DARC_ANALYSE = 1 };
 
@@ -106,12 +111,15 @@ struct darc_route {
 
 struct darc_site {
     u64 control;      /* struct darc_control * */
+    u64 records;      /* struct darc_record *, the control's, for the stubs */
     u64 back;         /* return address in the program; 0 where it is dynamic (f0) */
-    u64 pad_back;     /* return address in the pad */
+    u64 pad_back;     /* return address in the pad; never changes, as records rely on it */
     u32 kind;
     u32 timed;
     u32 route_first;
     u32 route_count;
+    u32 first_parent; /* its first route once more, for the stubs */
+    u32 first_child;
     u32 indirect;     /* how many targets may be learned, 0: a direct site */
     u32 target_count; /* learned so far */
     u64 targets[DARC_MAX_TARGETS];
@@ -139,22 +147,22 @@ struct darc_tail {
 
 struct darc_record {
     u64 slot;      /* key; claimed once, kept */
-    u64 back;
-    u64 pad_back;
-    u64 start;     /* TSC, 0: not timed */
+    u64 site;      /* struct darc_site *, which knows the return addresses */
+    u64 start;     /* TSC, or DARC_NEVER */
     u64 overhead;  /* cost of timed calls inside */
     u64 parent;    /* struct darc_record * */
     u64 context;   /* struct darc_context * */
-    u64 epoch;
     u32 serial;    /* compared together with open: see the agent's STATE */
     u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 3: an unwinder
                       itself; 0: closed */
     u32 node;      /* the fnode that owns the frame now (a tail call changes it) */
-    u32 first_node;
+    u32 tail_count; /* and DARC_LEFT */
     u64 below;     /* struct darc_record * of the frame's last call, often that of its next one */
-    u32 tail_count;
+    u64 back;      /* return address in the program where the site's is 0 */
+    u32 first_node; /* the fnode before the first tail call */
     u32 reserved;
     struct darc_tail tails[DARC_MAX_TAILS];
+    u64 unused;
 };
 
 /* Of one node within the current op; valid when serial is the context's. */
@@ -181,6 +189,8 @@ struct darc_context {
     u64 top;      /* innermost open record */
     u32 serial;   /* of the op; compared together with idle */
     u32 idle;     /* 1: not inside the agent */
+    u64 state;    /* the two words above while an op runs and the agent does not: see STATE */
+    u64 epoch;    /* of the op */
     u64 count;    /* profile: ops */
     u64 sum;      /* profile: cycles */
     u64 unreported;
@@ -192,17 +202,19 @@ struct darc_context {
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
     u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
-    u64 reserved[2];
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[DARC_MAX_NODES];
     struct darc_total totals[DARC_MAX_NODES];
 };
 
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
-_Static_assert(sizeof(struct darc_site) == 216, "site");
+_Static_assert(sizeof(struct darc_site) == 232, "site");
 _Static_assert(__builtin_offsetof(struct darc_record, serial) % 8 == 0
                && __builtin_offsetof(struct darc_context, serial) % 8 == 0, "read as one word");
-_Static_assert(sizeof(struct darc_record) % 64 == 0, "records do not share cache lines");
+_Static_assert(__builtin_offsetof(struct darc_record, node) % 8 == 0
+               && __builtin_offsetof(struct darc_record, tail_count)
+                      == __builtin_offsetof(struct darc_record, node) + 4, "written as one word");
+_Static_assert(sizeof(struct darc_record) == 192, "the stubs multiply by it");
 _Static_assert(sizeof(struct darc_context) % 64 == 0, "contexts do not share cache lines");
 _Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");
 #endif

@@ -11,8 +11,9 @@
  *   - the program always gets its own return address back.
  *
  * Compiled so that a function keeps r8 to r11 as well (build.py): the stubs save only registers that
- * every call needs. What is common has no call in it and leaves all else to a cold function, so that
- * it needs few registers: a timed call is bound by how many instructions it has.
+ * every call needs. A timed call is bound by how many instructions it has; what is common of a direct
+ * call is therefore in the stubs themselves (stubs.S), and darc_enter and darc_return are called for
+ * all that is not.
  */
 #include "abi.h"
 
@@ -86,7 +87,7 @@ static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64
 
 static inline u32 hash(u64 key, u32 bits)
 {
-    return (u32)key * 0x9e3779b1u >> (32 - bits);
+    return (u32)key * DARC_HASH >> (32 - bits);
 }
 
 /* The record that has the slot as its key, or might: try step 0, 1, … */
@@ -94,6 +95,18 @@ static inline record *place(const control *ctl, u64 slot, u32 step)
 {
     u32 index = hash(slot, __builtin_ctz(DARC_MAX_RECORDS)) + step;
     return &((record *)ctl->records)[step ? index & (DARC_MAX_RECORDS - 1) : index];
+}
+
+static inline const site *site_of(const record *rec)
+{
+    return (const site *)rec->site;
+}
+
+/* The program's own return address. */
+static inline u64 back_of(const record *rec)
+{
+    u64 back = site_of(rec)->back;
+    return back ? back : rec->back;
 }
 
 static record *find_record(const control *ctl, u64 slot)
@@ -108,6 +121,15 @@ static record *find_record(const control *ctl, u64 slot)
     return 0;
 }
 
+/* Before a record can be found: the stubs follow both of its pointers without a look at them. */
+static void furnish(const control *ctl, record *rec)
+{
+    u64 none = 0;
+    __atomic_compare_exchange_n(&rec->site, &none, ctl->sites, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    none = 0;
+    __atomic_compare_exchange_n(&rec->below, &none, (u64)rec, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 /* A key stays once it is claimed, so only the first call at a new stack depth pays the atomic. */
 static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
 {
@@ -116,6 +138,8 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
         if (likely(rec->slot == slot))
             return rec;
         u64 free = rec->slot;
+        if (free == 0)
+            furnish(ctl, rec);
         if (free <= DARC_FREED
             && (__atomic_compare_exchange_n(&rec->slot, &free, slot, 0, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE)
@@ -197,23 +221,24 @@ static inline u64 since(u64 end, u64 start, u64 cost)
 
 static COLD void close_tails(context *ctx, record *rec, u64 end)
 {
+    u32 count = rec->tail_count & ~DARC_LEFT;
     if (!end)
         end = tsc(); /* the site is not timed, but a tail call in its frame is */
-    for (u32 i = 0; i < rec->tail_count && i < DARC_MAX_TAILS; i++) {
+    for (u32 i = 0; i < count && i < DARC_MAX_TAILS; i++) {
         struct darc_tail *tail = &rec->tails[i];
         account(ctx, tail->node, since(end, tail->start, rec->overhead - tail->overhead));
     }
 }
 
 /* The frame is gone: account its call and the tail calls that took the frame over. */
-static inline u64 close_record(const control *ctl, context *ctx, record *rec, u64 end)
+static void close_record(const control *ctl, context *ctx, record *rec, u64 end)
 {
-    u64 start = rec->start, latency = since(end, start, rec->overhead + ctl->inner_cost);
-    if (likely(start && rec->first_node != NO_NODE))
-        account(ctx, rec->first_node, latency);
-    if (unlikely(rec->tail_count))
+    u64 start = rec->start;
+    if (start != DARC_NEVER)
+        account(ctx, rec->tail_count ? rec->first_node : rec->node,
+                since(end, start, rec->overhead + ctl->inner_cost));
+    if (rec->tail_count)
         close_tails(ctx, rec, end);
-    return latency;
 }
 
 /* Calls that were left by a longjmp: they are deeper than the frame that is known to live. They
@@ -226,7 +251,7 @@ static COLD void close_abandoned(const control *ctl, context *ctx, const record 
         record *parent = (record *)rec->parent;
         if (rec->slot >= live->slot || !parent)
             break;
-        if (rec->open == OPEN && rec->serial == ctx->serial && rec->epoch == ctl->epoch) {
+        if (rec->open == OPEN && rec->serial == ctx->serial && ctx->epoch == ctl->epoch) {
             rec->open = 0;
             parent->overhead += rec->overhead;
             close_record(ctl, ctx, rec, jump > rec->start ? jump : end);
@@ -347,7 +372,9 @@ static inline void check_debugger(control *ctl, context *ctx, u64 now)
 
 static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
 {
-    u64 latency = close_record(ctl, ctx, rec, end);
+    u64 latency = since(end, rec->start, rec->overhead + ctl->inner_cost);
+    if (unlikely(rec->tail_count))
+        close_tails(ctx, rec, end);
     ctx->op = 0;
     check_debugger(ctl, ctx, end);
     if (ctl->mode == DARC_PROFILE) {
@@ -358,7 +385,7 @@ static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back
         if (ctl->bell != DARC_QUIET)
             return; /* enough was seen; the debugger has not looked yet */
         ctx->in_peak++;
-        vote_all(ctl, ctx, latency, rec->epoch);
+        vote_all(ctl, ctx, latency, ctx->epoch);
     } else {
         return;
     }
@@ -374,7 +401,7 @@ static inline int op_runs(const record *op, u64 slot)
     if (op->slot <= slot || op->open != OPEN)
         return 0;
     if (PAGE(op->slot) == PAGE(slot))
-        return *(u64 *)op->slot == op->pad_back;
+        return *(u64 *)op->slot == site_of(op)->pad_back;
     return 1;
 }
 
@@ -401,15 +428,15 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     u64 state = (u64)IDLE << 32 | (ctx->serial + 1);
     ctx->idle = 0;
     BARRIER();
+    rec->context = (u64)ctx;
+    rec->site = (u64)s;
     rec->back = *(u64 *)slot;
-    rec->pad_back = s->pad_back;
     rec->overhead = 0;
     rec->parent = 0;
-    rec->context = (u64)ctx;
-    rec->epoch = ctl->epoch;
     rec->node = 0;
-    rec->first_node = NO_NODE; /* f0's own latency is accounted by vote_all */
     rec->tail_count = 0;
+    ctx->epoch = ctl->epoch;
+    ctx->state = state;
     STATE(rec) = state;
     ctx->op = ctx->top = (u64)rec;
     ctx->jump_time = 0;
@@ -467,40 +494,35 @@ static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
 static record *path_parent(const control *ctl, u64 slot)
 {
     record *rec = find_record(ctl, slot);
-    if (!rec || *(u64 *)slot != rec->pad_back)
+    if (!rec || *(u64 *)slot != site_of(rec)->pad_back)
         return 0;
     context *ctx = (context *)rec->context;
-    if (STATE(rec) != STATE(ctx) || !ctx->op || rec->epoch != ctl->epoch)
+    if (STATE(rec) != STATE(ctx) || !ctx->op || ctx->epoch != ctl->epoch)
         return 0;
     return rec;
 }
 
-static inline u64 open_call(const control *ctl, const site *s, record *parent, u32 node, record *rec)
+static inline void open_call(const site *s, context *ctx, record *parent, u32 node, record *rec)
 {
-    context *ctx = (context *)parent->context;
     u64 state = STATE(parent);
-    u32 timed = ((struct darc_node *)ctl->nodes)[node].timed;
     ctx->idle = 0;
     BARRIER();
-    rec->back = s->back;
-    rec->pad_back = s->pad_back;
-    rec->start = 0;
+    rec->context = (u64)ctx;
+    rec->site = (u64)s;
+    rec->start = DARC_NEVER;
     rec->overhead = 0;
     rec->parent = (u64)parent;
-    rec->context = (u64)ctx;
-    rec->epoch = parent->epoch;
     rec->node = node;
-    BARRIER(); /* else the two stores become one, by three more instructions */
-    rec->first_node = node;
     rec->tail_count = 0;
     STATE(rec) = state;
     ctx->top = (u64)rec;
     BARRIER();
     STATE(ctx) = state;
-    return (u64)rec | !timed;
 }
 
-static __attribute__((noinline)) u64 enter_any(site *s, u64 parent_slot, u64 slot, u64 target)
+/* Zero: pass through. Else the call's record, to write the start into; bit 0: do not time it.
+ * The stub for direct calls does the same itself where nothing is out of the ordinary. */
+ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
 {
     control *ctl = (control *)s->control;
     record *parent = path_parent(ctl, parent_slot);
@@ -521,40 +543,54 @@ static __attribute__((noinline)) u64 enter_any(site *s, u64 parent_slot, u64 slo
         ctx->idle = IDLE;
     }
     parent->below = (u64)rec;
-    return open_call(ctl, s, parent, node, rec);
+    open_call(s, ctx, parent, node, rec);
+    return (u64)rec | !((struct darc_node *)ctl->nodes)[node].timed;
 }
 
-/* Zero: pass through. Else the call's record, to write the start into; bit 0: do not time it.
- * This is enter_any where nothing is out of the ordinary. */
-ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
+/* The call ends for its parent, whose own time it is not. */
+static inline void close_call(const control *ctl, context *ctx, record *parent, record *rec, u64 end)
 {
-    const control *ctl = (control *)s->control;
-    record *parent = place(ctl, parent_slot, 0);
-    if (unlikely(parent->slot != parent_slot || *(u64 *)parent_slot != parent->pad_back))
-        return enter_any(s, parent_slot, slot, target);
-    const context *ctx = (context *)parent->context;
-    if (unlikely(STATE(parent) != STATE(ctx) || parent->epoch != ctl->epoch
-                 || ctx->top != (u64)parent))
-        return enter_any(s, parent_slot, slot, target);
-    const struct darc_route *route = (struct darc_route *)ctl->routes + s->route_first;
-    if (unlikely(!s->route_count || route->parent != parent->node || s->indirect))
-        return enter_any(s, parent_slot, slot, target);
-    record *rec = (record *)parent->below;
-    if (unlikely(!rec || rec->slot != slot))
-        return enter_any(s, parent_slot, slot, target);
-    return open_call(ctl, s, parent, route->child, rec);
+    parent->overhead += rec->overhead + (rec->start != DARC_NEVER ? ctl->full_cost : ctl->path_cost);
+    close_record(ctl, ctx, rec, end);
 }
 
-static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record *rec, u64 end)
+/* A call's frame is gone; the pad has put the return address back. end is 0 where no TSC was read.
+ * The stub does the same itself where nothing is out of the ordinary. */
+ENTRY void darc_return(site *s, u64 slot, u64 end)
 {
-    u64 back = rec->back, state = STATE(rec);
+    control *ctl = (control *)s->control;
+    record *rec = find_record(ctl, slot);
+    if (!rec || rec->site != (u64)s || rec->open != OPEN)
+        return;
+    context *ctx = (context *)rec->context;
+    record *parent = (record *)rec->parent;
+    u64 state = STATE(rec);
+    if (state != STATE(ctx)) {
+        rec->open = 0;
+        return;
+    }
+    ctx->idle = 0;
+    BARRIER();
+    rec->open = 0;
+    if (ctx->top != (u64)rec)
+        close_abandoned(ctl, ctx, rec, end ? end : tsc());
+    if (ctx->epoch == ctl->epoch)
+        close_call(ctl, ctx, parent, rec, end);
+    ctx->top = (u64)parent;
+    BARRIER();
+    STATE(ctx) = state;
+}
+
+static __attribute__((noinline)) void leave_f0(control *ctl, context *ctx, record *rec, u64 end)
+{
+    u64 state = STATE(rec);
     ctx->idle = 0;
     BARRIER();
     rec->open = 0;
     if (unlikely(ctx->top != (u64)rec))
         close_abandoned(ctl, ctx, rec, end);
-    if (likely(rec->epoch == ctl->epoch)) {
-        finish_op(ctl, ctx, rec, end, back);
+    if (likely(ctx->epoch == ctl->epoch)) {
+        finish_op(ctl, ctx, rec, end, rec->back);
     } else {
         ctx->dropped++;
         ctx->op = 0;
@@ -562,19 +598,6 @@ static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record
     ctx->top = 0;
     BARRIER();
     STATE(ctx) = state;
-    return back;
-}
-
-/* The call ends for its parent, whose own time it is not. */
-static inline void close_call(const control *ctl, context *ctx, record *parent, record *rec, u64 end)
-{
-    u64 inside = rec->overhead, start = rec->start;
-    if (likely(start)) {
-        parent->overhead += inside + ctl->full_cost;
-        account(ctx, rec->first_node, since(end, start, inside + ctl->inner_cost));
-    } else {
-        parent->overhead += inside + ctl->path_cost;
-    }
 }
 
 static void show(control *ctl, u64 stack);
@@ -586,65 +609,24 @@ static COLD void end_around(control *ctl, record *rec)
     show(ctl, rec->slot);
 }
 
-static __attribute__((noinline)) u64 leave_any(site *s, u64 slot, u64 end)
-{
-    control *ctl = (control *)s->control;
-    record *rec = find_record(ctl, slot);
-    if (!rec || rec->pad_back != s->pad_back)
-        return s->back;
-    u64 back = rec->back, state = STATE(rec);
-    if (rec->open == AROUND)
-        end_around(ctl, rec);
-    if (rec->open != OPEN)
-        return back;
-    context *ctx = (context *)rec->context;
-    record *parent = (record *)rec->parent;
-    if (state != STATE(ctx)) {
-        rec->open = 0;
-        return back;
-    }
-    if (!parent)
-        return leave_f0(ctl, ctx, rec, end);
-    ctx->idle = 0;
-    BARRIER();
-    rec->open = 0;
-    if (ctx->top != (u64)rec)
-        close_abandoned(ctl, ctx, rec, end ? end : tsc());
-    if (rec->epoch == ctl->epoch) {
-        close_call(ctl, ctx, parent, rec, end);
-        if (rec->tail_count)
-            close_tails(ctx, rec, end);
-    }
-    ctx->top = (u64)parent;
-    BARRIER();
-    STATE(ctx) = state;
-    return back;
-}
-
-/* Returns the program's return address. end is 0 where no TSC was read. This is leave_any where
- * nothing is out of the ordinary. */
+/* What an entry pad called has returned. Gives the program's return address. */
 ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
 {
     control *ctl = (control *)s->control;
     record *rec = place(ctl, slot, 0);
-    if (unlikely(rec->slot != slot || rec->pad_back != s->pad_back))
-        return leave_any(s, slot, end);
+    if (unlikely(rec->slot != slot))
+        rec = find_record(ctl, slot);
+    if (unlikely(!rec || rec->site != (u64)s))
+        return 0;
+    u64 back = rec->back;
     context *ctx = (context *)rec->context;
-    record *parent = (record *)rec->parent;
-    u64 state = STATE(rec);
-    if (unlikely(state != STATE(ctx) || ctx->top != (u64)rec || rec->epoch != ctl->epoch
-                 || rec->tail_count))
-        return leave_any(s, slot, end);
-    if (unlikely(!parent))
-        return leave_f0(ctl, ctx, rec, end);
-    ctx->idle = 0;
-    BARRIER();
-    rec->open = 0;
-    close_call(ctl, ctx, parent, rec, end);
-    ctx->top = (u64)parent;
-    BARRIER();
-    STATE(ctx) = state;
-    return s->back;
+    if (likely(rec->open == OPEN && STATE(rec) == STATE(ctx)))
+        leave_f0(ctl, ctx, rec, end);
+    else if (rec->open == AROUND)
+        end_around(ctl, rec);
+    else if (rec->open == OPEN)
+        rec->open = 0;
+    return back;
 }
 
 /* A tail jump hands the frame over: nothing on the stack changes, and the time of the function
@@ -656,7 +638,11 @@ static void tail(control *ctl, site *s, u64 slot, u64 target)
         return;
     u32 node = child_node(ctl, s, rec->node, target);
     u32 count = rec->tail_count;
+    if (!count)
+        rec->first_node = rec->node;
+    BARRIER();
     if (node == NO_NODE || count >= DARC_MAX_TAILS) {
+        rec->tail_count = count | DARC_LEFT;
         rec->node = NO_NODE; /* left the ftree for good; the time stays with the last node */
         return;
     }
@@ -699,13 +685,13 @@ static void hide(control *ctl, u64 stack)
     for (u64 i = 0; i < count && i < DARC_MAX_RECORDS; i++) {
         record *rec = &((record *)ctl->records)[ctl->record_list[i] & (DARC_MAX_RECORDS - 1)];
         u64 slot = rec->slot;
-        if (!rec->pad_back || slot < stack || !(rec->open || slot - stack < NEAR_STACK))
+        if (slot < stack || !(rec->open || slot - stack < NEAR_STACK))
             continue;
         if (rec->context != (u64)ctx && slot - stack >= NEAR_STACK)
             continue;
-        if (!readable(ctl, slot, stack) || *(u64 *)slot != rec->pad_back)
+        if (!readable(ctl, slot, stack) || *(u64 *)slot != site_of(rec)->pad_back)
             continue;
-        *(u64 *)slot = rec->back;
+        *(u64 *)slot = back_of(rec);
         if (rec->open == OPEN)
             rec->open = HIDDEN;
     }
@@ -726,17 +712,17 @@ static void show(control *ctl, u64 stack)
         record *parent = (record *)rec->parent;
         if (rec->open == HIDDEN && rec->serial == ctx->serial) {
             if (rec->slot > stack) {
-                if (readable(ctl, rec->slot, stack) && *(u64 *)rec->slot == rec->back) {
-                    *(u64 *)rec->slot = rec->pad_back;
+                if (readable(ctl, rec->slot, stack) && *(u64 *)rec->slot == back_of(rec)) {
+                    *(u64 *)rec->slot = site_of(rec)->pad_back;
                     rec->open = OPEN;
                     top = top ? top : rec;
                 }
             } else {
                 rec->open = 0;
-                if (rec->epoch == ctl->epoch && rec != (record *)ctx->op) {
+                if (ctx->epoch == ctl->epoch && rec != (record *)ctx->op) {
                     parent->overhead += rec->overhead;
                     close_record(ctl, ctx, rec, now);
-                } else if (rec->epoch == ctl->epoch) {
+                } else if (ctx->epoch == ctl->epoch) {
                     finish_op(ctl, ctx, rec, now, 0);
                 }
             }
@@ -786,10 +772,10 @@ static COLD record *begin_around(control *ctl, const site *s, u64 slot)
     record *rec = claim_record(ctl, slot);
     if (!rec || rec->open == OPEN)
         return 0;
-    rec->back = *(u64 *)slot;
-    rec->pad_back = s->pad_back;
-    rec->parent = 0;
     rec->context = (u64)ctx;
+    rec->site = (u64)s;
+    rec->back = *(u64 *)slot;
+    rec->parent = 0;
     rec->open = AROUND;
     return rec;
 }
@@ -814,11 +800,12 @@ ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
     record *rec = claim_record(ctl, slot);
     if (!ctx || !rec)
         return 0;
-    rec->pad_back = parent->pad_back;
     rec->context = (u64)ctx;
+    rec->site = (u64)parent;
     rec->node = 0;
-    rec->epoch = ctl->epoch;
-    STATE(rec) = STATE(ctx);
+    rec->tail_count = 0;
+    ctx->epoch = ctl->epoch;
+    STATE(rec) = ctx->state = STATE(ctx);
     ctx->op = ctx->top = (u64)rec;
     return (u64)rec;
 }

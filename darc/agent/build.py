@@ -86,6 +86,19 @@ def _layout(header: str, work: Path) -> dict[str, object]:
     return dict(layout)
 
 
+def assembler_defines(layout: dict[str, object]) -> list[str]:
+    """What stubs.S knows of ``abi.h``: ``RECORD_SLOT`` for ``darc_record.slot``, and so on."""
+    fields, sizes, constants = layout["fields"], layout["sizes"], layout["constants"]
+    assert isinstance(fields, dict)
+    assert isinstance(sizes, dict)
+    assert isinstance(constants, dict)
+    values = {name.removeprefix("darc_").upper(): place[0] for name, place in fields.items()}
+    values |= {name.removeprefix("DARC_"): value for name, value in constants.items()}
+    values["RECORD_SHIFT"] = 33 - constants["DARC_MAX_RECORDS"].bit_length()
+    values["RECORD_SIZE"] = sizes["darc_record"]
+    return [f"-D{name.replace('.', '_')}={value}" for name, value in values.items()]
+
+
 def build_agent(outdir: Path = HERE) -> None:
     """Compile the agent into ``outdir``; exits with one line where a tool is missing."""
     header = (HERE / "abi.h").read_text()
@@ -93,12 +106,7 @@ def build_agent(outdir: Path = HERE) -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         layout = _layout(header, work)
-        fields = layout["fields"]
-        assert isinstance(fields, dict)
-        defines = [
-            f"-DRECORD_START={fields['darc_record.start'][0]}",
-            f"-DSITE_TIMED={fields['darc_site.timed'][0]}",
-        ]
+        defines = assembler_defines(layout)
         _run("gcc", *CFLAGS, "-c", HERE / "agent.c", "-o", work / "agent.o")
         _run("gcc", *defines, "-c", HERE / "stubs.S", "-o", work / "stubs.o")
         (work / "agent.ld").write_text(LINKER_SCRIPT)

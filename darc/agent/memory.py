@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from darc.agent import Blob, words
@@ -112,6 +113,8 @@ class AgentMemory:
         self.layout = layout
         self._read = read
         self._write = write
+        self._first_routes: dict[int, int] = {}
+        """Of the sites that have routes: the number of the first one."""
 
     def raw(self, address: int, size: int) -> bytes:
         """Memory as it is, with the debugger's breakpoints."""
@@ -200,6 +203,8 @@ class AgentMemory:
             lost_ops=0,
         )
         self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
+        for index in list(self._first_routes):
+            self.set_site(index, route_count=0)
         first = self.blob.offset("darc_context.count")
         last = self.blob.fields["darc_context.in_peak"]
         bins, size = self.blob.fields["darc_context.bins"]
@@ -218,13 +223,30 @@ class AgentMemory:
     def write_site(self, index: int, **values: int | bytes) -> None:
         """Writes a whole site."""
         control = self.base + self.layout.control
-        self._write(self.site(index), self.blob.pack("darc_site", control=control, **values))
+        raw = self.blob.pack(
+            "darc_site",
+            control=control,
+            records=self.base + self.layout.records,
+            first_parent=self.blob.constants["DARC_NO_PARENT"],
+            **values,
+        )
+        self._write(self.site(index), raw)
+        self._note_route(index, values)
 
     def set_site(self, index: int, **values: int) -> None:
         """Sets fields of a site."""
         for name, value in values.items():
             offset, size = self.blob.fields[f"darc_site.{name}"]
             self._write(self.site(index) + offset, value.to_bytes(size, "little"))
+        if "route_count" in values:
+            self._note_route(index, values)
+
+    def _note_route(self, index: int, values: Mapping[str, int | bytes]) -> None:
+        """A site's first route stands in the site as well: most have no other."""
+        if values.get("route_count"):
+            self._first_routes[index] = int(values.get("route_first", 0))
+        elif self._first_routes.pop(index, None) is not None:
+            self.set_site(index, first_parent=self.blob.constants["DARC_NO_PARENT"])
 
     def patched_sites(self) -> list[PatchedSite]:
         """The sites whose patches are in place, by what the table says."""
@@ -290,6 +312,10 @@ class AgentMemory:
         if pairs:
             raw = b"".join(struct.pack("<2I", *pair) for pair in pairs)
             self._write(self.base + self.layout.routes, raw)
+        for index, first in self._first_routes.items():
+            parent, child = pairs[first]
+            untimed = 0 if rows[child].timed else self.blob.constants["DARC_UNTIMED"]
+            self.set_site(index, first_parent=parent, first_child=child | untimed)
         if numbers:
             raw = struct.pack(f"<{len(numbers)}I", *numbers)
             self._write(self.base + self.layout.analysis, raw)
@@ -385,7 +411,13 @@ class AgentMemory:
             word = int.from_bytes(self._read(record["slot"], 8), "little")
         except TargetError:
             return True
-        return word != record["pad_back"]
+        return word != self._returns(record["site"])[0]
+
+    def _returns(self, site: int) -> tuple[int, int]:
+        """Where a site's pad is returned to, and where the pad returns to: 0 where that differs."""
+        raw = self._read(site, self.blob.sizes["darc_site"])
+        values = self.blob.unpack("darc_site", raw)
+        return values["pad_back"], values["back"]
 
     # ------------------------------------------------------------------ records
 
@@ -403,11 +435,15 @@ class AgentMemory:
             self.base + self.layout.records, size * self.blob.constants["DARC_MAX_RECORDS"]
         )
         offset = self.blob.offset(mark)
+        returns = functools.cache(self._returns)
         found = []
         for at in range(0, len(raw), size):
             if any(raw[at + offset : at + offset + 4]):
                 record = self.blob.unpack("darc_record", raw[at : at + size])
                 record["address"] = self.base + self.layout.records + at
+                if record["site"]:
+                    record["pad_back"], back = returns(record["site"])
+                    record["back"] = back or record["back"]
                 found.append(record)
         return found
 

@@ -13,7 +13,8 @@ stack as the callee expects it::
         lea rsp, [rsp + 8]              R off the stack: arguments stand where they must
         call target
     back:
-        ...hand over to the agent (darc_stub_leave), which puts R back
+        push R
+        ...hand over to the agent (darc_stub_returned)
         ret
 
 The comparison looks at bytes 3 to 6 of the word in the slot: pads live in one naturally aligned
@@ -86,6 +87,8 @@ class Stubs:
     """Absolute addresses of the agent's stubs."""
 
     call: int
+    indirect: int
+    returned: int
     tail: int
     entry: int
     leave: int
@@ -183,7 +186,9 @@ class _Assembler:
 
 
 _PUSH_RAX, _POP_RAX, _RET = b"\x50", b"\x58", b"\xc3"
-_MOV_RAX_IMM = b"\x48\xb8"
+_PUSH_RDI, _POP_RDI = b"\x57", b"\x5f"
+_PUSH_RSI, _POP_RSI = b"\x56", b"\x5e"
+_MOV_RAX_IMM, _MOV_RDI_IMM = b"\x48\xb8", b"\x48\xbf"
 _SKIP_RED_ZONE = b"\x48\x8d\x64\x24\x80"  # lea rsp, [rsp - 128]
 _UNSKIP_RED_ZONE = b"\x48\x8d\xa4\x24\x80\x00\x00\x00"  # lea rsp, [rsp + 128]
 
@@ -246,14 +251,15 @@ def _filter(asm: _Assembler, slot: FrameRule, pushed: int, blocks: Sequence[int]
         asm.relative(b"\x0f\x84", "on path")
 
 
-def _load_slot(asm: _Assembler, slot: FrameRule, pushed: int) -> None:
-    """``rax`` = address of the calling frame's slot; rax itself may be the base register."""
+def _load_slot(asm: _Assembler, slot: FrameRule, pushed: int, to: str) -> None:
+    """``to`` = address of the calling frame's slot; it may itself be the base register."""
     shift = pushed if slot.register == "rsp" else 0
+    number = _NUMBERS[to]
     if slot.through is None:
-        asm.memory(b"\x8d", 0, slot.register, slot.offset - 8 + shift, True)
+        asm.memory(b"\x8d", number, slot.register, slot.offset - 8 + shift, True)
     else:
-        asm.memory(b"\x8b", 0, slot.register, slot.through + shift, True)
-        asm.memory(b"\x8d", 0, "rax", slot.offset - 8, True)
+        asm.memory(b"\x8b", number, slot.register, slot.through + shift, True)
+        asm.memory(b"\x8d", number, to, slot.offset - 8, True)
 
 
 def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:
@@ -295,21 +301,10 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
         asm.label("on path, rax pushed")
         asm.emit(_POP_RAX)
     asm.label("on path")
-    asm.emit(_PUSH_RAX)
-    asm.frame(8)
-    if site.target is None:
-        asm.instruction(_with_operand(site, Code.PUSH_RM64, Code.PUSH_R64, 16))
+    if site.target is not None:
+        _ask_direct(asm, site.slot, site_data, stubs)
     else:
-        asm.emit(b"\x6a\x00")
-    asm.frame(16)
-    _load_slot(asm, site.slot, 24)
-    asm.emit(_PUSH_RAX)
-    asm.frame(24)
-    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.cell(b"\xff\x15", "call stub", stubs.call)
-    asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
-    asm.frame(8)
-    asm.emit(_POP_RAX)
+        _ask_indirect(asm, site, site_data, stubs)
     asm.frame(0)
     asm.relative(b"\x0f\x84", "pass")
     asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
@@ -318,22 +313,54 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
         asm.call(site.target)
     else:
         asm.instruction(_with_operand(site, Code.CALL_RM64, Code.CALL_RM64, 0))
-    return _return_part(asm, site_data, stubs)
-
-
-def _return_part(asm: _Assembler, site_data: int, stubs: Stubs) -> Pad:
     back = len(asm.code)
-    asm.frame(-8)
-    asm.emit(b"\x48\x8d\x64\x24\xf8")  # lea rsp, [rsp - 8]
-    asm.frame(0)
-    asm.emit(_PUSH_RAX)
-    asm.frame(8)
-    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.cell(b"\xff\x15", "leave stub", stubs.leave)
-    asm.emit(_POP_RAX)
-    asm.frame(0)
+    asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
+    _push(asm, _PUSH_RAX, _PUSH_RDI)
+    asm.emit(_MOV_RDI_IMM, struct.pack("<Q", site_data))
+    asm.call(stubs.returned, "return stub")
+    _pop(asm, 16, _POP_RDI, _POP_RAX)
     asm.emit(_RET)
     return asm.pad(back)
+
+
+def _push(asm: _Assembler, *pushes: bytes) -> None:
+    """Pushes upon nothing but the return address."""
+    for number, push in enumerate(pushes):
+        asm.frame(8 * number)
+        asm.emit(push)
+    asm.frame(8 * len(pushes))
+
+
+def _pop(asm: _Assembler, pushed: int, *pops: bytes) -> None:
+    for pop in pops:
+        asm.frame(pushed)
+        asm.emit(pop)
+        pushed -= 8
+    asm.frame(pushed)
+
+
+def _ask_direct(asm: _Assembler, slot: FrameRule, site_data: int, stubs: Stubs) -> None:
+    _push(asm, _PUSH_RAX, _PUSH_RDI, _PUSH_RSI)
+    _load_slot(asm, slot, 32, "rsi")
+    asm.emit(_MOV_RDI_IMM, struct.pack("<Q", site_data))
+    asm.call(stubs.call, "call stub")
+    _pop(asm, 24, _POP_RSI, _POP_RDI, _POP_RAX)
+
+
+def _ask_indirect(asm: _Assembler, site: Site, site_data: int, stubs: Stubs) -> None:
+    assert site.slot is not None
+    asm.emit(_PUSH_RAX)
+    asm.frame(8)
+    asm.instruction(_with_operand(site, Code.PUSH_RM64, Code.PUSH_R64, 16))
+    asm.frame(16)
+    _load_slot(asm, site.slot, 24, "rax")
+    asm.emit(_PUSH_RAX)
+    asm.frame(24)
+    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
+    asm.call(stubs.indirect, "call stub")
+    asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
+    asm.frame(8)
+    asm.emit(_POP_RAX)
 
 
 def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
@@ -362,11 +389,11 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     else:
         asm.emit(b"\x6a\x00")
     asm.frame(144)
-    _load_slot(asm, site.slot, 144)
+    _load_slot(asm, site.slot, 144, "rax")
     asm.emit(_PUSH_RAX)
     asm.frame(152)
     asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.cell(b"\xff\x15", "tail stub", stubs.tail)
+    asm.call(stubs.tail, "tail stub")
     asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
     asm.frame(136)
     asm.emit(_POP_RAX)
@@ -397,7 +424,7 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     asm.emit(_PUSH_RAX)
     asm.frame(144)
     asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.cell(b"\xff\x15", "entry stub", stubs.entry)
+    asm.call(stubs.entry, "entry stub")
     asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
     asm.frame(136)
     asm.emit(_POP_RAX)
@@ -415,7 +442,7 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     asm.emit(_PUSH_RAX)
     asm.frame(8)
     asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.cell(b"\xff\x15", "leave stub", stubs.leave)
+    asm.call(stubs.leave, "leave stub")
     asm.emit(_POP_RAX)
     asm.frame(0)
     asm.emit(_RET)
