@@ -233,7 +233,8 @@ def test_file_that_was_replaced_while_it_runs(tmp_path: Path) -> None:
         new = tmp_path / "new"
         shutil.copy(build("server", opt="-O0"), new)
         new.replace(program)
-        done = debug_attached(tmp_path, running, ["darc start handle --peak >400us", "continue"])
+        start = "darc start handle --peak >400us --max-time 20s"
+        done = debug_attached(tmp_path, running, [start, "continue"])
         if "replaced" not in done.gdb and "deleted" not in done.gdb:
             assert done.paths == [("handle", "lookup", "burn")], done.gdb
         assert running.finish() == 0
