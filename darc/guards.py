@@ -12,11 +12,9 @@ HIDE_AT = (
     "_Unwind_Resume_or_Rethrow",
     "_Unwind_ForcedUnwind",
     "_Unwind_Resume",
+    "_Unwind_Backtrace",
 )
 """Unwinders: before they look, every return address on the stack is the program's own again."""
-
-AROUND_AT = ("_Unwind_Backtrace",)
-"""Unwinders that come back: the stack is hidden before and shown after."""
 
 EXIT_AT = ("_exit",)
 """Where a program ends: the last moment to read what the agent knows."""
@@ -33,7 +31,6 @@ SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
 
 _GUARDED = {
     "DARC_HIDE": HIDE_AT,
-    "DARC_AROUND": AROUND_AT,
     "DARC_SHOW": SHOW_AT,
     "DARC_EXIT": EXIT_AT,
     "DARC_JUMP": JUMP_AT,

@@ -72,7 +72,7 @@ class Heart:
         left = self._session.seconds_left
         if left is not None and left <= 0:
             self._session.time_up_soon()
-        elif not self._session.rings and not self._session.paused:
+        elif not self._session.rings:
             return None
         if late_since is None:
             return now

@@ -44,7 +44,6 @@ enum darc_site_kind {
     DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
     DARC_JUMP = 6,   /* entry of longjmp: frames are about to be abandoned */
     DARC_SANDBOX = 7, /* entry of prctl, syscall: seccomp may be about to forbid system calls */
-    DARC_AROUND = 8, /* entry of an unwinder that comes back: hidden before, shown after */
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
 };
 
@@ -153,8 +152,7 @@ struct darc_record {
     u64 parent;    /* struct darc_record * */
     u64 context;   /* struct darc_context * */
     u32 serial;    /* compared together with open: see the agent's STATE */
-    u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 3: an unwinder
-                      itself; 0: closed */
+    u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 0: closed */
     u32 node;      /* the fnode that owns the frame now (a tail call changes it) */
     u32 tail_count; /* and DARC_LEFT */
     u64 below;     /* struct darc_record * of the frame's last call, often that of its next one */

@@ -33,7 +33,6 @@
 
 #define OPEN 1
 #define HIDDEN 2
-#define AROUND 3
 #define IDLE OPEN
 #define NO_NODE 0xffffffffu
 #define PAGE(address) ((address) >> 12)
@@ -600,15 +599,6 @@ static __attribute__((noinline)) void leave_f0(control *ctl, context *ctx, recor
     STATE(ctx) = state;
 }
 
-static void show(control *ctl, u64 stack);
-
-/* The unwinder has looked and comes back: its callers' frames go on. */
-static COLD void end_around(control *ctl, record *rec)
-{
-    rec->open = 0;
-    show(ctl, rec->slot);
-}
-
 /* What an entry pad called has returned. Gives the program's return address. */
 ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
 {
@@ -622,8 +612,6 @@ ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
     context *ctx = (context *)rec->context;
     if (likely(rec->open == OPEN && STATE(rec) == STATE(ctx)))
         leave_f0(ctl, ctx, rec, end);
-    else if (rec->open == AROUND)
-        end_around(ctl, rec);
     else if (rec->open == OPEN)
         rec->open = 0;
     return back;
@@ -746,7 +734,7 @@ static void watch_sandbox(control *ctl, u64 first_argument)
 
 static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument)
 {
-    if (s->kind == DARC_HIDE || s->kind == DARC_AROUND)
+    if (s->kind == DARC_HIDE)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
         show(ctl, slot);
@@ -764,30 +752,14 @@ static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument
     }
 }
 
-static COLD record *begin_around(control *ctl, const site *s, u64 slot)
-{
-    const context *ctx = find_context(ctl, 0);
-    if (!ctx || !ctx->op || *(u64 *)slot == s->pad_back)
-        return 0;
-    record *rec = claim_record(ctl, slot);
-    if (!rec || rec->open == OPEN)
-        return 0;
-    rec->context = (u64)ctx;
-    rec->site = (u64)s;
-    rec->back = *(u64 *)slot;
-    rec->parent = 0;
-    rec->open = AROUND;
-    return rec;
-}
-
-/* Entry pads. Not zero: f0 is to be timed, or called through for what comes after. */
+/* Entry pads. Not zero: f0 is to be timed. */
 ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument)
 {
     control *ctl = (control *)s->control;
     if (likely(s->kind == DARC_F0))
         return (u64)enter_f0(ctl, s, slot);
     guard(ctl, s, slot, *first_argument);
-    return s->kind == DARC_AROUND ? (u64)begin_around(ctl, s, slot) : 0;
+    return 0;
 }
 
 /* --------------------------------------------------------------- calibration */
