@@ -11,7 +11,6 @@ from darc import commands
 from darc.app import App
 from darc.errors import DarcError
 from darc.parameters import PARAMETERS
-from darc.target import State
 from darc_lldb import hook, overrides
 from darc_lldb.target import LldbTarget
 
@@ -76,6 +75,40 @@ class _Command:
         return self.long
 
 
+class _Settings:
+    """``set NAME …``, which lldb takes for ``settings NAME …`` where darc is not loaded."""
+
+    name = ""
+
+    def __init__(self, debugger: lldb.SBDebugger, namespace: dict[str, object]) -> None:
+        """Nothing is kept."""
+
+    def __call__(
+        self,
+        debugger: lldb.SBDebugger,
+        argument: str,
+        context: lldb.SBExecutionContext,
+        result: lldb.SBCommandReturnObject,
+    ) -> None:
+        own = lldb.SBCommandReturnObject()
+        debugger.GetCommandInterpreter().HandleCommand(f"settings {self.name} {argument}", own)
+        result.PutCString((own.GetOutput() or "").rstrip("\n"))
+        if own.Succeeded():
+            result.SetStatus(own.GetStatus())
+        else:
+            result.SetError((own.GetError() or "").removeprefix("error: ").rstrip("\n"))
+
+    def get_short_help(self) -> str:
+        return f"The same as 'settings {self.name}'."
+
+
+def _pass_on(interpreter: lldb.SBCommandInterpreter, name: str) -> None:
+    """Makes the command ``set NAME``."""
+    made = "Settings_" + name.replace("-", "_")
+    globals()[made] = type(made, (_Settings,), {"name": name})
+    _execute(interpreter, f"command script add -o -c darc_lldb.commands.{made} set {name}")
+
+
 def _define(
     interpreter: lldb.SBCommandInterpreter, path: str, text: str, action: Callable[[App, str], None]
 ) -> None:
@@ -104,13 +137,19 @@ def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
         _define(interpreter, f"darc {name}", commands.help_text(name), _runner(name))
     _contain(interpreter, "set", "Set darc's parameters; everything else is 'settings'.")
     _contain(interpreter, "show", "Show darc's parameters.")
+    for name in _SETTINGS:
+        _pass_on(interpreter, name)
     _contain(interpreter, "set darc", "Set darc's parameters, for every 'darc start' to come.")
-    _contain(interpreter, "show darc", "Show darc's parameters.")
     for parameter in PARAMETERS:
         name = parameter.name
-        text = commands.parameter_help(name)
-        _define(interpreter, f"set darc {name}", text, _setter(name))
-        _define(interpreter, f"show darc {name}", text, _shower(name))
+        _define(interpreter, f"set darc {name}", commands.parameter_help(name), _setter(name))
+    text = "Show darc's parameters, or the one that is named.\nUsage: show darc [PARAMETER]"
+    _define(
+        interpreter,
+        "show darc",
+        text,
+        lambda app, argument: app.emit(commands.show_parameter(app, argument.strip())),
+    )
 
 
 def _runner(name: str) -> Callable[[App, str], None]:
@@ -128,10 +167,6 @@ def _number_of(app: App) -> int:
 
 def _setter(name: str) -> Callable[[App, str], None]:
     return lambda app, argument: commands.set_parameter(app, name, argument.strip())
-
-
-def _shower(name: str) -> Callable[[App, str], None]:
-    return lambda app, argument: app.emit(commands.show_parameter(app, name))
 
 
 def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
@@ -174,6 +209,3 @@ def register(debugger: lldb.SBDebugger) -> None:
     _connect(debugger, app, target)
     _add_commands(interpreter)
     _execute(interpreter, "target stop-hook add -P darc_lldb.hook.StopHook")
-
-
-__all__ = ["APPS", "State", "register"]

@@ -43,8 +43,9 @@ class Reason:
         ids = {int(thread.GetStopReasonDataAtIndex(i)) for i in range(0, count, 2)}
         darcs = {one for one in ids if own.owns(one)}
         others = ids - darcs
-        # One of lldb's own at the same address as one of darc's is not the user's.
-        users = bool(others) and not (darcs and all(map(_is_internal, others)))
+        # One of lldb's own at the same address as one of darc's is not the user's. Of one that is
+        # gone by now, as it was to stop once, nothing is told.
+        users = not darcs or not all(map(_is_internal, others))
         return Reason(number, rsp, None, tuple(sorted(darcs)), users)
 
 

@@ -77,6 +77,7 @@ class LldbTarget(Target):
         self._breakpoints_handler: Callable[[], None] | None = None
         self._breakpoints_seen: Sequence[int] = ()
         self._fs_bases: dict[int, int] = {}
+        self._local = threading.local()
         self._output = threading.Lock()
         self._shown_live = False
         self.failed: Callable[[Exception], None] = lambda error: None
@@ -97,21 +98,30 @@ class LldbTarget(Target):
 
     @property
     def pid(self) -> int | None:
+        if self._blind():
+            return self._pid
         process = self._process
-        if not process.IsValid() or process.GetState() in _GONE or not self._is_local():
+        if not self._lives(process) or not self._is_local():
             return None
         return int(process.GetProcessID()) or None
+
+    def _lives(self, process: lldb.SBProcess) -> bool:
+        """Whether there is a process; one that was killed is gone before lldb notices."""
+        if not process.IsValid() or process.GetState() in _GONE:
+            return False
+        return not self._is_local() or Path(f"/proc/{process.GetProcessID()}").exists()
 
     def _is_local(self) -> bool:
         return bool(self._target.GetPlatform().GetName() == "host")
 
     @property
     def state(self) -> State:
+        if self._blind():
+            return State.NONE if self._pid is None else State.RUNNING
         process = self._process
-        state = process.GetState() if process.IsValid() else lldb.eStateInvalid
-        if state in _GONE:
+        if not self._lives(process):
             return State.NONE
-        return State.STOPPED if state in _STANDING else State.RUNNING
+        return State.STOPPED if process.GetState() in _STANDING else State.RUNNING
 
     @property
     def attached(self) -> bool:
@@ -124,9 +134,9 @@ class LldbTarget(Target):
 
     @property
     def executable(self) -> str | None:
-        file = self._target.GetExecutable()
-        if file.IsValid():
-            self._executable = str(file.fullpath)
+        if not self._blind():
+            file = self._target.GetExecutable()
+            self._executable = str(file.fullpath) if file.IsValid() else None
         return self._executable
 
     def check_supported(self) -> None:
@@ -255,6 +265,8 @@ class LldbTarget(Target):
     def _call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
         process = self._process
         selected = process.GetSelectedThread().GetThreadID()
+        if self._watcher is not None:
+            self._watcher.pause()
         asynchronous = self._debugger.GetAsync()
         events = self._debugger.GetListener() if self._in_hook and asynchronous else None
         call = calls.Call(process, thread, self._back_address(), events)
@@ -327,16 +339,16 @@ class LldbTarget(Target):
     def disarm_bell(self) -> None:
         self._bell_handler = None
         bell, self._bell = self._bell, None
-        if bell is not None and self._on_lldbs_thread():
+        if bell is not None and not self._blind():
             bell.restore()
 
-    def _on_lldbs_thread(self) -> bool:
-        """Whether lldb may be waited for."""
-        return threading.current_thread() is not (self._watcher and self._watcher.thread)
+    def _blind(self) -> bool:
+        """Whether lldb may not be asked: its main thread may hold lldb's lock, and wait for us."""
+        return getattr(self._local, "blind", False)
 
     def _tidy(self) -> None:
         """Deletes what is not needed any more."""
-        if self._on_lldbs_thread():
+        if not self._blind():
             self._own.delete_spent(self._target)
             self._frames.delete_spent(self._target)
 
@@ -442,11 +454,12 @@ class LldbTarget(Target):
         except ProcessLookupError:
             return  # it was killed, and lldb is about to notice
         self._pid = pid
+        self._executable = self.executable
 
     def settle(self, process: lldb.SBProcess | None = None) -> None:
         """Before a command: notices what lldb did not tell."""
         process = process or self._process
-        alive = process.IsValid() and process.GetState() not in _GONE
+        alive = self._lives(process)
         if not alive and self._pid is not None:
             self.ended(self._pid)
         if alive and self.state is State.STOPPED:
@@ -455,7 +468,8 @@ class LldbTarget(Target):
 
     @_locked
     def ended(self, pid: int) -> None:
-        """The process is gone. Any thread."""
+        """The watcher saw the process end, or lldb told so."""
+        self._local.blind = threading.current_thread() is (self._watcher and self._watcher.thread)
         if pid != self._pid:
             return
         self._pid = None
@@ -485,13 +499,15 @@ class LldbTarget(Target):
             self._watcher.wait_for_resume()
 
     def resumed(self) -> None:
-        """The program goes on. Any thread."""
+        """The watcher saw the program go on."""
+        self._local.blind = True
         self._guarded(self.on_resume)
 
     @_locked
     def stands(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at
         the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked."""
+        self._local.blind = False
         if not self._debugger.GetAsync() or self._watcher is None:
             return False
         if self.state is not State.STOPPED:

@@ -1,0 +1,78 @@
+"""A server that runs already: darc comes to it in lldb and leaves it alive and as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import REPORT, ROOT, Server, server
+from tests.lldb.runner import LOAD, Done, debug, mark
+
+TOOLS = f"command script import {ROOT / 'tests' / 'lldb' / 'inside_lldb.py'}"
+PATH = ("handle", "lookup", "burn")
+ANALYSE = ["darc start handle --peak >400us", "continue"]
+
+
+@pytest.fixture
+def running() -> Iterator[Server]:
+    with server(build("server")) as made:
+        yield made
+
+
+def attach(folder: Path, running: Server, commands: Sequence[str]) -> Done:
+    return debug(folder, None, (), commands, options=["-p", str(running.pid)])
+
+
+@pytest.mark.parametrize("leaving", [["detach"], ["quit"], [], ["darc stop", "detach"]], ids=str)
+@pytest.mark.parametrize("moment", ["result", "descent", "profiling", "choice"])
+def test_attach_and_leave(moment: str, leaving: list[str], running: Server, tmp_path: Path) -> None:
+    """Detached, or left to itself at lldb's end, at any moment: the server answers as before."""
+    once = "breakpoint set -o true -n"
+    steps = {
+        "result": [*ANALYSE, REPORT, mark("code"), "tell-code"],
+        "choice": ["darc start handle", "continue", REPORT],
+        "profiling": ["darc start handle", f"{once} handle", "continue", REPORT],
+        "descent": [
+            *("darc start handle", "continue", "darc peak >400us"),
+            *(f"{once} burn", "continue"),
+        ],
+    }
+    done = attach(tmp_path, running, [TOOLS, *steps[moment], *leaving])
+    if moment == "result":
+        assert done.paths == [PATH], done.gdb
+        assert ", 0 altered" in done.section("code")
+    assert "internal error" not in done.gdb
+    again = attach(tmp_path, running, [TOOLS, mark("code"), "tell-code", mark("end")])
+    assert ", 0 altered" in again.section("code"), "code was left behind"
+    assert running.finish() == 0
+
+
+@pytest.mark.parametrize("when", ["before attach", "after attach"])
+def test_darc_is_imported_into_a_plain_lldb(when: str, running: Server, tmp_path: Path) -> None:
+    begin = [f"process attach -p {running.pid}", f"command script import {LOAD}"]
+    if when == "before attach":
+        begin.reverse()
+    commands = [*begin, TOOLS, *ANALYSE, REPORT, mark("code"), "tell-code", mark("end"), "detach"]
+    done = debug(tmp_path, None, (), commands, plain=True)
+    assert done.paths == [PATH], done.gdb
+    assert ", 0 altered" in done.section("code")
+    assert running.finish() == 0
+
+
+def test_attached_again_and_again(running: Server, tmp_path: Path) -> None:
+    for _ in range(3):
+        done = attach(tmp_path, running, [*ANALYSE, REPORT, "detach"])
+        assert done.paths == [PATH], done.gdb
+    assert running.finish() == 0
+
+
+def test_time_limit_on_a_server(running: Server, tmp_path: Path) -> None:
+    commands = ["darc start handle --start-ops 1000000000 --max-time 1s", "continue", REPORT]
+    done = attach(tmp_path, running, [TOOLS, *commands, mark("code"), "tell-code", mark("end")])
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "peak not chosen"
+    assert done.report["profile"]["count"] > 0
+    assert ", 0 altered" in done.section("code")

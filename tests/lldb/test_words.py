@@ -1,0 +1,68 @@
+"""The commands of the registry in lldb: help, parameters and errors are those of every debugger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from darc import commands
+from darc.parameters import PARAMETERS
+from tests.lldb.runner import Done, debug, mark
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@pytest.fixture(scope="module")
+def helped(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    asked = []
+    for name in commands.COMMANDS:
+        asked += [mark(name), f"help darc {name}"]
+    for parameter in PARAMETERS:
+        name = parameter.name.replace("-", "_")
+        asked += [mark(f"set_{name}"), f"help set darc {parameter.name}"]
+        asked += [mark(f"show_{name}"), f"show darc {parameter.name}"]
+    return debug(tmp_path_factory.mktemp("help"), None, (), [*asked, mark("end")])
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_help(name: str, helped: Done) -> None:
+    shown = words(helped.section(name))
+    expected = words(commands.help_text(name))
+    begin = next(i for i in range(len(shown)) if shown[i : i + 3] == expected[:3])
+    assert any(shown[i : i + len(expected)] == expected for i in range(begin, len(shown)))
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
+def test_parameters(parameter, helped: Done) -> None:
+    name = parameter.name.replace("-", "_")
+    text = " ".join(words(helped.section(f"set_{name}")))
+    assert " ".join(words(commands.parameter_help(parameter.name))) in text
+    default = parameter.text(parameter.default)
+    assert f"darc {parameter.name}: {default}\n" in helped.section(f"show_{name}")
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("darc peak", "darc peak needs a peak"),
+        ("darc status", "nothing is being analysed: type 'darc start FUNCTION'"),
+        ("set darc peak nonsense", "'nonsense' is not a peak"),
+        ("darc start handle", "there is no program: type 'file PROGRAM', or attach"),
+        ("darc report --format pdf", "pdf"),
+    ],
+)
+def test_errors_are_one_line(command: str, line: str, tmp_path: Path) -> None:
+    done = debug(tmp_path, None, (), [command])
+    (shown,) = (text for text in done.gdb.splitlines() if text.startswith("error:"))
+    assert shown.startswith("error: darc: ")
+    assert line in shown
+    assert "Traceback" not in done.gdb
+    assert done.status == 1
+
+
+def test_settings_are_reached_by_their_short_name(tmp_path: Path) -> None:
+    commands_ = ["set set target.run-args one", "set show target.run-args", mark("end")]
+    assert '"one"' in debug(tmp_path, None, (), commands_).gdb
