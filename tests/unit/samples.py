@@ -1,7 +1,6 @@
 """A session as darc would find it in a small program, for the views and reports."""
 
 from darc.descent import Status
-
 from darc.ftree import (
     CallKind,
     CallSite,

@@ -4,8 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from darc.descent import Status
 
+from darc.descent import Status
 from darc.errors import DarcError, TargetError, UsageError
 from darc.render import Style
 from darc.report import format_of, to_json, write_report
