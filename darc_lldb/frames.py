@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import lldb
+
+_TYPE_AT, _SHARED_OBJECT = 16, 3
+"""Where an ELF file says what it is, and what a library says there."""
 
 
 class Frames:
@@ -28,7 +33,7 @@ class Frames:
         if self._agent is not None and self._agent[1] == base and self._agent[0].IsValid():
             return
         self.hide()
-        module = target.AddModule(str(agent), None, None)
+        module = _add_as_library(target, agent)
         target.SetModuleLoadAddress(module, base)
         self._agent = (module, base)
 
@@ -44,3 +49,15 @@ class Frames:
         for module in self._spent:
             target.RemoveModule(module)
         self._spent.clear()
+
+
+def _add_as_library(target: lldb.SBTarget, agent: Path) -> lldb.SBModule:
+    """lldb would take an executable for the program's own, and run it next time."""
+    data = bytearray(agent.read_bytes())
+    struct.pack_into("<H", data, _TYPE_AT, _SHARED_OBJECT)
+    with tempfile.TemporaryDirectory(prefix="darc-") as folder:
+        copy = Path(folder) / agent.name
+        copy.write_bytes(data)
+        module = target.AddModule(str(copy), None, None)
+        module.GetNumSymbols()  # lldb reads the file while it is there
+    return module

@@ -38,6 +38,7 @@ _GONE = (
     lldb.eStateExited,
     lldb.eStateDetached,
 )
+_INT3 = 0xCC
 _GET_FS = 0x1003
 _SYS_ARCH_PRCTL = 158
 _SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
@@ -154,12 +155,21 @@ class LldbTarget(Target):
     # ------------------------------------------------------------------- memory
 
     def read(self, address: int, size: int) -> bytes:
+        # lldb keeps what it has read in large pieces, and forgets to forget it at a write. So it
+        # is asked for no more than what stands under breakpoints, its own ones too.
         if not size:
             return b""
-        error = lldb.SBError()
-        data = self._stopped().ReadMemory(address, size, error)
-        if error.Fail() or data is None or len(data) != size:
-            raise TargetError(f"lldb: cannot read memory at {address:#x}")
+        process = self._stopped()
+        with procfs.Memory(int(process.GetProcessID())) as memory:
+            data = bytearray(memory.read(address, size))
+        at = data.find(_INT3)
+        while at >= 0:
+            error = lldb.SBError()
+            byte = process.ReadMemory(address + at, 1, error)
+            if error.Fail() or not byte:
+                raise TargetError(f"lldb: cannot read memory at {address + at:#x}")
+            data[at] = byte[0]
+            at = data.find(_INT3, at + 1)
         return bytes(data)
 
     def write(self, address: int, data: bytes) -> None:
