@@ -8,13 +8,14 @@ AGENT := darc/agent/agent.bin
 JOBS ?= auto
 PYTEST_ARGS ?=
 
-.PHONY: help setup packages demo demo-lldb test lint types bench fixtures clean distclean
+.PHONY: help setup packages demo demo-lldb test test-lldb lint types bench fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      find the root cause of a latency peak in a small program'
 	@echo 'make demo-lldb the same in lldb'
 	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
+	@echo 'make test-lldb the tests that drive lldb'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks'
@@ -58,7 +59,11 @@ demo-lldb: setup
 		-- "$$program" 200000
 
 test: lint types $(AGENT)
-	@$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(JOBS) --ignore=tests/lldb $(PYTEST_ARGS)
+
+# Beside the others, as lldb's side is younger and its tests take long.
+test-lldb: setup
+	@$(PY) -m pytest -n $(JOBS) tests/lldb $(PYTEST_ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check -q .
