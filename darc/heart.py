@@ -16,9 +16,9 @@ from darc.session import Session
 from darc.target import Target
 
 _SYS_TGKILL = 234
-_TICK_SECONDS = 0.25
+_TICK_SECONDS = 0.1
 _BEAT_SECONDS = 1.0
-_GRACE_SECONDS = 0.5
+_GRACE_SECONDS = 0.2
 """How long the agent has to ring by itself before it is done for it."""
 
 

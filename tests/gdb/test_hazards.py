@@ -201,7 +201,7 @@ def traced(folder: Path, *commands: str) -> Done:
 def test_sandbox_that_is_entered_later(begin: str, tmp_path: Path) -> None:
     """No system call is the agent's own from then on: the kernel would kill the program."""
     program = build("sandbox")
-    done = run(tmp_path, program, ("80000", begin), START, "run", REPORT, "continue")
+    done = run(tmp_path, program, ("400000", begin), START, "run", REPORT, "continue")
     assert "SIGSYS" not in done.gdb
     assert done.report is not None
     assert done.paths == [WORK], done.gdb
