@@ -8,7 +8,6 @@ import ctypes
 import signal
 import threading
 import time
-from pathlib import Path
 
 from darc import procfs, render
 from darc.errors import DarcError
@@ -19,7 +18,10 @@ _SYS_TGKILL = 234
 _TICK_SECONDS = 0.1
 _BEAT_SECONDS = 1.0
 _GRACE_SECONDS = 0.2
-"""How long the agent has to ring by itself before it is done for it."""
+"""How long an agent that may not ring by itself waits before it is done for it."""
+
+_PATIENCE_SECONDS = 3.0
+"""How long one that may ring has for it, on a busy machine."""
 
 
 class Heart:
@@ -76,18 +78,23 @@ class Heart:
             return None
         if late_since is None:
             return now
-        if now - late_since >= _GRACE_SECONDS and self._pid is not None:
-            _signal_thread(self._pid, self._session.bell_signal)
+        patience = _PATIENCE_SECONDS if self._session.rings_itself else _GRACE_SECONDS
+        if now - late_since >= patience and self._pid is not None:
+            number = self._session.bell_signal
+            # The debugger may take its time. One signal too many would come to the program, or
+            # stop it for the user, once darc does not listen any more.
+            if not procfs.is_heard(self._pid, number):
+                _signal_thread(self._pid, number)
             return now
         return late_since
 
 
 def _signal_thread(pid: int, number: int) -> None:
     """Sends a signal to a thread of the process that does not block it."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        blocked = int(procfs.status(pid, int(task.name)).get("SigBlk", "0"), 16)
+    for thread in procfs.threads(pid):
+        blocked = int(procfs.status(pid, thread).get("SigBlk", "0"), 16)
         if not blocked >> (number - 1) & 1:
-            _tgkill(pid, int(task.name), number)
+            _tgkill(pid, thread, number)
             return
 
 

@@ -53,13 +53,29 @@ def catches(pid: int, signal: int) -> bool:
     return bool(mask >> (signal - 1) & 1)
 
 
+def threads(pid: int) -> list[int]:
+    """The threads of a process; none when it is gone."""
+    try:
+        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
 def in_sandbox(pid: int) -> bool:
     """Whether a seccomp filter stands over any thread of the process."""
-    try:
-        tasks = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return False
-    return any(status(pid, task).get("Seccomp", "0").strip() != "0" for task in tasks[:256])
+    found = (status(pid, task) for task in threads(pid)[:256])
+    return any(fields.get("Seccomp", "0").strip() != "0" for fields in found)
+
+
+def is_heard(pid: int, signal: int) -> bool:
+    """Whether a ``signal`` that was sent to the process may still be on its way, or its debugger
+    may be looking at it: it waits for a thread, or a thread is stopped."""
+    for task in threads(pid):
+        fields = status(pid, task)
+        waiting = int(fields.get("SigPnd", "0"), 16) | int(fields.get("ShdPnd", "0"), 16)
+        if waiting >> (signal - 1) & 1 or fields.get("State", "").startswith(("t", "T")):
+            return True
+    return False
 
 
 class Memory:

@@ -404,6 +404,11 @@ class Session:
         return self._alive and bool(self.implant.tables.get("bell"))
 
     @property
+    def rings_itself(self) -> bool:
+        """Whether the agent has asked by a signal of its own. Any thread."""
+        return self.rings and bool(self.implant.tables.get("bell_signal"))
+
+    @property
     def bell_signal(self) -> int:
         """The signal that the debugger listens to."""
         return self._signal
