@@ -23,6 +23,9 @@ from darc.pads import x86_64 as pads
 from darc.patching import Patch, Patcher
 from darc.target import Target
 
+_FIRST = 32
+"""Bytes at a function's entry that may be run in its pad for the sake of a short call there."""
+
 
 class Implant:
     """The patches of one analysis in one program."""
@@ -67,6 +70,8 @@ class Implant:
     def _entry(self, code: Code, kind: int, timed: int) -> Patch | str:
         cave: int | None = None
         prologue = self._prologue(code, PATCH_LENGTH)
+        if timed:
+            prologue = self._with_short_call(code, prologue)
         if isinstance(prologue, str):
             # A short jump to padding nearby, where a long one fits.
             why = prologue
@@ -116,6 +121,19 @@ class Implant:
         )
         self._write_site(made, kind, timed)
         return made
+
+    def _with_short_call(self, code: Code, prologue: Prologue | str) -> Prologue | str:
+        """The prologue up to the end of a short call whose own patch would begin in it, as in a
+        function that only passes a virtual call on: both can be timed then."""
+        if isinstance(prologue, str):
+            return prologue
+        end = prologue.entry + prologue.length
+        for site in code.sites:
+            wanted = site.patch < end if site.displaced else site.problem is not None
+            if wanted and end < site.back <= prologue.entry + _FIRST:
+                longer = self._prologue(code, site.back - prologue.entry)
+                return prologue if isinstance(longer, str) else longer
+        return prologue
 
     def _prologue(self, code: Code, room: int) -> Prologue | str:
         prologue = read_prologue(code, self._program, room)
