@@ -8,9 +8,9 @@ from darc.analysis import batch_size
 from darc.callees import denied
 from darc.code.program import Program
 from darc.errors import NotFoundError, UnsupportedError
-from darc.foothold import left_behind
 from darc.ftree import Function
 from darc.implant import clean_up
+from darc.process_foothold import left_behind
 from darc.target import Target
 
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default

@@ -24,6 +24,7 @@ from darc.foothold import Foothold
 from darc.ftree import Fnode
 from darc.implant import Implant
 from darc.parameters import OnFinish, Parameters
+from darc.process_foothold import ProcessFoothold
 from darc.snapshot import Snapshot
 from darc.source_lines import add_lines
 from darc.storage import Stored
@@ -133,7 +134,7 @@ class Session:
         if self._foothold is not None and self._foothold.pid == pid and self._foothold.is_usable():
             self._foothold.reopen(self.program, resolution)
         else:
-            self._foothold = Foothold(self._target, self.program, pid)
+            self._foothold = ProcessFoothold(self._target, self.program, pid)
             self._foothold.install(resolution)
         self._target.show_pads(agent.elf_file(), self._foothold.agent_base, self._foothold.caller)
         return Implant(self._target, self.program, self._foothold)

@@ -156,7 +156,7 @@ class AgentMemory:
     def enabled(self, value: bool) -> None:
         self._write(self.base + self.layout.live, struct.pack("<Q", value))
 
-    def write_control(self, resolution: int, use_fs: bool) -> None:
+    def write_control(self, resolution: int, thread_key: int) -> None:
         """Fills the control structure of a new agent."""
         layout, base, table = self.layout, self.base, thresholds(resolution)
         limit = self.blob.constants["DARC_MAX_BINS"]
@@ -176,7 +176,7 @@ class AgentMemory:
             context_mask=layout.context_count - 1,
             epoch=1,
             heartbeat=1,
-            use_fs=use_fs,
+            use_fs=thread_key,
             batch=1,
             patience=(1 << 63) - 1,
             thresholds=struct.pack(f"<{len(table)}Q", *table) + b"\xff" * 8 * (limit - len(table)),
