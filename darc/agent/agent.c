@@ -732,6 +732,26 @@ static void watch_sandbox(control *ctl, u64 first_argument)
     }
 }
 
+/* What this thread's stack loses by a jump, or with a child of vfork that lived on it, ends now. */
+static void watch_jump(control *ctl)
+{
+    context *ctx = find_context(ctl, 0);
+    if (ctx && ctx->op && ctx->idle)
+        ctx->jump_time = tsc();
+}
+
+static void watch_exit(control *ctl)
+{
+    if (!((struct darc_live *)ctl->live)->enabled || ctl->no_calls)
+        return;
+    if (system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) != ctl->process) {
+        watch_jump(ctl);
+        return;
+    }
+    ctl->exiting = 1;
+    ring_bell(ctl, 0, 0);
+}
+
 static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument)
 {
     if (s->kind == DARC_HIDE)
@@ -740,16 +760,10 @@ static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument
         show(ctl, slot);
     if (s->kind == DARC_SANDBOX)
         watch_sandbox(ctl, first_argument);
-    if (s->kind == DARC_JUMP) {
-        context *ctx = find_context(ctl, 0);
-        if (ctx && ctx->op && ctx->idle)
-            ctx->jump_time = tsc();
-    }
-    if (s->kind == DARC_EXIT && ((struct darc_live *)ctl->live)->enabled && !ctl->no_calls
-        && system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) == ctl->process) {
-        ctl->exiting = 1;
-        ring_bell(ctl, 0, 0);
-    }
+    if (s->kind == DARC_JUMP)
+        watch_jump(ctl);
+    if (s->kind == DARC_EXIT)
+        watch_exit(ctl);
 }
 
 /* Entry pads. Not zero: f0 is to be timed. */
