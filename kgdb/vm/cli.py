@@ -1,0 +1,145 @@
+"""``darc-vm``: starts, lists and stops machines to try darc on a kernel.
+
+darc-vm start --workload zeroread
+darc-vm list
+darc-vm stop
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from darc.errors import DarcError
+
+from . import cache, guest, kernels, machine, workloads
+from .errors import VmError
+
+BOOT_SECONDS = 300
+"""How long a machine may take to boot; it takes 3 s of a processor's time."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; one line on standard error, and status 1, when it fails."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except DarcError as error:
+        print(f"darc-vm: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="darc-vm", description="Virtual machines to try darc on a kernel."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    start = commands.add_parser("start", help="start a machine and say how to connect gdb to it")
+    start.add_argument("--kernel", choices=kernels.NAMES, default="debian", help="default: debian")
+    start.add_argument("--update", action="store_true", help="get the newest kernel of the release")
+    what = start.add_mutually_exclusive_group()
+    what.add_argument("--workload", metavar="NAME", help="see: darc-vm workloads")
+    what.add_argument("--run", metavar="PROGRAM", help="a static program of yours, and arguments")
+    start.add_argument("--args", metavar="ARGS", default="", help="arguments of the workload")
+    start.add_argument("--name", help="default: the workload's, the program's or the kernel's")
+    start.add_argument("--smp", type=int, default=1, metavar="N", help="processors (default: 1)")
+    start.add_argument("--memory", type=int, default=512, metavar="MIB", help="default: 512")
+    start.add_argument("--icount", action="store_true", help="a clock that counts instructions")
+    start.add_argument("--kaslr", action="store_true", help="let the kernel choose its addresses")
+    start.add_argument("--accel", choices=("tcg", "kvm"), default="tcg", help="default: tcg")
+    start.set_defaults(run=_start)
+
+    listing = commands.add_parser("list", help="the machines, and what they do")
+    listing.set_defaults(run=_list)
+
+    stop = commands.add_parser("stop", help="end a machine (the only one, when none is named)")
+    stop.add_argument("name", nargs="*", metavar="NAME")
+    stop.add_argument("--all", action="store_true", help="end every machine")
+    stop.set_defaults(run=_stop)
+
+    known = commands.add_parser("workloads", help="the programs that --workload knows")
+    known.set_defaults(run=_workloads)
+    return parser
+
+
+def _start(options: argparse.Namespace) -> int:
+    program = _program(options)
+    if options.icount and options.accel == "kvm":
+        raise VmError("--icount needs --accel tcg")
+    if options.smp < 1 or options.memory < 128:
+        raise VmError("a machine needs --smp 1 and --memory 128 at least")
+    setup = machine.Setup(
+        kernel=kernels.find(options.kernel, options.update),
+        program=program,
+        cpus=options.smp,
+        memory_mib=options.memory,
+        icount=options.icount,
+        kaslr=options.kaslr,
+        accel=options.accel,
+    )
+    default = program.file.name if program else options.kernel
+    cache.say("booting")
+    started = machine.start(setup, options.name or default, BOOT_SECONDS)
+    if options.workload:
+        try:
+            started.wait_for(guest.READY, BOOT_SECONDS)
+        except VmError:
+            started.stop()
+            raise
+    print(f"{started.name}: {started.release}, {started.program or 'no program'}")
+    print(f"  {connect(started)}")
+    print(f"  darc-vm stop {started.name}")
+    return 0
+
+
+def _program(options: argparse.Namespace) -> guest.Program | None:
+    if options.workload:
+        return workloads.built(options.workload, tuple(shlex.split(options.args)))
+    if not options.run:
+        return None
+    file, *arguments = shlex.split(options.run)
+    found = shutil.which(file)
+    if found is None:
+        raise VmError(f"{file} is not a program")
+    return guest.Program(Path(found).resolve(), (*arguments, *shlex.split(options.args)))
+
+
+def connect(started: machine.Machine) -> str:
+    """What to type to debug a machine's kernel."""
+    return shlex.join(["darc-gdb", str(started.symbols), "-ex", f"target remote {started.target}"])
+
+
+def _list(_: argparse.Namespace) -> int:
+    for one in machine.machines():
+        state = "runs" if one.alive else f"is dead: {one.last_words(1).splitlines()[-1]}"
+        print(f"{one.name}: {one.release}, {one.program or 'no program'}; {state}")
+        if one.alive:
+            print(f"  {connect(one)}")
+    return 0
+
+
+def _stop(options: argparse.Namespace) -> int:
+    there = {one.name: one for one in machine.machines()}
+    wanted = options.name or list(there)
+    if not options.name and not options.all and len(there) != 1:
+        names = ", ".join(there) or "there is none"
+        raise VmError(f"which one? {names}")
+    for name in wanted:
+        if name not in there:
+            raise VmError(f"no machine is called {name}: see darc-vm list")
+        there[name].stop()
+    return 0
+
+
+def _workloads(_: argparse.Namespace) -> int:
+    for name in workloads.names():
+        print(f"{name}: {workloads.find(name).summary}")
+    return 0

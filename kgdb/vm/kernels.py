@@ -1,0 +1,179 @@
+"""The kernels that a machine can run, each in a folder of the cache.
+
+``debian`` is the cloud kernel of the running Debian release, from its package and its debugging
+package; neither is installed. ``kgdb`` is built from Debian's sources, see :mod:`kgdb.vm.kbuild`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from . import apt, cache
+from .errors import VmError
+
+NAMES = ("debian", "kgdb")
+
+_META = "linux-image-cloud-amd64"
+_DISK_DRIVER = "virtio_blk"
+_BUS_DRIVER = "virtio_pci"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel in the cache."""
+
+    name: str
+    folder: Path
+
+    @property
+    def version(self) -> str:
+        """What ``uname -r`` says in it, and the package's version where there is one."""
+        return self.folder.name
+
+    @property
+    def image(self) -> Path:
+        """What is booted."""
+        return self.folder / "bzImage"
+
+    @property
+    def symbols(self) -> Path:
+        """The ELF file with symbols alone: what a debugger reads at once."""
+        return self.folder / "vmlinux"
+
+    @property
+    def debug(self) -> Path:
+        """The ELF file with everything."""
+        return self.folder / "vmlinux.debug"
+
+    @property
+    def modules(self) -> tuple[Path, ...]:
+        """The drivers of the disks, in the order in which they are loaded."""
+        order = (self.folder / "modules" / "order").read_text().split()
+        return tuple(self.folder / "modules" / name for name in order)
+
+
+def find(name: str, update: bool = False) -> Kernel:
+    """The kernel of that name, downloaded or built first where the cache has none.
+
+    With ``update`` the newest there is, else the newest in the cache.
+    """
+    if name == "kgdb":
+        from . import kbuild
+
+        return Kernel(name, kbuild.built())
+    return Kernel(name, _debian(update))
+
+
+def _debian(update: bool) -> Path:
+    folder = cache.root() / "kernels"
+    made = sorted(folder.glob("debian-*"), key=lambda p: p.stat().st_mtime)
+    if made and not update:
+        return made[-1]
+    lists = apt.Lists()
+    if update:
+        lists.refresh()
+    try:
+        return _fetch(lists)
+    except VmError:
+        if update:
+            raise
+        # The system's lists may be absent (a container) or name packages that are gone.
+        lists.refresh()
+        return _fetch(lists)
+
+
+def _fetch(lists: apt.Lists) -> Path:
+    depends = lists.field(_META, "Depends") or ""
+    found = re.match(r"(linux-image-([^ ]+)) \(= ([^)]+)\)", depends)
+    if not found:
+        raise VmError(f"apt knows no package {_META}: darc-vm's kernels need Debian on x86-64")
+    package, release, version = found.groups()
+
+    def make(folder: Path) -> None:
+        cache.say(f"downloading Linux {release} and its debugging information, about 300 MB")
+        lists.download([f"{package}={version}", f"{package}-dbg={version}"], folder)
+        (debugging,) = folder.glob("*-dbg_*.deb")
+        (plain,) = set(folder.glob("*.deb")) - {debugging}
+        cache.say("unpacking them")
+        _unpack(folder, plain, debugging, release)
+
+    return cache.once(f"kernels/debian-{release}-{version}", make)
+
+
+def _unpack(folder: Path, plain: Path, debugging: Path, release: str) -> None:
+    """Fills the folder of a :class:`Kernel` from Debian's two packages, and deletes these."""
+    every = folder / "every"
+
+    def of_plain(path: str) -> Path | None:
+        if path == f"boot/vmlinuz-{release}":
+            return folder / "bzImage"
+        if path == f"boot/config-{release}":
+            return folder / "config"
+        if path.endswith(".ko"):
+            return every / module_name(path)
+        return None
+
+    apt.unpack(plain, of_plain)
+    plain.unlink()
+    modules = folder / "modules"
+    modules.mkdir()
+    order = [*load_order(every, _BUS_DRIVER), *load_order(every, _DISK_DRIVER)]
+    names = [f"{name}.ko" for name in dict.fromkeys(order)]
+    for name in names:
+        (every / name.removesuffix(".ko")).rename(modules / name)
+    (modules / "order").write_text("\n".join(names))
+    for left in every.iterdir():
+        left.unlink()
+    every.rmdir()
+
+    def of_debugging(path: str) -> Path | None:
+        name = Path(path).name
+        if name in ("vmlinux", f"vmlinux-{release}"):
+            return folder / "vmlinux.debug"
+        if path.endswith(".ko") and f"{module_name(path)}.ko" in names:
+            return modules / f"{module_name(path)}.ko.debug"
+        return None
+
+    apt.unpack(debugging, of_debugging)
+    debugging.unlink()
+    if not (folder / "bzImage").exists() or not (folder / "vmlinux.debug").exists():
+        raise VmError(f"the packages of Linux {release} are not laid out as darc-vm knows them")
+    strip(folder)
+
+
+def strip(folder: Path) -> None:
+    """Makes ``vmlinux`` of ``vmlinux.debug``: the same without debugging information."""
+    command: list[str | Path] = [
+        "objcopy",
+        "--strip-debug",
+        folder / "vmlinux.debug",
+        folder / "vmlinux",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise VmError(f"objcopy failed: {done.stderr.strip().splitlines()[-1]}")
+
+
+def module_name(path: str) -> str:
+    """How the kernel calls the module of a file."""
+    return Path(path).name.removesuffix(".ko").replace("-", "_")
+
+
+def load_order(folder: Path, name: str) -> list[str]:
+    """The module and all it needs, what is needed first; a built-in one is not in ``folder``."""
+    file = folder / name
+    if not file.exists():
+        return []
+    with file.open("rb") as opened:
+        section = ELFFile(opened).get_section_by_name(".modinfo")
+        facts = section.data().split(b"\0") if section else []
+    needs = [f.partition(b"=")[2].decode() for f in facts if f.startswith(b"depends=")]
+    order: list[str] = []
+    for needed in ",".join(needs).split(","):
+        order += load_order(folder, needed.replace("-", "_")) if needed else []
+    return [*order, name]
