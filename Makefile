@@ -7,8 +7,9 @@ STAMP := $(VENV)/.stamp
 AGENT := darc/agent/agent.bin
 JOBS ?= auto
 PYTEST_ARGS ?=
+MATRIX_ARGS ?=
 
-.PHONY: help setup packages demo demo-lldb test test-lldb lint types bench fixtures clean distclean
+.PHONY: help setup packages demo demo-lldb test test-lldb matrix lint types bench fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +17,7 @@ help:
 	@echo 'make demo-lldb the same in lldb'
 	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
 	@echo 'make test-lldb the tests that drive lldb'
+	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks'
@@ -64,6 +66,10 @@ test: lint types $(AGENT)
 # Beside the others, as lldb's side is younger and its tests take long.
 test-lldb: setup
 	@$(PY) -m pytest -n $(JOBS) tests/lldb $(PYTEST_ARGS)
+
+# Every way to build a program, with several fixtures in each: some 800 analyses.
+matrix: setup
+	@$(PY) -m tests.matrix $(MATRIX_ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check -q .

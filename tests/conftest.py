@@ -15,7 +15,7 @@ from hypothesis import settings
 settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
 
-_MEASURED = {"contract", "gdb", "lldb"}
+_MEASURED = {"contract", "gdb", "lldb", "matrix"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,6 +3,7 @@
 tell-code           compares the code of every mapped file with the file, byte for byte
 watch-code PLACE    does so when the program is at PLACE, until some differ, without a user's stop
 tell-watched        tells how many bytes were other ones there, but for breakpoints
+start-at OFFSET …   'darc start' on the function there in the program's file, with these options
 interrupt-at N      sends gdb a SIGINT (Ctrl-C) once darc has seen N calls, while the program runs
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 import gdb
 
 INT3 = 0xCC
+ET_DYN = 3
 
 
 def altered_code(pid: int) -> tuple[int, int, list[str]]:
@@ -83,6 +85,28 @@ class TellWatched(gdb.Command):
         print(f"watched: {Watch.most} altered")
 
 
+class StartAt(gdb.Command):
+    def __init__(self) -> None:
+        super().__init__("start-at", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        offset, _, options = argument.partition(" ")
+        address = load_base(gdb.selected_inferior().pid) + int(offset, 16)
+        gdb.execute(f"darc start *{address:#x} {options}")
+
+
+def load_base(pid: int) -> int:
+    """What is added to the addresses in the program's file: 0 for one that cannot be moved."""
+    executable = Path(f"/proc/{pid}/exe")
+    with executable.open("rb") as file:
+        if int.from_bytes(file.read(18)[16:18], "little") != ET_DYN:
+            return 0
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        if line.endswith(str(executable.readlink())):
+            return int(line.split("-")[0], 16)
+    raise gdb.GdbError(f"{executable.readlink()} is not mapped")
+
+
 class InterruptAt(gdb.Command):
     def __init__(self) -> None:
         super().__init__("interrupt-at", gdb.COMMAND_USER)
@@ -109,4 +133,5 @@ class InterruptAt(gdb.Command):
 TellCode()
 WatchCode()
 TellWatched()
+StartAt()
 InterruptAt()

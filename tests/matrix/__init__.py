@@ -1,0 +1,1 @@
+"""Fixtures in every way to build a program: see :mod:`tests.matrix.cells`."""

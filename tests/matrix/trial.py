@@ -1,0 +1,189 @@
+"""One fixture in one cell: gdb finds its root cause, and the program notices nothing."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from darc.demangle import display_name
+from tests import debugger
+from tests.debugger import EXIT, REPORT, ROOT, Done, debug, mark
+from tests.gdb.test_fixtures import OPTIONS, Case
+from tests.matrix.cells import Cell
+
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+REFUSED = re.compile(r"^darc: (?!root cause|waits|report|loaded).*", re.M)
+
+
+class Result(enum.Enum):
+    """How a trial ended."""
+
+    RIGHT = "right"
+    """The path is the fixture's."""
+
+    TOLD = "told"
+    """The path ends early, at a function of which the report says what was not timed, and why."""
+
+    REFUSED = "refused"
+    """darc said in one line why it does not analyse this program."""
+
+    WRONG = "wrong"
+    """Another path, without a word."""
+
+    HARMED = "HARMED"
+    """The program did not do what it does alone, or was not left as it was."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial. ``words`` say why, unless the path is right."""
+
+    result: Result
+    words: str = ""
+
+    @property
+    def is_fine(self) -> bool:
+        return self.result in (Result.RIGHT, Result.TOLD, Result.REFUSED)
+
+
+def attempt(name: str, cell: Cell, folder: Path) -> Outcome:
+    """Tries the fixture in the cell once."""
+    case = Case(name, cell.opt)
+    try:
+        done = _analyse(case, cell, folder)
+    except debugger.HangError as error:
+        return Outcome(Result.HARMED, f"hangs\n{error}")
+    harm = _harm(case, cell, done)
+    if harm:
+        return Outcome(Result.HARMED, f"{harm}\n{done.gdb}\n{done.errors.decode()[-500:]}")
+    return _judge(case, cell, done)
+
+
+def _analyse(case: Case, cell: Cell, folder: Path) -> Done:
+    options = f"--peak '{case.chosen_peak}' {OPTIONS.get(case.name, '')}"
+    symbol = case.f0
+    begin = [f"darc start '{symbol}' {options}", "run"]
+    if cell.symbols == "stripped" and not case.fixture.library:
+        offset = _address(cell.twin(case.name), symbol)
+        begin = ["starti", f"start-at {offset:#x} {options}", "continue"]
+    return debug(
+        folder,
+        cell.program(case.name),
+        case.args,
+        [TOOLS, *begin, REPORT, mark("code"), "tell-code", mark("end"), "continue", EXIT],
+    )
+
+
+def _harm(case: Case, cell: Cell, done: Done) -> str | None:
+    """What is not as it is when nobody looks."""
+    if "Traceback" in done.gdb or "internal error" in done.gdb or "internal-error" in done.gdb:
+        return "an internal error"
+    if "program exit" not in done.gdb or "program exit: None" in done.gdb:
+        return "the program did not end by itself"
+    status, output = debugger.undisturbed(cell.program(case.name), case.args)
+    if done.output != output:
+        return "another output"
+    if done.errors:
+        return "errors are printed"
+    if done.program_status != status:
+        return "another exit status"
+    code = re.search(r"^code: \d+ bytes compared, (\d+) altered", done.gdb, re.M)
+    if code is not None and code[1] != "0":
+        return "code was left behind"
+    return None
+
+
+def _judge(case: Case, cell: Cell, done: Done) -> Outcome:
+    said = "; ".join(REFUSED.findall(done.gdb))
+    if done.report is None or not done.report["root_cause_paths"]:
+        cannot = re.search(r"darc: .*(cannot|exceptions|not possible|is not timed).*", done.gdb)
+        if cannot:
+            return Outcome(Result.REFUSED, cannot[0])
+        status = done.report["status"] if done.report else "no report"
+        return Outcome(Result.WRONG, f"{status}: {said}\n{done.gdb[-2000:]}")
+    names = Names(cell, case.name)
+    wanted = list(case.expected)
+    found = [[names.of(name) for name in path] for path in done.paths]
+    if len(found) == len(wanted) and all(any(_same(f, w) for f in found) for w in wanted):
+        return Outcome(Result.RIGHT)
+    shown = " and ".join(" → ".join("/".join(sorted(n)) for n in path) for path in found)
+    why = _why_early(done.report, done.paths, found, wanted)
+    if why:
+        return Outcome(Result.TOLD, f"{shown}: {why}")
+    return Outcome(Result.WRONG, f"{shown} ({_peaks(done.report)}) {said}")
+
+
+def _same(found: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:
+    return len(found) == len(wanted) and _begins(found, wanted)
+
+
+def _begins(found: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:
+    return all(name in names for names, name in zip(found, wanted, strict=False))
+
+
+def _why_early(
+    report: dict[str, Any],
+    paths: list[tuple[str, ...]],
+    found: Sequence[Sequence[frozenset[str]]],
+    wanted: Sequence[Sequence[str]],
+) -> str | None:
+    """What the report says of calls of the functions that the paths end in."""
+    for path in found:
+        if not any(len(path) < len(w) and _begins(path, w) for w in wanted):
+            return None
+    ends = {path[-1] for path in paths}
+    whys = [
+        f"{site['function']}+{site['offset']:#x}: {site['why']}"
+        for site in report["program"]["sites"]
+        if site["state"] != "instrumented" and site["function"] in ends
+    ]
+    return "; ".join(whys) or None
+
+
+def _peaks(report: dict[str, Any]) -> str:
+    return " ".join(f"{p['first_bin']}-{p['last_bin']}:{p['count']}" for p in report["peaks"])
+
+
+class Names:
+    """What functions are called in a program that has no symbols, or several for one place."""
+
+    def __init__(self, cell: Cell, name: str) -> None:
+        self._module = name
+        self._names = _symbols(cell.twin(name))
+        self._places = {name: at for at, names in self._names.items() for name in names}
+
+    def of(self, shown: str) -> frozenset[str]:
+        """Every name of the function that the report calls ``shown``."""
+        own = {shown}
+        at = self._places.get(shown)
+        if unnamed := re.fullmatch(rf"{re.escape(self._module)}\+(0x[0-9a-f]+)", shown):
+            at = int(unnamed[1], 16)
+        return frozenset(own | self._names.get(at, set()) if at is not None else own)
+
+
+@functools.cache
+def _symbols(program: Path) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for at, name in _listed(program):
+        found.setdefault(at, set()).add(display_name(name))
+    return found
+
+
+@functools.cache
+def _address(program: Path, function: str) -> int:
+    own = re.compile(re.escape(function) + r"(\([^()]*\))?")  # C++ names have their parameters
+    (found,) = {at for at, name in _listed(program, "-C") if own.fullmatch(name)}
+    return found
+
+
+def _listed(program: Path, *options: str) -> list[tuple[int, str]]:
+    """Address and name of every function."""
+    command = ["nm", *options, str(program)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [(int(at, 16), name) for at, name in re.findall(r"^(\w+) [tTwWiuV] (.+)$", text, re.M)]
