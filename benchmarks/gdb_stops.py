@@ -3,13 +3,13 @@ of its time-stamp counter, from the ringing of the bell until the program went o
 
 import gdb
 
-from darc.session import Session
+from darc.pad_collector import PadCollector
 from darc.target import Bell
 
 cycles: list[int] = []
 _pending: list[int] = []
 _places: list[tuple[int, int]] = []
-_on_bell = Session.on_bell
+_on_bell = PadCollector.on_bell
 
 
 def _finish_last(start_of_next: int, end: int) -> None:
@@ -19,9 +19,9 @@ def _finish_last(start_of_next: int, end: int) -> None:
         _pending.append(start_of_next)
 
 
-def _observed(self: Session) -> Bell:
-    tables = self.implant.tables
-    if self.alive and tables.get("bell"):
+def _observed(self: PadCollector) -> Bell:
+    tables = self.tables
+    if tables.get("bell"):
         _finish_last(tables.get("bell_start"), tables.get("bell_end"))
         _places[:] = [tables.field("bell_end")]
     return _on_bell(self)
@@ -35,4 +35,4 @@ def report() -> None:
     print("stops", *cycles)
 
 
-Session.on_bell = _observed  # type: ignore[method-assign]
+PadCollector.on_bell = _observed  # type: ignore[method-assign]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from darc import clock, procfs
 from darc.agent.memory import AgentMemory
-from darc.analysis import batch_size
 from darc.callees import denied
 from darc.code.program import Program
 from darc.errors import NotFoundError, UnsupportedError
@@ -85,6 +84,12 @@ def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, 
         patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
     )
     return signal
+
+
+def batch_size(ops: int) -> int:
+    """How many calls a thread keeps to itself before it adds them to the common count: the
+    largest divisor of ``ops`` that keeps the count fine enough."""
+    return next(b for b in range(max(1, min(64, ops // 64)), 0, -1) if ops % b == 0)
 
 
 def _own_pid(pid: int) -> int:

@@ -1,7 +1,7 @@
 """The analysis of one function: from its profile over a peak to the root cause paths.
 
-It reads what the agent counted, lets the search decide and has its orders carried out. It is told
-when to: its methods are called with all threads of the program stopped, but for
+It reads what the collector counted, lets the search decide and has its orders carried out. It is
+told when to: its methods are called with all threads of the program stopped, but for
 :meth:`Analysis.live_snapshot`, which may be called at any time.
 """
 
@@ -13,15 +13,13 @@ import functools
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
-from darc import clock, refit
-from darc.callees import Callees
+from darc import refit
 from darc.code.program import Program
+from darc.collector import Collector
 from darc.contest import Contest
 from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import TargetError, UsageError
 from darc.ftree import Fnode, Function
-from darc.implant import Implant
-from darc.instrumentation import Instrumentation
 from darc.parameters import Parameters
 from darc.peaks import choose_peak, find_peaks
 from darc.profile import Profile, thresholds
@@ -31,9 +29,6 @@ from darc.storage import Stored
 _FINAL = frozenset(
     {Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.STOPPED, Status.ENDED}
 )
-
-_NEVER = (1 << 63) - 1
-"""So many calls are never seen: the agent does not ring until the user has chosen."""
 
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
@@ -57,7 +52,7 @@ class Analysis:
     def __init__(
         self,
         program: Program,
-        implant: Implant,
+        collector: Collector,
         root: Fnode,
         spec: str,
         parameters: Parameters,
@@ -70,12 +65,10 @@ class Analysis:
         self.root = root
         self._spec = spec
         self._program = program
-        self._tables = implant.tables
+        self._collector = collector
+        self._callees = collector.callees
         self._notes = notes
-        self._callees = Callees(program, implant, notes.append)
-        self._instrumentation = Instrumentation(implant, self._callees, root)
-        self._hz = clock.tsc_hz()
-        self._profile = Profile.empty(parameters.resolution, self._hz)
+        self._profile = Profile.empty(parameters.resolution, collector.hz)
         self._peak = resumed.peak if resumed is not None else None
         self._descent: Descent | None = None
         self._in_peak = resumed.in_peak_calls if resumed is not None else 0
@@ -91,14 +84,14 @@ class Analysis:
     # ----------------------------------------------------------------- decisions
 
     def decide(self) -> Next:
-        """The agent has seen enough: reads what it counted and orders what comes next."""
+        """Enough calls were seen: reads what was counted and orders what comes next."""
         if self._descent is None:
             return self._look_at_profile()
-        votes = self._instrumentation.votes()
+        votes = self._collector.votes()
         self._in_peak += self._followed(votes)
-        if self._instrumentation.make_room(votes):
-            self._instrumentation.apply_again()
-            self._tables.set(seen=0, needed=self._needed, batch=1)
+        if self._collector.make_room(votes):
+            self._collector.apply_again()
+            self._collector.await_in_peak(self._needed)
             return Next.GO_ON
         return self._go(self._descent.decide(votes))
 
@@ -127,7 +120,7 @@ class Analysis:
 
     def close(self, status: Status, alive: bool) -> None:
         """The session ends. A search that had not ended takes ``status`` and keeps its votes;
-        ``alive`` tells whether the agent's tables are still there."""
+        ``alive`` tells whether the collector still has them."""
         if not self.finished:
             self._keep_votes(alive)
             self.status = status
@@ -135,21 +128,18 @@ class Analysis:
     def _look_again(self) -> Next:
         """The peak is not there yet: look at each doubling of the calls."""
         self._needed *= 2
-        self._tables.set(needed=self._needed, batch=batch_size(self._needed))
+        self._collector.await_calls(self._needed)
         return Next.GO_ON
 
     def _ask_for_peak(self) -> Next:
         self.status = Status.NO_PEAK
-        self._tables.set(needed=_NEVER, batch=64)
+        self._collector.await_user()
         return Next.CHOOSE_PEAK
 
     def collect_profile(self) -> None:
         """Reads f0's profile, up to the choice of a peak."""
         if self._descent is None:
-            self._profile = self._live_profile()
-
-    def _live_profile(self) -> Profile:
-        return self._tables.profile(self._hz)[0]
+            self._profile = self._collector.profile()
 
     def _choose(self, spec: str) -> bool:
         peak = choose_peak(spec, self._profile)
@@ -175,7 +165,7 @@ class Analysis:
                 return Next.GO_ON
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
-        self._tables.begin_epoch()
+        self._collector.drop_open_calls()
         return self._go(self._begin())
 
     def _begin(self) -> Orders:
@@ -184,7 +174,7 @@ class Analysis:
         low = table[self._peak.first_bin]
         last = self._peak.last_bin
         high = _LONGEST if last is None else table[last + 1]
-        self._tables.set(mode=1, peak_low=low, peak_high=high)
+        self._collector.search(low, high)
         self.status = Status.SEARCHING
         self._descent = Descent(self.root, self.parameters, self._callees.expand)
         return self._descent.begin(self._take_up())
@@ -193,7 +183,7 @@ class Analysis:
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
         if self._descent is None:
             raise UsageError("choose a peak first: 'darc peak N'")
-        self._tables.begin_epoch()
+        self._collector.drop_open_calls()
         return self._go(self._descent.choose(nodes))
 
     def _go(self, orders: Orders) -> Next:
@@ -206,11 +196,11 @@ class Analysis:
             self._say_what_was_not_timed()
             return Next.END
         if not orders.analyse:  # drill-down by hand: wait for the user
-            self._tables.set(needed=_NEVER, batch=64)
+            self._collector.await_user()
             return Next.CHOOSE_NODES
-        self._instrumentation.apply(orders)
+        self._collector.apply(orders)
         self._needed = self._descent.in_peak_needed()
-        self._tables.set(seen=0, needed=self._needed, batch=1)
+        self._collector.await_in_peak(self._needed)
         return Next.GO_ON
 
     def _say_what_was_not_timed(self) -> None:
@@ -263,8 +253,8 @@ class Analysis:
         assert self._descent is not None
         if not alive:
             return self._descent.open_contests({}, 0), self._in_peak
-        votes = self._instrumentation.votes()
-        seen = self._tables.get("seen")
+        votes = self._collector.votes()
+        seen = self._collector.seen
         in_peak = self._in_peak + self._followed(votes)
         return self._descent.open_contests(votes, seen), in_peak
 
@@ -295,31 +285,31 @@ class Analysis:
 
     def _followed(self, votes: Mapping[Fnode, Vote]) -> int:
         """How many calls inside the peak were counted since the last orders."""
-        seen = self._tables.get("seen")
+        seen = self._collector.seen
         return min(seen, votes[self.root].ops if self.root in votes else 0)
 
     # --------------------------------------------------------------------- views
 
     @property
     def needed(self) -> int:
-        """After how many calls the agent rings: of f0, or inside the peak once that is known."""
+        """After how many calls a decision is due: of f0, or inside the peak once that is known."""
         return self._needed
 
     def live_snapshot(self, alive: bool) -> Snapshot:
         """What a live line shows. Any thread, while the program runs."""
         profile, descent = self._profile, self._descent
         if alive and descent is None:
-            profile = self._live_profile()
+            profile = self._collector.profile()
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
-            probes="pad",
+            probes=self._collector.kind.value,
             profile=profile,
             peak=self._peak,
             level=descent.level if descent is not None else 0,
-            collected=min(self._tables.get("seen") if alive else 0, self._needed),
+            collected=min(self._collector.seen if alive else 0, self._needed),
             needed=self._needed,
-            program=ProgramFigures(probes=len(self._instrumentation.used)),
+            program=ProgramFigures(probes=len(self._collector.used)),
         )
 
     def snapshot(self, alive: bool) -> Snapshot:
@@ -327,17 +317,17 @@ class Analysis:
         if alive:
             self.collect_profile()
         profile, descent = self._profile, self._descent
-        seen = self._tables.get("seen") if alive and descent is not None else 0
+        seen = self._collector.seen if alive and descent is not None else 0
         tree = self.root if descent is not None else None
         paths = descent.paths() if descent is not None else ()
         if self._resumed is not None and self._resumed.peak is not None:
             tree = self._resumed.root  # until the program has shown its profile again
             paths = ended_paths(tree)
-        used = self._instrumentation.used
+        used = self._collector.used
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
-            probes="pad",
+            probes=self._collector.kind.value,
             profile=profile,
             peaks=find_peaks(profile.bins, profile.resolution),
             peak=self._peak,
@@ -353,9 +343,3 @@ class Analysis:
             ),
             parameters=self.parameters,
         )
-
-
-def batch_size(ops: int) -> int:
-    """How many calls a thread keeps to itself before it adds them to the common count: the
-    largest divisor of ``ops`` that keeps the count fine enough."""
-    return next(b for b in range(max(1, min(64, ops // 64)), 0, -1) if ops % b == 0)

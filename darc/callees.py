@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from darc import refit
 from darc.code.program import Program
 from darc.code.x86_64 import Site
 from darc.demangle import display_name
 from darc.ftree import CallKind, CallSite, Fnode, Function
-from darc.implant import Implant
 from darc.snapshot import SiteReport, SiteState
 
 _RETURNS_TWICE = ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext")
@@ -71,15 +71,29 @@ def callee_at(program: Program, target: int) -> Function:
     return found
 
 
+class Places(Protocol):
+    """Where the probes of one kind can stand."""
+
+    @property
+    def max_targets(self) -> int:
+        """How many targets an indirect site can learn."""
+
+    def problem(self, site: Site) -> str | None:
+        """Why ``site`` cannot be timed, as far as its code tells."""
+
+    def denies(self, program: Program, callee: Function) -> str | None:
+        """Why no call of ``callee`` can be timed."""
+
+
 class Callees:
     """The call sites of every fnode that was looked into, and what is told about each.
 
     ``note`` takes what the user should know.
     """
 
-    def __init__(self, program: Program, implant: Implant, note: Callable[[str], None]) -> None:
+    def __init__(self, program: Program, places: Places, note: Callable[[str], None]) -> None:
         self._program = program
-        self._implant = implant
+        self._places = places
         self._note = note
         self._sites: dict[Fnode, Site] = {}
         self._indirect: dict[Fnode, list[Site]] = {}
@@ -113,7 +127,7 @@ class Callees:
             return
         for site in code.sites:
             if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
-                problem = self._implant.problem(site)
+                problem = self._places.problem(site)
                 if problem is None:
                     self._indirect.setdefault(node, []).append(site)
                     node.has_unknown_callees = True
@@ -121,7 +135,7 @@ class Callees:
                 continue
             assert site.target is not None
             function = callee_at(self._program, site.target)
-            problem = self._implant.problem(site) or denied(self._program, function)
+            problem = self._places.problem(site) or self._places.denies(self._program, function)
             self._report(node, site, function.name, problem)
             if problem is None:
                 self._add_child(node, site, function)
@@ -195,7 +209,7 @@ class Callees:
         """
         address = refit.locate(callee, self._program.modules, identities)
         targets = self._relearned.setdefault(place.address, [])
-        full = len(targets) >= self._implant.max_targets
+        full = len(targets) >= self._places.max_targets
         if address is None or (address not in targets and full):
             return None
         if address not in targets:

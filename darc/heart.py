@@ -83,7 +83,7 @@ class Heart:
             number = self._session.bell_signal
             # The debugger may take its time. One signal too many would come to the program, or
             # stop it for the user, once darc does not listen any more.
-            if not procfs.is_heard(self._pid, number):
+            if number is not None and not procfs.is_heard(self._pid, number):
                 _signal_thread(self._pid, number)
             return now
         return late_since

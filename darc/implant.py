@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from darc import agent
 from darc.agent.memory import AgentMemory
+from darc.callees import denied
 from darc.code.program import Program
 from darc.code.x86_64 import PATCH_LENGTH, Prologue, Site, read_prologue
 from darc.code.x86_64 import Function as Code
 from darc.errors import TargetError, UnsupportedError
 from darc.foothold import Foothold
-from darc.ftree import CallKind
+from darc.ftree import CallKind, Function
 from darc.guards import guard_places
 from darc.pads import x86_64 as pads
 from darc.patching import Patch, Patcher
@@ -207,6 +208,10 @@ class Implant:
         if not self._overlaps_f0(site):
             return site.problem
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
+
+    def denies(self, program: Program, callee: Function) -> str | None:
+        """Why no call of ``callee`` goes through a pad."""
+        return denied(program, callee)
 
     def prepare_site(self, site: Site, parent: int) -> Patch | str:
         """A pad for ``site``, whose caller's frame was entered through the pad that returns to
