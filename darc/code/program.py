@@ -15,6 +15,7 @@ from iced_x86 import FlowControl, Mnemonic, OpKind
 
 from darc.code import x86_64
 from darc.code.elf import FrameRule, Image, Symbol, read_image
+from darc.code.overlay import Overlay
 from darc.demangle import base_symbol, demangle_cxx, display_name
 from darc.errors import AmbiguousError, DarcError, FormatError, NotFoundError, TargetError
 from darc.ftree import Function
@@ -73,7 +74,7 @@ class Program:
     def __init__(self, target: Target, root: Path, regions: Iterable[Region]) -> None:
         self._target = target
         self._root = root
-        self.patches: dict[int, bytes] = {}
+        self.patches = Overlay()
         self.modules: list[Module] = []
         self.problems: list[str] = []
         self._functions: dict[int, x86_64.Function] = {}
@@ -280,12 +281,7 @@ class Program:
 
     def read(self, address: int, size: int) -> bytes:
         """Memory as it was before darc touched it."""
-        data = bytearray(self._target.read(address, size))
-        for start, original in self.patches.items():
-            low, high = max(start, address), min(start + len(original), address + size)
-            if low < high:
-                data[low - address : high - address] = original[low - start : high - start]
-        return bytes(data)
+        return self.patches.over(address, self._target.read(address, size))
 
     def forget_code(self) -> None:
         """The program's bytes have changed: read functions anew."""
