@@ -52,6 +52,12 @@ class Bell:
     stop_slot: int = 0
 
 
+OnHit = Callable[[int], Callable[[], Verdict] | None]
+"""What :meth:`Target.set_break` calls with the thread that came there. It only reads: memory, and
+the registers of that thread. ``None``: the program goes on. Else what it returns is called with all
+threads stopped; that may write, set and take back breaks, but call nothing in the program."""
+
+
 class Target(ABC):
     """A debugger with at most one program."""
 
@@ -124,6 +130,20 @@ class Target(ABC):
     @abstractmethod
     def cancel_break(self) -> None:
         """Takes back what :meth:`break_once` set."""
+
+    @abstractmethod
+    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        """Calls ``on_hit`` whenever a thread comes to ``address``, without the user's command
+        noticing, and without a trace in the user's list of breakpoints. One at each address.
+
+        Returns what takes it back, which may be called at any time and more than once; it is taken
+        back by itself when the program is gone. Raises TargetError where no code is.
+        """
+
+    @property
+    @abstractmethod
+    def hits_stop_all(self) -> bool:
+        """Whether no other thread runs while ``on_hit`` decides."""
 
     @abstractmethod
     def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:

@@ -117,8 +117,10 @@ def _connect(app: App, target: GdbTarget) -> None:
         gdb.write(_tell(app, error) + "\n", gdb.STDERR)
 
     def on_stop(event: gdb.StopEvent) -> None:
-        if target.is_own_stop(event):
-            return
+        if not target.is_own_stop(event):
+            on_user_stop()
+
+    def on_user_stop() -> None:
         target.at_prompt()
         try:
             app.on_stop()
@@ -139,6 +141,7 @@ def _connect(app: App, target: GdbTarget) -> None:
             failed(error)
 
     target.failed = failed
+    target.on_user_stop = on_user_stop
     gdb.events.stop.connect(on_stop)
     gdb.events.exited.connect(on_exit)
     gdb.events.cont.connect(lambda _event: app.on_resume())

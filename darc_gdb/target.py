@@ -19,7 +19,7 @@ import gdb
 import gdb.unwinder
 
 from darc.errors import DarcError, TargetError, UnsupportedError
-from darc.target import Bell, State, Target
+from darc.target import Bell, OnHit, State, Target, Verdict
 from darc_gdb.unwinder import PadUnwinder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -68,6 +68,20 @@ class _StopHere(gdb.Breakpoint):  # type: ignore[misc]
         return self.hit
 
 
+class _Break(gdb.Breakpoint):  # type: ignore[misc]
+    """One of :meth:`GdbTarget.set_break`."""
+
+    def __init__(self, target: GdbTarget, address: int, on_hit: OnHit) -> None:
+        super().__init__(f"*{address:#x}", internal=True)
+        self._target = target
+        self.on_hit = on_hit
+        self.silent = True
+        self.commands = "silent\npython darc_gdb.target.TARGET.after_hit()"
+
+    def stop(self) -> bool:
+        return self._target.hit(self)
+
+
 class _BellCondition(gdb.Function):  # type: ignore[misc]
     """The condition of the catchpoint for the bell's signal: with all threads stopped it lets darc
     decide, and in most cases the program goes on without the user's command noticing."""
@@ -93,11 +107,14 @@ class GdbTarget(Target):
         self._doomed: list[gdb.Breakpoint] = []
         self._counters: dict[int, int] | None = None
         self._deciding = False
+        self._breaks: set[_Break] = set()
+        self._deferred: Callable[[], Verdict] | None = None
         self._breakpoints_handler: Callable[[], None] | None = None
         self._agent: tuple[int | None, int] | None = None
         self._shown_live = False
         self._lock = threading.Lock()
         self.failed: Callable[[Exception], None] = lambda error: None
+        self.on_user_stop: Callable[[], None] = lambda: None
         _BellCondition(self)
         gdb.events.new_objfile.connect(self._on_new_objfile)
         if hasattr(gdb.events, "free_objfile"):
@@ -189,6 +206,9 @@ class GdbTarget(Target):
     @contextlib.contextmanager
     def _selected(self, thread: int) -> Iterator[gdb.Frame]:
         before = gdb.selected_thread()
+        if before is not None and before.is_valid() and self._tid(before) == thread:
+            yield gdb.newest_frame()
+            return
         for candidate in gdb.selected_inferior().threads():
             if self._tid(candidate) == thread:
                 break
@@ -315,6 +335,74 @@ class GdbTarget(Target):
         self._guarded(once.handler)
 
     @_translated
+    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        self.read(address, 1)  # gdb would tell only when the program is to go on
+        made = _Break(self, address, on_hit)
+        self._breaks.add(made)
+        return lambda: self._take_back(made)
+
+    def _take_back(self, made: _Break) -> None:
+        if made not in self._breaks:
+            return
+        self._breaks.discard(made)
+        with contextlib.suppress(gdb.error, RuntimeError):  # gdb may have done so by itself
+            made.enabled = False
+        self._doomed.append(made)
+        if not self._deciding:
+            self._bury()
+
+    @property
+    def hits_stop_all(self) -> bool:
+        return self._all_stop
+
+    def hit(self, made: _Break) -> bool:
+        """What a break decides: whether gdb is to stop for real."""
+        if made not in self._breaks:
+            return False
+        self._moved()
+        thread = self._tid(gdb.selected_thread())
+        try:
+            with self._undisturbed():
+                deferred = made.on_hit(thread)
+                if deferred is None:
+                    return False
+                if self._all_stop:
+                    return deferred() is Verdict.STOP
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+            return True
+        self._deferred = deferred
+        return True
+
+    @contextlib.contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Nothing is deleted meanwhile, as gdb is looking at it, and Ctrl-C in the middle of a
+        patch has to wait until the patch is whole."""
+        self._deciding = True
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            self._deciding = False
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def after_hit(self) -> None:
+        """The commands of a break, at a real stop: for the user, or for what has to wait until all
+        threads stand still."""
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
+            verdict = Verdict.STOP
+            try:
+                verdict = deferred()
+            except Exception as error:  # told to the user, in one place
+                self.failed(error)
+            if verdict is Verdict.CONTINUE:
+                gdb.execute("continue")
+                return
+            self.on_user_stop()
+        gdb.execute("frame")
+
+    @_translated
     def arm_bell(self, number: int, handler: Callable[[], Bell]) -> None:
         self._bell_handler = handler
         self._bell_signal = number
@@ -357,18 +445,13 @@ class GdbTarget(Target):
         handler = self._bell_handler
         if handler is None:
             return False
-        self._deciding = True
         self._moved()
-        # Ctrl-C in the middle of a patch has to wait until the patch is whole.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            answer = handler()
+            with self._undisturbed():
+                answer = handler()
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True
-        finally:
-            self._deciding = False
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if answer.stop_at is None:
             return False
         if answer.stop_at == 0:
@@ -388,6 +471,8 @@ class GdbTarget(Target):
         """Whether a stop is darc's alone, and the program goes on by itself."""
         if not isinstance(event, gdb.BreakpointEvent):
             return False
+        if self._deferred is not None:
+            return all(isinstance(b, _Break) for b in event.breakpoints)
         own = [self._once] if self._all_stop else [self._once, self._bell]
         return all(any(b is o for o in own) for b in event.breakpoints)
 
@@ -399,6 +484,9 @@ class GdbTarget(Target):
     def on_exit(self) -> None:
         """The program is gone, and what was set at its addresses."""
         self._moved()
+        self._deferred = None
+        for made in list(self._breaks):
+            self._take_back(made)
         for breakpoint_ in self._stop_here:
             if breakpoint_.is_valid():
                 breakpoint_.delete()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import lldb
 
+from darc.target import OnHit
 from darc_lldb.calls import read_register
 
 NAME = "darc"
@@ -83,6 +84,7 @@ class OwnBreakpoints:
         self._loads: int | None = None
         self._once: tuple[int, int] | None = None
         self._here: dict[int, int] = {}
+        self._hits: dict[int, OnHit] = {}
         self._spent: set[int] = set()
 
     def owns(self, number: int) -> bool:
@@ -90,6 +92,7 @@ class OwnBreakpoints:
         return (
             self.watches_modules(number)
             or number in self._here
+            or number in self._hits
             or number in self._spent
             or self.is_once(number)
         )
@@ -150,11 +153,27 @@ class OwnBreakpoints:
         made.SetThreadID(thread)
         self._here[_named(made)] = slot
 
+    def set_break(self, target: lldb.SBTarget, address: int, on_hit: OnHit) -> int:
+        """One that stops there each time; its number."""
+        number = _named(target.BreakpointCreateByAddress(address))
+        self._hits[number] = on_hit
+        return number
+
+    def on_hit(self, number: int) -> OnHit | None:
+        """What is to be called where :meth:`set_break` made it."""
+        return self._hits.get(number)
+
+    def take_back(self, number: int) -> None:
+        """What :meth:`set_break` made is spent."""
+        if self._hits.pop(number, None) is not None:
+            self._spent.add(number)
+
     def forget_places(self) -> None:
         """The program is gone, and what was set at its addresses is spent."""
         self.cancel_break()
-        self._spent.update(self._here)
+        self._spent.update(self._here, self._hits)
         self._here.clear()
+        self._hits.clear()
         if self._loads is not None:
             self._spent.add(self._loads)
             self._loads = None

@@ -23,7 +23,7 @@ import lldb
 
 from darc import procfs
 from darc.errors import TargetError, UnsupportedError
-from darc.target import Bell, State, Target
+from darc.target import Bell, OnHit, State, Target, Verdict
 from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
 from darc_lldb.stops import OwnBreakpoints, Reason, Signal
@@ -38,6 +38,9 @@ _GONE = (
     lldb.eStateExited,
     lldb.eStateDetached,
 )
+_NAMES = {"eflags": "rflags"}
+"""Registers that lldb calls otherwise."""
+
 _INT3 = 0xCC
 _GET_FS = 0x1003
 _SYS_ARCH_PRCTL = 158
@@ -222,7 +225,7 @@ class LldbTarget(Target):
     def read_register(self, thread: int, name: str) -> int:
         found = self._find_thread(thread)
         try:
-            return calls.read_register(found, name)
+            return calls.read_register(found, _NAMES.get(name, name))
         except TargetError:
             if name != "fs_base":
                 raise
@@ -341,6 +344,20 @@ class LldbTarget(Target):
         self._own.cancel_break()
         self._tidy()
 
+    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        self.read(address, 1)
+        number = self._own.set_break(self._target, address, on_hit)
+
+        def take_back() -> None:
+            self._own.take_back(number)
+            self._tidy()
+
+        return take_back
+
+    @property
+    def hits_stop_all(self) -> bool:
+        return True
+
     def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
         self.disarm_bell()
         self._bell = Signal(self._stopped(), signal)
@@ -426,8 +443,21 @@ class LldbTarget(Target):
             self.cancel_break()
             self._guarded(handler)
             self._guarded(self.before_continue)
+        stays = [self._hit(reason.thread, number) for number in reason.breakpoints]
         here = [number for number in reason.breakpoints if own.stops_here(number, reason.rsp)]
-        return bool(here)
+        return any(stays) or bool(here)
+
+    def _hit(self, thread: int, number: int) -> bool:
+        """A break, with all threads stopped. True: the program is to stop for the user."""
+        on_hit = self._own.on_hit(number)
+        if on_hit is None:
+            return False
+        try:
+            deferred = on_hit(thread)
+            return deferred is not None and deferred() is Verdict.STOP
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+            return True
 
     def _answer(self) -> bool:
         handler = self._bell_handler

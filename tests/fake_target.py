@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from darc.errors import TargetError, UnsupportedError
-from darc.target import Bell, State, Target
+from darc.target import Bell, OnHit, State, Target, Verdict
 from tests.contract.world import World
 
 MASK = (1 << 64) - 1
-GENERAL = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "rip", "fs_base")
-REGISTERS = (*GENERAL, *(f"r{n}" for n in range(8, 16)))
+GENERAL = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "rip", "eflags")
+REGISTERS = (*GENERAL, "fs_base", *(f"r{n}" for n in range(8, 16)))
 
 
 @dataclass
@@ -36,6 +36,8 @@ class FakeTarget(Target):
     """At most one program, made of Python values. Public attributes are the program's: a test sets
     them up and changes them as the program would."""
 
+    hits_stop_all = True
+
     def __init__(self, executable: str = "/fake/program") -> None:
         self.process: int | None = None
         self.was_attached = False
@@ -52,6 +54,7 @@ class FakeTarget(Target):
         self.pending = True
         self.emitted: list[str] = []
         self.once: tuple[int, Callable[[], None]] | None = None
+        self.breaks: dict[int, OnHit] = {}
         self.bell: tuple[int, Callable[[], Bell]] | None = None
         self.deciding = False
         self.modules_handler: Callable[[], None] | None = None
@@ -79,14 +82,24 @@ class FakeTarget(Target):
         self.fake_threads.clear()
         self.current = 0
         self.once = None
+        self.breaks.clear()
 
-    def arrive(self, address: int) -> None:
-        """The current thread comes to ``address``: a breakpoint that is set once acts there."""
+    def arrive(self, address: int) -> Verdict:
+        """The current thread comes to ``address``: breakpoints act there."""
         self.fake_threads[self.current].registers["rip"] = address
+        deferred = self.breaks[address](self.current) if address in self.breaks else None
+        verdict = Verdict.CONTINUE
+        if deferred is not None:
+            self.deciding = True
+            try:
+                verdict = deferred()
+            finally:
+                self.deciding = False
         if self.once is not None and self.once[0] == address:
             _, handler = self.once
             self.once = None
             handler()
+        return verdict
 
     def ring(self, number: int) -> Bell:
         """The current thread gets a signal."""
@@ -176,6 +189,16 @@ class FakeTarget(Target):
 
     def cancel_break(self) -> None:
         self.once = None
+
+    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        self._bytes(address, 1)
+        self.breaks[address] = on_hit
+
+        def take_back() -> None:
+            if self.breaks.get(address) is on_hit:
+                del self.breaks[address]
+
+        return take_back
 
     def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
         self.bell = (signal, handler)
@@ -280,10 +303,11 @@ class FakeWorld(World):
 
     def _at(self, name: str, answer: Bell = Bell()):  # noqa: B008 (frozen)
         address = self.address(name)
-        self.target.arrive(address)
+        verdict = self.target.arrive(address)
         rsp = self.target.read_register(self.target.current, "rsp")
         wanted = answer.stop_at == address and rsp > answer.stop_slot
-        if wanted or address in self.target.user_breakpoints:
+        stopped = wanted or verdict is Verdict.STOP
+        if stopped or address in self.target.user_breakpoints:
             yield address
 
     def _get(self, name: str) -> int:

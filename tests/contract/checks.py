@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from darc.errors import TargetError
-from darc.target import Bell, State
+from darc.target import Bell, State, Verdict
 from tests.contract.world import World
 
 WORD = 0x1122334455667788
@@ -240,6 +240,116 @@ def check_break_once_is_cancelled(world: World) -> None:
     world.target.cancel_break()
     world.go()
     assert found == []
+
+
+def check_break(world: World) -> None:
+    """At every pass, in the thread that came there, without the user's command noticing."""
+    world.start()
+    target, address = world.target, world.address("pass")
+    hits: list[tuple[int, int, int]] = []
+
+    def on_hit(thread: int) -> None:
+        rip = target.read_register(thread, "rip")
+        hits.append((thread, rip, word_at(world, "passed")))
+        assert target.read_register(thread, "rsp") % 16 == 8
+        target.read_register(thread, "eflags")
+
+    code = target.read(address, 8)
+    take_back = target.set_break(address, on_hit)
+    for passed in (0, 3):
+        assert world.go() == world.address("stop_here")
+        assert hits == [(target.pid, address, passed + n) for n in range(3)]
+        assert target.read(address, 8) == code
+        assert set(target.breakpoints()) == {world.address("stop_here")}
+        hits.clear()
+    take_back()
+    take_back()
+    assert world.go() == world.address("stop_here")
+    assert hits == []
+
+
+def check_break_defers(world: World) -> None:
+    """What a hit asks for is done with all threads stopped: code is written, breaks change, also
+    the very one that was hit."""
+    world.start()
+    target = world.target
+    seen: list[str] = []
+    takes: dict[str, Callable[[], None]] = {}
+
+    def at_once(thread: int) -> Callable[[], Verdict]:
+        return act
+
+    def act() -> Verdict:
+        first = word_at(world, "ticks")
+        assert set(target.program_counters()) == set(target.threads())
+        seen.append("pass")
+        takes["pass"]()
+        takes["rung"] = target.set_break(world.address("rung"), later)
+        target.write(world.address("outer"), b"\xc3")
+        assert word_at(world, "ticks") == first
+        return Verdict.CONTINUE
+
+    def later(thread: int) -> None:
+        seen.append("rung")
+
+    takes["pass"] = target.set_break(world.address("pass"), at_once)
+    original = target.read(world.address("outer"), 1)
+    assert world.go() == world.address("stop_here")
+    assert seen == ["pass", "rung"]
+    assert target.read(world.address("outer"), 1) == b"\xc3"
+    target.write(world.address("outer"), original)
+    takes["pass"] = target.set_break(world.address("pass"), at_once)
+    takes["rung"]()
+    assert world.go() == world.address("stop_here")
+    assert seen == ["pass", "rung"] * 2
+
+
+def check_break_stops_the_program(world: World) -> None:
+    """There, when what it asked for says so; breaks may all be taken back then."""
+    world.start()
+    target, address = world.target, world.address("pass")
+
+    def stop() -> Verdict:
+        take_back()
+        return Verdict.STOP
+
+    take_back = target.set_break(address, lambda thread: stop)
+    assert world.go() == address
+    assert target.state is State.STOPPED
+    assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
+    assert world.go() == world.address("stop_here")
+    assert word_at(world, "passed") == 3
+
+
+def check_break_where_the_user_has_one(world: World) -> None:
+    """Both act, in either order of setting them."""
+    world.start()
+    target, hits = world.target, []
+    first, second = world.address("pass"), world.address("rung")
+    world.set_breakpoint(first)
+    target.set_break(first, lambda thread: hits.append(first))
+    target.set_break(second, lambda thread: hits.append(second))
+    world.set_breakpoint(second)
+    for expected in (first, first, first, second):
+        assert world.go() == expected
+    assert hits == [first, first, first, second]
+    world.clear_breakpoint(second)
+    world.clear_breakpoint(first)
+    assert world.go() == world.address("stop_here")
+
+
+def check_break_where_no_code_is(world: World) -> None:
+    world.start()
+    assert refused(lambda: world.target.set_break(UNMAPPED, lambda thread: None))
+    assert world.go() == world.address("stop_here")
+
+
+def check_break_after_the_end(world: World) -> None:
+    world.start()
+    take_back = world.target.set_break(world.address("pass"), lambda thread: None)
+    world.kill()
+    take_back()
+    assert world.target.state is State.NONE
 
 
 def check_bell(world: World) -> None:
