@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from darc import clock, procfs
 from darc.agent.memory import AgentMemory
-from darc.callees import denied
 from darc.code.program import Program
+from darc.denial import denied
 from darc.errors import NotFoundError, UnsupportedError
 from darc.ftree import Function
 from darc.implant import clean_up

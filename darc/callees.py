@@ -14,61 +14,9 @@ from typing import Protocol
 from darc import refit
 from darc.code.program import Program
 from darc.code.x86_64 import Site
-from darc.demangle import display_name
+from darc.denial import RETURNS_TWICE
 from darc.ftree import CallKind, CallSite, Fnode, Function
 from darc.snapshot import SiteReport, SiteState
-
-_RETURNS_TWICE = ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext")
-
-DENIED = {
-    **dict.fromkeys((*_RETURNS_TWICE, "vfork", "__vfork"), "it returns twice"),
-    **dict.fromkeys(
-        ("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen", "mcount", "__fentry__"),
-        "it looks at its own return address",
-    ),
-    **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
-}
-"""Callees that are never called through a pad, by symbol, and why."""
-
-_TAIL_DEPTH = 4
-"""How many tail calls in a row are followed to a denied callee."""
-
-
-def denied(program: Program, function: Function, depth: int = _TAIL_DEPTH) -> str | None:
-    """Why a call of ``function`` is left alone: for itself, or for what it jumps to at its end,
-    which sees the same return address. ``None`` when it is not."""
-    if function.symbol.startswith("_Unwind_"):
-        return "it walks the stack"
-    reason = DENIED.get(function.symbol)
-    module = program.module_at(function.address)
-    if reason is not None or module is None or depth == 0:
-        return reason
-    if not module.image.imports_any(DENIED):
-        return None
-    for site in program.function(function.address).sites:
-        if site.kind is CallKind.TAIL and site.target is not None:
-            reason = denied(program, callee_at(program, site.target), depth - 1)
-            if reason is not None:
-                return reason
-    return None
-
-
-def callee_at(program: Program, target: int) -> Function:
-    """The function that a call to ``target`` enters, through a PLT entry where that is bound; one
-    that is not bound yet has the name that it will be bound to."""
-    resolved = program.resolve(target)
-    if resolved is not None:
-        address, name = resolved
-        found = program.function_at(address, name)
-        if found.address != address:  # into the middle: do not claim the whole function
-            return dataclasses.replace(found, address=address)
-        return found
-    slot = program.jump_slot(target)
-    name = program.slot_name(slot) if slot is not None else None
-    found = program.function_at(target)
-    if name is not None:
-        return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
-    return found
 
 
 class Places(Protocol):
@@ -134,7 +82,7 @@ class Callees:
                 self._report(node, site, None, problem)
                 continue
             assert site.target is not None
-            function = callee_at(self._program, site.target)
+            function = self._program.callee_at(site.target)
             problem = self._places.problem(site) or self._places.denies(self._program, function)
             self._report(node, site, function.name, problem)
             if problem is None:
@@ -168,7 +116,7 @@ class Callees:
 
     def learn(self, node: Fnode, site: Site, lane: int, target: int) -> Fnode:
         """Adds the fnode of an indirect site's target that was called for the first time."""
-        child = self._add_child(node, site, callee_at(self._program, target))
+        child = self._add_child(node, site, self._program.callee_at(target))
         self._learned[node, site.address, lane] = child
         return child
 
@@ -266,5 +214,5 @@ class Callees:
             for report in self._reports.values()
             if report.function == function.name
             and report.state is SiteState.NOT_POSSIBLE
-            and report.callee not in _RETURNS_TWICE
+            and report.callee not in RETURNS_TWICE
         ]

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from darc import agent
 from darc.agent.memory import AgentMemory
-from darc.callees import denied
 from darc.code.program import Program
 from darc.code.x86_64 import PATCH_LENGTH, Prologue, Site, read_prologue
 from darc.code.x86_64 import Function as Code
+from darc.denial import denied
 from darc.errors import TargetError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import CallKind, Function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import difflib
 import functools
 import os
@@ -85,6 +86,8 @@ class Program:
     def update(self, regions: Iterable[Region]) -> None:
         """Looks at the mappings again, after something was loaded or unloaded."""
         self.regions = tuple(regions)
+        self._code = sorted((r for r in self.regions if "x" in r.permissions), key=_start)
+        self._code_starts = [r.start for r in self._code]
         known = {(m.path, m.start): m for m in self.modules}
         self.modules = sorted(self._find_modules(known), key=lambda m: m.start)
         self._starts = [m.start for m in self.modules]
@@ -277,6 +280,23 @@ class Program:
             and bool(code[0].op0_kind in (OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE8TO64))
         )
 
+    def callee_at(self, target: int) -> Function:
+        """The function that a call to ``target`` enters, through a PLT entry where that is bound;
+        one that is not bound yet has the name that it will be bound to."""
+        resolved = self.resolve(target)
+        if resolved is not None:
+            address, name = resolved
+            found = self.function_at(address, name)
+            if found.address != address:  # into the middle: do not claim the whole function
+                return dataclasses.replace(found, address=address)
+            return found
+        slot = self.jump_slot(target)
+        name = self.slot_name(slot) if slot is not None else None
+        found = self.function_at(target)
+        if name is not None:
+            return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
+        return found
+
     # --------------------------------------------------------------------- code
 
     def read(self, address: int, size: int) -> bytes:
@@ -346,7 +366,8 @@ class Program:
 
     def is_code(self, address: int) -> bool:
         """Whether ``address`` lies in an executable mapping."""
-        return any(r.start <= address < r.end and "x" in r.permissions for r in self.regions)
+        at = bisect.bisect_right(self._code_starts, address) - 1
+        return at >= 0 and address < self._code[at].end
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         """Whether some function nearby jumps between ``start`` and ``end``, both excluded.
@@ -362,7 +383,7 @@ class Program:
             code = self.read(low, min(end + _NEIGHBOURHOOD, module.end) - low)
         except TargetError:
             return True  # who knows
-        for place, target in _jumps(code, low):
+        for place, target in jumps(code, low):
             if start < target < end and self._is_instruction(place):
                 return True
         return False
@@ -462,7 +483,11 @@ class Program:
         return f"*{address:#x}"
 
 
-def _jumps(code: bytes, address: int) -> Iterator[tuple[int, int]]:
+def _start(region: Region) -> int:
+    return region.start
+
+
+def jumps(code: bytes, address: int) -> Iterator[tuple[int, int]]:
     """Everything in ``code`` that could be a jump: its place and target."""
     for match in _JUMP.finditer(code):
         kind = match.lastgroup

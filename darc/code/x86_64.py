@@ -7,7 +7,9 @@ calls. A cold part belongs to its function. Addresses are those of the running p
 
 from __future__ import annotations
 
+import itertools
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,6 +34,8 @@ _REGISTER_NAMES = {
     getattr(Register, name.upper()): name
     for name in ("rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split())
 }
+
+_LONGEST_TABLE = 2048  # entries of a jump table
 
 
 class Surroundings(Protocol):
@@ -255,21 +259,38 @@ def _table_targets(function: Function, around: Surroundings) -> set[int]:
 def _read_table(
     function: Function, around: Surroundings, table: int, form: str, base: int
 ) -> set[int]:
-    size = struct.calcsize(form)
     found: set[int] = set()
     if around.is_code(table):
         return found
-    for index in range(2048):
-        try:
-            raw = around.read(table + index * size, size)
-        except Exception:  # the end of readable memory ends the table
-            break
-        target = base + struct.unpack(form, raw)[0]
+    for value in _table_entries(around, table, form):
+        target = base + value
         if target in function.instructions:
             found.add(target)
         elif not around.is_code(target):
             break
     return found
+
+
+def _table_entries(around: Surroundings, table: int, form: str) -> Iterator[int]:
+    """Up to the end of readable memory; a few at a time, as most tables are short."""
+    size = struct.calcsize(form)
+    chunk = 16
+    for index in range(0, _LONGEST_TABLE, chunk):
+        try:
+            raw = around.read(table + index * size, chunk * size)
+        except Exception:  # the end of readable memory may lie in between
+            yield from _table_end(around, table + index * size, form)
+            return
+        yield from (value for (value,) in struct.iter_unpack(form, raw))
+
+
+def _table_end(around: Surroundings, table: int, form: str) -> Iterator[int]:
+    size = struct.calcsize(form)
+    for at in itertools.count(table, size):
+        try:
+            yield struct.unpack(form, around.read(at, size))[0]
+        except Exception:  # the end of readable memory ends the table
+            return
 
 
 def _site(function: Function, instruction: Instruction, around: Surroundings) -> Site | None:
