@@ -1,9 +1,15 @@
 #!/bin/bash
 # Installs the system packages that darc is built, run and tested with, where they are missing:
-# with apt, as root or by sudo. Says nothing when nothing is missing.
+# with apt, as root or by sudo. Says nothing when nothing is missing. With the argument "kernel" also
+# what darc-vm needs to run a kernel and to build one.
 set -eu
 
 packages=(python3 python3-venv gcc g++ libc6-dev libc6-dbg make binutils gdb lldb)
+tools=(python3 gcc g++ make readelf gdb lldb)
+if [ "${1:-}" = kernel ]; then
+    packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev)
+    tools+=(qemu-system-x86_64 busybox mke2fs xz flex bison bc)
+fi
 
 fail() {
     echo "setup: $*" >&2
@@ -16,7 +22,7 @@ installed() {
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     missing=()
-    for tool in python3 gcc g++ make readelf gdb lldb; do
+    for tool in "${tools[@]}"; do
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
     [ ${#missing[@]} -eq 0 ] || fail "install these with your package manager: ${missing[*]}"

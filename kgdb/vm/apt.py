@@ -19,6 +19,10 @@ from . import cache
 from .errors import VmError
 
 
+class AptError(VmError):
+    """The lists do not know a package, or it cannot be downloaded; newer lists may help."""
+
+
 class Lists:
     """Package lists that answer: the system's, or after :meth:`refresh` those of the cache."""
 
@@ -57,7 +61,7 @@ class Lists:
             command if loud else [*command, "-qq"], folder, sys.stderr if loud else None
         )
         if done.returncode != 0:
-            raise VmError(f"apt-get download failed: {_last_error(done.stderr)}")
+            raise AptError(f"apt-get download failed: {_last_error(done.stderr)}")
 
     def _run(
         self, command: list[str], folder: Path | None = None, output: IO[str] | None = None
@@ -75,6 +79,21 @@ class Lists:
             errors="replace",
             check=False,
         )
+
+
+def with_fresh_lists(use: Callable[[Lists], Path], at_once: bool = False) -> Path:
+    """What ``use`` makes with the system's lists, or with new ones where these do not serve.
+
+    The system's may be absent (in a container), or name packages that are gone.
+    """
+    lists = Lists()
+    if not at_once:
+        try:
+            return use(lists)
+        except AptError:
+            pass
+    lists.refresh()
+    return use(lists)
 
 
 def unpack(package: Path, wanted: Callable[[str], Path | None]) -> int:

@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--memory", type=int, default=512, metavar="MIB", help="default: 512")
     start.add_argument("--icount", action="store_true", help="a clock that counts instructions")
     start.add_argument("--kaslr", action="store_true", help="let the kernel choose its addresses")
+    start.add_argument("--append", default="", metavar="PARAMETERS", help="for the kernel")
     start.add_argument("--accel", choices=("tcg", "kvm"), default="tcg", help="default: tcg")
     start.set_defaults(run=_start)
 
@@ -84,6 +85,7 @@ def _start(options: argparse.Namespace) -> int:
         icount=options.icount,
         kaslr=options.kaslr,
         accel=options.accel,
+        parameters=options.append,
     )
     default = program.file.name if program else options.kernel
     cache.say("booting")

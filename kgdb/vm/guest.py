@@ -39,9 +39,7 @@ for module in $(cat /modules/order); do insmod /modules/$module; done
 mount -t ext4 /dev/vda /ext4 >&3 2>&1
 mount -t ext2 /dev/vdb /ext2 >&3 2>&1
 echo '{booted}' >&3
-if [ -e /program ]; then
-    (/program {arguments} </dev/null >&3 2>&1; echo "{ended}$?" >&3) &
-fi
+{program}
 exec 3>&-
 while :; do setsid cttyhack sh; done
 """
@@ -59,10 +57,8 @@ def initial_files(kernel: Kernel, program: Program | None) -> bytes:
     """The initial file system, for the kernel to unpack."""
     busybox = _busybox()
     applets = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
-    folders = ("bin", "dev", "proc", "sys", "tmp", "modules", "ext2", "ext4")
-    init = _INIT.format(
-        booted=BOOTED, ended=ENDED, arguments=shlex.join(program.arguments if program else ())
-    )
+    folders = ("bin", "dev", "proc", "sys", "tmp", "modules", "programs", "ext2", "ext4")
+    init = _INIT.format(booted=BOOTED, program=_start(program) if program else "")
     entries = [
         *(cpio.folder(name) for name in folders),
         # The console is opened before anything of the above is mounted.
@@ -78,8 +74,14 @@ def initial_files(kernel: Kernel, program: Program | None) -> bytes:
         cpio.text("modules/order", "\n".join(file.name for file in kernel.modules)),
     ]
     if program:
-        entries.append(cpio.program("program", _static(program.file)))
+        entries.append(cpio.program(f"programs/{program.file.name}", _static(program.file)))
     return cpio.archive(*entries)
+
+
+def _start(program: Program) -> str:
+    """The line of a shell that runs the program in the background, under its own name."""
+    command = shlex.join([f"/programs/{program.file.name}", *program.arguments])
+    return f'({command} </dev/null >&3 2>&1; echo "{ENDED}$?" >&3) &'
 
 
 def _busybox() -> Path:

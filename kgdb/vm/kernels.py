@@ -74,24 +74,14 @@ def _debian(update: bool) -> Path:
     made = sorted(folder.glob("debian-*"), key=lambda p: p.stat().st_mtime)
     if made and not update:
         return made[-1]
-    lists = apt.Lists()
-    if update:
-        lists.refresh()
-    try:
-        return _fetch(lists)
-    except VmError:
-        if update:
-            raise
-        # The system's lists may be absent (a container) or name packages that are gone.
-        lists.refresh()
-        return _fetch(lists)
+    return apt.with_fresh_lists(_fetch, update)
 
 
 def _fetch(lists: apt.Lists) -> Path:
     depends = lists.field(_META, "Depends") or ""
     found = re.match(r"(linux-image-([^ ]+)) \(= ([^)]+)\)", depends)
     if not found:
-        raise VmError(f"apt knows no package {_META}: darc-vm's kernels need Debian on x86-64")
+        raise apt.AptError(f"apt knows no package {_META}: darc-vm's kernels need Debian on x86-64")
     package, release, version = found.groups()
 
     def make(folder: Path) -> None:

@@ -44,6 +44,8 @@ class Setup:
     icount: bool = False
     kaslr: bool = False
     accel: str = "tcg"
+    parameters: str = ""
+    """More parameters for the kernel."""
     plugin: str | None = None
     """A TCG plugin with its arguments, as QEMU's ``-plugin`` takes it."""
 
@@ -220,6 +222,7 @@ def _command(setup: Setup, folder: Path, disks: Sequence[Path]) -> list[str]:
     lines = "console=ttyS0 quiet panic=-1" + ("" if setup.kaslr else " nokaslr")
     if setup.kernel.name == "kgdb":
         lines += " kgdboc=ttyS1"
+    lines += f" {setup.parameters}" if setup.parameters else ""
     command = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     command += ["-machine", "pc", "-accel", setup.accel, "-smp", str(setup.cpus)]
     command += ["-cpu", "host" if setup.accel == "kvm" else "max", "-m", f"{setup.memory_mib}M"]
