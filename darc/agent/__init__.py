@@ -15,7 +15,7 @@ from typing import Any
 
 from darc.errors import UnsupportedError
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 3
+#define DARC_ABI_VERSION 4
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_NODES 4096    /* live fnodes at one time */
@@ -33,6 +33,12 @@ typedef unsigned long u64;
 #define DARC_UNTIMED 0x80000000u   /* bit of a site's first_child: the node is not timed */
 #define DARC_NEVER (1UL << 62) /* start of a call that is not timed: later than any end */
 #define DARC_LEFT 0x80u        /* bit of tail_count: a tail call led out of the ftree */
+
+/* How threads are told apart: not at all, by their fs base, by their kernel stack. */
+enum darc_thread_key { DARC_BY_NOTHING = 0, DARC_BY_FS = 1, DARC_BY_STACK = 2 };
+
+#define DARC_STACK_SHIFT 14    /* a kernel stack is 16 KiB and aligned (x86-64's THREAD_SIZE) */
+#define DARC_NOT_TASK 0xff0100 /* of preempt_count: NMI, hard interrupt, soft interrupt served */
 
 enum darc_mode { DARC_PROFILE = 0, DARC_ANALYSE = 1 };
 
@@ -74,7 +80,12 @@ struct darc_control {
     u64 heartbeat;       /* advanced by the debugger while it lives */
     u64 patience;        /* cycles without a heartbeat after which it counts as gone */
     u64 only_thread;     /* fs base of the one thread to watch, 0: all */
-    u64 use_fs;          /* threads are told apart by their fs base */
+    u64 thread_key;      /* enum darc_thread_key */
+    u64 current_at;      /* kernel: the running task's address, seen from gs */
+    u64 preempt_at;      /* and preempt_count */
+    u64 task_at;         /* offset of two words in it that tell a task to watch */
+    u64 task_mask[2];    /* bits that count; both 0: every task, and interrupts */
+    u64 task_value[2];
     u64 peak_low;        /* cycles; an op is in the peak when low <= latency < high */
     u64 peak_high;
     u64 needed;          /* ring when this many ops (PROFILE) or in-peak ops (ANALYSE) were seen */

@@ -36,6 +36,7 @@
 #define IDLE OPEN
 #define NO_NODE 0xffffffffu
 #define PAGE(address) ((address) >> 12)
+#define KERNEL_STACK(address) ((address) >> DARC_STACK_SHIFT)
 #define NEAR_STACK (8UL << 20) /* the usual limit of a stack */
 
 typedef struct darc_control control;
@@ -179,9 +180,17 @@ static __attribute__((noinline)) context *search_context(control *ctl, u64 threa
     return 0;
 }
 
-static inline context *find_context(control *ctl, int claim)
+/* In a kernel the thread is the stack that the slot is in: an interrupt's is not its task's. */
+static inline u64 thread_of(const control *ctl, u64 slot)
 {
-    u64 thread = (ctl->use_fs ? fs_base() : 0) + 1;
+    if (likely(ctl->thread_key == DARC_BY_FS))
+        return fs_base() + 1;
+    return (ctl->thread_key == DARC_BY_STACK ? KERNEL_STACK(slot) : 0) + 1;
+}
+
+static inline context *find_context(control *ctl, u64 slot, int claim)
+{
+    u64 thread = thread_of(ctl, slot);
     context *ctx = &((context *)ctl->contexts)[hash(thread, 16) & ctl->context_mask];
     return likely(ctx->thread == thread) ? ctx : search_context(ctl, thread, claim);
 }
@@ -317,6 +326,8 @@ static __attribute__((noinline)) void vote_all(const control *ctl, context *ctx,
 
 /* ----------------------------------------------------------------- doorbell */
 
+void darc_bell(void);
+
 /* A signal whose default is to be ignored: a debugger sees it, and without one the kernel drops it.
  * It is unblocked for the moment, as worker threads often block every signal. */
 static void ring(control *ctl)
@@ -324,6 +335,10 @@ static void ring(control *ctl)
     u64 signal = ctl->bell_signal;
     if (!signal)
         return;
+    if (ctl->thread_key == DARC_BY_STACK) {
+        darc_bell(); /* where the debugger has a breakpoint */
+        return;
+    }
     u64 bell_set = 1UL << (signal - 1), old_set = 0;
     system_call(SYS_RT_SIGPROCMASK, SIG_UNBLOCK, (u64)&bell_set, (u64)&old_set, 8, 0, 0);
     u64 process = system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0);
@@ -393,27 +408,48 @@ static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back
 }
 
 /* Is the op that this context holds still running above us? Its stack word may only be read where
- * it is certainly mapped: on our own page. Elsewhere it is taken to run; the debugger, which can
- * read any address safely, clears what is stale. */
-static inline int op_runs(const record *op, u64 slot)
+ * it is certainly mapped: on our own page, or on a kernel's stack, which is mapped as a whole.
+ * Elsewhere it is taken to run; the debugger, which can read any address safely, clears what is
+ * stale. */
+static inline int op_runs(const control *ctl, const record *op, u64 slot)
 {
     if (op->slot <= slot || op->open != OPEN)
         return 0;
-    if (PAGE(op->slot) == PAGE(slot))
+    if (PAGE(op->slot) == PAGE(slot) || ctl->thread_key == DARC_BY_STACK)
         return *(u64 *)op->slot == site_of(op)->pad_back;
     return 1;
+}
+
+static inline u64 per_cpu(u64 offset)
+{
+    u64 value;
+    __asm__ volatile("mov %%gs:(%1), %0" : "=r"(value) : "r"(offset));
+    return value;
+}
+
+/* In a kernel: is this one of the tasks to watch, and not an interrupt that came to it? */
+static inline int is_watched(const control *ctl)
+{
+    if (!(ctl->task_mask[0] | ctl->task_mask[1]))
+        return 1;
+    const u64 *task = (const u64 *)(per_cpu(ctl->current_at) + ctl->task_at);
+    return (task[0] & ctl->task_mask[0]) == ctl->task_value[0]
+           && (!ctl->task_mask[1] || (task[1] & ctl->task_mask[1]) == ctl->task_value[1])
+           && !(per_cpu(ctl->preempt_at) & DARC_NOT_TASK);
 }
 
 static inline record *enter_f0(control *ctl, site *s, u64 slot)
 {
     if (unlikely(!((struct darc_live *)ctl->live)->enabled))
         return 0;
-    context *ctx = find_context(ctl, 1);
+    if (ctl->thread_key == DARC_BY_STACK && !is_watched(ctl))
+        return 0;
+    context *ctx = find_context(ctl, slot, 1);
     if (unlikely(!ctx || (!ctx->idle && ctx->stuck != ctx->serial)))
         return 0;
     if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
         return 0;
-    if (ctx->op && ctx->stale != ctx->serial && op_runs((record *)ctx->op, slot))
+    if (ctx->op && ctx->stale != ctx->serial && op_runs(ctl, (record *)ctx->op, slot))
         return 0; /* recursion: only the outermost call is an operation */
     if (*(u64 *)slot == s->pad_back)
         return 0; /* a tail loop to f0's first byte */
@@ -668,7 +704,7 @@ static int readable(const control *ctl, u64 address, u64 stack)
  * which costs their measurement and no more, as the word is their own return address. */
 static void hide(control *ctl, u64 stack)
 {
-    const context *ctx = find_context(ctl, 0);
+    const context *ctx = find_context(ctl, stack, 0);
     u64 count = ctl->record_count;
     for (u64 i = 0; i < count && i < DARC_MAX_RECORDS; i++) {
         record *rec = &((record *)ctl->records)[ctl->record_list[i] & (DARC_MAX_RECORDS - 1)];
@@ -688,7 +724,7 @@ static void hide(control *ctl, u64 stack)
 /* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. */
 static void show(control *ctl, u64 stack)
 {
-    context *ctx = find_context(ctl, 0);
+    context *ctx = find_context(ctl, stack, 0);
     if (!ctx || !ctx->op || !ctx->idle)
         return;
     u64 now = tsc();
@@ -733,19 +769,19 @@ static void watch_sandbox(control *ctl, u64 first_argument)
 }
 
 /* What this thread's stack loses by a jump, or with a child of vfork that lived on it, ends now. */
-static void watch_jump(control *ctl)
+static void watch_jump(control *ctl, u64 slot)
 {
-    context *ctx = find_context(ctl, 0);
+    context *ctx = find_context(ctl, slot, 0);
     if (ctx && ctx->op && ctx->idle)
         ctx->jump_time = tsc();
 }
 
-static void watch_exit(control *ctl)
+static void watch_exit(control *ctl, u64 slot)
 {
     if (!((struct darc_live *)ctl->live)->enabled || ctl->no_calls)
         return;
     if (system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) != ctl->process) {
-        watch_jump(ctl);
+        watch_jump(ctl, slot);
         return;
     }
     ctl->exiting = 1;
@@ -761,9 +797,9 @@ static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument
     if (s->kind == DARC_SANDBOX)
         watch_sandbox(ctl, first_argument);
     if (s->kind == DARC_JUMP)
-        watch_jump(ctl);
+        watch_jump(ctl, slot);
     if (s->kind == DARC_EXIT)
-        watch_exit(ctl);
+        watch_exit(ctl, slot);
 }
 
 /* Entry pads. Not zero: f0 is to be timed. */
@@ -782,7 +818,7 @@ u64 darc_calibrate_once(u64 entry, u64 fake_back, control *ctl, site *parent);
 
 ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
 {
-    context *ctx = find_context(ctl, 1);
+    context *ctx = find_context(ctl, slot, 1);
     record *rec = claim_record(ctl, slot);
     if (!ctx || !rec)
         return 0;
@@ -802,7 +838,7 @@ ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
 {
     u64 full = ~0UL, inner = ~0UL, empty = ~0UL;
     ctl->inner_cost = ctl->full_cost = 0;
-    context *ctx = find_context(ctl, 1);
+    context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
     if (!ctx)
         return;
     for (u32 round = 0; round < 256; round++) {

@@ -176,7 +176,7 @@ class AgentMemory:
             context_mask=layout.context_count - 1,
             epoch=1,
             heartbeat=1,
-            use_fs=thread_key,
+            thread_key=thread_key,
             batch=1,
             patience=(1 << 63) - 1,
             thresholds=struct.pack(f"<{len(table)}Q", *table) + b"\xff" * 8 * (limit - len(table)),
