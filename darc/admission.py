@@ -41,6 +41,12 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     return notes
 
 
+def is_at_start(target: Target) -> bool:
+    """Whether the program has just been loaded: it has no thread-local storage yet, by which its
+    threads will be told apart. (One that never has any does so too.)"""
+    return all(target.read_register(thread, "fs_base") == 0 for thread in target.threads())
+
+
 def clean_up_after_another(target: Target, program: Program, pid: int) -> list[str]:
     """Takes out what a debugger that was killed left in this process; tells of it.
 

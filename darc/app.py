@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from darc import procfs, refit, render, storage
-from darc.code.program import Program, find_symbols, load_image, not_found, symbol_spelling
+from darc import admission, procfs, refit, render, storage
+from darc.code.program import (
+    Program,
+    find_symbols,
+    load_image,
+    never_called,
+    not_found,
+    symbol_spelling,
+)
 from darc.demangle import display_name
 from darc.descent import Status
 from darc.errors import AmbiguousError, DarcError, NotFoundError, UsageError
@@ -113,6 +120,10 @@ class App:
             self._pending = (function, parameters)
             self.emit(f"darc: {error}: waits for a library that has it")
             return
+        if admission.is_at_start(self._target):
+            self._wait_for(entry, function, parameters)
+            self.emit(f"darc: the program has not begun yet: waits for {function}")
+            return
         self._begin(program, entry, function, parameters)
 
     def peak(self, spec: str) -> None:
@@ -139,12 +150,24 @@ class App:
             self._forget()
             self.emit("darc: waits no more")
             return
+        if self._session is None and self._take_out_anothers():
+            return
         session = self._need_session()
         if session.alive:
             self._need_stopped()
             session.stop()
         self._rest()
         self.emit("darc: every probe is out")
+
+    def _take_out_anothers(self) -> bool:
+        """Whether a debugger that was killed had left probes in the program, which are out now."""
+        pid = self._target.pid
+        if pid is None or self._target.state is not State.STOPPED:
+            return False
+        notes = admission.clean_up_after_another(self._target, self._program(), pid)
+        for note in notes:
+            self.emit(f"darc: {note}")
+        return bool(notes)
 
     def snapshot(self) -> Snapshot:
         """What is known now."""
@@ -203,9 +226,7 @@ class App:
             path = self._target.executable
             names = [s.name for s in load_image(Path(path)).symbols] if path is not None else []
             self._failure = NotFoundError(
-                f"the program ended before {function} was called"
-                if self._is_found
-                else not_found(function, names)
+                never_called(function, names) if self._is_found else not_found(function, names)
             )
             self._pending = None
             self._target.cancel_break()
@@ -301,6 +322,11 @@ class App:
         except DarcError as error:
             self._fail(error)
             return
+        self._wait_for(entry, *self._pending)
+
+    def _wait_for(self, entry: int, function: str, parameters: Parameters) -> None:
+        """The analysis begins at the first call of f0, where it is known now."""
+        self._pending = (function, parameters)
         self._is_found = True
         self._target.break_once(entry, lambda: self._arrived(entry))
 

@@ -177,6 +177,13 @@ class Server:
             line += byte
         return line
 
+    def operations(self) -> int:
+        """Asks it how many operations it has done, none of them wrong."""
+        self._process.send_signal(signal.SIGUSR1)
+        line = self.read_line()
+        assert line.endswith(b" operations, 0 wrong\n"), (line, self._process.poll())
+        return int(line.split()[0])
+
     def finish(self) -> int:
         """Asks it to end, as nobody traces it any more; checks its last words."""
         assert tracer(self.pid) == 0

@@ -571,6 +571,15 @@ def not_found(spec: str, names: Iterable[str]) -> str:
     return f"no function is called {spec}{hint}"
 
 
+def never_called(spec: str, names: Iterable[str]) -> str:
+    """The error line for a function that exists, but was not called; it names the clones that the
+    compiler may have made its callers call instead."""
+    wanted = _split_spec(spec)[1]
+    clones = sorted(n for n in names if n.startswith(f"{wanted}.") and not _is_cold_name(n))
+    hint = f": its callers may call a clone: {', '.join(clones)}" if clones else ""
+    return f"the program ended before {spec} was called{hint}"
+
+
 def _worth_showing(name: str, wanted: str) -> bool:
     return abs(len(name) - len(wanted)) < 12 or wanted[:4] in name
 

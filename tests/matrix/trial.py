@@ -18,6 +18,10 @@ from tests.gdb.test_fixtures import OPTIONS, Case
 from tests.matrix.cells import Cell
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+PASSED = "handle SIG32 nostop noprint pass"
+"""The signal that pthread_cancel sends: gdb knows it only where it finds libc's symbols."""
+
+NOT_MEASURED = re.compile(r"note: .*calls were not measured.*")
 REFUSED = re.compile(r"^darc: (?!root cause|waits|report|loaded).*", re.M)
 
 
@@ -28,7 +32,8 @@ class Result(enum.Enum):
     """The path is the fixture's."""
 
     TOLD = "told"
-    """The path ends early, at a function of which the report says what was not timed, and why."""
+    """The path ends early, at a function of which the report says what was not timed, and why; or
+    there is none, and the report says which operations could not be measured."""
 
     REFUSED = "refused"
     """darc said in one line why it does not analyse this program."""
@@ -69,14 +74,15 @@ def _analyse(case: Case, cell: Cell, folder: Path) -> Done:
     options = f"--peak '{case.chosen_peak}' {OPTIONS.get(case.name, '')}"
     symbol = case.f0
     begin = [f"darc start '{symbol}' {options}", "run"]
-    if cell.symbols == "stripped" and not case.fixture.library:
-        offset = _address(cell.twin(case.name), symbol)
+    offset = _address(cell.twin(case.name), symbol)
+    if cell.symbols == "stripped" and offset is not None:
         begin = ["starti", f"start-at {offset:#x} {options}", "continue"]
+    look = [REPORT, mark("code"), "tell-code", mark("report"), "darc report", mark("end")]
     return debug(
         folder,
         cell.program(case.name),
         case.args,
-        [TOOLS, *begin, REPORT, mark("code"), "tell-code", mark("end"), "continue", EXIT],
+        [TOOLS, PASSED, *begin, *look, "continue", EXIT],
     )
 
 
@@ -101,10 +107,13 @@ def _harm(case: Case, cell: Cell, done: Done) -> str | None:
 
 def _judge(case: Case, cell: Cell, done: Done) -> Outcome:
     said = "; ".join(REFUSED.findall(done.gdb))
+    missing = NOT_MEASURED.search(done.gdb)
     if done.report is None or not done.report["root_cause_paths"]:
         cannot = re.search(r"darc: .*(cannot|exceptions|not possible|is not timed).*", done.gdb)
         if cannot:
             return Outcome(Result.REFUSED, cannot[0])
+        if missing:
+            return Outcome(Result.TOLD, missing[0])
         status = done.report["status"] if done.report else "no report"
         return Outcome(Result.WRONG, f"{status}: {said}\n{done.gdb[-2000:]}")
     names = Names(cell, case.name)
@@ -154,17 +163,16 @@ class Names:
     """What functions are called in a program that has no symbols, or several for one place."""
 
     def __init__(self, cell: Cell, name: str) -> None:
-        self._module = name
-        self._names = _symbols(cell.twin(name))
-        self._places = {name: at for at, names in self._names.items() for name in names}
+        twin = cell.twin(name)
+        self._modules = {file.name: _symbols(file) for file in (twin, *twin.parent.glob("*.so"))}
 
     def of(self, shown: str) -> frozenset[str]:
         """Every name of the function that the report calls ``shown``."""
-        own = {shown}
-        at = self._places.get(shown)
-        if unnamed := re.fullmatch(rf"{re.escape(self._module)}\+(0x[0-9a-f]+)", shown):
-            at = int(unnamed[1], 16)
-        return frozenset(own | self._names.get(at, set()) if at is not None else own)
+        module, _, offset = shown.rpartition("+")
+        if module in self._modules:
+            return frozenset({shown} | self._modules[module].get(int(offset, 16), set()))
+        same = (names for m in self._modules.values() for names in m.values() if shown in names)
+        return frozenset({shown}).union(*same)
 
 
 @functools.cache
@@ -176,10 +184,12 @@ def _symbols(program: Path) -> dict[int, set[str]]:
 
 
 @functools.cache
-def _address(program: Path, function: str) -> int:
+def _address(program: Path, function: str) -> int | None:
+    """Where the function is in the program, if it is not in a library."""
     own = re.compile(re.escape(function) + r"(\([^()]*\))?")  # C++ names have their parameters
-    (found,) = {at for at, name in _listed(program, "-C") if own.fullmatch(name)}
-    return found
+    found = {at for at, name in _listed(program, "-C") if own.fullmatch(name)}
+    assert len(found) < 2, f"{function} is not one function"
+    return min(found, default=None)
 
 
 def _listed(program: Path, *options: str) -> list[tuple[int, str]]:
