@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from darc.code.program import Program, jumps
-from darc.errors import TargetError
+from darc.code.program import Program
 from darc.ftree import CallKind, Function
 
 RETURNS_TWICE = ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext")
@@ -44,20 +43,13 @@ def denied(program: Program, function: Function, depth: int = _TAIL_DEPTH) -> st
 
 
 def _may_end_in_one(program: Program, address: int, depth: int) -> bool:
-    """Whether anything in a function's bytes looks like a jump that ends in a denied one: cheap, as
-    it is asked of thousands of callees, whose code is not decoded for it."""
-    extent = program.extent(address)
-    if extent is None or depth == 0:
-        return False
-    try:
-        code = program.read(extent[0], extent[1] - extent[0])
-    except TargetError:
-        return False
-    for _, target in jumps(code, extent[0]):
-        if extent[0] <= target < extent[1] or not program.is_code(target):
-            continue
-        if program.callee_at(target).symbol in DENIED:
+    """Whether any jump in the function's bytes, or what looks like one, may lead there in the end:
+    cheap, as it is asked of thousands of callees."""
+    seen: set[int] = set()
+    ahead = program.far_jumps(address)
+    for _ in range(depth):
+        if any(not program.names_of(target).isdisjoint(DENIED) for target in ahead):
             return True
-        if program.jump_slot(target) is None and _may_end_in_one(program, target, depth - 1):
-            return True
+        seen |= ahead
+        ahead = frozenset().union(*map(program.far_jumps, ahead)) - seen
     return False

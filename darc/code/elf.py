@@ -13,7 +13,7 @@ import hashlib
 import io
 import lzma
 import struct
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -233,9 +233,13 @@ class Image:
                 names[offset] = text.split("@", 1)[0]
         return names
 
-    def imports_any(self, names: Container[str]) -> bool:
+    @functools.cached_property
+    def _imports(self) -> frozenset[str]:
+        return frozenset(self.got_names.values())
+
+    def imports_any(self, names: Iterable[str]) -> bool:
         """Whether the file calls one of ``names`` in another file."""
-        return any(name in names for name in self.got_names.values())
+        return not self._imports.isdisjoint(names)
 
     # -------------------------------------------------------- frame information
 

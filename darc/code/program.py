@@ -79,6 +79,8 @@ class Program:
         self.modules: list[Module] = []
         self.problems: list[str] = []
         self._functions: dict[int, x86_64.Function] = {}
+        self._far_jumps: dict[int, frozenset[int]] = {}
+        self._jump_slots: dict[int, int | None] = {}
         self.update(regions)
 
     # ------------------------------------------------------------------ modules
@@ -92,6 +94,8 @@ class Program:
         self.modules = sorted(self._find_modules(known), key=lambda m: m.start)
         self._starts = [m.start for m in self.modules]
         self._functions.clear()
+        self._far_jumps.clear()
+        self._jump_slots.clear()
         self._named.cache_clear()
 
     def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
@@ -244,6 +248,11 @@ class Program:
 
     def jump_slot(self, address: int) -> int | None:
         """The GOT slot that a PLT entry at ``address`` jumps through; ``None`` for real code."""
+        if address not in self._jump_slots:
+            self._jump_slots[address] = self._read_jump_slot(address)
+        return self._jump_slots[address]
+
+    def _read_jump_slot(self, address: int) -> int | None:
         module = self.module_at(address)
         if module is None or module.image.symbol_at(address - module.bias) is not None:
             return None
@@ -297,6 +306,15 @@ class Program:
             return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
         return found
 
+    def names_of(self, target: int) -> frozenset[str]:
+        """What a call to ``target`` may be a call of, by symbol, as far as files tell."""
+        slot = self.jump_slot(target)
+        if slot is not None:
+            name = self.slot_name(slot)
+            return frozenset(() if name is None else (name,))
+        module = self.module_at(target)
+        return frozenset(() if module is None else module.image.names_at(target - module.bias))
+
     # --------------------------------------------------------------------- code
 
     def read(self, address: int, size: int) -> bytes:
@@ -306,6 +324,8 @@ class Program:
     def forget_code(self) -> None:
         """The program's bytes have changed: read functions anew."""
         self._functions.clear()
+        self._far_jumps.clear()
+        self._jump_slots.clear()
 
     def function(self, entry: int) -> x86_64.Function:
         """The code of the function at ``entry``, read once."""
@@ -313,6 +333,27 @@ class Program:
         if found is None:
             found = self._functions[entry] = x86_64.read_function(entry, self)
         return found
+
+    def far_jumps(self, entry: int) -> frozenset[int]:
+        """Code outside the function at ``entry`` that anything in its bytes may be a jump to: what
+        can be told without decoding it, and some places that no jump leads to."""
+        found = self._far_jumps.get(entry)
+        if found is None:
+            found = self._far_jumps[entry] = frozenset(self._read_far_jumps(entry))
+        return found
+
+    def _read_far_jumps(self, entry: int) -> Iterator[int]:
+        extent = self.extent(entry)
+        if extent is None:
+            return
+        start, end = extent
+        try:
+            code = self.read(start, end - start)
+        except TargetError:
+            return
+        for _, target in jumps(code, start):
+            if not start <= target < end and self.is_code(target):
+                yield target
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """The bytes of the function part around ``address``."""
