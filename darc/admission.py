@@ -41,12 +41,6 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     return notes
 
 
-def is_at_start(target: Target) -> bool:
-    """Whether the program has just been loaded: it has no thread-local storage yet, by which its
-    threads will be told apart. (One that never has any does so too.)"""
-    return all(target.read_register(thread, "fs_base") == 0 for thread in target.threads())
-
-
 def clean_up_after_another(target: Target, program: Program, pid: int) -> list[str]:
     """Takes out what a debugger that was killed left in this process; tells of it.
 
@@ -73,7 +67,7 @@ def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, 
     Raises:
         NotFoundError: there is no such thread.
     """
-    signal = next((s for s in _BELL_SIGNALS if not procfs.catches(pid, s)), _BELL_SIGNALS[-1])
+    signal = bell_signal(pid)
     may_ring = not procfs.in_sandbox(pid)
     only = 0
     if isinstance(thread, int):
@@ -90,6 +84,11 @@ def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, 
         patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
     )
     return signal
+
+
+def bell_signal(pid: int) -> int:
+    """A signal that is ignored by default and that the process has no handler for."""
+    return next((s for s in _BELL_SIGNALS if not procfs.catches(pid, s)), _BELL_SIGNALS[-1])
 
 
 def batch_size(ops: int) -> int:

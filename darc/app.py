@@ -6,10 +6,10 @@ The debugger's package creates one :class:`App`, passes commands to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from darc import admission, procfs, refit, render, storage
+from darc import refit, render, storage
 from darc.code.program import (
     Program,
     find_symbols,
@@ -22,8 +22,10 @@ from darc.demangle import display_name
 from darc.descent import Status
 from darc.errors import AmbiguousError, DarcError, NotFoundError, UsageError
 from darc.foothold import Foothold
+from darc.ground import Ground
 from darc.heart import Heart
 from darc.parameters import Parameters
+from darc.process_ground import ProcessGround
 from darc.report import replace_file
 from darc.session import Session
 from darc.snapshot import Snapshot
@@ -33,8 +35,13 @@ from darc.target import State, Target
 class App:
     """The state behind the commands: parameters, at most one session, what it waits for."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(
+        self, target: Target, choose_ground: Callable[[Target], Ground] = ProcessGround
+    ) -> None:
+        """``choose_ground`` tells what the debugger has stopped."""
         self._target = target
+        self._choose_ground = choose_ground
+        self._ground: Ground | None = None
         self._parameters = Parameters()
         self._session: Session | None = None
         self._pending: tuple[str, Parameters] | None = None
@@ -110,7 +117,8 @@ class App:
             self._pending = (function, parameters)
             self.emit(f"darc: waits for {function}: type 'run'")
             return
-        self._target.check_supported()
+        self._ground = self._choose_ground(self._target)
+        self._ground.check_supported()
         program = self._program()
         try:
             entry = self._find(program, function)
@@ -120,7 +128,7 @@ class App:
             self._pending = (function, parameters)
             self.emit(f"darc: {error}: waits for a library that has it")
             return
-        if admission.is_at_start(self._target):
+        if self._ground.is_at_start():
             self._wait_for(entry, function, parameters)
             self.emit(f"darc: the program has not begun yet: waits for {function}")
             return
@@ -161,10 +169,11 @@ class App:
 
     def _take_out_anothers(self) -> bool:
         """Whether a debugger that was killed had left probes in the program, which are out now."""
-        pid = self._target.pid
-        if pid is None or self._target.state is not State.STOPPED:
+        if self._target.state is not State.STOPPED:
             return False
-        notes = admission.clean_up_after_another(self._target, self._program(), pid)
+        program = self._program()
+        assert self._ground is not None
+        notes = self._ground.clean_up(program)
         for note in notes:
             self.emit(f"darc: {note}")
         return bool(notes)
@@ -212,6 +221,9 @@ class App:
     def on_resume(self) -> None:
         """The program goes on."""
         session = self._session
+        ground = self._ground
+        if ground is None or not ground.is_readable_while_it_runs:
+            return
         if session is not None and session.alive and self._heart is None:
             self._heart = Heart(session, self._target)
 
@@ -272,10 +284,8 @@ class App:
         self._target.cancel_break()
 
     def _program(self) -> Program:
-        pid = self._target.pid
-        if pid is None:
-            raise UsageError("darc needs a program on this machine: 'run' or 'attach' it first")
-        return Program(self._target, procfs.root(pid), procfs.regions(pid))
+        self._ground = self._choose_ground(self._target)
+        return self._ground.program()
 
     def _find(self, program: Program, function: str) -> int:
         """f0 in the program; that of a session that is resumed by what is stored of it."""
@@ -355,6 +365,7 @@ class App:
         self.emit(f"darc: {error}")
 
     def _begin(self, program: Program, entry: int, function: str, parameters: Parameters) -> None:
+        assert self._ground is not None
         session = Session(
             self._target,
             program,
@@ -362,6 +373,7 @@ class App:
             function,
             parameters,
             self._tell,
+            self._ground,
             self._foothold,
             self._resumed,
         )

@@ -57,11 +57,11 @@ class Foothold(ABC):
     """Create it, then :meth:`install`; :meth:`reopen` for another analysis on the same ground;
     :meth:`close` when that is gone."""
 
-    def __init__(self, target: Target, program: Program, pid: int) -> None:
-        """``pid`` tells what it stands on from others of its kind."""
+    def __init__(self, target: Target, program: Program, identity: int) -> None:
+        """``identity`` is that of the :class:`~darc.ground.Ground` that it is on."""
         self._target = target
         self._program = program
-        self.pid = pid
+        self.identity = identity
         self._blob = agent.load()
         self._areas: list[Area] = []
         self._origins: list[tuple[int, int]] = []

@@ -8,6 +8,7 @@ stay in their :class:`~darc.foothold.Foothold`, as a thread may still be on its 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from darc import agent
@@ -31,7 +32,15 @@ _FIRST = 32
 class Implant:
     """The patches of one analysis in one program."""
 
-    def __init__(self, target: Target, program: Program, foothold: Foothold) -> None:
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        foothold: Foothold,
+        guard_places: Callable[[Program], Iterator[tuple[str, int, str]]] = guard_places,
+    ) -> None:
+        """``guard_places`` tells where guards are to stand (see :mod:`darc.guards`)."""
+        self._guard_places = guard_places
         self._target = target
         self._program = program
         self._foothold = foothold
@@ -175,7 +184,7 @@ class Implant:
         guarded = {g.address for g in self._guards}
         limits = self._blob.constants
         problems = []
-        for kind, address, name in guard_places(self._program):
+        for kind, address, name in self._guard_places(self._program):
             if address in guarded:
                 continue
             guarded.add(address)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
-from darc import admission, agent, clock, procfs
+from darc import admission, agent
 from darc.agent.memory import AgentMemory, Stale
 from darc.callees import Callees
 from darc.code.program import Program
@@ -17,10 +17,10 @@ from darc.descent import Orders
 from darc.errors import DarcError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import Fnode
+from darc.ground import Ground
 from darc.implant import Implant
 from darc.instrumentation import Instrumentation
 from darc.parameters import Parameters, Probes
-from darc.process_foothold import ProcessFoothold
 from darc.profile import Profile
 from darc.target import Bell, Target
 
@@ -36,7 +36,7 @@ _NEVER = (1 << 63) - 1
 
 
 class PadCollector(Collector):
-    """Pads and the agent in a process of this machine."""
+    """Pads and the agent in a process or a kernel."""
 
     kind = Probes.PAD
 
@@ -49,11 +49,13 @@ class PadCollector(Collector):
         parameters: Parameters,
         listener: Listener,
         note: Callable[[str], None],
+        ground: Ground,
         foothold: Foothold | None = None,
     ) -> None:
-        """``foothold`` is what an earlier analysis may have left in the process; ``note`` takes
+        """``foothold`` is what an earlier analysis may have left on the ``ground``; ``note`` takes
         what the user should know."""
         self._target = target
+        self._ground = ground
         self._program = program
         self._root = root
         self._spec = spec
@@ -62,7 +64,7 @@ class PadCollector(Collector):
         self._note = note
         self._seen_stale: frozenset[Stale] = frozenset()
         self._lost = dict.fromkeys(_LOSSES, 0)
-        self._signal: int | None = None
+        self._is_set_up = False
         self._alive = True
         self.foothold = foothold
         self.implant: Implant
@@ -76,45 +78,42 @@ class PadCollector(Collector):
     # ------------------------------------------------------------- begin and end
 
     def install(self, code: Code, needed: int) -> list[str]:
-        pid = self._target.pid
-        if pid is None:
-            raise UnsupportedError(
-                "darc needs a program on this machine: 'run' or 'attach' it first"
-            )
-        notes = admission.check(self._target, self._program, self._root.function, self._spec)
-        if self.foothold is None or self.foothold.pid != pid:
-            notes += admission.clean_up_after_another(self._target, self._program, pid)
-        self.implant = self._stand(pid)
+        ground = self._ground
+        notes = ground.check(self._program, self._root.function, self._spec)
+        if self.foothold is None or self.foothold.identity != ground.identity:
+            notes += ground.clean_up(self._program)
+        self.implant = self._stand()
         self.callees = Callees(self._program, self.implant, self._note)
         self._instrumentation = Instrumentation(self.implant, self.callees, self._root)
         problem = self.implant.prepare_f0(code)
         if problem is not None:
             raise UnsupportedError(f"cannot time {self._spec}: {problem}")
         notes += self.implant.guard()
-        self._signal = admission.configure(
-            self._target, self.tables, pid, self._parameters.thread, needed
-        )
+        ground.configure(self.tables, self._parameters, needed)
         self.implant.enable()
-        self._target.arm_bell(self._signal, self.on_bell)
+        self._is_set_up = True
+        assert self.foothold is not None
+        ground.arm_bell(self.foothold, self.on_bell)
         return notes
 
-    def _stand(self, pid: int) -> Implant:
-        """An agent in the process: that of the analysis before, or a new one."""
-        resolution = self._parameters.resolution
-        if self.foothold is not None and self.foothold.pid == pid and self.foothold.is_usable():
-            self.foothold.reopen(self._program, resolution)
+    def _stand(self) -> Implant:
+        """An agent on the ground: that of the analysis before, or a new one."""
+        resolution, known = self._parameters.resolution, self.foothold
+        if known is not None and known.identity == self._ground.identity and known.is_usable():
+            known.reopen(self._program, resolution)
         else:
-            self.foothold = ProcessFoothold(self._target, self._program, pid)
-            self.foothold.install(resolution)
-        self._target.show_pads(agent.elf_file(), self.foothold.agent_base, self.foothold.caller)
-        return Implant(self._target, self._program, self.foothold)
+            known = self._ground.new_foothold(self._program)
+            known.install(resolution)
+            self.foothold = known
+        self._target.show_pads(agent.elf_file(), known.agent_base, known.caller)
+        return Implant(self._target, self._program, known, self._ground.guard_places)
 
     def remove(self) -> None:
-        if self._alive and self._signal is not None:
+        if self._alive and self._is_set_up:
             self._see_losses()
         self._alive = False
         try:
-            self._target.disarm_bell()
+            self._ground.disarm_bell()
         finally:
             with contextlib.suppress(AttributeError):  # nothing stands there yet
                 self.implant.remove()
@@ -122,13 +121,17 @@ class PadCollector(Collector):
     def gone(self) -> None:
         self._alive = False
         try:
-            self._target.disarm_bell()
+            self._ground.disarm_bell()
         except DarcError as error:
             self._note(str(error))
 
     def is_there(self) -> bool:
         foothold = self.foothold
-        return foothold is not None and foothold.pid == self._target.pid and foothold.is_there()
+        return (
+            foothold is not None
+            and foothold.identity == self._ground.identity
+            and foothold.is_there()
+        )
 
     # ---------------------------------------------------------- the user's stops
 
@@ -148,8 +151,7 @@ class PadCollector(Collector):
         return self.implant.make_way()
 
     def modules_changed(self) -> list[str]:
-        assert self.foothold is not None
-        self._program.update(procfs.regions(self.foothold.pid))
+        self._ground.refresh(self._program)
         return self.implant.guard()
 
     # ------------------------------------------------------------------ doorbell
@@ -197,13 +199,7 @@ class PadCollector(Collector):
         if not tables.enabled:
             tables.enabled = True
         self._seen_stale = tables.watch_stale(self._seen_stale)
-        self._watch_sandbox()
-
-    def _watch_sandbox(self) -> None:
-        """In a seccomp sandbox the agent makes no system calls; the heart rings for it."""
-        assert self.foothold is not None
-        if procfs.in_sandbox(self.foothold.pid):
-            self.tables.set(no_calls=1, bell_signal=0)
+        self._ground.beat(tables)
 
     @property
     def waits(self) -> bool:
@@ -215,7 +211,7 @@ class PadCollector(Collector):
 
     @property
     def signal(self) -> int | None:
-        return self._signal
+        return self._ground.signal
 
     def hurry(self) -> None:
         self.tables.set(needed=0, batch=1)
@@ -227,7 +223,7 @@ class PadCollector(Collector):
 
     @property
     def hz(self) -> int:
-        return clock.tsc_hz()
+        return self._ground.hz
 
     @property
     def seen(self) -> int:

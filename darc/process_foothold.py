@@ -43,7 +43,7 @@ class ProcessFoothold(Foothold):
     def is_there(self) -> bool:
         # An exec ends it.
         try:
-            with Memory(self.pid) as memory:
+            with Memory(self.identity) as memory:
                 magic = int.from_bytes(memory.read(*self.tables.field("magic")), "little")
         except TargetError:
             return False
@@ -56,7 +56,7 @@ class ProcessFoothold(Foothold):
         return self._target.call(address, arguments)
 
     def _take_areas(self) -> None:
-        self._program.update(regions(self.pid))
+        self._program.update(regions(self.identity))
         for module in self._program.modules:
             if module.name != "[vdso]":
                 self._area_near(module.start, module.end)

@@ -16,14 +16,17 @@ from collections.abc import Callable, Sequence
 
 from darc import refit
 from darc.analysis import Analysis, Next
+from darc.breakpoints import BreakpointCollector
 from darc.code.program import Program
+from darc.code.x86_64 import Function as Code
 from darc.collector import Collector
 from darc.descent import Status
 from darc.errors import DarcError, UnsupportedError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import Fnode
+from darc.ground import Ground
 from darc.pad_collector import PadCollector
-from darc.parameters import OnFinish, Parameters
+from darc.parameters import OnFinish, Parameters, Probes
 from darc.snapshot import Snapshot
 from darc.source_lines import add_lines
 from darc.storage import Stored
@@ -41,6 +44,7 @@ class Session:
         spec: str,
         parameters: Parameters,
         changed: Callable[[str], None],
+        ground: Ground,
         foothold: Foothold | None = None,
         resumed: Stored | None = None,
     ) -> None:
@@ -60,6 +64,7 @@ class Session:
         self._alive = True
         self.root = Fnode(program.function_at(entry))
         self._pid = target.pid
+        self._ground = ground
         self._foothold = foothold
         self._resumed = resumed
         if resumed is not None:
@@ -75,19 +80,22 @@ class Session:
         Raises:
             DarcError: it cannot be; whatever was changed was undone.
         """
-        self.collector = collector = PadCollector(
-            self._target,
-            self.program,
-            self.root,
-            self.spec,
-            self._parameters,
-            self,
-            self.notes.append,
-            self._foothold,
-        )
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
+        self._install(code, self._collector(self._parameters.probes))
+
+    def _collector(self, probes: Probes) -> Collector:
+        about = (self._target, self.program, self.root, self.spec, self._parameters)
+        if probes is Probes.BREAKPOINT:
+            return BreakpointCollector(*about, self, self.notes.append)
+        return PadCollector(*about, self, self.notes.append, self._foothold)
+
+    def _install(self, code: Code, collector: Collector) -> None:
+        self.collector = collector
+        parameters = self._parameters
+        if parameters.lookahead is None:
+            parameters = dataclasses.replace(parameters, lookahead=collector.auto_lookahead)
         installed = False
         try:
             self.notes += collector.install(code, self._parameters.start_ops)
@@ -96,13 +104,14 @@ class Session:
                 collector,
                 self.root,
                 self.spec,
-                self._parameters,
+                parameters,
                 self.notes,
                 self._resumed,
             )
             installed = True
         finally:
-            self._foothold = collector.foothold
+            if isinstance(collector, PadCollector):
+                self._foothold = collector.foothold
             if not installed:
                 self._abandon()
 
@@ -152,7 +161,9 @@ class Session:
             return
         self._ended = time.monotonic()
         self._alive = False
-        self._analysis.close(Status.ENDED, alive=False)
+        if self.collector.outlives:
+            self._analysis.collect_profile()
+        self._analysis.close(Status.ENDED, alive=self.collector.outlives)
         self.collector.gone()
 
     @property

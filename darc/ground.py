@@ -1,0 +1,104 @@
+"""What an analysis stands on: a process of this machine, or a kernel.
+
+Descent, votes, tables and pads are the same everywhere. What differs is here: where code and memory
+come from, how the agent is told which calls to watch, and how it calls the debugger.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+
+from darc.agent.memory import AgentMemory
+from darc.code.program import Program
+from darc.foothold import Foothold
+from darc.ftree import Function
+from darc.parameters import Parameters
+from darc.target import Bell
+
+
+class Ground(ABC):
+    """One process or kernel that a debugger has stopped."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> int:
+        """Tells it from others that the debugger had or will have: a process id, for a kernel what
+        stays the same until it boots anew."""
+
+    @property
+    @abstractmethod
+    def hz(self) -> int:
+        """Cycles of its time-stamp counter in a second."""
+
+    @property
+    @abstractmethod
+    def signal(self) -> int | None:
+        """A signal that makes the debugger look, where there are signals. Any thread."""
+
+    @property
+    @abstractmethod
+    def is_readable_while_it_runs(self) -> bool:
+        """Whether counters can be read, and a sign of life be given, while it runs."""
+
+    @abstractmethod
+    def check_supported(self) -> None:
+        """Raises :class:`~darc.errors.UnsupportedError` for modes of the debugger that darc
+        refuses."""
+
+    @abstractmethod
+    def is_at_start(self) -> bool:
+        """Whether it has just been loaded, and its threads cannot be told apart yet."""
+
+    @abstractmethod
+    def program(self) -> Program:
+        """Its code, as it is now."""
+
+    @abstractmethod
+    def refresh(self, program: Program) -> None:
+        """Looks again at what code there is."""
+
+    @abstractmethod
+    def check(self, program: Program, function: Function, spec: str) -> list[str]:
+        """What is to be told before ``function`` is timed, which the user knows as ``spec``.
+
+        Raises:
+            UnsupportedError: it cannot be timed.
+        """
+
+    @abstractmethod
+    def clean_up(self, program: Program) -> list[str]:
+        """Takes out what a debugger that was killed left there; tells of it.
+
+        Raises:
+            UnsupportedError: it was one of another version.
+        """
+
+    @abstractmethod
+    def new_foothold(self, program: Program) -> Foothold:
+        """A foothold that is still to be installed."""
+
+    @abstractmethod
+    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
+        """The kind, address and name of every place that is to have a guard
+        (see :mod:`darc.guards`)."""
+
+    @abstractmethod
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        """Tells the agent which calls to watch, and to ring after ``needed`` of them.
+
+        Raises:
+            NotFoundError: there is no such thread or task.
+        """
+
+    @abstractmethod
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+        """``handler`` decides, with everything stopped, whenever the agent rings."""
+
+    @abstractmethod
+    def disarm_bell(self) -> None:
+        """Takes back what :meth:`arm_bell` set."""
+
+    @abstractmethod
+    def beat(self, tables: AgentMemory) -> None:
+        """Looks at what may change while it runs, once a second. Any thread."""

@@ -1,0 +1,88 @@
+"""A process of this machine: code by ``/proc``, memory by system calls, the bell by a signal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from darc import admission, clock, guards, procfs
+from darc.agent.memory import AgentMemory
+from darc.code.program import Program
+from darc.errors import UsageError
+from darc.foothold import Foothold
+from darc.ftree import Function
+from darc.ground import Ground
+from darc.parameters import Parameters
+from darc.process_foothold import ProcessFoothold
+from darc.target import Bell, Target
+
+
+class ProcessGround(Ground):
+    """The process that a debugger of this machine has stopped."""
+
+    def __init__(self, target: Target) -> None:
+        """Raises UsageError: there is none."""
+        pid = target.pid
+        if pid is None:
+            raise UsageError("darc needs a program on this machine: 'run' or 'attach' it first")
+        self._target = target
+        self._pid = pid
+        self._signal: int | None = None
+
+    @property
+    def identity(self) -> int:
+        return self._pid
+
+    @property
+    def hz(self) -> int:
+        return clock.tsc_hz()
+
+    @property
+    def signal(self) -> int | None:
+        return self._signal
+
+    @property
+    def is_readable_while_it_runs(self) -> bool:
+        return True
+
+    def check_supported(self) -> None:
+        self._target.check_supported()
+
+    def is_at_start(self) -> bool:
+        """It has no thread-local storage yet. (A program that never has any says so too.)"""
+        target = self._target
+        return all(target.read_register(thread, "fs_base") == 0 for thread in target.threads())
+
+    def program(self) -> Program:
+        return Program(self._target, procfs.root(self._pid), procfs.regions(self._pid))
+
+    def refresh(self, program: Program) -> None:
+        program.update(procfs.regions(self._pid))
+
+    def check(self, program: Program, function: Function, spec: str) -> list[str]:
+        return admission.check(self._target, program, function, spec)
+
+    def clean_up(self, program: Program) -> list[str]:
+        return admission.clean_up_after_another(self._target, program, self._pid)
+
+    def new_foothold(self, program: Program) -> Foothold:
+        return ProcessFoothold(self._target, program, self._pid)
+
+    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
+        return guards.guard_places(program)
+
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        self._signal = admission.configure(
+            self._target, tables, self._pid, parameters.thread, needed
+        )
+
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+        assert self._signal is not None
+        self._target.arm_bell(self._signal, handler)
+
+    def disarm_bell(self) -> None:
+        self._target.disarm_bell()
+
+    def beat(self, tables: AgentMemory) -> None:
+        """In a seccomp sandbox the agent makes no system calls; the heart rings for it."""
+        if procfs.in_sandbox(self._pid):
+            tables.set(no_calls=1, bell_signal=0)
