@@ -15,7 +15,7 @@ from darc import refit
 from darc.code.program import Program
 from darc.code.x86_64 import Site
 from darc.denial import RETURNS_TWICE
-from darc.ftree import CallKind, CallSite, Fnode, Function
+from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState
 from darc.snapshot import SiteReport, SiteState
 
 
@@ -61,6 +61,26 @@ class Callees:
     def with_indirect(self) -> Mapping[Fnode, Sequence[Site]]:
         """The indirect call sites of every node that has any."""
         return self._indirect
+
+    def wanted(self, node: Fnode, batch: Sequence[Fnode] | None) -> list[tuple[Site, list[Fnode]]]:
+        """The call sites to time where the callees of ``node`` are compared, or those in ``batch``
+        alone, with the known callees of each; indirect sites may have others besides."""
+        found = self.by_site(
+            child
+            for child in node.children
+            if child.state is not NodeState.REJECTED and (batch is None or child in batch)
+        )
+        known = {site.address for site, _ in found}
+        others = {s.address: s for s in self.indirect(node) if s.address not in known}
+        return found + [(site, []) for site in others.values()]
+
+    def by_site(self, children: Iterable[Fnode]) -> list[tuple[Site, list[Fnode]]]:
+        """These callees of one fnode by the call sites that they are called at."""
+        found: dict[int, tuple[Site, list[Fnode]]] = {}
+        for child in children:
+            site = self.site(child)
+            found.setdefault(site.address, (site, []))[1].append(child)
+        return list(found.values())
 
     # ------------------------------------------------------------------ live code
 

@@ -47,6 +47,12 @@ class Collector(ABC):
 
     kind: ClassVar[Probes]
 
+    outlives: ClassVar[bool] = False
+    """Whether what was counted can be read when the program is gone."""
+
+    auto_lookahead: ClassVar[int | None] = None
+    """What ``--lookahead auto`` means where that is not for the search to say."""
+
     callees: Callees
     """The call sites of every fnode that was looked into; set when it is made."""
 

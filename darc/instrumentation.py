@@ -7,7 +7,7 @@ numbers as it has lanes (see :mod:`darc.callees`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from darc.code.x86_64 import Site
 from darc.contest import Vote
 from darc.descent import Orders
 from darc.errors import TargetError
-from darc.ftree import Fnode, NodeState, Totals
+from darc.ftree import Fnode, Totals
 from darc.implant import Implant
 from darc.patching import Patch
 
@@ -88,9 +88,9 @@ class Instrumentation:
             if node not in new.numbers:
                 continue  # its own call site could not be patched
             if node in analysed:
-                wanted = self._wanted(node, orders)
+                wanted = self._callees.wanted(node, orders.batches.get(node))
             else:
-                wanted = self._by_site(child for child in node.children if child in tracked)
+                wanted = self._callees.by_site(child for child in node.children if child in tracked)
             if not self._has_room(new.rows, wanted) and node in analysed and len(tracked) > 1:
                 analysed.discard(node)  # looked ahead at too much: its turn comes later
                 continue
@@ -108,25 +108,6 @@ class Instrumentation:
     def apply_again(self) -> None:
         """The same orders once more, from the start."""
         self.apply(self._orders)
-
-    def _wanted(self, node: Fnode, orders: Orders) -> list[tuple[Site, list[Fnode]]]:
-        """The call sites to time of a node whose callees are compared."""
-        batch = orders.batches.get(node)
-        wanted = self._by_site(
-            child
-            for child in node.children
-            if child.state is not NodeState.REJECTED and (batch is None or child in batch)
-        )
-        known = {site.address for site, _ in wanted}
-        others = {s.address: s for s in self._callees.indirect(node) if s.address not in known}
-        return wanted + [(site, []) for site in others.values()]
-
-    def _by_site(self, children: Iterable[Fnode]) -> list[tuple[Site, list[Fnode]]]:
-        found: dict[int, tuple[Site, list[Fnode]]] = {}
-        for child in children:
-            site = self._callees.site(child)
-            found.setdefault(site.address, (site, []))[1].append(child)
-        return list(found.values())
 
     def _width(self, site: Site) -> int:
         """How many numbers a site takes."""

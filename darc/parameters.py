@@ -19,7 +19,7 @@ from darc.options import near, split_line, split_options
 from darc.peaks import choose_peak
 from darc.profile import Profile, parse_time
 
-NOT_AVAILABLE_YET = frozenset({"--if", "--probes tracepoint", "--probes breakpoint"})
+NOT_AVAILABLE_YET = frozenset({"--if", "--probes tracepoint"})
 """Options, or an option with a value, that are declared but that this release refuses."""
 
 MAX_THREAD_ID = 1 << 22

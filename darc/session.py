@@ -88,8 +88,8 @@ class Session:
     def _collector(self, probes: Probes) -> Collector:
         about = (self._target, self.program, self.root, self.spec, self._parameters)
         if probes is Probes.BREAKPOINT:
-            return BreakpointCollector(*about, self, self.notes.append)
-        return PadCollector(*about, self, self.notes.append, self._foothold)
+            return BreakpointCollector(*about, self, self.notes.append, self._ground)
+        return PadCollector(*about, self, self.notes.append, self._ground, self._foothold)
 
     def _install(self, code: Code, collector: Collector) -> None:
         self.collector = collector

@@ -1,0 +1,105 @@
+"""The program's own time, told by a debugger that stops it again and again.
+
+A *hit* stops the program: the time that the debugger takes for it is no latency. What passes while
+its handler runs is measured each time; what the debugger takes around it (to notice the hit, to
+step over it, to let the program go on) is the same for all hits and is measured in the program
+itself, between hits on two instructions that follow each other.
+
+A :class:`Moment` keeps both apart, so that a moment can be used before the cost is known.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+_ENOUGH = 16
+"""Samples that tell the cost of a hit."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A point in a thread's time: in ns, and after how many hits."""
+
+    ns: int
+    hits: int
+
+
+@dataclass
+class _Lost:
+    """What a thread, or all of them, lost to hits."""
+
+    ns: int = 0
+    hits: int = 0
+
+
+class HitClock:
+    """Tells moments within hits. With ``stops_all`` a hit of one thread stops the others too."""
+
+    def __init__(self, stops_all: bool, read: Callable[[], int] = time.monotonic_ns) -> None:
+        self._stops_all = stops_all
+        self._read = read
+        self._lost: dict[int, _Lost] = {}
+        self._samples: list[int] = []
+        self._least: int | None = None
+        self._last: tuple[int, int, Moment] | None = None
+
+    def _of(self, thread: int) -> _Lost:
+        return self._lost.setdefault(0 if self._stops_all else thread, _Lost())
+
+    @contextmanager
+    def hit(self, thread: int) -> Iterator[Moment]:
+        """Around the handler of a hit: the moment at which the thread came there."""
+        begin = self._read()
+        lost = self._of(thread)
+        moment = Moment(begin - lost.ns, lost.hits)
+        try:
+            yield moment
+        finally:
+            lost.ns += self._read() - begin
+            lost.hits += 1
+
+    @contextmanager
+    def away(self, thread: int) -> Iterator[None]:
+        """Around what is done in consequence of a hit."""
+        begin = self._read()
+        try:
+            yield
+        finally:
+            self._of(thread).ns += self._read() - begin
+
+    # ------------------------------------------------------------------ what a hit costs
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether enough was seen to tell the cost."""
+        return len(self._samples) >= _ENOUGH
+
+    def calibrate(self, thread: int, address: int, follows: int | None, moment: Moment) -> None:
+        """Every hit is told, as long as :attr:`is_calibrated` does not hold: ``follows`` is the
+        instruction that is executed right before that at ``address``."""
+        last, self._last = self._last, (thread, address, moment)
+        if last is None or follows is None or last[:2] != (thread, follows):
+            return
+        if moment.hits == last[2].hits + 1:
+            self._samples.append(moment.ns - last[2].ns)
+
+    @property
+    def cost(self) -> int:
+        """What a hit takes besides its handler, in ns, as far as is known; 0 where nothing is."""
+        if self._samples:
+            return int(statistics.median(self._samples))
+        return self._least or 0
+
+    def observe(self, begin: Moment, end: Moment) -> None:
+        """A call took from ``begin`` to ``end``: no hit within it can have cost more."""
+        if end.hits > begin.hits:
+            each = (end.ns - begin.ns) // (end.hits - begin.hits)
+            self._least = each if self._least is None else min(self._least, each)
+
+    def between(self, begin: Moment, end: Moment) -> int:
+        """The program's own time between two moments of a thread, in ns; at least 1."""
+        return max(1, end.ns - begin.ns - (end.hits - begin.hits) * self.cost)
