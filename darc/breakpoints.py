@@ -11,13 +11,14 @@ are needed, so that a kernel behind a serial line can be analysed with it as wel
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from iced_x86 import FlowControl
 
-from darc import admission
+from darc import admission, procfs
 from darc.callees import Callees
 from darc.code.branches import frame_slot, indirect_target, is_taken
 from darc.code.program import Program
@@ -53,6 +54,10 @@ _TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
 _NEVER = 1 << 62
 
 Act = Callable[[], Verdict]
+
+
+def _own_wait() -> tuple[int, int]:
+    return threading.get_native_id(), procfs.waited_ns("thread-self")
 
 
 class _Places:
@@ -135,7 +140,7 @@ class BreakpointCollector(Collector):
         self._listener = listener
         self._note = note
         self.callees = Callees(program, _Places(), note)
-        self._clock = HitClock(target.hits_stop_all)
+        self._clock = HitClock(target.hits_stop_all, ground.waited_ns, _own_wait)
         self._hz = ground.hz
         self._tally = Tally(parameters.resolution, self._hz)
         self._unbinned: list[tuple[Moment, Moment]] = []

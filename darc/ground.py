@@ -41,6 +41,10 @@ class Ground(ABC):
     def is_readable_while_it_runs(self) -> bool:
         """Whether counters can be read, and a sign of life be given, while it runs."""
 
+    def waited_ns(self, thread: int) -> int:
+        """For how long a thread has waited for a processor so far, in ns; 0 where nothing tells."""
+        return 0
+
     @abstractmethod
     def check_supported(self) -> None:
         """Raises :class:`~darc.errors.UnsupportedError` for modes of the debugger that darc

@@ -5,6 +5,9 @@ its handler runs is measured each time; what the debugger takes around it (to no
 step over it, to let the program go on) is the same for all hits and is measured in the program
 itself, between hits on two instructions that follow each other.
 
+On a busy machine every stop has both sides wait for a processor, often for longer than the program
+takes. Where the system tells how long, that is taken out as well.
+
 A :class:`Moment` keeps both apart, so that a moment can be used before the cost is known.
 """
 
@@ -39,9 +42,20 @@ class _Lost:
 class HitClock:
     """Tells moments within hits. With ``stops_all`` a hit of one thread stops the others too."""
 
-    def __init__(self, stops_all: bool, read: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self,
+        stops_all: bool,
+        waited: Callable[[int], int] = lambda thread: 0,
+        own_wait: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        read: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """``waited`` tells the ns for which a thread of the program has waited for a processor so
+        far, ``own_wait`` which thread of the debugger this is, and the same of it."""
         self._stops_all = stops_all
+        self._waited = waited
+        self._own_wait = own_wait
         self._read = read
+        self._own = own_wait()
         self._lost: dict[int, _Lost] = {}
         self._samples: list[int] = []
         self._least: int | None = None
@@ -55,12 +69,20 @@ class HitClock:
         """Around the handler of a hit: the moment at which the thread came there."""
         begin = self._read()
         lost = self._of(thread)
-        moment = Moment(begin - lost.ns, lost.hits)
+        lost.ns += self._own_since()
+        moment = Moment(begin - lost.ns - self._waited(thread), lost.hits)
         try:
             yield moment
         finally:
             lost.ns += self._read() - begin
             lost.hits += 1
+
+    def _own_since(self) -> int:
+        """For how long the debugger waited since the hit before, while nothing else ran."""
+        before, self._own = self._own, self._own_wait()
+        if not self._stops_all or before[0] != self._own[0]:
+            return 0
+        return self._own[1] - before[1]
 
     @contextmanager
     def away(self, thread: int) -> Iterator[None]:

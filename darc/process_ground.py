@@ -44,6 +44,9 @@ class ProcessGround(Ground):
     def is_readable_while_it_runs(self) -> bool:
         return True
 
+    def waited_ns(self, thread: int) -> int:
+        return procfs.waited_ns(thread)
+
     def check_supported(self) -> None:
         self._target.check_supported()
 

@@ -61,6 +61,15 @@ def threads(pid: int) -> list[int]:
         return []
 
 
+def waited_ns(thread: int | str) -> int:
+    """How long a thread of any process has waited for a processor so far, in ns (the kernel's
+    sched-stats.rst); 0 where the kernel does not count it or the thread is gone."""
+    try:
+        return int(Path(f"/proc/{thread}/schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
 def in_sandbox(pid: int) -> bool:
     """Whether a seccomp filter stands over any thread of the process."""
     found = (status(pid, task) for task in threads(pid)[:256])
