@@ -49,8 +49,8 @@ def clean_up_after_another(target: Target, program: Program, pid: int) -> list[s
     """
     notes = []
     with procfs.Memory(pid) as memory:
-        for tables in left_behind(target, memory, procfs.regions(pid)):
-            if restored := clean_up(target, tables):
+        for left in left_behind(target, memory, procfs.regions(pid)):
+            if restored := clean_up(target, left.tables, left.is_pad):
                 program.forget_code()
                 notes.append(
                     f"an earlier debugger had left {restored} probes in the program: "

@@ -14,7 +14,7 @@ from dataclasses import replace
 from darc import agent
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
-from darc.code.x86_64 import PATCH_LENGTH, Prologue, Site, read_prologue
+from darc.code.x86_64 import PATCH_LENGTH, Prologue, Site, decode, read_prologue
 from darc.code.x86_64 import Function as Code
 from darc.denial import denied
 from darc.errors import TargetError, UnsupportedError
@@ -372,16 +372,25 @@ class Implant:
         self.show_own_stack()
 
 
-def clean_up(target: Target, tables: AgentMemory) -> int:
-    """Takes out what a debugger that was killed left in the program: how many places."""
+def clean_up(target: Target, tables: AgentMemory, is_pad: Callable[[int], bool]) -> int:
+    """Takes out what a debugger that was killed left in the program: how many places.
+
+    ``is_pad`` tells addresses in its pads. The debugger may have been killed before it wrote a
+    place, and the file may be another one by now: only what leads to a pad is restored.
+    """
     tables.enabled = False
     restored = 0
-    for site in tables.patched_sites():
+    sites = tables.patched_sites()
+    places = {site.address for site in sites}
+    for site in sites:
         try:
-            target.write(site.address, site.original)
+            live = target.read(site.address, len(site.original))
+            leads_to = decode(live, site.address)[0].near_branch_target
+            if live != site.original and (is_pad(leads_to) or leads_to in places):
+                target.write(site.address, site.original)
+                restored += 1
         except TargetError:
             continue  # its file was unloaded
-        restored += 1
         tables.set_site(site.index, patched=0)
     restore_stacks(target, tables)
     return restored

@@ -147,9 +147,10 @@ class Patcher:
         if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
             raise _DeferredError  # the debugger has a breakpoint of its own there, for a while
         self._move_threads(patch)
+        # In this order: the debugger may be killed in between, and another one has to find it.
+        self._tables.set_site(patch.index, patched=1)
         self._target.write(patch.address, patch.bytes)
         patch.in_place = True
-        self._tables.set_site(patch.index, patched=1)
 
     def _take(self, patch: Patch) -> None:
         if not patch.in_place:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from darc import agent
 from darc.agent.memory import AgentMemory, plan
@@ -125,14 +126,27 @@ class ProcessFoothold(Foothold):
         return None
 
 
-def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[AgentMemory]:
-    """The tables of agents that an earlier debugger left in the process.
+@dataclass(frozen=True)
+class LeftBehind:
+    """An agent that an earlier debugger left in the process."""
+
+    tables: AgentMemory
+    areas: list[Region]
+    """Where its pads are."""
+
+    def is_pad(self, address: int) -> bool:
+        """Whether ``address`` is in one of its pads."""
+        return any(area.start <= address < area.end for area in self.areas)
+
+
+def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[LeftBehind]:
+    """The agents that an earlier debugger left in the process.
 
     Raises:
         UnsupportedError: one is of another version, which this one cannot take out.
     """
     blob = agent.load()
-    found: dict[int, AgentMemory] = {}
+    found: dict[int, LeftBehind] = {}
     for region in mapped:
         if region.path or "x" not in region.permissions:
             continue
@@ -141,6 +155,7 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
             continue
         control = int.from_bytes(mark[8:], "little")
         if control in found:
+            found[control].areas.append(region)
             continue
         raw = memory.read(control, blob.sizes["darc_control"])
         values = blob.unpack("darc_control", raw)
@@ -153,7 +168,8 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
             )
         layout = plan(blob, values["context_mask"] + 1)
         base = control - layout.control
-        found[control] = AgentMemory(blob, base, layout, memory.read, memory.write)
+        tables = AgentMemory(blob, base, layout, memory.read, memory.write)
+        found[control] = LeftBehind(tables, [region])
     return list(found.values())
 
 
