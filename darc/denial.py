@@ -26,7 +26,7 @@ def denied(program: Program, function: Function, depth: int = _TAIL_DEPTH) -> st
     which sees the same return address. ``None`` when it is not."""
     if function.symbol.startswith("_Unwind_"):
         return "it walks the stack"
-    reason = DENIED.get(function.symbol)
+    reason = DENIED.get(function.symbol) or program.denial(function)
     module = program.module_at(function.address)
     if reason is not None or module is None or depth == 0:
         return reason

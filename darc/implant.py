@@ -215,7 +215,7 @@ class Implant:
         if self._user_stands_in(site.patch, site.back):
             return "a breakpoint stands in its bytes"
         if not self._overlaps_f0(site):
-            return site.problem
+            return site.problem or self._program.site_problem(site)
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
 
     def denies(self, program: Program, callee: Function) -> str | None:

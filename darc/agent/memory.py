@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from darc.agent import Blob, words
@@ -431,21 +431,33 @@ class AgentMemory:
 
     def _records(self, mark: str) -> list[dict[str, int]]:
         size = self.blob.sizes["darc_record"]
-        raw = self._read(
-            self.base + self.layout.records, size * self.blob.constants["DARC_MAX_RECORDS"]
-        )
         offset = self.blob.offset(mark)
         returns = functools.cache(self._returns)
         found = []
-        for at in range(0, len(raw), size):
-            if any(raw[at + offset : at + offset + 4]):
-                record = self.blob.unpack("darc_record", raw[at : at + size])
-                record["address"] = self.base + self.layout.records + at
+        for address, raw in self._claimed_records(size):
+            if any(raw[offset : offset + 4]):
+                record = self.blob.unpack("darc_record", raw)
+                record["address"] = address
                 if record["site"]:
                     record["pad_back"], back = returns(record["site"])
                     record["back"] = back or record["back"]
                 found.append(record)
         return found
+
+    def _claimed_records(self, size: int) -> Iterator[tuple[int, bytes]]:
+        """Address and bytes of each record that was ever claimed; where they are few, without
+        reading the whole table, as a kernel's memory is far away."""
+        base, limit = self.base + self.layout.records, self.blob.constants["DARC_MAX_RECORDS"]
+        count = self.get("record_count")
+        if count <= limit // 64:
+            place, _ = self.field("record_list")
+            for number in sorted(set(struct.unpack(f"<{count}I", self._read(place, 4 * count)))):
+                address = base + (number & (limit - 1)) * size
+                yield address, self._read(address, size)
+            return
+        raw = self._read(base, size * limit)
+        for at in range(0, len(raw), size):
+            yield base + at, raw[at : at + size]
 
     def compact(self) -> None:
         """Makes room in the table of records. No thread may be in the agent or a pad but the one

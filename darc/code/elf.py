@@ -12,6 +12,7 @@ import functools
 import hashlib
 import io
 import lzma
+import mmap
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -65,9 +66,9 @@ class Segment:
 class Image:
     """What one ELF file says. Built from bytes, so that live memory (the vdso) serves as well."""
 
-    def __init__(self, data: bytes, name: str, debug: ELFFile | None = None) -> None:
+    def __init__(self, data: bytes | mmap.mmap, name: str, debug: ELFFile | None = None) -> None:
         try:
-            self._elf = ELFFile(io.BytesIO(data))
+            self._elf = ELFFile(data if isinstance(data, mmap.mmap) else io.BytesIO(data))
         except ELFError:
             raise FormatError(f"{name} is not an ELF file") from None
         if self._elf.get_machine_arch() != "x64":

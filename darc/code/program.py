@@ -331,8 +331,19 @@ class Program:
         """The code of the function at ``entry``, read once."""
         found = self._functions.get(entry)
         if found is None:
-            found = self._functions[entry] = x86_64.read_function(entry, self)
+            found = self._functions[entry] = x86_64.read_function(entry, self, self.thunks)
         return found
+
+    thunks: x86_64.Thunks | None = None
+    """How calls through thunks are told, where there are any."""
+
+    def denial(self, function: Function) -> str | None:
+        """Why no call of ``function`` may go through a pad here; see also :mod:`darc.denial`."""
+        return None
+
+    def site_problem(self, site: x86_64.Site) -> str | None:
+        """Why a call site may not be patched here, whatever its code."""
+        return None
 
     def far_jumps(self, entry: int) -> frozenset[int]:
         """Code outside the function at ``entry`` that anything in its bytes may be a jump to: what

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from iced_x86 import (
@@ -72,6 +72,14 @@ class Site:
     slot: FrameRule | None
     displaced: tuple[Instruction, ...] = ()
     problem: str | None = None
+    thunk: int | None = None
+    """What an indirect call or jump really goes through (see :data:`Thunks`)."""
+
+
+Thunks = Callable[[Instruction], Instruction | None]
+"""What a direct call or jump to a thunk does in the end: a kernel's compiler writes
+``call thunk_rax`` for ``call *%rax``. ``None`` for all others. Address and length stay those of the
+instruction."""
 
 
 @dataclass
@@ -85,6 +93,8 @@ class Function:
     sites: list[Site] = field(default_factory=list)
     complete: bool = True
     depths: dict[int, FrameRule] | None = None
+    thunks: dict[int, int] = field(default_factory=dict)
+    """Where the instructions lead that were taken for others, by their addresses."""
 
     def contains(self, address: int) -> bool:
         return any(start <= address < end for start, end in self.parts)
@@ -105,7 +115,7 @@ def decode(data: bytes, address: int) -> list[Instruction]:
     return list(Decoder(64, data, ip=address))
 
 
-def read_function(entry: int, around: Surroundings) -> Function:
+def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None) -> Function:
     """Reads the function that starts at ``entry``."""
     function = Function(entry, [], {})
     pending = [entry]
@@ -119,14 +129,18 @@ def read_function(entry: int, around: Surroundings) -> Function:
             continue
         function.parts.append(part)
         for instruction in decode(around.read(part[0], part[1] - part[0]), part[0]):
-            function.instructions[instruction.ip] = instruction
+            meant = thunks(instruction) if thunks is not None else None
+            if meant is not None:
+                function.thunks[int(instruction.ip)] = int(instruction.near_branch_target)
+            function.instructions[instruction.ip] = meant or instruction
         pending += _cold_parts(function, part, around)
     function.depths = None  # of all parts now
     _collect_targets(function, around)
     for address in sorted(function.instructions):
         site = _site(function, function.instructions[address], around)
         if site is not None:
-            function.sites.append(site)
+            thunk = function.thunks.get(site.address)
+            function.sites.append(replace(site, thunk=thunk) if thunk is not None else site)
     return function
 
 

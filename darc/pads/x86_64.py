@@ -263,8 +263,9 @@ def _load_slot(asm: _Assembler, slot: FrameRule, pushed: int, to: str) -> None:
 
 
 def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:
-    if site.target is not None:
-        asm.jump(site.target)
+    direct = site.thunk or site.target
+    if direct is not None:
+        asm.jump(direct)
     else:
         asm.instruction(_with_operand(site, Code.JMP_RM64, Code.JMP_RM64, pushed))
 
@@ -309,8 +310,9 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     asm.relative(b"\x0f\x84", "pass")
     asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
     asm.frame(-8)
-    if site.target is not None:
-        asm.call(site.target)
+    direct = site.thunk or site.target
+    if direct is not None:
+        asm.call(direct)
     else:
         asm.instruction(_with_operand(site, Code.CALL_RM64, Code.CALL_RM64, 0))
     back = len(asm.code)
