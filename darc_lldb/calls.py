@@ -29,7 +29,9 @@ _RESTARTS = {-512: None, -513: None, -514: None, -516: _RESTART_SYSCALL}
 ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK; the number to restart it with, ``None``
 for its own."""
 
-_INTERRUPTS = (2, 19)
+INTERRUPTS = (2, 19)
+"""SIGINT and SIGSTOP, by which lldb lets the user interrupt the program."""
+
 _CRASHES = (4, 5, 7, 8, 11)
 _RETURN = b"\xc3"
 _ATTEMPTS = 20
@@ -155,7 +157,7 @@ class Call:
         """Whether the user has asked for a stop meanwhile."""
         return any(
             thread.GetStopReason() == lldb.eStopReasonSignal
-            and thread.GetStopReasonDataAtIndex(0) in _INTERRUPTS
+            and thread.GetStopReasonDataAtIndex(0) in INTERRUPTS
             for thread in self._process
         )
 

@@ -154,7 +154,7 @@ def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
 
 def _runner(name: str) -> Callable[[App, str], None]:
     def run(app: App, argument: str) -> None:
-        if name == "start":
+        if name in ("start", "resume"):
             hook.TARGETS[_number_of(app)].prepare()
         commands.run(app, name, argument)
 

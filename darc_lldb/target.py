@@ -67,6 +67,7 @@ class LldbTarget(Target):
         self._watcher: Watcher | None = None
         self._executable: str | None = None
         self._in_hook = False
+        self._asynchronous = False
         self._went_on = False
         self._calling = False
         self._interrupted = False
@@ -498,6 +499,8 @@ class LldbTarget(Target):
 
     def settle(self, process: lldb.SBProcess | None = None) -> None:
         """Before a command: notices what lldb did not tell."""
+        # At other moments it may be another one: lldb changes it for a breakpoint's callback.
+        self._asynchronous = bool(self._debugger.GetAsync())
         process = process or self._process
         alive = self._lives(process)
         if not alive and self._pid is not None:
@@ -548,12 +551,18 @@ class LldbTarget(Target):
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at
         the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked."""
         self._local.blind = False
-        if not self._debugger.GetAsync() or self._watcher is None:
+        if not self._asynchronous or self._watcher is None:
             return False
-        if self.state is not State.STOPPED:
+        if self.state is not State.STOPPED or not self._is_interrupted():
             return False
         self.user_stop()
         return True
+
+    def _is_interrupted(self) -> bool:
+        """Whether nothing but the user's Ctrl-C stopped the program. It may also stand still for
+        long in the callback of a breakpoint, and go on afterwards."""
+        reasons = (Reason.of(thread, self._own) for thread in self._process)
+        return all(r is None or r.signal in calls.INTERRUPTS for r in reasons)
 
     # ------------------------------------------------------------------- frames
 

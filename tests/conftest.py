@@ -7,10 +7,13 @@ and the summary counts it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests import debugger
 
 settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
@@ -23,3 +26,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).parts[0] in _MEASURED:
             item.add_marker(pytest.mark.flaky(reruns=2))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    mark = metafunc.definition.get_closest_marker("debuggers")
+    if mark is not None:
+        metafunc.parametrize("driven_by", mark.args, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def driven_by(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The debugger that the test is run in: gdb, where its mark names no others."""
+    chosen = getattr(request, "param", debugger.GDB)
+    with debugger.driven_by(chosen):
+        yield chosen

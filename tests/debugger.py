@@ -1,5 +1,8 @@
 """Runs darc-gdb on programs and watches over it: in batch, on a terminal, attached.
 
+A test that has one of the marks :data:`IN_BOTH` and :data:`EVERYWHERE` is run in lldb as well: its
+commands are written as for gdb, and :mod:`tests.lldb.runner` puts them into lldb's words.
+
 Everything that a test starts is in a session of its own. When the watchdog runs out, or the test
 is over, every process of that session is killed; before that the watchdog tells what each of them
 was doing. It is there for hangs alone: how long something takes decides nothing.
@@ -18,10 +21,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LOAD = ROOT / "darc_gdb" / "load.py"
@@ -36,6 +41,19 @@ REPORT = "darc report --format json -o report.json"
 
 EXIT = 'python print("program exit:", gdb.convenience_variable("_exitcode"))'
 """A command for :func:`debug`: its result is in :attr:`Done.program_status`."""
+
+
+GDB, LLDB, NEWEST = "gdb", "lldb", "newest"
+"""The debuggers: gdb, the lldb that the system has, and the newest one that it could have."""
+
+IN_BOTH = pytest.mark.debuggers(GDB, LLDB)
+EVERYWHERE = pytest.mark.debuggers(GDB, LLDB, NEWEST)
+
+
+def gdb_alone(reason: str) -> pytest.MarkDecorator:
+    """A test that lldb is spared among others that it is not: ``reason`` says why."""
+    assert reason
+    return pytest.mark.debuggers(GDB, reason=reason)
 
 
 class HangError(AssertionError):
@@ -96,27 +114,46 @@ def debug(
     options: Sequence[str] = (),
     gdb: Sequence[str] = DARC_GDB,
 ) -> Done:
-    """Runs gdb in batch, in ``folder``, on ``program``, whose output goes to files of its own.
+    """Runs gdb in batch, in ``folder``, on ``program``, whose output goes to files of its own;
+    lldb, where the test is run in that.
 
     Raises:
         HangError: it did not end.
     """
+    if current() != GDB:
+        from tests.lldb import runner
+
+        plain = tuple(gdb) == PLAIN_GDB
+        words = runner.translated(commands)
+        return runner.debug(folder, program, args, words, options=options, plain=plain)
     redirected = shlex.join(args) + " > program.out 2> program.err"
     command = [*gdb, "-nx", "-q", "-batch", *options]
     if program is not None:
         command += ["-ex", f"set args {redirected}"]
     for one in commands:
-        command += ["-ex", one]
+        command += ["-ex", one.removeprefix("attempt ")]
     if program is not None:
         command.append(str(program))
-    log = folder / "gdb.out"
+    return Done(*watched(folder, command))
+
+
+def watched(
+    folder: Path, command: Sequence[str], variables: Mapping[str, str] | None = None
+) -> tuple[int, str, bytes, bytes, dict[str, Any] | None]:
+    """What a :class:`Done` is made of, from a debugger that runs in batch in ``folder``, with
+    ``variables`` in its environment.
+
+    Raises:
+        HangError: it did not end.
+    """
+    log = folder / "debugger.out"
     for stale in ("program.out", "program.err", "report.json"):
         (folder / stale).unlink(missing_ok=True)
     with log.open("wb") as out:
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=environment(),
+            env={**environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -130,13 +167,36 @@ def debug(
     finally:
         end_session(process)
     report = folder / "report.json"
-    return Done(
+    return (
         status,
         log.read_text(errors="replace"),
         _bytes(folder / "program.out"),
         _bytes(folder / "program.err"),
         json.loads(report.read_text()) if report.exists() else None,
     )
+
+
+_driven_by = [GDB]
+
+
+def current() -> str:
+    """The debugger that the test is run in."""
+    return _driven_by[-1]
+
+
+@contextlib.contextmanager
+def driven_by(debugger: str) -> Iterator[None]:
+    """:func:`debug` runs this one."""
+    _driven_by.append(debugger)
+    try:
+        yield
+    finally:
+        _driven_by.pop()
+
+
+def attempt(command: str) -> str:
+    """A command that goes wrong, with others behind it: lldb would end at its error."""
+    return f"attempt {command}"
 
 
 def environment() -> dict[str, str]:

@@ -62,7 +62,7 @@ class GdbWorld(World):
 
     def shown(self) -> str:
         gdb.flush()
-        return Path("gdb.out").read_text(errors="replace")
+        return Path("debugger.out").read_text(errors="replace")
 
 
 def keep() -> None:

@@ -89,7 +89,7 @@ class LldbWorld(World):
         """lldb has no such setting: its own breakpoints always wait."""
 
     def shown(self) -> str:
-        return Path("lldb.out").read_text(errors="replace")
+        return Path("debugger.out").read_text(errors="replace")
 
 
 def __lldb_init_module(debugger: lldb.SBDebugger, namespace: dict[str, object]) -> None:

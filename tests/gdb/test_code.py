@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import EXIT, ROOT, Done, debug, mark, undisturbed
+from tests.debugger import EXIT, IN_BOTH, ROOT, Done, debug, mark, undisturbed
+
+pytestmark = IN_BOTH
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 

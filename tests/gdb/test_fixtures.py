@@ -105,6 +105,7 @@ def analyse(case: Case, folder: Path) -> debugger.Done:
     )
 
 
+@debugger.IN_BOTH
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_fixture(case: Case, tmp_path: Path) -> None:
     done = analyse(case, tmp_path)
@@ -194,6 +195,7 @@ def check_sites(case: Case, report: dict[str, Any]) -> None:
                 assert not missing, (name, file.name)
 
 
+@debugger.IN_BOTH
 @pytest.mark.parametrize("name", ["deep", "mixture", "recursion", "twopaths"])
 def test_level_by_level(name: str, tmp_path: Path) -> None:
     """The paper's way gives the same answer as looking ahead, with a decision a level."""
@@ -215,6 +217,7 @@ def test_level_by_level(name: str, tmp_path: Path) -> None:
     check_numbers(done.report)
 
 
+@debugger.IN_BOTH
 def test_calls_have_their_lines(tmp_path: Path) -> None:
     done = analyse(Case("mixture"), tmp_path)
     assert done.report is not None
@@ -229,6 +232,7 @@ def test_calls_have_their_lines(tmp_path: Path) -> None:
         assert f"{call['function']}(" in lines[call["line"] - 1]
 
 
+@debugger.IN_BOTH
 def test_inlined_functions_are_named(tmp_path: Path) -> None:
     done = analyse(Case("inline"), tmp_path)
     assert done.report is not None

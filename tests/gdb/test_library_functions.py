@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import debug, undisturbed
+from tests.debugger import IN_BOTH, debug, undisturbed
+
+pytestmark = IN_BOTH
 
 FUNCTIONS = [
     "memcpy",

@@ -10,7 +10,20 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import EXIT, REPORT, Done, debug, mark, server, undisturbed
+from tests.debugger import (
+    EXIT,
+    IN_BOTH,
+    REPORT,
+    Done,
+    attempt,
+    debug,
+    gdb_alone,
+    mark,
+    server,
+    undisturbed,
+)
+
+pytestmark = IN_BOTH
 
 MOVED = "set disable-randomization off"
 """gdb's own default would put the program to the same addresses each time."""
@@ -225,6 +238,7 @@ def test_a_changed_distribution_is_told(tmp_path: Path) -> None:
     assert done.paths == [DEEP]
 
 
+@gdb_alone("lldb always waits for libraries, as its own breakpoints do")
 def test_a_function_that_is_gone(tmp_path: Path) -> None:
     run(tmp_path, build("deep"), 4000, *search(f"{PEAK} --max-depth 2"))
     program = rebuild(tmp_path, "deep", lambda s: s.replace("handle", "serve"))
@@ -270,7 +284,9 @@ def test_refusals(tmp_path: Path) -> None:
         "early": ("darc save t.json", "nothing was collected yet"),
         "stop": ("darc stop", "waits no more"),
     }
-    commands = [one for name, (command, _) in wrong.items() for one in (mark(name), command)]
+    commands = [
+        one for name, (command, _) in wrong.items() for one in (mark(name), attempt(command))
+    ]
     done = debug(tmp_path, program, (), [*commands, mark("end"), "darc save /nowhere/s.json"])
     for name, (_, words) in wrong.items():
         assert words in done.section(name)

@@ -11,6 +11,8 @@ import pytest
 from fixtures.sqlite.build import BUILT, SourceUnavailableError, build
 from tests import debugger
 
+pytestmark = debugger.IN_BOTH
+
 
 @pytest.fixture(scope="module")
 def program() -> Path:

@@ -1,7 +1,12 @@
 """Commands for tests, to be imported into lldb: those of :mod:`tests.inside_gdb`.
 
 tell-code           compares the code of every mapped file with the file, byte for byte
+watch-code PLACE    does so when the program is at PLACE, until some differ, without a user's stop
+tell-watched        tells how many bytes were other ones there, but for breakpoints
 interrupt-at N      stops the program once darc has seen N calls, while it runs
+attempt COMMAND     shows the error of a command, at which lldb would end in batch
+complete LINE       shows what the last word of a command line can become, a whole line for each
+slow-decisions      lets each stop last for a second longer
 """
 
 from __future__ import annotations
@@ -48,6 +53,57 @@ def tell_code(debugger, argument, context, result, namespace):
     print(f"code: {compared} bytes compared, {len(altered)} altered: {' '.join(altered[:20])}")
 
 
+class Watch:
+    most = 0
+
+
+def watch_code(debugger, argument, context, result, namespace):
+    Watch.most = 0
+    made = debugger.GetSelectedTarget().BreakpointCreateByName(argument)
+    made.SetScriptCallbackFunction(f"{__name__}.look_at_code")
+
+
+def look_at_code(frame, location, extra, namespace):
+    """Looks at the code while the program is under way: lldb's own breakpoints stand in it then."""
+    _, altered = altered_code(frame.GetThread().GetProcess())
+    Watch.most = len(altered)
+    if Watch.most:  # once is enough
+        location.GetBreakpoint().SetEnabled(False)
+    return False
+
+
+def tell_watched(debugger, argument, context, result, namespace):
+    print(f"watched: {Watch.most} altered")
+
+
+def attempt(debugger, argument, context, result, namespace):
+    own = lldb.SBCommandReturnObject()
+    debugger.GetCommandInterpreter().HandleCommand(argument, own)
+    sys.stdout.write((own.GetOutput() or "") + (own.GetError() or "").removeprefix("error: "))
+
+
+def complete(debugger, argument, context, result, namespace):
+    found = lldb.SBStringList()
+    interpreter = debugger.GetCommandInterpreter()
+    interpreter.HandleCompletion(argument, len(argument), 0, -1, found)
+    before = argument[: argument.rfind(" ") + 1]
+    for number in range(1, found.GetSize()):  # the first is what they have in common
+        print(before + found.GetStringAtIndex(number).strip())
+
+
+def slow_decisions(debugger, argument, context, result, namespace):
+    from darc.session import Session
+
+    decide = Session._decide
+    moment = threading.Event()
+
+    def decide_slowly(session):
+        moment.wait(1)
+        return decide(session)
+
+    Session._decide = decide_slowly
+
+
 def interrupt_at(debugger, argument, context, result, namespace):
     from darc_lldb.commands import APPS
 
@@ -64,7 +120,20 @@ def interrupt_at(debugger, argument, context, result, namespace):
     threading.Thread(target=watch, daemon=True).start()
 
 
+COMMANDS = (
+    tell_code,
+    watch_code,
+    tell_watched,
+    interrupt_at,
+    attempt,
+    complete,
+    slow_decisions,
+)
+
+
 def __lldb_init_module(debugger, namespace):
-    for name in ("tell_code", "interrupt_at"):
-        command = name.replace("_", "-")
-        debugger.HandleCommand(f"command script add -f {__name__}.{name} {command}")
+    for command in COMMANDS:
+        name = command.__name__
+        debugger.HandleCommand(
+            f"command script add -o -f {__name__}.{name} {name.replace('_', '-')}"
+        )

@@ -1,12 +1,11 @@
-"""Runs darc-lldb in batch and watches over it, as :mod:`tests.debugger` does with gdb."""
+"""Runs darc-lldb in batch and watches over it, as :mod:`tests.debugger` does with gdb, and puts
+gdb's commands into lldb's words."""
 
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from tests import debugger
 
 DARC_LLDB = (sys.executable, str(debugger.ROOT / "darc_lldb" / "launcher.py"))
 LOAD = debugger.ROOT / "darc_lldb" / "load.py"
+TOOLS = f"command script import {debugger.ROOT / 'tests' / 'lldb' / 'inside_lldb.py'}"
 
 EXIT = "process status"
 """A command for :func:`debug`: its result is in :attr:`Done.program_status`."""
@@ -29,10 +29,14 @@ class Done(debugger.Done):
 
     @property
     def program_status(self) -> int:
-        """What the program ended with, below 0 for the signal that killed it."""
+        """What the program ended with, or the signal that killed it."""
         found = re.findall(r"^Process \d+ exited with status = (-?\d+)", self.gdb, re.M)
         assert found, self.gdb
         return int(found[-1])
+
+    def section(self, name: str) -> str:
+        """Without the commands, which lldb repeats in batch, and without its word for errors."""
+        return re.sub(r"^\(lldb\) .*\n|^error: (?=darc: )", "", super().section(name), flags=re.M)
 
 
 def mark(name: str) -> str:
@@ -55,7 +59,7 @@ def debug(
     Raises:
         HangError: it did not end.
     """
-    lldb, variables = plain_lldb() if plain else (DARC_LLDB, {})
+    lldb, variables = plain_lldb(chosen_lldb()) if plain else (DARC_LLDB, {})
     command = [*lldb, "-x", "-b", *options]
     if program is not None:
         for name, file in (("output", "program.out"), ("error", "program.err")):
@@ -64,51 +68,94 @@ def debug(
         command += ["-o", one]
     if program is not None:
         command += ["--", str(program), *args]
-    log = folder / "lldb.out"
-    for stale in ("program.out", "program.err", "report.json"):
-        (folder / stale).unlink(missing_ok=True)
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**debugger.environment(), **variables, **chosen_lldb()},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        status = process.wait(debugger.WATCHDOG_SECONDS)
-    except subprocess.TimeoutExpired:
-        words = debugger.last_words(process.pid, log, folder / "program.out")
-        raise debugger.HangError(f"{shlex.join(command)}\n{words}") from None
-    finally:
-        debugger.end_session(process)
-    report = folder / "report.json"
-    return Done(
-        status,
-        log.read_text(errors="replace"),
-        _bytes(folder / "program.out"),
-        _bytes(folder / "program.err"),
-        json.loads(report.read_text()) if report.exists() else None,
-    )
+    if chosen := chosen_lldb():
+        variables = {**variables, launcher.LLDB: chosen}
+    return Done(*debugger.watched(folder, command, variables))
 
 
-def _bytes(file: Path) -> bytes:
-    return file.read_bytes() if file.exists() else b""
+# --------------------------------------------------------------------------- which lldb
 
 
-def chosen_lldb() -> dict[str, str]:
-    """The lldb that the tests are to run with, where the environment of pytest names one."""
-    wanted = os.environ.get(launcher.LLDB)
-    return {launcher.LLDB: wanted} if wanted else {}
+def chosen_lldb() -> str | None:
+    """The lldb that the test is to run with, ``None`` for the system's: the newest one, or that
+    which the environment of pytest names."""
+    if debugger.current() == debugger.NEWEST:
+        return newest_lldb()
+    return os.environ.get(launcher.LLDB)
 
 
 @functools.cache
-def plain_lldb() -> tuple[tuple[str, ...], dict[str, str]]:
+def newest_lldb() -> str:
+    """The newest lldb that the system has packages of."""
+    script = debugger.ROOT / "tools" / "newest-lldb.sh"
+    done = subprocess.run(["bash", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@functools.cache
+def plain_lldb(wanted: str | None) -> tuple[tuple[str, ...], dict[str, str]]:
     """lldb alone, and the environment in which its Python works."""
-    lldb = launcher.find_lldb()
+    lldb = wanted or launcher.find_lldb()
     assert lldb is not None, "lldb is not installed"
     chosen = launcher.choose(lldb)
     assert not isinstance(chosen, str), chosen
     return (lldb,), chosen
+
+
+# -------------------------------------------------------------------------- lldb's words
+
+_SAME = re.compile(
+    r"(darc|set darc|show darc|help|run|continue|bt|next|step|finish|up|detach|quit|attempt|"
+    r"tell-code|watch-code|tell-watched|interrupt-at|complete|choose-latency|slow-decisions|"
+    r"breakpoint|process|thread|settings|script|command)\b.*",
+    re.S,
+)
+_ONCE = {"t": "-o true ", "": ""}
+
+
+def _break(found: re.Match[str]) -> str:
+    how, place, condition = _ONCE[found["once"]], found["place"], found["condition"]
+    option = "-l" if place.isdigit() else "-a" if place.startswith("*") else "-n"
+    text = f"breakpoint set {how}{option} {place.removeprefix('*')}"
+    return f"{text} -c '{condition}'" if condition else text
+
+
+_WORDS = (
+    (r"echo <(\w+)>\\n", lambda found: mark(found[1])),
+    (r"source .*/tests/inside_gdb\.py", lambda _: TOOLS),
+    (r"source .*/darc_gdb/load\.py", lambda _: f"command script import {LOAD}"),
+    (re.escape(debugger.EXIT), lambda _: EXIT),
+    (r"attach (\d+)", lambda found: f"process attach -p {found[1]}"),
+    (r"kill", lambda _: "process kill"),
+    (r"delete", lambda _: "breakpoint delete -f"),
+    (r"set confirm off", lambda _: "settings set auto-confirm true"),
+    # lldb's breakpoints always wait for libraries.
+    (r"set breakpoint pending (on|off)", lambda _: "settings show auto-confirm"),
+    (
+        r"set disable-randomization (on|off)",
+        lambda found: f"settings set target.disable-aslr {str(found[1] == 'on').lower()}",
+    ),
+    (r"(?P<once>t?)break (?P<place>\S+)(?: if (?P<condition>.*))?", _break),
+)
+
+
+def translated(commands: Sequence[str]) -> list[str]:
+    """gdb's commands in lldb's words.
+
+    Raises:
+        LookupError: there are none for one of them.
+    """
+    words = [_translated(command) for command in commands]
+    needs_tools = any(word.startswith(("attempt", "complete")) for word in words)
+    return [TOOLS, *words] if needs_tools else words
+
+
+def _translated(command: str) -> str:
+    for pattern, word in _WORDS:
+        found = re.fullmatch(pattern, command)
+        if found is not None:
+            return word(found)
+    if _SAME.fullmatch(command) is None:
+        raise LookupError(f"no word of lldb's for: {command}")
+    return command
