@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import EXIT, IN_BOTH, ROOT, Done, debug, mark, undisturbed
+from tests.debugger import EXIT, IN_BOTH, ROOT, Done, debug, gdb_alone, mark, undisturbed
 
 pytestmark = IN_BOTH
 
@@ -100,6 +100,7 @@ def test_after_darc_stop(moment: str, tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, args)
 
 
+@gdb_alone("lldb itself loses its breakpoints in a library that is loaded again")
 def test_code_of_a_library_that_was_loaded_again(tmp_path: Path) -> None:
     program, args = build("farlib"), ("4000", "reload")
     commands = [
