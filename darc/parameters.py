@@ -53,7 +53,8 @@ class Parameters:
     """The parameters of one session; the defaults are the paper's where it has the parameter.
 
     ``None`` stands for: no peak chosen, ``decision_ops`` and ``lookahead`` auto, no time limit
-    (``max_time`` is in seconds), no condition. ``thread`` is the system's thread id. Raises
+    (``max_time`` is in seconds), no condition. ``thread`` is the system's thread id, ``task`` the
+    process id or the name of a kernel's tasks. Raises
     :class:`UsageError` for a peak that cannot be at this resolution.
     """
 
@@ -67,6 +68,7 @@ class Parameters:
     max_time: float | None = None
     resolution: int = 1
     thread: int | Literal["all"] = "all"
+    task: int | str = "all"
     probes: Probes = Probes.AUTO
     condition: str | None = None
     on_finish: OnFinish = OnFinish.STOP
@@ -188,6 +190,14 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _task(text: str) -> int | str:
+    if text.isdecimal():
+        return _integer(1, MAX_THREAD_ID)(text)
+    if not text:
+        raise ValueError(text)
+    return text
 
 
 def _fraction(text: str) -> float:
@@ -330,6 +340,16 @@ PARAMETERS: tuple[Parameter, ...] = (
         f"a thread id of the system from 1 to {MAX_THREAD_ID}, or all",
         ("all",),
         _or_word("all", _integer(1, MAX_THREAD_ID), "all"),
+    ),
+    Parameter(
+        "task",
+        "task",
+        "--task",
+        "PID|COMM|all",
+        "In a kernel: analyse only the calls that this process makes, or tasks of this name.",
+        f"a process id from 1 to {MAX_THREAD_ID}, a task's name as ps shows it, or all",
+        ("all",),
+        _task,
     ),
     Parameter(
         "probes",

@@ -74,6 +74,8 @@ class ProcessGround(Ground):
         return guards.guard_places(program)
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        if parameters.task != "all":
+            raise UsageError("--task is for kernels: take --thread here")
         self._signal = admission.configure(
             self._target, tables, self._pid, parameters.thread, needed
         )

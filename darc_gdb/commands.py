@@ -12,6 +12,7 @@ from darc.app import App
 from darc.errors import DarcError
 from darc.parameters import PARAMETERS, Parameter
 from darc_gdb import target as backend
+from darc_gdb.grounds import choose_ground
 from darc_gdb.target import GdbTarget
 
 
@@ -175,6 +176,8 @@ class _ContinueHook(gdb.Command):  # type: ignore[misc]
         _hook("continue", "maintenance darc-continue")
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        if backend.TARGET.errand:
+            return
         try:
             backend.TARGET.before_continue()
             self._app.before_continue()
@@ -196,7 +199,7 @@ def _hook(command: str, action: str) -> None:
 def register() -> App:
     """Makes darc known to gdb."""
     target = backend.TARGET = GdbTarget()
-    app = App(target)
+    app = App(target, choose_ground)
     _Prefix(app)
     for name in commands.COMMANDS:
         _Command(app, name)

@@ -109,6 +109,8 @@ class GdbTarget(Target):
         self._deciding = False
         self._breaks: set[_Break] = set()
         self._deferred: Callable[[], Verdict] | None = None
+        self.errand = False
+        """Whether the program runs for darc's sake alone."""
         self._breakpoints_handler: Callable[[], None] | None = None
         self._agent: tuple[int | None, int] | None = None
         self._shown_live = False
@@ -469,12 +471,23 @@ class GdbTarget(Target):
 
     def is_own_stop(self, event: gdb.StopEvent) -> bool:
         """Whether a stop is darc's alone, and the program goes on by itself."""
+        if self.errand:
+            return True
         if not isinstance(event, gdb.BreakpointEvent):
             return False
         if self._deferred is not None:
             return all(isinstance(b, _Break) for b in event.breakpoints)
         own = [self._once] if self._all_stop else [self._once, self._bell]
         return all(any(b is o for o in own) for b in event.breakpoints)
+
+    @contextlib.contextmanager
+    def on_errand(self) -> Iterator[None]:
+        """The program runs for darc's sake alone: to a place, or through a function."""
+        self.errand = True
+        try:
+            yield
+        finally:
+            self.errand = False
 
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""

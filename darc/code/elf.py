@@ -68,7 +68,9 @@ class Image:
 
     def __init__(self, data: bytes | mmap.mmap, name: str, debug: ELFFile | None = None) -> None:
         try:
-            self._elf = ELFFile(data if isinstance(data, mmap.mmap) else io.BytesIO(data))
+            # A mapped file is as good a stream.
+            stream: Any = data if isinstance(data, mmap.mmap) else io.BytesIO(data)
+            self._elf = ELFFile(stream)
         except ELFError:
             raise FormatError(f"{name} is not an ELF file") from None
         if self._elf.get_machine_arch() != "x64":

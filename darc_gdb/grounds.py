@@ -1,0 +1,38 @@
+"""Whether gdb has stopped a process of this machine or a kernel behind a remote connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gdb
+
+from darc.errors import UnsupportedError, UsageError
+from darc.ground import Ground
+from darc.process_ground import ProcessGround
+from darc.target import Target
+from darc_gdb.target import GdbTarget
+
+
+def choose_ground(target: Target) -> Ground:
+    """What an analysis would stand on now.
+
+    Raises:
+        UsageError: there is no program.
+        UnsupportedError: it is one that darc cannot reach.
+    """
+    stack = gdb.execute("maint print target-stack", to_string=True)
+    if " - remote " not in stack and " - extended-remote " not in stack:
+        return ProcessGround(target)
+    from kgdb.ground import KernelGround  # only where it is needed: it reads a large file
+    from kgdb.image import is_kernel
+
+    assert isinstance(target, GdbTarget)
+    path = target.executable
+    if path is None:
+        raise UsageError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
+    if not is_kernel(Path(path)):
+        raise UnsupportedError(
+            f"{Path(path).name} is no kernel: darc needs a program on this machine, or a kernel "
+            "behind 'target remote'"
+        )
+    return KernelGround(target)

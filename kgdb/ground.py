@@ -1,0 +1,241 @@
+"""A kernel behind a debugger's remote connection (QEMU's gdbstub, kgdb)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from iced_x86 import FlowControl
+
+from darc.admission import batch_size
+from darc.agent.memory import AgentMemory
+from darc.code.program import Module, Program
+from darc.code.x86_64 import decode
+from darc.denial import denied
+from darc.errors import FormatError, TargetError, UnsupportedError
+from darc.foothold import Foothold
+from darc.ftree import Function
+from darc.ground import Ground
+from darc.parameters import Parameters
+from darc.target import Bell, Region, Verdict
+from darc_gdb.target import GdbTarget
+from kgdb import tasks
+from kgdb.foothold import KernelFoothold
+from kgdb.guest import Guest
+from kgdb.image import KernelImage
+from kgdb.program import KernelProgram
+
+_IDT = 0xFFFF_FE00_0000_0000
+"""Where x86-64 kernels map their interrupt descriptors, whatever their own address."""
+
+_FIRST_HANDLERS = ("asm_exc_divide_error", "divide_error")
+_NOP = bytes.fromhex("0f1f440000")
+_CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
+_NEVER_PATIENT = (1 << 63) - 1
+_STACK_SHIFT = 14
+_COUNTS = 0x7FFFFFFF  # of preempt_count, whose highest bit is another matter
+
+
+@functools.lru_cache(maxsize=4)
+def _image(path: str, _stamp: tuple[int, int]) -> KernelImage:
+    return KernelImage(Path(path))
+
+
+class KernelGround(Ground):
+    """The kernel that gdb is connected to."""
+
+    def __init__(self, target: GdbTarget) -> None:
+        """Raises FormatError: gdb's file is no kernel."""
+        self._target = target
+        self._guest = Guest(target)
+        path = target.executable
+        if path is None:
+            raise FormatError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
+        seen = Path(path).stat()
+        self._image = _image(path, (seen.st_size, seen.st_mtime_ns))
+        self._path = path
+        self._disarm: list[Callable[[], None]] = []
+
+    @functools.cached_property
+    def bias(self) -> int:
+        """What address space layout randomisation has added to the kernel's addresses."""
+        entry = self._target.read(_IDT, 16)
+        live = int.from_bytes(entry[0:2] + entry[6:12], "little")
+        for name in _FIRST_HANDLERS:
+            if name in self._image.values:
+                return live - self._image.values[name]
+        raise UnsupportedError(f"{self._image.name} names no handler of exceptions")
+
+    def _value(self, name: str) -> int | None:
+        found = self._image.values.get(name)
+        return None if found is None else found + self.bias
+
+    # ---------------------------------------------------------------- what it is
+
+    @property
+    def identity(self) -> int:
+        return self.bias + 1
+
+    @functools.cached_property
+    def hz(self) -> int:
+        for name in ("tsc_khz", "cpu_khz"):
+            place = self._value(name)
+            if place is not None:
+                khz = int.from_bytes(self._target.read(place, 4), "little")
+                if khz:
+                    return khz * 1000
+        raise UnsupportedError("the kernel does not know the rate of its time-stamp counter")
+
+    @property
+    def signal(self) -> int | None:
+        return None
+
+    @property
+    def is_readable_while_it_runs(self) -> bool:
+        return False
+
+    def check_supported(self) -> None:
+        place = self._value("linux_banner")
+        assert place is not None
+        own = self._image.content(self._image.values["linux_banner"], 256).split(b"\0")[0]
+        try:
+            live = self._target.read(place, len(own))
+        except TargetError:
+            self._enter()  # it stands in user mode, where the kernel is not mapped
+            live = self._target.read(place, len(own))
+        if live != own:
+            shown = live.split(b"\0")[0].decode("ascii", "replace").split(" (")[0]
+            raise UnsupportedError(
+                f"{self._path} is not the running kernel's ('{shown or 'unreadable'}'): "
+                "load the vmlinux that it was built with"
+            )
+
+    def is_at_start(self) -> bool:
+        return False
+
+    # ----------------------------------------------------------------------- code
+
+    def program(self) -> Program:
+        return KernelProgram(self._target, [self._kernel()], self._code())
+
+    def _kernel(self) -> Module:
+        start, end = self._value("_stext"), self._value("_etext")
+        assert start is not None
+        assert end is not None
+        return Module(self._path, "vmlinux", self.bias, start, end, self._image)
+
+    def _code(self) -> list[Region]:
+        kernel = self._kernel()
+        return [Region(kernel.start, kernel.end, "r-x", 0, self._path)]
+
+    def refresh(self, program: Program) -> None:
+        program.update(self._code())
+
+    def check(self, program: Program, function: Function, spec: str) -> list[str]:
+        assert isinstance(program, KernelProgram)
+        reason = denied(program, function) or program.untouchable(function.address)
+        if reason is None:
+            reason = _entry_problem(program.read(function.address, 5))
+        if reason is not None:
+            raise UnsupportedError(f"cannot time {spec}: {reason}")
+        return []
+
+    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
+        return iter(())  # nothing unwinds a kernel's stack but for a look
+
+    # --------------------------------------------------------------------- memory
+
+    def clean_up(self, program: Program) -> list[str]:
+        return []
+
+    def new_foothold(self, program: Program) -> Foothold:
+        assert isinstance(program, KernelProgram)
+        return KernelFoothold(self._target, program, self.identity, self._guest.call, self._enter)
+
+    def _enter(self) -> None:
+        self._guest.go_to_system_call(self._system_calls(), self._is_quiet)
+
+    def _system_calls(self) -> int:
+        """Where each task comes by that makes a system call."""
+        entry = self._value("x64_sys_call")
+        if entry is not None:
+            return entry
+        start = self._image.values.get("do_syscall_64")
+        symbol = self._image.symbol_at(start) if start is not None else None
+        if start is None or symbol is None:
+            raise UnsupportedError("the kernel has no do_syscall_64")
+        code = self._image.content(start, symbol.size)
+        for instruction in decode(code, start):
+            if instruction.flow_control == FlowControl.INDIRECT_CALL:
+                return int(instruction.ip) + self.bias
+            if instruction.flow_control == FlowControl.CALL:
+                names = self._image.names_at(int(instruction.near_branch_target))
+                if any(name.startswith("__x86_indirect_thunk") for name in names):
+                    return int(instruction.ip) + self.bias
+        raise UnsupportedError("the kernel's handler of system calls is not understood")
+
+    def _is_quiet(self) -> bool:
+        """Whether the task that runs may allocate and sleep."""
+        gs_base = self._guest.register("gs_base")
+        return tasks.preempt_count(self._target, self._image, gs_base) & _COUNTS == 0
+
+    # ---------------------------------------------------------------------- agent
+
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        tables.set(
+            bell_signal=1,
+            no_calls=1,
+            needed=needed,
+            batch=batch_size(needed),
+            only_thread=0,
+            patience=_NEVER_PATIENT,
+            **tasks.watched(self._image, parameters),
+        )
+
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+        bell = foothold.symbol("darc_bell")
+        self._disarm.append(self._target.set_break(bell, lambda _: lambda: self._rung(handler)))
+
+    def _rung(self, handler: Callable[[], Bell]) -> Verdict:
+        answer = handler()
+        if answer.stop_at is None:
+            return Verdict.CONTINUE
+        if answer.stop_at == 0:
+            return Verdict.STOP
+        self._stop_in(answer.stop_at, answer.stop_slot)
+        return Verdict.CONTINUE
+
+    def _stop_in(self, address: int, slot: int) -> None:
+        """Stops the task that rang where it is back in the kernel's own code."""
+
+        def on_hit(thread: int) -> Callable[[], Verdict] | None:
+            rsp = self._target.read_register(thread, "rsp")
+            if rsp <= slot or rsp >> _STACK_SHIFT != slot >> _STACK_SHIFT:
+                return None
+
+            def stop() -> Verdict:
+                take_back()
+                return Verdict.STOP
+
+            return stop
+
+        take_back = self._target.set_break(address, on_hit)
+
+    def disarm_bell(self) -> None:
+        while self._disarm:
+            self._disarm.pop()()
+
+    def beat(self, tables: AgentMemory) -> None:
+        pass
+
+
+def _entry_problem(code: bytes) -> str | None:
+    """Why a function cannot be entered by way of its ftrace nop."""
+    if code == _NOP:
+        return None
+    if code[0] == _CALL:
+        return "a tracer of the kernel's own (ftrace) is active on it"
+    if code[0] in (_JUMP, _INT3):
+        return "a kprobe or another debugger is active on it"
+    return "it has no room for a probe at its entry (notrace): time its callers or its callees"

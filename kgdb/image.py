@@ -1,0 +1,110 @@
+"""A kernel's ELF file, vmlinux: symbols, and where frames are by the unwinder's own tables (ORC).
+
+It has no ``.eh_frame``; DWARF is there only in files of hundreds of megabytes and never read here.
+"""
+
+from __future__ import annotations
+
+import array
+import bisect
+import functools
+import mmap
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from darc.code.elf import FrameRule, Image, Symbol
+from darc.errors import FormatError
+
+_ORC_ENTRY = 6
+_ORC_REGISTERS = {4: "rbp", 5: "rsp"}
+"""Registers that a frame may be found by at a call site (``ORC_REG_*``, orc_types.h)."""
+
+
+class KernelImage(Image):
+    """A vmlinux, mapped rather than read: only what is looked at takes memory."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises FormatError: it cannot be read or is no kernel."""
+        self.path = path
+        self.values: dict[str, int] = {}
+        """Of every symbol, also of data, its value."""
+        try:
+            with path.open("rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise FormatError(f"cannot read {path}: {error}") from None
+        super().__init__(self._map, path.name)
+        if "linux_banner" not in self.values:
+            raise FormatError(f"{path} is not a Linux kernel with symbols: load its vmlinux")
+
+    def _read_symbols(self) -> Iterator[Symbol]:
+        section = self._elf.get_section_by_name(".symtab")
+        if section is None:
+            return
+        strings = self._elf.get_section(section["sh_link"]).data()
+        executable = self._executable_sections(self._elf)
+        values = self.values
+        for name, info, _other, index, value, size in struct.iter_unpack("<IBBHQQ", section.data()):
+            kind = info & 15
+            if not name or kind > 2:
+                continue
+            text = strings[name : strings.find(b"\0", name)].decode("ascii", "replace")
+            values.setdefault(text, value)
+            if index in executable and (kind == 2 or (kind == 0 and not text.startswith(".L"))):
+                rank = (kind == 0, len(text) - len(text.lstrip("_")), info >> 4 != 1, len(text))
+                yield Symbol(text, value, size, False, False, rank)
+
+    def content(self, address: int, size: int) -> bytes:
+        """What the file has at an address."""
+        for segment in self.segments:
+            if segment.address <= address < segment.address + segment.size:
+                start = segment.offset + address - segment.address
+                return bytes(self._map[start : start + size])
+        return b""
+
+    def section(self, name: str) -> bytes:
+        """A section's bytes; none when there is no such section."""
+        section = self._elf.get_section_by_name(name)
+        return bytes(section.data()) if section is not None else b""
+
+    # -------------------------------------------------------- frame information
+
+    def frame_range(self, address: int) -> tuple[int, int] | None:
+        return None  # symbols have sizes
+
+    @functools.cached_property
+    def _orc(self) -> tuple[int, array.array[int], bytes]:
+        """Address and words of the table of places, and the entries."""
+        section = self._elf.get_section_by_name(".orc_unwind_ip")
+        if section is None:
+            return 0, array.array("i"), b""
+        return section["sh_addr"], array.array("i", section.data()), self.section(".orc_unwind")
+
+    def frame_rule(self, address: int) -> FrameRule | None:
+        base, places, entries = self._orc
+        numbers = range(len(places))
+        index = bisect.bisect_right(numbers, address, key=lambda n: base + 4 * n + places[n]) - 1
+        if index < 0:
+            return None
+        raw = entries[index * _ORC_ENTRY : (index + 1) * _ORC_ENTRY]
+        if len(raw) < _ORC_ENTRY:
+            return None
+        offset, _, registers = struct.unpack("<hhH", raw)
+        register = _ORC_REGISTERS.get(registers & 15)
+        return FrameRule(register, offset) if register is not None else None
+
+
+def is_kernel(path: Path) -> bool:
+    """Whether a file looks like a vmlinux, told quickly."""
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            return elf.get_section_by_name("__ksymtab") is not None or (
+                elf.get_section_by_name(".data..percpu") is not None
+            )
+    except (OSError, ELFError):
+        return False

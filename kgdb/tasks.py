@@ -1,0 +1,64 @@
+"""Tasks: how the agent tells which one runs, and what the processor is doing for it."""
+
+from __future__ import annotations
+
+import functools
+
+from darc.errors import UnsupportedError
+from darc.parameters import Parameters
+from darc.target import Target
+from kgdb.btf import Btf
+from kgdb.image import KernelImage
+
+_COMM_SIZE = 16
+_HOT_PREEMPT = 8  # of pcpu_hot.preempt_count, behind current_task
+
+
+def current_at(image: KernelImage) -> int:
+    """Where the running task's address is, seen from gs."""
+    return _per_cpu(image, "current_task", 0)
+
+
+def preempt_at(image: KernelImage) -> int:
+    """Where preempt_count is, seen from gs."""
+    return _per_cpu(image, "__preempt_count", _HOT_PREEMPT)
+
+
+def _per_cpu(image: KernelImage, name: str, in_hot: int) -> int:
+    found = image.values.get(name)
+    if found is not None:
+        return found
+    hot = image.values.get("pcpu_hot")
+    if hot is None:
+        raise UnsupportedError(f"the kernel has no per-processor variable {name}")
+    return hot + in_hot
+
+
+def preempt_count(target: Target, image: KernelImage, gs_base: int) -> int:
+    """Of the processor whose variables begin at ``gs_base``."""
+    return int.from_bytes(target.read(gs_base + preempt_at(image), 4), "little")
+
+
+@functools.lru_cache(maxsize=4)
+def _types(image: KernelImage) -> Btf:
+    return Btf(image.section(".BTF"))
+
+
+def watched(image: KernelImage, parameters: Parameters) -> dict[str, int]:
+    """What the agent is told of the tasks to watch."""
+    every = {"current_at": current_at(image), "preempt_at": preempt_at(image)}
+    task = parameters.task
+    if task == "all":
+        return every | {"task_at": 0, "task_mask": 0, "task_value": 0}
+    types = _types(image)
+    if isinstance(task, int):
+        at = types.offset("task_struct", "tgid")
+        return every | {"task_at": at, "task_mask": 0xFFFFFFFF, "task_value": task}
+    at = types.offset("task_struct", "comm")
+    name = task.encode()[: _COMM_SIZE - 1] + b"\0"
+    mask = (1 << 8 * len(name)) - 1
+    return every | {
+        "task_at": at,
+        "task_mask": mask,
+        "task_value": int.from_bytes(name, "little"),
+    }
