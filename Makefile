@@ -18,6 +18,7 @@ help:
 	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
 	@echo 'make test-lldb the tests that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
+	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 300 MB once)'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks'
@@ -61,7 +62,7 @@ demo-lldb: setup
 		-- "$$program" 200000
 
 test: lint types $(AGENT)
-	@$(PY) -m pytest -n $(JOBS) --ignore=tests/lldb $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(JOBS) --ignore=tests/lldb --ignore=tests/kernel $(PYTEST_ARGS)
 
 # Beside the others, as lldb's side is younger and its tests take long.
 test-lldb: setup
@@ -70,6 +71,14 @@ test-lldb: setup
 # Every way to build a program, with several fixtures in each: some 800 analyses.
 matrix: setup
 	@$(PY) -m tests.matrix $(MATRIX_ARGS)
+
+# Downloads Debian's kernel, 300 MB, when it is asked for the first time.
+kernel: setup
+	@bash tools/setup.sh kernel
+	@$(BIN)/darc-vm fetch >/dev/null
+
+test-kernel: kernel
+	@$(PY) -m pytest -n $(JOBS) tests/kernel $(PYTEST_ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check -q .

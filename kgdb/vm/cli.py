@@ -16,7 +16,7 @@ from pathlib import Path
 
 from darc.errors import DarcError
 
-from . import cache, guest, kernels, machine, workloads
+from . import disk, guest, kernels, machine, workloads
 from .errors import VmError
 
 BOOT_SECONDS = 300
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; one line on standard error, and status 1, when it fails."""
     options = _parser().parse_args(arguments)
     try:
-        status: int = options.run(options)
+        status: int = options.command(options)
     except DarcError as error:
         print(f"darc-vm: {error}", file=sys.stderr)
         return 1
@@ -47,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--update", action="store_true", help="get the newest kernel of the release")
     what = start.add_mutually_exclusive_group()
     what.add_argument("--workload", metavar="NAME", help="see: darc-vm workloads")
-    what.add_argument("--run", metavar="PROGRAM", help="a static program of yours, and arguments")
+    what.add_argument(
+        "--run", dest="program", metavar="PROGRAM", help="a static program of yours, and arguments"
+    )
     start.add_argument("--args", metavar="ARGS", default="", help="arguments of the workload")
     start.add_argument("--name", help="default: the workload's, the program's or the kernel's")
     start.add_argument("--smp", type=int, default=1, metavar="N", help="processors (default: 1)")
@@ -56,18 +58,23 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--kaslr", action="store_true", help="let the kernel choose its addresses")
     start.add_argument("--append", default="", metavar="PARAMETERS", help="for the kernel")
     start.add_argument("--accel", choices=("tcg", "kvm"), default="tcg", help="default: tcg")
-    start.set_defaults(run=_start)
+    start.set_defaults(command=_start)
+
+    fetch = commands.add_parser("fetch", help="download or build a kernel, and make the disks")
+    fetch.add_argument("--kernel", choices=kernels.NAMES, default="debian", help="default: debian")
+    fetch.add_argument("--update", action="store_true", help="get the newest kernel of the release")
+    fetch.set_defaults(command=_fetch)
 
     listing = commands.add_parser("list", help="the machines, and what they do")
-    listing.set_defaults(run=_list)
+    listing.set_defaults(command=_list)
 
     stop = commands.add_parser("stop", help="end a machine (the only one, when none is named)")
     stop.add_argument("name", nargs="*", metavar="NAME")
     stop.add_argument("--all", action="store_true", help="end every machine")
-    stop.set_defaults(run=_stop)
+    stop.set_defaults(command=_stop)
 
     known = commands.add_parser("workloads", help="the programs that --workload knows")
-    known.set_defaults(run=_workloads)
+    known.set_defaults(command=_workloads)
     return parser
 
 
@@ -88,7 +95,6 @@ def _start(options: argparse.Namespace) -> int:
         parameters=options.append,
     )
     default = program.file.name if program else options.kernel
-    cache.say("booting")
     started = machine.start(setup, options.name or default, BOOT_SECONDS)
     if options.workload:
         try:
@@ -102,12 +108,19 @@ def _start(options: argparse.Namespace) -> int:
     return 0
 
 
+def _fetch(options: argparse.Namespace) -> int:
+    kernel = kernels.find(options.kernel, options.update)
+    disk.images()
+    print(kernel.folder)
+    return 0
+
+
 def _program(options: argparse.Namespace) -> guest.Program | None:
     if options.workload:
         return workloads.built(options.workload, tuple(shlex.split(options.args)))
-    if not options.run:
+    if not options.program:
         return None
-    file, *arguments = shlex.split(options.run)
+    file, *arguments = shlex.split(options.program)
     found = shutil.which(file)
     if found is None:
         raise VmError(f"{file} is not a program")

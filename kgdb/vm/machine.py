@@ -12,6 +12,7 @@ import fcntl
 import itertools
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import disk, guest
+from . import cache, disk, guest
 from .errors import VmError
 from .kernels import Kernel
 
@@ -144,10 +145,9 @@ class Machine:
             try:
                 if self.alive:
                     signal.pidfd_send_signal(process, signal.SIGKILL)
+                    select.select([process], [], [])
             finally:
                 os.close(process)
-        while self.alive:
-            time.sleep(_POLL_SECONDS)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -175,6 +175,7 @@ def start(setup: Setup, name: str, seconds: float = 300) -> Machine:
     folder, lock = _new_folder(name)
     try:
         (folder / "initramfs").write_bytes(files)
+        cache.say("booting")
         pid = _launch(_command(setup, folder, disks), folder, lock)
         machine = Machine(
             name=folder.name,

@@ -1,0 +1,73 @@
+"""Machines for tests: in a runtime folder of their own, gone at the end, last words told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from kgdb.vm import guest, kernels, machine, workloads
+
+WATCHDOG_SECONDS = 400
+"""For hangs alone; under emulation, on a busy machine, a boot was seen to take a minute."""
+
+DARC_VM = (sys.executable, "-c", "import sys; from kgdb.vm.cli import main; sys.exit(main())")
+
+
+@contextlib.contextmanager
+def runtime() -> Iterator[Path]:
+    """A runtime folder for machines; whatever runs in it at the end is killed.
+
+    Its path is short, as those of sockets have to be.
+    """
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(tempfile.mkdtemp(prefix="vm"))
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    try:
+        yield folder
+    except BaseException as error:
+        for one in machine.machines():
+            error.add_note(f"{one.name}:\n{one.last_words()}")
+        raise
+    finally:
+        for one in machine.machines():
+            one.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+        if before is None:
+            del os.environ["XDG_RUNTIME_DIR"]
+        else:
+            os.environ["XDG_RUNTIME_DIR"] = before
+
+
+@contextlib.contextmanager
+def workload(
+    name: str, *arguments: str, kernel: str = "debian", **setup: object
+) -> Iterator[machine.Machine]:
+    """A machine that runs a workload, which is ready; ``setup`` are fields of `machine.Setup`."""
+    with runtime():
+        wanted = machine.Setup(
+            kernels.find(kernel),
+            workloads.built(name, arguments),
+            **setup,  # type: ignore[arg-type]
+        )
+        started = machine.start(wanted, name, WATCHDOG_SECONDS)
+        started.wait_for(guest.READY, WATCHDOG_SECONDS)
+        yield started
+
+
+def darc_vm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs ``darc-vm`` as a person would."""
+    return subprocess.run(
+        [*DARC_VM, *arguments],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_SECONDS,
+        check=False,
+    )
