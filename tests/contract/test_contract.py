@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.checks import CHECKS
-from tests.debugger import PLAIN_GDB, debug
+from tests.debugger import LLDB, NEWEST, PLAIN_GDB, debug
 from tests.fake_target import FakeWorld
 from tests.lldb import runner
 
@@ -56,6 +56,7 @@ def test_gdb(
     assert "\ncontract: kept\n" in done.gdb, done.gdb
 
 
+@pytest.mark.debuggers(LLDB, NEWEST)
 @pytest.mark.parametrize("check", CHECKS)
 def test_lldb(check: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if check in NOT_FOR_LLDB:
