@@ -13,7 +13,7 @@ from pathlib import Path
 
 LOAD = Path(__file__).resolve().with_name("load.py")
 LLDB = "DARC_LLDB"
-"""Environment variable that names the lldb to start, where it is not the first one in PATH."""
+"""Environment variable that names the lldb to start, where it is not to be found."""
 
 PYTHONPATH = "DARC_PYTHONPATH"
 """Environment variable with the folders of this interpreter's packages, for ``load.py``."""
@@ -33,14 +33,12 @@ def package_folders() -> list[str]:
     return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
 
 
-def find_lldb() -> str | None:
-    """The lldb that is asked for, the one called ``lldb``, or the newest ``lldb-N``."""
+def find_lldbs() -> list[str]:
+    """The lldb that is asked for alone; else the one called ``lldb``, and every ``lldb-N``, newest
+    first."""
     wanted = os.environ.get(LLDB)
     if wanted:
-        return shutil.which(wanted)
-    plain = shutil.which("lldb")
-    if plain is not None:
-        return plain
+        return [found for found in [shutil.which(wanted)] if found]
     numbered = {
         int(found[1])
         for folder in os.environ.get("PATH", "").split(os.pathsep)
@@ -48,7 +46,8 @@ def find_lldb() -> str | None:
         for file in Path(folder).iterdir()
         if (found := re.fullmatch(r"lldb-(\d+)", file.name))
     }
-    return shutil.which(f"lldb-{max(numbered)}") if numbered else None
+    names = ["lldb", *(f"lldb-{number}" for number in sorted(numbered, reverse=True))]
+    return [path for name in names if (path := shutil.which(name))]
 
 
 def environments(lldb: str) -> Iterator[dict[str, str]]:
@@ -100,19 +99,27 @@ def choose(lldb: str) -> dict[str, str] | str:
     return trouble
 
 
+def find_usable() -> tuple[str, dict[str, str]] | str:
+    """The first lldb that can load darc, and what to set for it; or why there is none."""
+    found = find_lldbs()
+    trouble = ""
+    for lldb in found:
+        chosen = choose(lldb)
+        if not isinstance(chosen, str):
+            return lldb, chosen
+        trouble = trouble or chosen
+    name = os.environ.get(LLDB)
+    if name and not found:
+        return f"there is no {name} (from {LLDB})"
+    return trouble or "lldb is not installed: apt install lldb"
+
+
 def main() -> None:
     """Become lldb; end with status 1 and one line when there is none that can load darc."""
-    lldb = find_lldb()
-    if lldb is None:
-        name = os.environ.get(LLDB)
-        sys.exit(
-            f"darc-lldb: there is no {name} (from {LLDB})"
-            if name
-            else "darc-lldb: lldb is not installed: apt install lldb"
-        )
-    chosen = choose(lldb)
-    if isinstance(chosen, str):
-        sys.exit(f"darc-lldb: {chosen}")
+    usable = find_usable()
+    if isinstance(usable, str):
+        sys.exit(f"darc-lldb: {usable}")
+    lldb, chosen = usable
     before = {name: os.environ.get(name) for name in chosen}
     environment = {
         **os.environ,

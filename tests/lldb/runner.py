@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from darc_lldb import launcher
 from tests import debugger
 
@@ -96,11 +98,12 @@ def newest_lldb() -> str:
 @functools.cache
 def plain_lldb(wanted: str | None) -> tuple[tuple[str, ...], dict[str, str]]:
     """lldb alone, and the environment in which its Python works."""
-    lldb = wanted or launcher.find_lldb()
-    assert lldb is not None, "lldb is not installed"
-    chosen = launcher.choose(lldb)
-    assert not isinstance(chosen, str), chosen
-    return (lldb,), chosen
+    with pytest.MonkeyPatch.context() as patch:
+        if wanted:
+            patch.setenv(launcher.LLDB, wanted)
+        usable = launcher.find_usable()
+    assert not isinstance(usable, str), usable
+    return (usable[0],), usable[1]
 
 
 # -------------------------------------------------------------------------- lldb's words
