@@ -20,8 +20,8 @@ from darc.code.elf import FrameRule, Image, Symbol
 from darc.errors import FormatError
 
 _ORC_ENTRY = 6
-_ORC_REGISTERS = {4: "rbp", 5: "rsp"}
-"""Registers that a frame may be found by at a call site (``ORC_REG_*``, orc_types.h)."""
+_ORC_BP, _ORC_SP, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 4, 5, 8, 9
+"""How a frame is found (``ORC_REG_*``, orc_types.h); others are not to be met at a call."""
 
 
 class KernelImage(Image):
@@ -94,8 +94,12 @@ class KernelImage(Image):
         if len(raw) < _ORC_ENTRY:
             return None
         offset, _, registers = struct.unpack("<hhH", raw)
-        register = _ORC_REGISTERS.get(registers & 15)
-        return FrameRule(register, offset) if register is not None else None
+        return {
+            _ORC_BP: FrameRule("rbp", offset),
+            _ORC_SP: FrameRule("rsp", offset),
+            _ORC_BP_INDIRECT: FrameRule("rbp", 0, offset),
+            _ORC_SP_INDIRECT: FrameRule("rsp", offset, 0),
+        }.get(registers & 15)
 
 
 def is_kernel(path: Path) -> bool:

@@ -42,7 +42,7 @@ _DENIED = {
 """Callees that are never called through a pad, by symbol, and why."""
 
 _CLOSED = ("__schedule",)
-"""Functions in which no call is patched: the stack is another one afterwards."""
+"""Functions that are not looked into: the stack is another one afterwards."""
 
 
 class KernelProgram(Program):
@@ -78,8 +78,8 @@ class KernelProgram(Program):
             return None
         meant = self._meant(int(instruction.near_branch_target), flow)
         if meant is not None:
+            meant.len = instruction.len  # before the address, which is counted from the end
             meant.ip = instruction.ip
-            meant.len = instruction.len
         return meant
 
     def _meant(self, target: int, flow: int) -> Instruction | None:
@@ -99,6 +99,12 @@ class KernelProgram(Program):
                 further = address + 5 + int.from_bytes(code[1:], "little", signed=True)
                 return self.resolve(further, depth + 1)
         return address, None
+
+    def function(self, entry: int) -> x86_64.Function:
+        found = super().function(entry)
+        if found.sites and self.function_at(entry).symbol in _CLOSED:
+            found.sites.clear()
+        return found
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         # Every patch is of one instruction (site_problem), and no jump leads into one.
@@ -121,6 +127,4 @@ class KernelProgram(Program):
             start, end = self.value(first), self.value(last)
             if start is not None and end is not None and start <= address < end:
                 return "it stands in code of the kernel's entries, which must not be touched"
-        if self.function_at(address).symbol in _CLOSED:
-            return "it switches stacks"
         return None
