@@ -11,7 +11,6 @@ are needed, so that a kernel behind a serial line can be analysed with it as wel
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -54,10 +53,6 @@ _TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
 _NEVER = 1 << 62
 
 Act = Callable[[], Verdict]
-
-
-def _own_wait() -> tuple[int, int]:
-    return threading.get_native_id(), procfs.waited_ns("thread-self")
 
 
 class _Places:
@@ -140,7 +135,7 @@ class BreakpointCollector(Collector):
         self._listener = listener
         self._note = note
         self.callees = Callees(program, _Places(), note)
-        self._clock = HitClock(target.hits_stop_all, ground.waited_ns, _own_wait)
+        self._clock = HitClock(target.hits_stop_all, ground.waited_ns, self._own_wait)
         self._hz = ground.hz
         self._tally = Tally(parameters.resolution, self._hz)
         self._unbinned: list[tuple[Moment, Moment]] = []
@@ -460,6 +455,9 @@ class BreakpointCollector(Collector):
             return
         if any(timed.site.back == call.back for timed in place.returns):
             operation.close(call, now)
+
+    def _own_wait(self) -> int:
+        return sum(map(procfs.waited_ns, self._target.own_threads()))
 
     def _word(self, address: int) -> int:
         return int.from_bytes(self._target.read(address, 8), "little")

@@ -46,11 +46,11 @@ class HitClock:
         self,
         stops_all: bool,
         waited: Callable[[int], int] = lambda thread: 0,
-        own_wait: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        own_wait: Callable[[], int] = lambda: 0,
         read: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """``waited`` tells the ns for which a thread of the program has waited for a processor so
-        far, ``own_wait`` which thread of the debugger this is, and the same of it."""
+        far, ``own_wait`` the same of the debugger."""
         self._stops_all = stops_all
         self._waited = waited
         self._own_wait = own_wait
@@ -80,9 +80,7 @@ class HitClock:
     def _own_since(self) -> int:
         """For how long the debugger waited since the hit before, while nothing else ran."""
         before, self._own = self._own, self._own_wait()
-        if not self._stops_all or before[0] != self._own[0]:
-            return 0
-        return self._own[1] - before[1]
+        return max(0, self._own - before) if self._stops_all else 0
 
     @contextmanager
     def away(self, thread: int) -> Iterator[None]:

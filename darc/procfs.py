@@ -61,7 +61,7 @@ def threads(pid: int) -> list[int]:
         return []
 
 
-def waited_ns(thread: int | str) -> int:
+def waited_ns(thread: int) -> int:
     """How long a thread of any process has waited for a processor so far, in ns (the kernel's
     sched-stats.rst); 0 where the kernel does not count it or the thread is gone."""
     try:

@@ -140,6 +140,10 @@ class Target(ABC):
         back by itself when the program is gone. Raises TargetError where no code is.
         """
 
+    @abstractmethod
+    def own_threads(self) -> Sequence[int]:
+        """The ids, in this system, of the debugger's own threads that have a part in a hit."""
+
     @property
     @abstractmethod
     def hits_stop_all(self) -> bool:

@@ -353,6 +353,9 @@ class GdbTarget(Target):
         if not self._deciding:
             self._bury()
 
+    def own_threads(self) -> Sequence[int]:
+        return [os.getpid()]  # Python runs on gdb's main thread
+
     @property
     def hits_stop_all(self) -> bool:
         return self._all_stop

@@ -355,6 +355,11 @@ class LldbTarget(Target):
 
         return take_back
 
+    def own_threads(self) -> Sequence[int]:
+        if self._pid is None:
+            return []
+        return [int(procfs.status(self._pid).get("TracerPid", "0"))]
+
     @property
     def hits_stop_all(self) -> bool:
         return True

@@ -200,6 +200,9 @@ class FakeTarget(Target):
 
         return take_back
 
+    def own_threads(self) -> Sequence[int]:
+        return []
+
     def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
         self.bell = (signal, handler)
 
