@@ -118,7 +118,7 @@ def _judge(case: Case, cell: Cell, done: Done) -> Outcome:
         return Outcome(Result.WRONG, f"{status}: {said}\n{done.gdb[-2000:]}")
     names = Names(cell, case.name)
     wanted = list(case.expected)
-    found = [[names.of(name) for name in path] for path in done.paths]
+    found = [_whole([names.of(name) for name in path]) for path in done.paths]
     if len(found) == len(wanted) and all(any(_same(f, w) for f in found) for w in wanted):
         return Outcome(Result.RIGHT)
     shown = " and ".join(" → ".join("/".join(sorted(n)) for n in path) for path in found)
@@ -126,6 +126,12 @@ def _judge(case: Case, cell: Cell, done: Done) -> Outcome:
     if why:
         return Outcome(Result.TOLD, f"{shown}: {why}")
     return Outcome(Result.WRONG, f"{shown} ({_peaks(done.report)}) {said}")
+
+
+def _whole(path: list[frozenset[str]]) -> list[frozenset[str]]:
+    """A function's cold part has no name without symbols, and may stand behind it like a callee."""
+    pairs = zip([frozenset[str](), *path], path, strict=False)
+    return [names for before, names in pairs if not before & names]
 
 
 def _same(found: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:
