@@ -9,7 +9,7 @@ JOBS ?= auto
 PYTEST_ARGS ?=
 MATRIX_ARGS ?=
 
-.PHONY: help setup packages demo demo-lldb test test-lldb matrix lint types bench fixtures clean distclean
+.PHONY: help setup packages demo demo-lldb test test-lldb matrix lint types bench soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks'
+	@echo 'make soak      real programs test themselves while darc analyses them (SOAK_ARGS=…)'
 	@echo 'make fixtures  build the programs with a known root cause into build/fixtures'
 	@echo 'make clean     remove what was built; make distclean: and .venv'
 
@@ -89,6 +90,11 @@ types: $(STAMP)
 
 bench: setup
 	@$(PY) -m benchmarks
+
+# For as long as the programs' own tests take, several times.
+soak: setup
+	@bash tools/soak.sh
+	@nice -n 10 $(PY) -m benchmarks.soak --write $(SOAK_ARGS)
 
 fixtures: $(STAMP)
 	@$(PY) -m fixtures.build

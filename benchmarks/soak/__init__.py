@@ -1,0 +1,1 @@
+"""Real programs under continuous analysis: their own tests must pass with no difference."""
