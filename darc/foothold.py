@@ -113,14 +113,18 @@ class Foothold(ABC):
         if not self._areas:
             raise UnsupportedError("found no room for pads near the program's code")
         first = self._areas[0]
-        self._agent_base = first.base + first.used
+        self._use_agent(first.base + first.used)
         self._target.write(self._agent_base, self._blob.code)
         first.used += (len(self._blob.code) + 63) // 64 * 64
+        self.tables.write_control(resolution, self._thread_key())
+        self._calibrate()
+
+    def _use_agent(self, base: int) -> None:
+        """The agent's code is, or will be, at ``base``."""
+        self._agent_base = base
         self.stubs = pads.Stubs(
             *(self.symbol(f"darc_stub_{field.name}") for field in fields(pads.Stubs))
         )
-        self.tables.write_control(resolution, self._thread_key())
-        self._calibrate()
 
     def reopen(self, program: Program, resolution: int) -> None:
         """Prepares for another analysis. May call functions in the program."""

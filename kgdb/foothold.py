@@ -1,14 +1,17 @@
 """The foothold in a kernel: memory that its own functions give, as to a module.
 
 It is never given back: a task may sleep for days in a call that a pad has made. Another analysis
-uses it again, also that of another debugger.
+uses it again, also that of another debugger, which finds it by the kernel's page tables. How far it
+is used stands at its begin.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+from darc import agent
 from darc.agent.memory import AgentMemory, plan
 from darc.errors import TargetError, UnsupportedError
 from darc.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
@@ -20,9 +23,35 @@ _PAGE = 4096
 _AREA_SIZE = 1 << 20
 _CONTEXTS = (64, 16)
 _EXECMEM_MODULE_TEXT = 0
+_HEADER = struct.Struct("<8s4Q")
+"""The mark, the address of the control structure, bytes and sites in use, bytes in all."""
+
+_CHUNK = 4096
+_SITE_CHUNK = 64
+"""What is in use is told in steps of so many bytes, and so many sites."""
 
 Call = Callable[[int, Sequence[int]], int]
 """Calls a function of the kernel."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A foothold that another debugger has left."""
+
+    base: int
+    used: int
+    sites: int
+    size: int
+    tables: AgentMemory
+
+    @property
+    def version(self) -> int:
+        """Of the agent, and of its tables."""
+        return self.tables.get("version")
+
+    def is_pad(self, address: int) -> bool:
+        """Whether a patch leads there."""
+        return self.base <= address < self.base + self.size
 
 
 class KernelFoothold(Foothold):
@@ -35,16 +64,55 @@ class KernelFoothold(Foothold):
         identity: int,
         call: Call,
         enter: Callable[[], None],
+        left: Left | None = None,
     ) -> None:
-        """``enter`` brings a task to where functions may be called."""
+        """``enter`` brings a task to where functions may be called; ``left`` may be used again."""
         super().__init__(target, program, identity)
         self._kernel = program
         self._call = call
         self._enter = enter
+        self._left = left
+        self._told = (0, 0)
 
     def install(self, resolution: int) -> None:
+        if self._left is not None and self._adopt(self._left):
+            self.reopen(self._program, resolution)
+            return
         self._enter()
         super().install(resolution)
+
+    def _adopt(self, left: Left) -> bool:
+        """Goes on with what another debugger has left, where that was of this version and there is
+        room."""
+        code = self._blob.code
+        if not MARK_SIZE <= left.used <= left.size <= _AREA_SIZE:
+            return False  # it was killed before it had written that
+        if self._target.read(left.base + MARK_SIZE, len(code)) != code:
+            return False
+        self.tables = left.tables
+        self._next_index = left.sites
+        self._areas = [Area(left.base, left.size, left.used)]
+        self._told = (left.used, left.sites)
+        self._use_agent(left.base + MARK_SIZE)
+        if self.is_usable():
+            return True
+        self._areas, self._next_index, self._told = [], 0, (0, 0)
+        return False
+
+    def place(
+        self, area: Area, back: int | None, make: Callable[[int], pads.Pad]
+    ) -> tuple[int, pads.Pad]:
+        placed = super().place(area, back, make)
+        if area.used > self._told[0] or self._next_index > self._told[1]:
+            used = (area.used // _CHUNK + 1) * _CHUNK
+            sites = (self._next_index // _SITE_CHUNK + 1) * _SITE_CHUNK
+            self._told = (min(used, area.size), sites)
+            self._write_header(area)
+        return placed
+
+    def _write_header(self, area: Area) -> None:
+        raw = _HEADER.pack(MARK, self.tables.control, *self._told, area.size)
+        self._target.write(area.base, raw)
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         return self._call(address, arguments)
@@ -72,16 +140,15 @@ class KernelFoothold(Foothold):
         base = self._module_memory()
         if not base:
             raise TargetError(f"the kernel has no {_AREA_SIZE >> 20} MiB of memory for modules")
-        self._target.write(base, MARK + struct.pack("<Q", self.tables.control))
+        start, end = _whole_block(base, base + _AREA_SIZE)
         pages = _AREA_SIZE // _PAGE
         for name in ("set_memory_ro", "set_memory_x"):
             error = self.call(self._kernels(name), [base, pages])
             if error & 0xFFFFFFFF:
                 raise TargetError(f"the kernel's {name} failed for the memory of the pads")
-        start, end = _whole_block(base, base + _AREA_SIZE)
-        if start != base:
-            self._target.write(start, MARK + struct.pack("<Q", self.tables.control))
-        self._areas.append(Area(start, end - start, MARK_SIZE))
+        area = Area(start, end - start, MARK_SIZE)
+        self._areas.append(area)
+        self._write_header(area)
 
     def _module_memory(self) -> int:
         """Memory in reach of the kernel's code."""
@@ -109,3 +176,29 @@ def _whole_block(start: int, end: int) -> tuple[int, int]:
     if not start < border < end:
         return start, end
     return (start, border) if border - start > end - border else (border, end)
+
+
+def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
+    """The footholds among ``areas``, where executable memory begins. The mark may stand at a later
+    page, where the first ones are of another block of pads."""
+    blob = agent.load()
+    for first in areas:
+        border = (first // pads.BLOCK + 1) * pads.BLOCK
+        for base in (first, border) if border < first + _AREA_SIZE else (first,):
+            try:
+                raw = target.read(base, _HEADER.size)
+                mark, control, used, sites, size = _HEADER.unpack(raw)
+                if mark != MARK or target.read(control, 8) != _magic(blob):
+                    continue
+                values = blob.unpack(
+                    "darc_control", target.read(control, blob.sizes["darc_control"])
+                )
+            except TargetError:
+                continue
+            layout = plan(blob, values["context_mask"] + 1)
+            tables = AgentMemory(blob, control - layout.control, layout, target.read, target.write)
+            yield Left(base, used, sites, size, tables)
+
+
+def _magic(blob: agent.Blob) -> bytes:
+    return blob.constants["DARC_MAGIC"].to_bytes(8, "little")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from iced_x86 import FlowControl
 
+from darc import agent
 from darc.admission import batch_size
 from darc.agent.memory import AgentMemory
 from darc.code.program import Module, Program
@@ -17,13 +18,15 @@ from darc.errors import FormatError, TargetError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.ground import Ground
+from darc.implant import clean_up
 from darc.parameters import Parameters
 from darc.target import Bell, Region, Verdict
 from darc_gdb.target import GdbTarget
 from kgdb import tasks
-from kgdb.foothold import KernelFoothold
+from kgdb.foothold import KernelFoothold, Left, left_behind
 from kgdb.guest import Guest
 from kgdb.image import KernelImage
+from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
 
 _IDT = 0xFFFF_FE00_0000_0000
@@ -56,6 +59,7 @@ class KernelGround(Ground):
         self._image = _image(path, (seen.st_size, seen.st_mtime_ns))
         self._path = path
         self._disarm: list[Callable[[], None]] = []
+        self._left: Left | None = None
 
     @functools.cached_property
     def bias(self) -> int:
@@ -147,11 +151,36 @@ class KernelGround(Ground):
     # --------------------------------------------------------------------- memory
 
     def clean_up(self, program: Program) -> list[str]:
-        return []
+        notes = []
+        own_version = agent.load().constants["DARC_ABI_VERSION"]
+        for left in left_behind(self._target, self._module_areas()):
+            if left.version != own_version:
+                if left.tables.enabled:
+                    raise UnsupportedError(
+                        "another version of darc left its probes in the kernel: connect with that "
+                        "one and type 'darc stop'"
+                    )
+                continue
+            self._left = left
+            if restored := clean_up(self._target, left.tables, left.is_pad):
+                program.forget_code()
+                notes.append(
+                    f"an earlier debugger had left {restored} probes in the kernel: "
+                    "they were taken out"
+                )
+        return notes
+
+    def _module_areas(self) -> Iterator[int]:
+        pointers, direct_map = self._value("level3_kernel_pgt"), self._value("page_offset_base")
+        if pointers is None or direct_map is None:
+            return iter(())
+        base = int.from_bytes(self._target.read(direct_map, 8), "little")
+        return executable_areas(self._target.read, pointers, base)
 
     def new_foothold(self, program: Program) -> Foothold:
         assert isinstance(program, KernelProgram)
-        return KernelFoothold(self._target, program, self.identity, self._guest.call, self._enter)
+        call, enter = self._guest.call, self._enter
+        return KernelFoothold(self._target, program, self.identity, call, enter, self._left)
 
     def _enter(self) -> None:
         self._guest.go_to_system_call(self._system_calls(), self._is_quiet)

@@ -1,0 +1,50 @@
+"""Where a kernel has mapped code for modules, by its page tables (Intel SDM volume 3, 4.5)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+
+_TABLE = 4096
+_LOWEST = 0xFFFF_FFFF_A000_0000
+_HIGHEST = 0xFFFF_FFFF_FF00_0000
+"""Between them modules live, in every configuration of x86-64."""
+
+_TOP = 0xFFFF_FF80_0000_0000
+"""What the last page directory pointer table spans, by 1 GiB an entry."""
+
+_PRESENT, _LARGE, _NO_EXECUTE = 1 << 0, 1 << 7, 1 << 63
+_ADDRESS = 0x000F_FFFF_FFFF_F000
+
+Read = Callable[[int, int], bytes]
+
+
+def executable_areas(read: Read, pointers: int, direct_map: int) -> Iterator[int]:
+    """The first address of each run of executable pages among modules. ``pointers`` is the address
+    of that table (``level3_kernel_pgt``), ``direct_map`` that of physical address 0."""
+    before = False
+    for page, is_executable in _pages(read, pointers, direct_map):
+        if is_executable and not before:
+            yield page
+        before = is_executable
+
+
+def _pages(read: Read, pointers: int, direct_map: int) -> Iterator[tuple[int, bool]]:
+    for gigabyte, directory in _entries(read, pointers, _TOP, 30):
+        if gigabyte + (1 << 30) <= _LOWEST or not _is_table(directory):
+            continue
+        for start, table in _entries(read, (directory & _ADDRESS) + direct_map, gigabyte, 21):
+            if not _LOWEST <= start < _HIGHEST or not _is_table(table):
+                yield start, False
+                continue
+            for page, entry in _entries(read, (table & _ADDRESS) + direct_map, start, 12):
+                yield page, bool(entry & _PRESENT) and not entry & _NO_EXECUTE
+
+
+def _is_table(entry: int) -> bool:
+    return bool(entry & _PRESENT) and not entry & _LARGE
+
+
+def _entries(read: Read, table: int, start: int, shift: int) -> Iterator[tuple[int, int]]:
+    for number, (entry,) in enumerate(struct.iter_unpack("<Q", read(table, _TABLE))):
+        yield start + (number << shift), entry
