@@ -16,7 +16,7 @@ help:
 	@echo 'make demo      find the root cause of a latency peak in a small program'
 	@echo 'make demo-lldb the same in lldb'
 	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
-	@echo 'make test-lldb the tests that drive lldb'
+	@echo 'make test-lldb those of them that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
 	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 300 MB once)'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
@@ -63,11 +63,10 @@ demo-lldb: setup
 		-- "$$program" 200000
 
 test: lint types $(AGENT)
-	@$(PY) -m pytest -n $(JOBS) --ignore=tests/lldb --ignore=tests/kernel $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(JOBS) --ignore=tests/kernel $(PYTEST_ARGS)
 
-# Beside the others, as lldb's side is younger and its tests take long.
 test-lldb: setup
-	@$(PY) -m pytest -n $(JOBS) tests/lldb $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(JOBS) -k 'lldb or newest' $(PYTEST_ARGS)
 
 # Every way to build a program, with several fixtures in each: some 800 analyses.
 matrix: setup

@@ -31,6 +31,23 @@ _GOING_ON = (
     "thread step-over",
     "thread until",
 )
+_LOOKING = (
+    "disassemble",
+    "expression",
+    "frame info",
+    "frame select",
+    "frame variable",
+    "memory find",
+    "memory read",
+    "process save-core",
+    "process status",
+    "register read",
+    "thread backtrace",
+    "thread info",
+    "thread list",
+    "thread select",
+)
+"""After the user's Ctrl-C lldb calls no stop hook: who looks at once is to see no probes either."""
 
 
 def _tell(app: App, error: Exception) -> str:
@@ -194,6 +211,8 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     for command in _GOING_ON:
         action = before_continue if command in _CONTINUING else target.look_at_breakpoints
         overrides.before(debugger, command, guarded(action))
+    for command in _LOOKING:
+        overrides.before(debugger, command, guarded(lambda: None))
     for command in _LEAVING:
         overrides.before(debugger, command, guarded(app.on_leave))
 

@@ -168,6 +168,11 @@ class OwnBreakpoints:
         if self._hits.pop(number, None) is not None:
             self._spent.add(number)
 
+    def forget_here(self) -> None:
+        """What :meth:`stop_here` made is spent."""
+        self._spent.update(self._here)
+        self._here.clear()
+
     def forget_places(self) -> None:
         """The program is gone, and what was set at its addresses is spent."""
         self.cancel_break()

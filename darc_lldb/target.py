@@ -68,6 +68,7 @@ class LldbTarget(Target):
         self._executable: str | None = None
         self._in_hook = False
         self._asynchronous = False
+        self._told: tuple[int, int] | None = None
         self._went_on = False
         self._calling = False
         self._interrupted = False
@@ -399,7 +400,7 @@ class LldbTarget(Target):
         if self._calling:
             return True
         process = thread.GetProcess()
-        key = (int(process.GetUniqueID()), int(process.GetStopID()))
+        key = self._stop_of(process)
         if self._decided is None or self._decided[:2] != key:
             self._in_hook = True
             try:
@@ -413,6 +414,7 @@ class LldbTarget(Target):
     def _look(self, process: lldb.SBProcess) -> bool:
         self._meet(process)
         self._interrupted = False
+        bell = self._bell.number if self._bell is not None else None
         if self._watcher is not None:
             self._watcher.pause()
         # A call changes what lldb knows of its thread's stop: all are looked at before.
@@ -420,10 +422,13 @@ class LldbTarget(Target):
         stay = any(reason.users for reason in reasons)
         for reason in reasons:
             self._thread = reason.thread
-            stay = self._react(reason) or stay
+            stay = self._react(reason, bell) or stay
             if self.state is not State.STOPPED:
                 return True
         if stay or self._interrupted:
+            for reason in reasons:
+                if reason.signal is not None and reason.signal == bell:
+                    self._forget_signal(reason.thread)
             self.user_stop()
             return True
         self._went_on = True
@@ -432,12 +437,11 @@ class LldbTarget(Target):
             self._watcher.wait_for_stop()
         return False
 
-    def _react(self, reason: Reason) -> bool:
-        """Does what darc itself stopped for. True: the program is to stop for the user."""
+    def _react(self, reason: Reason, bell: int | None) -> bool:
+        """Does what darc itself stopped for; ``bell`` was its signal then. True: the program
+        is to stop for the user."""
         if reason.signal is not None:
-            if self._bell is None or reason.signal != self._bell.number:
-                return True
-            return self._answer()
+            return reason.signal != bell or self._answer()
         own = self._own
         if any(own.watches_modules(number) for number in reason.breakpoints):
             own.watch_modules(self._target)
@@ -477,13 +481,17 @@ class LldbTarget(Target):
         if answer.stop_at is None:
             return False
         if answer.stop_at == 0:
-            # A batch run ends at a signal: after a call the thread has another reason to stop.
-            with self._borrowed() as stub:
-                self.call(stub + len(_SYSCALL) - 1, [])
             return True
         assert self._thread is not None
         self._own.stop_here(self._target, answer.stop_at, answer.stop_slot, self._thread)
         return False
+
+    def _forget_signal(self, thread: int) -> None:
+        """Gives a thread another reason to stop than darc's own signal, which the user would see,
+        and at which a batch run would end: a call that does nothing."""
+        self._thread = thread
+        with self._borrowed() as stub:
+            self.call(stub + len(_SYSCALL) - 1, [])
 
     def _meet(self, process: lldb.SBProcess) -> None:
         """Takes note of a new process, and of the end of the one before."""
@@ -512,7 +520,14 @@ class LldbTarget(Target):
             self.ended(self._pid)
         if alive and self.state is State.STOPPED:
             self._meet(process)
+            if self._told != self._stop_of(process) and self._is_interrupted():
+                self._interrupt_told()
         self._tidy()
+
+    @staticmethod
+    def _stop_of(process: lldb.SBProcess) -> tuple[int, int]:
+        """The process and the number of the stop that it is at."""
+        return int(process.GetUniqueID()), int(process.GetStopID())
 
     @_locked
     def ended(self, pid: int) -> None:
@@ -535,6 +550,7 @@ class LldbTarget(Target):
             # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
             self._went_on = False
             self._guarded(self.forget_frames)
+        self._own.forget_here()  # what was to be told there is told here
         self._guarded(self.on_user_stop)
         self.wait()
 
@@ -542,6 +558,7 @@ class LldbTarget(Target):
         """The program stands still until the user lets it go on."""
         if self.state is not State.STOPPED:
             return
+        self._told = self._stop_of(self._process)
         self._breakpoints_seen = self.breakpoints()
         if self._watcher is not None:
             self._watcher.wait_for_resume()
@@ -560,8 +577,14 @@ class LldbTarget(Target):
             return False
         if self.state is not State.STOPPED or not self._is_interrupted():
             return False
-        self.user_stop()
+        self._interrupt_told()
         return True
+
+    def _interrupt_told(self) -> None:
+        # lldb has shown the stop, and perhaps its prompt, behind the live line.
+        with self._output:
+            self._shown_live = False
+        self.user_stop()
 
     def _is_interrupted(self) -> bool:
         """Whether nothing but the user's Ctrl-C stopped the program. It may also stand still for
@@ -629,6 +652,9 @@ class LldbTarget(Target):
         with self._output:
             if text is None and not self._shown_live:
                 return
+            watcher = self._watcher
+            if text is not None and (watcher is None or watcher.program_stands()):
+                return  # lldb's prompt may be there already
             self._shown_live = text is not None
             os.write(2, b"\r\x1b[K" + (text or "").encode("utf-8", "replace"))
 

@@ -102,7 +102,7 @@ class Watcher:
 
     def _look(self) -> None:
         with self._lock:
-            stands = self._program_stands()
+            stands = self.program_stands()
             self._still = self._still + 1 if stands else 0
             if self._waits is _Waits.RESUME and not stands:
                 self._waits = _Waits.STOP
@@ -114,7 +114,8 @@ class Watcher:
             with self._lock:
                 self._still = 0
 
-    def _program_stands(self) -> bool:
+    def program_stands(self) -> bool:
+        """Whether its main thread is stopped, for whatever reason. Any thread."""
         try:
             text = Path(f"/proc/{self._pid}/stat").read_text()
         except OSError:

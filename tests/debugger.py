@@ -269,6 +269,19 @@ def server(program: Path) -> Iterator[Server]:
         made.end()
 
 
+def let_go(pid: int) -> None:
+    """Waits until nobody traces the process: lldb's helper outlives lldb by some moments."""
+    while (who := tracer(pid)) != 0:
+        with contextlib.suppress(ProcessLookupError):
+            watched_end = os.pidfd_open(who)
+            try:
+                ready, _, _ = select.select([watched_end], [], [], WATCHDOG_SECONDS)
+            finally:
+                os.close(watched_end)
+            if not ready:
+                raise HangError(f"process {pid} is still traced\n{last_words(os.getsid(who))}")
+
+
 def tracer(pid: int) -> int:
     """Who traces the process, 0 for nobody."""
     return int(_status(Path(f"/proc/{pid}"))["TracerPid"])
@@ -278,9 +291,8 @@ def tracer(pid: int) -> int:
 
 
 class Terminal:
-    """gdb on a terminal of its own, typed into as a person would."""
-
-    PROMPT = "(gdb) "
+    """gdb, or lldb where the test is run in that, on a terminal of its own, typed into as a person
+    would."""
 
     def __init__(self, folder: Path, arguments: Sequence[str], columns: int = 100) -> None:
         import fcntl
@@ -290,10 +302,18 @@ class Terminal:
         self._folder = folder
         self.master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 40, columns, 0, 0))
+        command: Sequence[str] = (*DARC_GDB, "-nx", "-q", "-iex", "set pagination off")
+        variables: Mapping[str, str] = {}
+        self._prompt = r"\(gdb\) "
+        if current() != GDB:
+            from tests.lldb import runner
+
+            command, variables = runner.on_terminal()
+            self._prompt = runner.PROMPT
         self._process = subprocess.Popen(
-            [*DARC_GDB, "-nx", "-q", "-iex", "set pagination off", *arguments],
+            [*command, *arguments],
             cwd=folder,
-            env=environment(),
+            env={**environment(), **variables},
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -322,28 +342,37 @@ class Terminal:
             except OSError:
                 data = b""
             if not data:
-                raise AssertionError(f"gdb ended before {pattern!r}:\n{self.seen[-4000:]}")
+                raise AssertionError(f"the debugger ended before {pattern!r}:\n{self.seen[-4000:]}")
             self.seen += data.decode(errors="replace")
 
     def type(self, text: str) -> None:
         """Types into the terminal."""
         os.write(self.master, text.encode())
 
+    def enter(self, line: str) -> None:
+        """Types a command, of gdb's, in the words of the debugger that is used."""
+        if current() != GDB:
+            from tests.lldb import runner
+
+            line = "\n".join(runner.translated([line]))
+        self.type(line + "\n")
+
     def command(self, line: str) -> str:
         """Types a command at the prompt and returns what is shown up to the next prompt, without
         its escape codes."""
         begin = self._read
-        self.type(line + "\n")
+        self.enter(line)
         self.prompt()
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.seen[begin : self._read])
 
     def prompt(self) -> None:
-        """Waits until gdb waits for a command."""
-        self.wait_for(re.escape(self.PROMPT))
+        """Waits until the debugger waits for a command."""
+        self.wait_for(self._prompt)
 
     def quit(self) -> int:
-        """Leaves gdb, with the program."""
-        self.type("set confirm off\nquit\n")
+        """Leaves the debugger, with the program."""
+        self.enter("set confirm off")
+        self.enter("quit")
         return self.wait()
 
     def wait(self) -> int:

@@ -21,6 +21,10 @@ DARC_LLDB = (sys.executable, str(debugger.ROOT / "darc_lldb" / "launcher.py"))
 LOAD = debugger.ROOT / "darc_lldb" / "load.py"
 TOOLS = f"command script import {debugger.ROOT / 'tests' / 'lldb' / 'inside_lldb.py'}"
 
+PROMPT = r"\(lldb\) \x1b\[0m ?\x1b\[8G"
+"""What lldb writes when it waits for a command on a terminal; it writes a prompt by itself before
+commands of other origins too."""
+
 EXIT = "process status"
 """A command for :func:`debug`: its result is in :attr:`Done.program_status`."""
 
@@ -73,6 +77,12 @@ def debug(
     if chosen := chosen_lldb():
         variables = {**variables, launcher.LLDB: chosen}
     return Done(*debugger.watched(folder, command, variables))
+
+
+def on_terminal() -> tuple[Sequence[str], dict[str, str]]:
+    """The command that starts darc-lldb for a person, and what to set in its environment."""
+    chosen = chosen_lldb()
+    return (*DARC_LLDB, "-x"), {launcher.LLDB: chosen} if chosen else {}
 
 
 # --------------------------------------------------------------------------- which lldb
@@ -139,6 +149,7 @@ _WORDS = (
         r"set disable-randomization (on|off)",
         lambda found: f"settings set target.disable-aslr {str(found[1] == 'on').lower()}",
     ),
+    (r"run( \d+)? > (\S+)", lambda found: f"process launch -o {found[2]} --{found[1] or ''}"),
     (r"(?P<once>t?)break (?P<place>\S+)(?: if (?P<condition>.*))?", _break),
 )
 

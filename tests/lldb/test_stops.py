@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.build import build
 from tests.debugger import REPORT, undisturbed
-from tests.lldb.runner import debug, mark
+from tests.lldb.runner import EXIT, TOOLS, debug, mark
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +77,46 @@ def test_the_user_breaks_in_a_thread(tmp_path: Path) -> None:
         assert "store" in text
         for line in text.splitlines():
             assert not re.search(r"frame #\d+: 0x\w+\s*$", line), text
+
+
+def test_a_debugger_that_takes_its_time(program: Path, tmp_path: Path) -> None:
+    """As on a busy machine: nothing of darc's signals is left when the search has ended."""
+    commands = [TOOLS, "slow-decisions", "darc start handle --peak >1ms", "run", REPORT]
+    done = debug(tmp_path, program, ("20000",), [*commands, "continue", EXIT])
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "root cause found"
+    assert "SIGURG" not in done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, ("20000",))
+
+
+CALLBACK = """
+import threading
+def look(frame, location, extra, internal):
+    threading.Event().wait(0.5)
+    location.GetBreakpoint().SetEnabled(False)
+    return False
+"""
+
+
+def test_a_callback_that_takes_its_time(program: Path, tmp_path: Path) -> None:
+    """The program stands still for it, but not for the user: the probes stay in."""
+    (tmp_path / "callback.py").write_text(CALLBACK)
+    commands = [
+        f"command script import {tmp_path / 'callback.py'}",
+        *("breakpoint set -n write_out", "breakpoint command add -F callback.look"),
+        *("darc start handle --peak >1ms --start-ops 1000", "run", REPORT, "continue", EXIT),
+    ]
+    done = debug(tmp_path, program, ("20000",), commands)
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "root cause found"
+    assert (done.program_status, done.output) == undisturbed(program, ("20000",))
+
+
+def test_the_bell_rings_where_the_user_stops(tmp_path: Path) -> None:
+    """In one thread while another one comes to a breakpoint: the stop is the user's alone."""
+    commands = ["darc start handle --start-ops 300"]
+    for i in range(12):
+        commands += ["breakpoint set -o true -n store", "continue" if i else "run", mark(f"at{i}")]
+    done = debug(tmp_path, build("threads"), ("32000",), [*commands, "thread list", mark("end")])
+    assert "agent.elf" not in done.gdb
+    assert done.section("end") == ""
