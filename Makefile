@@ -21,7 +21,7 @@ help:
 	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 300 MB once)'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
-	@echo 'make bench     the benchmarks'
+	@echo 'make bench     the benchmarks; make bench-kernel: those on a kernel in QEMU'
 	@echo 'make soak      real programs test themselves while darc analyses them (SOAK_ARGS=…)'
 	@echo 'make fixtures  build the programs with a known root cause into build/fixtures'
 	@echo 'make clean     remove what was built; make distclean: and .venv'
@@ -94,6 +94,9 @@ bench: setup
 soak: setup
 	@bash tools/soak.sh
 	@nice -n 10 $(PY) -m benchmarks.soak --write $(SOAK_ARGS)
+
+bench-kernel: kernel
+	@$(PY) -m benchmarks.kernel
 
 fixtures: $(STAMP)
 	@$(PY) -m fixtures.build
