@@ -22,7 +22,7 @@ from darc.callees import Callees
 from darc.code.branches import frame_slot, indirect_target, is_taken
 from darc.code.program import Program
 from darc.code.x86_64 import Function as Code
-from darc.code.x86_64 import Site
+from darc.code.x86_64 import Site, decode
 from darc.collector import Collector, Listener
 from darc.contest import Vote
 from darc.descent import Orders
@@ -45,6 +45,11 @@ MAX_CALLERS = 64
 FREE_HITS = 2000
 HITS_PER_CALL = 200
 """A call site is hit as often as this, and so much for each call of f0, before it is left alone."""
+
+MAX_HITS = 20_000
+"""Hits without any call of f0 coming to its end before the analysis is given up."""
+
+LONGEST_INSTRUCTION = 15
 
 MAX_UNBINNED = 1000
 """Calls of f0 that are kept until it is known what a hit costs."""
@@ -154,10 +159,12 @@ class BreakpointCollector(Collector):
         self._pid: int | None = None
         self._first_bytes = b""
         self._entry = 0
+        self._first: int | None = None
         self._second: int | None = None
         self._learns_callers = False
         self._loops_to_entry = False
         self._ops = 0
+        self._fruitless = 0
         self._unreturned = 0
 
     # ------------------------------------------------------------- begin and end
@@ -195,9 +202,14 @@ class BreakpointCollector(Collector):
         self._loops_to_entry = code.entry in code.targets or any(
             site.kind in _TAILS and site.target in (None, code.entry) for site in code.sites
         )
-        first = code.instructions.get(code.entry)
-        if first is not None and first.flow_control == FlowControl.NEXT:
-            self._second = int(first.next_ip)
+        self._measure_at(code.entry)
+
+    def _measure_at(self, address: int) -> None:
+        """The cost of a hit is to be measured between the instruction there, which has a
+        breakpoint, and the next one; not if it leads elsewhere."""
+        first = decode(self._target.read(address, LONGEST_INSTRUCTION), address)[0]
+        if first.flow_control == FlowControl.NEXT:
+            self._first, self._second = address, int(first.next_ip)
             self._place(self._second)
 
     def _plan_guards(self) -> None:
@@ -307,7 +319,7 @@ class BreakpointCollector(Collector):
             if place is None or self._paused:
                 return None
             if not self._clock.is_calibrated:
-                follows = self._entry if address == self._second else None
+                follows = self._first if address == self._second else None
                 self._clock.calibrate(thread, address, follows, moment)
             try:
                 act = self._react(place, address, thread, moment)
@@ -316,7 +328,7 @@ class BreakpointCollector(Collector):
                 self._operations.pop(thread, None)  # who knows where it is: not measured
             if act is None and self._listener.time_is_up():
                 act = self._decide
-            act = act or self._watch_cost(place)
+            act = act or self._watch_cost(place) or self._watch_progress()
             if act is None and address == self._second and not self._is_wanted(address):
                 act = self._set_again
         return functools.partial(self._act, act, thread) if act is not None else None
@@ -380,6 +392,8 @@ class BreakpointCollector(Collector):
             self._operations.pop(thread, None)
             return Verdict.CONTINUE
         self._place(back).caller = True
+        if self._second is None:
+            self._measure_at(back)
         self._set_all()
         if not self._target.hits_stop_all:
             self._operations.pop(thread, None)  # this stop has cost more than others
@@ -394,6 +408,7 @@ class BreakpointCollector(Collector):
         """f0 has returned, or an exception has left it."""
         del self._operations[thread]
         self._ops += 1
+        self._fruitless = 0
         begin = operation.begin
         if self._peak is None:
             self._unbinned.append((begin, now))
@@ -477,6 +492,20 @@ class BreakpointCollector(Collector):
             self._note("exceptions or longjmps are too frequent to be followed by breakpoints")
             return self._set_again
         return None
+
+    def _watch_progress(self) -> Act | None:
+        """Where a timer's signals come faster than a breakpoint can be stepped over, the program
+        does nothing but run their handler."""
+        self._fruitless += 1
+        return self._give_up_all if self._fruitless > MAX_HITS else None
+
+    def _give_up_all(self) -> Verdict:
+        self.drop_open_calls()
+        why = (
+            f"{MAX_HITS} hits of breakpoints and no end of a call of {self._spec}: signals may "
+            "come faster than a breakpoint can be stepped over"
+        )
+        return Verdict.STOP if self._listener.give_up(why) else Verdict.CONTINUE
 
     def _leave_alone(self, place: _Place) -> Verdict:
         for timed in [*([place.site] if place.site else []), *place.returns]:

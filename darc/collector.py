@@ -35,6 +35,9 @@ class Listener(Protocol):
     def decide(self) -> bool:
         """Enough calls were seen, or time is up. True: the program is to stop for the user."""
 
+    def give_up(self, why: str) -> bool:
+        """Nothing more can be seen. True: the program is to stop for the user."""
+
     def before_resume(self) -> None:
         """The program went on after a stop for the user, and not step by step."""
 

@@ -22,6 +22,9 @@ from dataclasses import dataclass
 _ENOUGH = 16
 """Samples that tell the cost of a hit."""
 
+_BOUNDS = 100
+"""Calls of f0 that serve where there are no such samples."""
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -58,7 +61,7 @@ class HitClock:
         self._own = own_wait()
         self._lost: dict[int, _Lost] = {}
         self._samples: list[int] = []
-        self._least: int | None = None
+        self._bounds: list[int] = []
         self._last: tuple[int, int, Moment] | None = None
 
     def _of(self, thread: int) -> _Lost:
@@ -111,14 +114,15 @@ class HitClock:
     def cost(self) -> int:
         """What a hit takes besides its handler, in ns, as far as is known; 0 where nothing is."""
         if self._samples:
-            return int(statistics.median(self._samples))
-        return self._least or 0
+            return max(0, int(statistics.median(self._samples)))
+        if self._bounds:  # no call is faster than nothing
+            return max(0, sorted(self._bounds)[len(self._bounds) // 4])
+        return 0
 
     def observe(self, begin: Moment, end: Moment) -> None:
         """A call took from ``begin`` to ``end``: no hit within it can have cost more."""
-        if end.hits > begin.hits:
-            each = (end.ns - begin.ns) // (end.hits - begin.hits)
-            self._least = each if self._least is None else min(self._least, each)
+        if end.hits > begin.hits and len(self._bounds) < _BOUNDS:
+            self._bounds.append((end.ns - begin.ns) // (end.hits - begin.hits))
 
     def between(self, begin: Moment, end: Moment) -> int:
         """The program's own time between two moments of a thread, in ns; at least 1."""

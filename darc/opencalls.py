@@ -57,25 +57,26 @@ class Operation:
         return next((call for call in reversed(self.calls) if call.slot == slot), None)
 
     def open(self, parent: Call, call: Call) -> None:
-        """``parent`` makes a call: all that was deeper is over."""
-        self._leave(parent)
+        """``parent`` makes a call: all that was deeper is over. Where no longjmp has ended it, an
+        exception has just now, as the first thing that a handler does is a call."""
+        self._leave(parent, call.nodes[0][1])
         self.calls.append(call)
 
     def hand_over(self, call: Call, node: Fnode | None, now: Moment) -> None:
         """A tail call: the frame of ``call`` is that of ``node`` from now on."""
-        self._leave(call)
+        self._leave(call, now)
         call.nodes.append((node, now))
 
     def close(self, call: Call, end: Moment) -> None:
-        """A call has returned."""
-        self._leave(call)
+        """A call has returned. What was deeper and has not, ended nobody knows when."""
+        self._leave(call, None)
         self._account(call, end)
         self.calls.pop()
 
     def caught(self, rsp: int, end: Moment) -> bool:
-        """An exception was caught, in a frame above ``rsp``: calls below have ended. True: f0 is
-        one of them."""
-        while self.calls and 0 < rsp - self.calls[-1].slot < NEAR_STACK:
+        """An exception was caught; ``rsp`` is where the return address of the function that begins
+        the handler stands. Calls up to there have ended. True: f0 is one of them."""
+        while self.calls and 0 <= rsp - self.calls[-1].slot < NEAR_STACK:
             call = self.calls[-1]
             self._account(call, end)
             self.calls.pop()
@@ -93,12 +94,15 @@ class Operation:
                 del self.calls[self.calls.index(call) :]
                 return
 
-    def _leave(self, live: Call) -> None:
-        """The frames below that of ``live`` are gone."""
+    def _leave(self, live: Call, end: Moment | None) -> None:
+        """The frames below that of ``live`` are gone: since the latest longjmp if that is later
+        than they are, else since ``end``."""
         while self.calls[-1] is not live:
             call = self.calls.pop()
-            if self.left is not None and self.left.ns >= call.nodes[0][1].ns:
-                self._account(call, self.left)
+            jumped = self.left is not None and self.left.ns >= call.nodes[0][1].ns
+            ended = self.left if jumped else end
+            if ended is not None:
+                self._account(call, ended)
             else:
                 self.lost += 1
 

@@ -229,6 +229,11 @@ class Session:
         self._stop_seconds.append(time.monotonic() - begin)
         return stop
 
+    def give_up(self, why: str) -> bool:
+        """Nothing more can be seen (see :class:`~darc.collector.Listener`)."""
+        self._analysis.finish_early(why)
+        return self._end()
+
     def take_message(self) -> str | None:
         """What the user is to be told at the stop that :meth:`decide` asked for."""
         message, self._pending_message = self._pending_message, None
