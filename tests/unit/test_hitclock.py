@@ -1,0 +1,103 @@
+"""The program's own time between hits that stop it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.hitclock import HitClock, Moment
+
+TIMES = st.integers(0, 10**7)
+FIRST, SECOND, OTHER = 0x1000, 0x1004, 0x2000
+
+
+@dataclass
+class World:
+    """A machine on which a hit costs ``before`` its handler and ``after`` it."""
+
+    before: int = 70_000
+    after: int = 30_000
+    now: int = 0
+    waited: int = 0
+    own: int = 0
+
+    def clock(self, stops_all: bool = True) -> HitClock:
+        return HitClock(stops_all, lambda _: self.waited, lambda: self.own, lambda: self.now)
+
+    def hit(self, clock: HitClock, handler: int = 5000, thread: int = 1) -> Moment:
+        self.now += self.before
+        with clock.hit(thread) as moment:
+            self.now += handler
+        self.now += self.after
+        return moment
+
+    def calibrate(self, clock: HitClock) -> None:
+        while not clock.is_calibrated:
+            clock.calibrate(1, FIRST, None, self.hit(clock))
+            clock.calibrate(1, SECOND, FIRST, self.hit(clock))
+
+
+@given(st.lists(st.tuples(TIMES, st.integers(0, 10**6)), min_size=1, max_size=10))
+def test_hits_are_taken_out(steps: list[tuple[int, int]]) -> None:
+    """However many there are between two moments, and however long their handlers take."""
+    world = World()
+    clock = world.clock()
+    world.calibrate(clock)
+    begin = end = world.hit(clock)
+    own = 0
+    for latency, handler in steps:
+        world.now += latency
+        own += latency
+        end = world.hit(clock, handler)
+    assert clock.between(begin, end) == max(1, own)
+    assert clock.cost == world.before + world.after
+
+
+def test_waiting_for_a_processor_is_taken_out() -> None:
+    world = World()
+    clock = world.clock()
+    world.calibrate(clock)
+    begin = world.hit(clock)
+    world.now += 900_000 + 4_000_000 + 3_000_000
+    world.waited += 4_000_000
+    world.own += 3_000_000
+    assert clock.between(begin, world.hit(clock)) == 900_000
+
+
+def test_hits_of_other_threads() -> None:
+    """They stop all threads, or only their own."""
+    for stops_all in (True, False):
+        world = World()
+        clock = world.clock(stops_all)
+        world.calibrate(clock)
+        begin = world.hit(clock)
+        world.hit(clock, thread=2)
+        other = world.before + 5000 + world.after
+        assert clock.between(begin, world.hit(clock)) == (1 if stops_all else other)
+
+
+def test_only_neighbours_tell_the_cost() -> None:
+    world = World()
+    clock = world.clock()
+    for _ in range(100):
+        clock.calibrate(1, FIRST, None, world.hit(clock))
+        world.now += 10**6
+        clock.calibrate(1, OTHER, None, world.hit(clock))
+        clock.calibrate(1, SECOND, FIRST, world.hit(clock))
+        clock.calibrate(1, FIRST, None, world.hit(clock))
+        clock.calibrate(2, SECOND, FIRST, world.hit(clock))
+    assert not clock.is_calibrated
+    assert clock.cost == 0
+
+
+def test_where_nothing_can_be_measured() -> None:
+    """The fast calls bound it: none is faster than nothing."""
+    world = World()
+    clock = world.clock()
+    for latency in [0] * 30 + [10**7] * 70:
+        begin = world.hit(clock)
+        world.now += latency
+        clock.observe(begin, world.hit(clock))
+    assert clock.cost == world.before + world.after
