@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kgdb.vm import guest, kernels, machine, workloads
+from tests.debugger import DARC_GDB
 
 WATCHDOG_SECONDS = 400
 """For hangs alone; under emulation, on a busy machine, a boot was seen to take a minute."""
@@ -58,6 +59,26 @@ def workload(
         started = machine.start(wanted, name, WATCHDOG_SECONDS)
         started.wait_for(guest.READY, WATCHDOG_SECONDS)
         yield started
+
+
+def debug(
+    started: machine.Machine,
+    *commands: str,
+    gdb: Sequence[str] = DARC_GDB,
+    symbols: Path | None = None,
+) -> str:
+    """What ``darc-gdb`` says in batch, connected to the machine; it may end with an error."""
+    more = [word for one in commands for word in ("-ex", one)]
+    command = [*gdb, "-nx", "-q", "-batch", str(symbols or started.symbols)]
+    return subprocess.run(
+        [*command, "-ex", f"target remote {started.target}", *more],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=WATCHDOG_SECONDS,
+        check=False,
+    ).stdout
 
 
 def darc_vm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

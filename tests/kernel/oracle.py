@@ -35,27 +35,40 @@ class Oracle:
 
     def profiles(self) -> dict[int, Profile]:
         """What was measured until now: a profile for each stack, by the stack's address."""
-        data = self.file.read_bytes()
-        magic, stacks, lost = _HEADER.unpack_from(data)
-        assert magic == _MAGIC
-        assert lost == 0, f"{lost} calls on more stacks than the oracle has room for"
-        found = {}
-        for number in range(stacks):
-            fields = _STACK.unpack_from(data, _HEADER.size + number * _STACK.size)
-            stack, count, total, bins = fields[0], fields[1], fields[2], fields[3 : 3 + _BINS]
-            found[stack << 14] = Profile(1, 1, dict(enumerate(bins)), count, total)
-        return found
+        return read(self.file)
 
     def busiest(self, before: dict[int, Profile] | None = None) -> Profile:
         """What the task with the most calls did since ``before``, which :meth:`profiles` gave."""
-        since = [minus(now, (before or {}).get(at)) for at, now in self.profiles().items()]
-        return max(since, key=lambda profile: profile.count, default=Profile.empty(1, 1))
+        return busiest(self.profiles(), before or {})
 
 
-def make(kernel: Kernel, function: str, folder: Path) -> Oracle:
-    """An oracle for a function of a kernel that stands where its file says (``nokaslr``)."""
+def read(file: Path) -> dict[int, Profile]:
+    """:meth:`Oracle.profiles` from a copy of its file."""
+    data = file.read_bytes()
+    magic, stacks, lost = _HEADER.unpack_from(data)
+    assert magic == _MAGIC
+    assert lost == 0, f"{lost} calls on more stacks than the oracle has room for"
+    found = {}
+    for number in range(stacks):
+        fields = _STACK.unpack_from(data, _HEADER.size + number * _STACK.size)
+        stack, count, total, bins = fields[0], fields[1], fields[2], fields[3 : 3 + _BINS]
+        found[stack << 14] = Profile(1, 1, dict(enumerate(bins)), count, total)
+    return found
+
+
+def busiest(after: dict[int, Profile], before: dict[int, Profile]) -> Profile:
+    """What the task with the most calls did between two moments."""
+    since = [minus(now, before.get(at)) for at, now in after.items()]
+    return max(since, key=lambda profile: profile.count, default=Profile.empty(1, 1))
+
+
+def make(kernel: Kernel, function: str, folder: Path, behind: int = 0) -> Oracle:
+    """An oracle for a function of a kernel that stands where its file says (``nokaslr``).
+
+    It times from ``behind`` bytes after the function's first, which must be an instruction's.
+    """
     file = folder / f"oracle-{function}"
-    address = address_of(kernel, function)
+    address = address_of(kernel, function) + behind
     return Oracle(f"{_built()},start={address:#x},out={file}", file)
 
 
