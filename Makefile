@@ -9,12 +9,13 @@ JOBS ?= auto
 PYTEST_ARGS ?=
 MATRIX_ARGS ?=
 
-.PHONY: help setup packages demo demo-lldb test test-lldb matrix lint types bench soak fixtures clean distclean
+.PHONY: help setup packages demo demo-lldb demo-kernel test test-lldb matrix lint types bench soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo      find the root cause of a latency peak in a small program'
 	@echo 'make demo-lldb the same in lldb'
+	@echo 'make demo-kernel the same of a kernel in QEMU (downloads 300 MB once)'
 	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
 	@echo 'make test-lldb those of them that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
@@ -61,6 +62,9 @@ demo-lldb: setup
 		-o run \
 		-o 'darc report --require root-cause' \
 		-- "$$program" 200000
+
+demo-kernel: kernel
+	@bash tools/demo-kernel.sh
 
 test: lint types $(AGENT)
 	@$(PY) -m pytest -n $(JOBS) --ignore=tests/kernel $(PYTEST_ARGS)
