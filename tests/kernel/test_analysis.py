@@ -1,0 +1,137 @@
+"""``darc start`` on a kernel behind QEMU's gdbstub: the right path, and nothing left behind."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgdb.vm import guest
+from kgdb.vm.machine import Machine
+from tests import debugger
+from tests.kernel.machines import WATCHDOG_SECONDS, workload
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
+
+START = "darc start do_iter_write --task syncwrite --start-ops 300 --peak last"
+COMMIT = ("do_iter_write", "do_iter_readv_writev", "ext4_file_write_iter")
+"""What every write that has to be on the disk goes through first."""
+
+TEXT = "dump binary memory {} &_stext &_etext"
+DIE_AT_WORK = (
+    "import itertools, os; written = itertools.count(); gdb.events.memory_changed.connect("
+    "lambda _: os.kill(os.getpid(), 9) if next(written) == 300 else None)"
+)
+"""Kills gdb when it has written memory so many times."""
+
+TROUBLE = re.compile(
+    r"BUG:|Oops|general protection|WARNING:|stack-protector|soft lockup|rcu.*stall"
+)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """Two processors; addresses as in the file, so that gdb's own commands know them."""
+    with workload("syncwrite", cpus=2) as started:
+        yield started
+
+
+def connected(
+    machine: Machine, folder: Path, *commands: str, symbols: Path | None = None
+) -> debugger.Done:
+    """Runs darc-gdb in batch on the machine; a command that fails ends nothing."""
+    connect = f"target remote {machine.target}"
+    options = [str(symbols or machine.symbols)]
+    try:
+        return debugger.debug(folder, None, (), [connect, *commands], options=options)
+    except debugger.HangError as error:
+        error.add_note(machine.last_words())
+        raise
+
+
+def assert_unharmed(machine: Machine) -> None:
+    """The kernel has nothing to complain about, and the program goes on."""
+    assert machine.alive, machine.last_words()
+    assert not TROUBLE.search(machine.console), machine.last_words(60)
+    assert guest.ENDED not in machine.messages, machine.messages
+
+
+def test_the_path_to_the_slow_commit(machine: Machine, tmp_path: Path) -> None:
+    """Which ends where the task sleeps; and the kernel's code is as it was, byte for byte."""
+    done = connected(
+        machine,
+        tmp_path,
+        TEXT.format("before"),
+        START,
+        "continue",
+        debugger.REPORT,
+        TEXT.format("after"),
+        "darc start do_iter_write --task syncwrite --start-ops 50",
+        "continue",
+        "darc status",
+    )
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "root cause found"
+    assert done.report["probes"] == "pad"
+    sleeping = [path for path in done.paths if path[:3] == COMMIT and path[-1] == "__schedule"]
+    assert sleeping, done.gdb
+    assert any("jbd2_log_wait_commit" in path for path in sleeping), done.paths
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert "50 calls seen of 50" in done.gdb  # in the memory that was taken the first time
+    assert_unharmed(machine)
+
+
+def test_a_debugger_that_is_killed_and_the_next_one(machine: Machine, tmp_path: Path) -> None:
+    """In the middle of putting probes in; 'darc stop' in the next one takes them out."""
+    connected(machine, tmp_path, TEXT.format("before"))
+    killed = connected(
+        machine, tmp_path, f"{START} --decision-ops 1000000", f"python {DIE_AT_WORK}", "continue"
+    )
+    assert killed.status == -signal.SIGKILL, killed.gdb
+    done = connected(machine, tmp_path, "darc stop", TEXT.format("after"), "darc stop")
+    assert re.search(r"an earlier debugger had left [1-9]\d* probes in the kernel", done.gdb), (
+        done.gdb
+    )
+    assert "nothing is being analysed" in done.gdb
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert_unharmed(machine)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("do_syscall_64", "it stands in code of the kernel's entries"),
+        ("__schedule", "it has no room for a probe at its entry"),
+        ("vfs_raed", "no function is called vfs_raed (near names: vfs_read"),
+        ("__switch_to_asm", "it returns in another task"),
+    ],
+)
+def test_what_cannot_be_timed_is_told_in_a_line(
+    machine: Machine, tmp_path: Path, function: str, why: str
+) -> None:
+    done = connected(machine, tmp_path, f"darc start {function}")
+    last = [line for line in done.gdb.splitlines() if line.startswith("darc: ")][-1]
+    assert why in last
+    assert_unharmed(machine)
+
+
+def test_symbols_of_another_kernel_are_refused(machine: Machine, tmp_path: Path) -> None:
+    other = tmp_path / "vmlinux"
+    shutil.copy(machine.symbols, other)
+    data = other.read_bytes()
+    assert b"Linux version 6." in data
+    other.write_bytes(data.replace(b"Linux version 6.", b"Linux version 7."))
+    done = connected(machine, tmp_path, START, symbols=other)
+    assert re.search(r"^darc: .*is not the running kernel's", done.gdb, re.M), done.gdb
+    assert_unharmed(machine)
+
+
+def test_a_kernel_that_has_chosen_its_addresses(tmp_path: Path) -> None:
+    with workload("syncwrite", kaslr=True) as machine:
+        done = connected(machine, tmp_path, START, "continue", debugger.REPORT)
+        assert any(path[:3] == COMMIT for path in done.paths), done.gdb
+        assert_unharmed(machine)
