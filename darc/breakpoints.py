@@ -44,10 +44,10 @@ MAX_CALLERS = 64
 
 FREE_HITS = 2000
 HITS_PER_CALL = 200
-"""A call site is hit as often as this, and so much for each call of f0, before it is left alone."""
+"""A call site may be hit as often as this, and so often for each call of f0. Then it is left alone."""
 
 MAX_HITS = 20_000
-"""Hits without any call of f0 coming to its end before the analysis is given up."""
+"""Hits within calls of f0, and none comes to its end, before the analysis is given up."""
 
 LONGEST_INSTRUCTION = 15
 
@@ -100,6 +100,8 @@ class _Place:
     catches: bool = False
     jumps: bool = False
     hits: int = 0
+    since: int = 0
+    """Calls of f0 that were over when its hits began to be counted."""
 
     @property
     def is_needed(self) -> bool:
@@ -328,7 +330,7 @@ class BreakpointCollector(Collector):
                 self._operations.pop(thread, None)  # who knows where it is: not measured
             if act is None and self._listener.time_is_up():
                 act = self._decide
-            act = act or self._watch_cost(place) or self._watch_progress()
+            act = act or self._watch_cost(place) or self._watch_progress(thread)
             if act is None and address == self._second and not self._is_wanted(address):
                 act = self._set_again
         return functools.partial(self._act, act, thread) if act is not None else None
@@ -483,7 +485,7 @@ class BreakpointCollector(Collector):
         """A call site that is hit much more often than f0 is called slows the program down and
         tells nothing: it is left alone."""
         place.hits += 1
-        if place.hits <= FREE_HITS + HITS_PER_CALL * self._ops:
+        if place.hits <= FREE_HITS + HITS_PER_CALL * (self._ops - place.since):
             return None
         if place.site is not None or place.returns:
             return functools.partial(self._leave_alone, place)
@@ -493,10 +495,10 @@ class BreakpointCollector(Collector):
             return self._set_again
         return None
 
-    def _watch_progress(self) -> Act | None:
+    def _watch_progress(self, thread: int) -> Act | None:
         """Where a timer's signals come faster than a breakpoint can be stepped over, the program
         does nothing but run their handler."""
-        self._fruitless += 1
+        self._fruitless += thread in self._operations
         return self._give_up_all if self._fruitless > MAX_HITS else None
 
     def _give_up_all(self) -> Verdict:
@@ -664,6 +666,8 @@ class BreakpointCollector(Collector):
             if site.kind not in _TAILS:
                 self._place(site.back).returns.append(timed)
         timed.routes = routes
+        for place in (self._place(address), self._place(site.back)):
+            place.hits, place.since = 0, self._ops
 
     def apply_again(self) -> None:
         self.apply(self._orders)

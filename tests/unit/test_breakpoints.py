@@ -1,0 +1,451 @@
+"""Collecting with breakpoints, on programs of a few instructions that a fake machine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from iced_x86 import Mnemonic
+
+from darc.analysis import Analysis, Next
+from darc.breakpoints import FREE_HITS, HITS_PER_CALL, MAX_HITS, BreakpointCollector
+from darc.code import x86_64
+from darc.descent import Status
+from darc.errors import NotFoundError
+from darc.ftree import Fnode, Function
+from darc.hitclock import HitClock
+from darc.parameters import Parameters
+from darc.profile import bin_of
+from darc.snapshot import SiteState
+from darc.target import Verdict
+from tests.fake_target import FakeTarget
+from tests.unit.test_code_reading import BASE, Code
+from tests.unit.test_code_reading import assembled as assembled
+
+MS = 10**6
+STACK = 0x7000_0000
+TID = 7
+
+PLAIN = """
+f: sub rsp,8
+call g
+call h
+add rsp,8
+ret
+g: sub rsp,8
+call w
+add rsp,8
+ret
+h: ret
+w: ret
+catch: ret
+jump: ret
+main: call f
+nop
+ret
+"""
+
+
+class ThrownError(Exception):
+    """The fake program's exception."""
+
+
+class Program(Code):
+    """The assembled code, as the engine asks for it."""
+
+    modules: tuple[()] = ()
+
+    def function(self, entry: int) -> x86_64.Function:
+        return x86_64.read_function(entry, self)
+
+    def function_at(self, address: int, name: str | None = None) -> Function:
+        name = next(n for n, (start, end) in self.parts.items() if start <= address < end)
+        return Function(name, name, "prog", self.symbols[name], self.symbols[name] - BASE)
+
+    callee_at = function_at
+
+    def resolve(self, address: int) -> tuple[int, None]:
+        return address, None
+
+    def module_at(self, address: int) -> None:
+        return None
+
+
+class Ground:
+    hz = 10**9
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def check_supported(self) -> None: ...
+    def refresh(self, program: Program) -> None: ...
+    def waited_ns(self, thread: int) -> int:
+        return 0
+
+    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
+        for kind, name in (("DARC_SHOW", "catch"), ("DARC_JUMP", "jump")):
+            if name in program.symbols:
+                yield kind, program.symbols[name], name
+
+
+class Machine:
+    """Runs the program: calls, returns, the stack pointer, and time; nothing else."""
+
+    COST = MS // 10
+
+    def __init__(self, code: Code) -> None:
+        self.code = Program(code.data, code.symbols, code.parts)
+        self.target = FakeTarget()
+        self.target.map(BASE, code.data + bytes(16))
+        self.target.map(STACK - 0x10000, bytes(0x10000))
+        self.now = 0
+        self.latency: Callable[[str], int] = lambda name: 0
+        self.throws: Callable[[str], bool] = lambda name: False
+        self.catches: set[str] = set()
+        self.switch(TID, STACK)
+        self.registers["r11"] = 0
+        self.hits = 0
+        self.stopped = False
+
+    def switch(self, tid: int, stack: int) -> None:
+        """Another thread runs."""
+        if tid not in self.target.fake_threads:
+            self.target.add_thread(tid, rsp=stack)
+        self.target.current = tid
+
+    @property
+    def registers(self) -> dict[str, int]:
+        return self.target.fake_threads[self.target.current].registers
+
+    def arrive(self, address: int) -> None:
+        if address not in self.target.breaks:
+            self.registers["rip"] = address
+            return
+        self.hits += 1
+        self.now += self.COST
+        self.stopped |= self.target.arrive(address) is Verdict.STOP
+
+    def call(self, name: str, back: int = 0x9999) -> None:
+        """Calls a function from nowhere."""
+        self._push(back)
+        self._run(self.code.symbols[name])
+
+    def _push(self, word: int) -> None:
+        self.registers["rsp"] -= 8
+        self.target.write(self.registers["rsp"], word.to_bytes(8, "little"))
+
+    def _run(self, entry: int) -> None:
+        """Runs a function up to its return, which takes its return address off the stack."""
+        function = self.code.function(entry)
+        name = self.code.function_at(entry).symbol
+        for index, (at, instruction) in enumerate(sorted(function.instructions.items())):
+            self.arrive(at)
+            if not index:
+                self.now += self.latency(name)
+                if self.throws(name):
+                    raise ThrownError
+            if instruction.mnemonic in (Mnemonic.SUB, Mnemonic.ADD):
+                sign = 1 if instruction.mnemonic == Mnemonic.ADD else -1
+                self.registers["rsp"] += sign * instruction.immediate(1)
+            elif instruction.mnemonic == Mnemonic.CALL:
+                self._call(name, instruction)
+            elif instruction.mnemonic == Mnemonic.JMP:
+                self._run(int(instruction.near_branch_target))
+                return
+            elif instruction.mnemonic == Mnemonic.RET:
+                self.registers["rsp"] += 8
+                return
+
+    def _call(self, name: str, instruction: x86_64.Instruction) -> None:
+        target = x86_64._branch_target(instruction) or self.registers["r11"]
+        before = self.registers["rsp"]
+        self._push(int(instruction.next_ip))
+        try:
+            self._run(target)
+        except ThrownError:
+            if name not in self.catches:
+                raise
+            self.registers["rsp"] = before
+            self.call("catch")
+
+
+class Bench:
+    """A machine with an analysis of one of its functions."""
+
+    def __init__(self, code: Code, f0: str = "f", **parameters: object) -> None:
+        self.machine = Machine(code)
+        self.parameters = Parameters(
+            **{"peak": ">10ms", "start_ops": 20, "decision_ops": 4, "lookahead": 1, **parameters}
+        )
+        self.notes: list[str] = []
+        target, program = self.machine.target, self.machine.code
+        self.root = Fnode(program.function_at(program.symbols[f0]))
+        ground = Ground(program)
+        self.collector = BreakpointCollector(
+            target, program, self.root, f0, self.parameters, self, self.notes.append, ground
+        )
+        self.collector._clock = HitClock(target.hits_stop_all, read=lambda: self.machine.now)
+        self.late = False
+        self.gave_up: list[str] = []
+        self.collector.install(program.function(program.symbols[f0]), self.parameters.start_ops)
+        self.analysis = Analysis(
+            program, self.collector, self.root, f0, self.parameters, self.notes
+        )
+
+    def time_is_up(self) -> bool:
+        return self.late
+
+    def decide(self) -> bool:
+        if self.late:
+            self.analysis.finish_early("the time is up")
+        elif self.analysis.decide() is not Next.END:
+            return False
+        self.collector.remove()
+        return True
+
+    def give_up(self, why: str) -> bool:
+        self.gave_up.append(why)
+        self.collector.remove()
+        return True
+
+    @property
+    def found(self) -> list[list[str]]:
+        paths = self.analysis.snapshot(True).paths
+        return [[node.function.name for node in path.nodes] for path in paths]
+
+    def run(self, calls: int = 400, caller: str = "main") -> None:
+        """Calls f0 again and again, until the program is stopped for the user."""
+        for self.call in range(calls):
+            if self.machine.stopped:
+                return
+            self.machine.call(caller)
+
+    def slow(self, name: str, ns: int = 40 * MS) -> None:
+        """Every fifth call, one function is slow."""
+        self.call = 0
+        self.machine.latency = lambda called: ns * (called == name and self.call % 5 == 0)
+
+
+@pytest.mark.parametrize(
+    ("slow", "path"),
+    [("w", ["f", "g", "w"]), ("g", ["f", "g"]), ("h", ["f", "h"]), ("f", ["f"])],
+)
+def test_path(assembled, slow: str, path: list[str]) -> None:
+    """And in the end nothing is left."""
+    bench = Bench(assembled(PLAIN))
+    bench.slow(slow)
+    bench.run()
+    assert bench.found == [path]
+    assert bench.machine.stopped
+    assert bench.analysis.status is Status.FOUND
+    assert bench.machine.target.breaks == {}
+
+
+def test_profile_is_without_the_hits(assembled) -> None:
+    bench = Bench(assembled(PLAIN), peak=None, start_ops=50)
+    bench.slow("h")
+    bench.run()
+    profile = bench.collector.profile()
+    profile.check()
+    assert profile.count >= 50
+    slow = profile.bins[bin_of(40 * MS, 1)]
+    assert slow == profile.count // 5
+    assert profile.total == slow * 40 * MS + profile.count - slow
+
+
+def test_only_the_outermost_call_counts(assembled) -> None:
+    """Recursion is followed in the ftree."""
+    source = "f: sub rsp,8\ncall g\nadd rsp,8\nret\ng: sub rsp,8\ncall f2\nadd rsp,8\nret\n"
+    bench = Bench(assembled(source + "f2: jmp f\nmain: call f\nret\n"))
+    frames: list[str] = []
+    run = bench.machine._run
+
+    def limited(entry: int) -> None:
+        name = bench.machine.code.function_at(entry).symbol
+        if frames.count("f") == 3:
+            bench.machine.registers["rsp"] += 8
+            return
+        frames.append(name)
+        try:
+            run(entry)
+        finally:
+            frames.pop()
+
+    bench.machine._run = limited
+    bench.call = 0
+    bench.machine.latency = lambda name: (
+        40 * MS * (name == "g" and frames.count("f") == 2 and bench.call % 5 == 0)
+    )
+    bench.run()
+    assert bench.found == [["f", "g", "f2", "f", "g"]]
+
+
+def test_tail_call(assembled) -> None:
+    """f0 itself and a callee hand their frames over."""
+    source = "f: sub rsp,8\ncall g\nadd rsp,8\njmp h\ng: jmp w\nh: ret\nw: ret\n"
+    for slow, path in (("w", ["f", "g", "w"]), ("h", ["f", "h"])):
+        bench = Bench(assembled(source + "main: call f\nnop\nret\n"))
+        bench.slow(slow)
+        bench.run()
+        assert bench.found == [path]
+
+
+def test_indirect_call(assembled) -> None:
+    source = "f: sub rsp,8\ncall r11\nadd rsp,8\nret\ng: ret\nh: ret\nmain: call f\nret\n"
+    bench = Bench(assembled(source))
+    symbols = bench.machine.code.symbols
+    bench.slow("h")
+    plain = bench.machine.latency
+
+    def latency(name: str) -> int:
+        bench.machine.registers["r11"] = symbols["gh"[bench.call % 5 == 0]]
+        return plain(name)
+
+    bench.machine.latency = latency
+    bench.run()
+    assert bench.found == [["f", "h"]]
+
+
+@pytest.mark.parametrize("catcher", ["f", "g"])
+def test_calls_that_end_by_an_exception(assembled, catcher: str) -> None:
+    bench = Bench(assembled(PLAIN))
+    bench.slow("w")
+    bench.machine.throws = lambda name: name == "w" and bench.call % 5 == 0
+    bench.machine.catches = {catcher}
+    bench.run()
+    assert bench.found == [["f", "g", "w"]]
+
+
+def test_exceptions_that_leave_f0(assembled) -> None:
+    """They are operations as well, up to the handler."""
+    bench = Bench(assembled(PLAIN))
+    bench.slow("w")
+    bench.machine.throws = lambda name: name == "w" and bench.call % 5 == 0
+    bench.machine.catches = {"main"}
+    bench.run()
+    assert bench.found == [["f", "g", "w"]]
+
+
+def test_frames_that_vanish(assembled) -> None:
+    """Nothing tells of their end: f0's is not measured, and what comes later is."""
+    bench = Bench(assembled(PLAIN), peak=None, start_ops=20)
+    bench.slow("w", 0)
+    bench.machine.throws = lambda name: name == "w" and bench.call % 2 == 1
+    top = bench.machine.registers["rsp"]
+    for bench.call in range(40):
+        try:
+            bench.machine.call("main")
+        except ThrownError:
+            bench.machine.registers["rsp"] = top
+            bench.machine.now += 70 * MS
+    profile = bench.collector.profile()
+    assert profile.count == 20
+    assert max(profile.bins) < 20
+
+
+def test_threads_are_told_apart(assembled) -> None:
+    """Hits of one stop the other; what it took is taken out of both."""
+    bench = Bench(assembled(PLAIN))
+    machine = bench.machine
+    machine.target.map(STACK - 0x40000, bytes(0x10000))
+    bench.call = nested = 0
+
+    def latency(name: str) -> int:
+        nonlocal nested
+        if name == "h" and machine.target.current == TID and not nested:
+            nested = 1
+            machine.switch(TID + 1, STACK - 0x30000)
+            machine.call("main")
+            machine.switch(TID, STACK)
+            nested = 0
+        return 40 * MS * (name == "w" and bench.call % 5 == 0 and not nested)
+
+    machine.latency = latency
+    bench.run()
+    assert bench.found == [["f", "g", "w"]]
+
+
+def test_one_thread_alone(assembled) -> None:
+    bench = Bench(assembled(PLAIN), thread=TID, peak=None)
+    bench.slow("w")
+    bench.machine.target.map(STACK - 0x40000, bytes(0x10000))
+    bench.run(10)
+    bench.machine.switch(TID + 1, STACK - 0x30000)
+    bench.run(10)
+    assert bench.collector.profile().count == 10
+    with pytest.raises(NotFoundError):
+        Bench(assembled(PLAIN), thread=4711)
+
+
+def test_at_a_stop_for_the_user_nothing_is_there(assembled) -> None:
+    """A call that was under way is not measured."""
+    bench = Bench(assembled(PLAIN), peak=None)
+    bench.slow("w", 0)
+    collector = bench.collector
+
+    def stop(name: str) -> int:
+        if name == "w" and bench.call == 5:
+            collector.pause()
+            assert collector.paused
+            assert bench.machine.target.breaks == {}
+            bench.machine.now += 1000 * MS
+            collector.resume()
+        return 0
+
+    bench.machine.latency = stop
+    bench.run(10)
+    assert collector.profile().count == 9
+    assert max(collector.profile().bins) < 20
+
+
+def test_a_call_site_that_is_hit_too_often(assembled) -> None:
+    """Its calls from elsewhere would cost too much: it is left alone, and the report says why."""
+    bench = Bench(assembled(PLAIN))
+    bench.slow("w")
+    bench.run(42)  # g is under analysis now
+    before = bench.machine.hits
+    for _ in range(FREE_HITS * 10):
+        bench.machine.call("g")
+    limit = 2 * (FREE_HITS + 42 * HITS_PER_CALL)
+    assert bench.machine.hits - before <= limit
+    reports = bench.collector.callees.reports(())
+    assert [(site.function, site.callee, site.state) for site in reports] == [
+        ("g", "w", SiteState.NOT_POSSIBLE)
+    ]
+    assert "too often" in str(reports[0].why)
+    bench.run()
+    assert bench.found == [["f", "g"]]
+
+
+def test_signals_that_come_faster_than_hits(assembled) -> None:
+    """f0 is entered, and its breakpoint hit again and again."""
+    bench = Bench(assembled(PLAIN))
+    entry = bench.machine.code.symbols["f"]
+    bench.machine.call("main")
+    bench.machine._push(0x9999)
+    for _ in range(MAX_HITS + 1):
+        bench.machine.arrive(entry)
+    assert len(bench.gave_up) == 1
+    assert bench.machine.target.breaks == {}
+
+
+def test_time_limit(assembled) -> None:
+    bench = Bench(assembled(PLAIN), start_ops=1000)
+    bench.slow("w")
+    bench.run(10)
+    bench.late = True
+    bench.run(10)
+    assert bench.machine.stopped
+    assert bench.machine.target.breaks == {}
+    assert any("the time is up" in note for note in bench.notes)
+
+
+def test_program_that_ends(assembled) -> None:
+    """What was counted outlives it."""
+    bench = Bench(assembled(PLAIN))
+    bench.slow("w")
+    bench.run(15)
+    bench.machine.target.end()
+    bench.collector.gone()
+    assert bench.collector.outlives
+    assert bench.collector.profile().count == 15
