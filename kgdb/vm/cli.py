@@ -8,24 +8,32 @@ darc-vm stop
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from darc.errors import DarcError
 
-from . import disk, guest, kernels, machine, workloads
+from . import cache, disk, guest, kernels, machine, workloads
 from .errors import VmError
 
 BOOT_SECONDS = 300
 """How long a machine may take to boot; it takes 3 s of a processor's time."""
 
+KVM_BOOT_SECONDS = 30
+"""The same with KVM, before ``--accel auto`` gives it up: on some hosts it is there and hangs."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; one line on standard error, and status 1, when it fails."""
     options = _parser().parse_args(arguments)
+    # What was begun is undone then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         status: int = options.command(options)
     except DarcError as error:
@@ -57,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--icount", action="store_true", help="a clock that counts instructions")
     start.add_argument("--kaslr", action="store_true", help="let the kernel choose its addresses")
     start.add_argument("--append", default="", metavar="PARAMETERS", help="for the kernel")
-    start.add_argument("--accel", choices=("tcg", "kvm"), default="tcg", help="default: tcg")
+    start.add_argument("--accel", choices=("tcg", "kvm", "auto"), default="tcg")
     start.set_defaults(command=_start)
 
     fetch = commands.add_parser("fetch", help="download or build a kernel, and make the disks")
@@ -80,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _start(options: argparse.Namespace) -> int:
     program = _program(options)
-    if options.icount and options.accel == "kvm":
+    if options.icount and options.accel != "tcg":
         raise VmError("--icount needs --accel tcg")
     if options.smp < 1 or options.memory < 128:
         raise VmError("a machine needs --smp 1 and --memory 128 at least")
@@ -95,7 +103,7 @@ def _start(options: argparse.Namespace) -> int:
         parameters=options.append,
     )
     default = program.file.name if program else options.kernel
-    started = machine.start(setup, options.name or default, BOOT_SECONDS)
+    started = _boot(setup, options.name or default)
     if options.workload:
         try:
             started.wait_for(guest.READY, BOOT_SECONDS)
@@ -106,6 +114,17 @@ def _start(options: argparse.Namespace) -> int:
     print(f"  {connect(started)}")
     print(f"  darc-vm stop {started.name}")
     return 0
+
+
+def _boot(setup: machine.Setup, name: str) -> machine.Machine:
+    if setup.accel != "auto":
+        return machine.start(setup, name, BOOT_SECONDS)
+    if os.access("/dev/kvm", os.R_OK | os.W_OK):
+        try:
+            return machine.start(replace(setup, accel="kvm"), name, KVM_BOOT_SECONDS)
+        except VmError:
+            cache.say("KVM does not boot here")
+    return machine.start(replace(setup, accel="tcg"), name, BOOT_SECONDS)
 
 
 def _fetch(options: argparse.Namespace) -> int:

@@ -122,7 +122,10 @@ def test_a_guest_that_panics_is_told_with_its_last_words(own_runtime: Path) -> N
     assert not list((own_runtime / "darc").iterdir())
 
 
-def test_an_interrupted_start_leaves_nothing(own_runtime: Path) -> None:
+@pytest.mark.parametrize(("by", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_start_leaves_nothing(
+    own_runtime: Path, by: signal.Signals, status: int
+) -> None:
     kernels.find("debian")
     process = subprocess.Popen([*DARC_VM, "start"], stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -131,8 +134,8 @@ def test_an_interrupted_start_leaves_nothing(own_runtime: Path) -> None:
             assert process.poll() is None
             time.sleep(0.01)
         (one,) = machine.machines()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(WATCHDOG_SECONDS) == 130
+        process.send_signal(by)
+        assert process.wait(WATCHDOG_SECONDS) == status
     finally:
         process.kill()
         process.communicate()
