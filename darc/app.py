@@ -384,6 +384,8 @@ class App:
         self._pending = None
         self._session = session
         session.on_user_stop()  # the patches come with the program's going on
+        if session.opening is not None:
+            self.emit(f"darc: {session.opening}")
 
     def _rest(self) -> None:
         if self._heart is not None:

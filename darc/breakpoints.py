@@ -44,7 +44,7 @@ MAX_CALLERS = 64
 
 FREE_HITS = 2000
 HITS_PER_CALL = 200
-"""A call site may be hit as often as this, and so often for each call of f0. Then it is left alone."""
+"""Hits of a call site, and more for each call of f0, before it is left alone."""
 
 MAX_HITS = 20_000
 """Hits within calls of f0, and none comes to its end, before the analysis is given up."""

@@ -32,6 +32,10 @@ class UnsupportedError(DarcError):
     """darc refuses this program, mode or place, because it could not be right or safe there."""
 
 
+class PadsImpossibleError(UnsupportedError):
+    """No pad can be put into this program at all. Breakpoints can."""
+
+
 class FormatError(DarcError):
     """A file is corrupt, truncated, foreign or of a version that is not known."""
 

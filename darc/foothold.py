@@ -18,7 +18,7 @@ from darc.agent.memory import AgentMemory, Node
 from darc.code.elf import FrameRule
 from darc.code.program import Program
 from darc.code.x86_64 import Site, decode
-from darc.errors import TargetError, UnsupportedError
+from darc.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.ftree import CallKind
 from darc.pads import x86_64 as pads
 from darc.target import Target
@@ -111,7 +111,7 @@ class Foothold(ABC):
         self.tables = self._take_tables()
         self._take_areas()
         if not self._areas:
-            raise UnsupportedError("found no room for pads near the program's code")
+            raise PadsImpossibleError("found no room for pads near the program's code")
         first = self._areas[0]
         self._use_agent(first.base + first.used)
         self._target.write(self._agent_base, self._blob.code)

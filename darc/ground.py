@@ -41,6 +41,10 @@ class Ground(ABC):
     def is_readable_while_it_runs(self) -> bool:
         """Whether counters can be read, and a sign of life be given, while it runs."""
 
+    def risk_of_pads(self) -> str | None:
+        """Why putting pads there might end what runs there; ``None`` where nothing says so."""
+        return None
+
     def waited_ns(self, thread: int) -> int:
         """For how long a thread has waited for a processor so far, in ns; 0 where nothing tells."""
         return 0

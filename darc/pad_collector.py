@@ -87,7 +87,10 @@ class PadCollector(Collector):
         self._instrumentation = Instrumentation(self.implant, self.callees, self._root)
         problem = self.implant.prepare_f0(code)
         if problem is not None:
-            raise UnsupportedError(f"cannot time {self._spec}: {problem}")
+            raise UnsupportedError(
+                f"cannot time {self._spec}: {problem}; '--probes breakpoint' can, but stops the "
+                "program at every call"
+            )
         notes += self.implant.guard()
         ground.configure(self.tables, self._parameters, needed)
         self.implant.enable()

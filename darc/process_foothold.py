@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from darc import agent
 from darc.agent.memory import AgentMemory, plan
 from darc.code.program import Program
-from darc.errors import TargetError, UnsupportedError
+from darc.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
 from darc.pads import x86_64 as pads
 from darc.procfs import Memory, regions
@@ -97,7 +97,9 @@ class ProcessFoothold(Foothold):
             if base > 0:
                 break
         else:
-            raise TargetError(f"the program may not map {layout.size >> 20} MiB (error {-base})")
+            raise PadsImpossibleError(
+                f"the program may not map {layout.size >> 20} MiB (error {-base})"
+            )
         self.system_call(_SYS_MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
         return AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
 

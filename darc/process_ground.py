@@ -44,6 +44,11 @@ class ProcessGround(Ground):
     def is_readable_while_it_runs(self) -> bool:
         return True
 
+    def risk_of_pads(self) -> str | None:
+        if procfs.in_sandbox_of_its_own(self._pid):
+            return "the program is in a seccomp sandbox, which may kill it for mapping memory"
+        return None
+
     def waited_ns(self, thread: int) -> int:
         return procfs.waited_ns(thread)
 

@@ -40,6 +40,10 @@ def root(pid: int) -> Path:
 def status(pid: int, thread: int | None = None) -> dict[str, str]:
     """Fields of ``/proc/PID/status`` (or of one thread's); empty when it is gone."""
     path = f"/proc/{pid}/status" if thread is None else f"/proc/{pid}/task/{thread}/status"
+    return _fields(path)
+
+
+def _fields(path: str) -> dict[str, str]:
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:
@@ -74,6 +78,50 @@ def in_sandbox(pid: int) -> bool:
     """Whether a seccomp filter stands over any thread of the process."""
     found = (status(pid, task) for task in threads(pid)[:256])
     return any(fields.get("Seccomp", "0").strip() != "0" for fields in found)
+
+
+def in_sandbox_of_its_own(pid: int) -> bool:
+    """Whether seccomp filters stand over the process that do not stand over this one too (as in a
+    container), and that were not there before its file was executed, for which memory had to be
+    mapped."""
+    if not in_sandbox(pid):
+        return False
+    filters, parent = _filters(pid), int(status(pid).get("PPid", "0"))
+    if filters is None:
+        return True
+    if filters <= (_filters(os.getpid()) or 0) or _is_containers(pid, filters):
+        return False
+    return not (filters == _filters(parent) and _file(pid) != _file(parent))
+
+
+def _is_containers(pid: int, filters: int) -> bool:
+    """Whether as many filters stand over every process of the container that it is in: a runtime
+    puts them there before anything is executed."""
+    ids = status(pid).get("NSpid", "").split()
+    if len(ids) < 2:
+        return False
+    first = _fields(f"/proc/{pid}/root/proc/1/status")
+    return ids[-1] == "1" or first.get("Seccomp_filters", "").strip() == str(filters)
+
+
+def _filters(pid: int) -> int | None:
+    """How many seccomp filters stand over any thread of a process at most; ``None`` in strict mode
+    and where the kernel does not tell."""
+    found = [status(pid, task) for task in threads(pid)[:256]]
+    if any(fields.get("Seccomp", "0").strip() == "1" for fields in found):
+        return None
+    counts = [fields.get("Seccomp_filters") for fields in found]
+    if not counts or None in counts:
+        return None
+    return max(int(count or 0) for count in counts)
+
+
+def _file(pid: int) -> str:
+    """The file that a process executes; empty where that is not told."""
+    try:
+        return str(Path(f"/proc/{pid}/exe").readlink())
+    except OSError:
+        return ""
 
 
 def is_heard(pid: int, signal: int) -> bool:

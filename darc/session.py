@@ -21,7 +21,7 @@ from darc.code.program import Program
 from darc.code.x86_64 import Function as Code
 from darc.collector import Collector
 from darc.descent import Status
-from darc.errors import DarcError, UnsupportedError, UsageError
+from darc.errors import DarcError, PadsImpossibleError, UnsupportedError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import Fnode
 from darc.ground import Ground
@@ -83,7 +83,39 @@ class Session:
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
-        self._install(code, self._collector(self._parameters.probes))
+        probes = self._parameters.probes
+        try:
+            if probes is Probes.AUTO:
+                self._install_what_is_possible(code)
+            else:
+                self._install(code, self._collector(probes))
+        except BaseException:
+            self._alive = False
+            raise
+
+    def _install_what_is_possible(self, code: Code) -> None:
+        """Pads; breakpoints where the program can take no pad at all. Where only f0 can take none,
+        it is for the user to say whether every call of it may stop the program."""
+        why = self._ground.risk_of_pads()
+        if why is None:
+            try:
+                self._install(code, self._collector(Probes.PAD))
+                return
+            except PadsImpossibleError as error:
+                why = str(error)
+        self.notes.append(f"no pads, but breakpoints: {why}")
+        self._install(code, self._collector(Probes.BREAKPOINT))
+
+    @property
+    def opening(self) -> str | None:
+        """What the user is to know before the program goes on."""
+        if self.collector.kind is not Probes.BREAKPOINT:
+            return None
+        why = "".join(f" ({note})" for note in self.notes if note.startswith("no pads"))
+        return (
+            f"{self.spec} is timed by breakpoints{why}: each of its calls stops the program, and "
+            "latencies below about 1 ms cannot be told apart"
+        )
 
     def _collector(self, probes: Probes) -> Collector:
         about = (self._target, self.program, self.root, self.spec, self._parameters)
@@ -119,7 +151,6 @@ class Session:
         # Nothing was installed yet, or the program is gone: the first error is the one to tell.
         with contextlib.suppress(DarcError):
             self.collector.remove()
-        self._alive = False
 
     @property
     def foothold(self) -> Foothold | None:
