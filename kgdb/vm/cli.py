@@ -13,6 +13,7 @@ import shlex
 import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--icount", action="store_true", help="a clock that counts instructions")
     start.add_argument("--kaslr", action="store_true", help="let the kernel choose its addresses")
     start.add_argument("--append", default="", metavar="PARAMETERS", help="for the kernel")
-    start.add_argument("--accel", choices=("tcg", "kvm", "auto"), default="tcg")
+    start.add_argument(
+        "--accel", choices=("tcg", "kvm", "auto"), default="tcg", help="default: tcg"
+    )
     start.set_defaults(command=_start)
 
     fetch = commands.add_parser("fetch", help="download or build a kernel, and make the disks")
@@ -80,6 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     stop.add_argument("name", nargs="*", metavar="NAME")
     stop.add_argument("--all", action="store_true", help="end every machine")
     stop.set_defaults(command=_stop)
+
+    stop_in = commands.add_parser("break", help="let kgdb stop a machine, for gdb to connect")
+    stop_in.add_argument("name", nargs="?", metavar="NAME")
+    stop_in.set_defaults(command=_break)
 
     known = commands.add_parser("workloads", help="the programs that --workload knows")
     known.set_defaults(command=_workloads)
@@ -111,6 +118,8 @@ def _start(options: argparse.Namespace) -> int:
             started.stop()
             raise
     print(f"{started.name}: {started.release}, {started.program or 'no program'}")
+    if started.kernel == "kgdb":
+        print(f"  darc-vm break {started.name}")
     print(f"  {connect(started)}")
     print(f"  darc-vm stop {started.name}")
     return 0
@@ -161,19 +170,32 @@ def _list(_: argparse.Namespace) -> int:
 
 
 def _stop(options: argparse.Namespace) -> int:
-    there = {one.name: one for one in machine.machines()}
-    wanted = options.name or list(there)
-    if not options.name and not options.all and len(there) != 1:
-        names = ", ".join(there) or "there is none"
-        raise VmError(f"which one? {names}")
-    for name in wanted:
-        if name not in there:
-            raise VmError(f"no machine is called {name}: see darc-vm list")
-        there[name].stop()
+    there = machine.machines()
+    for one in there if options.all else [_named(name) for name in options.name or [None]]:
+        one.stop()
     return 0
+
+
+def _break(options: argparse.Namespace) -> int:
+    _named(options.name).break_in()
+    return 0
+
+
+def _named(name: str | None) -> machine.Machine:
+    """The machine of that name, or the only one where none is named."""
+    there = {one.name: one for one in machine.machines()}
+    if name is None:
+        if len(there) != 1:
+            raise VmError(f"which one? {', '.join(there) or 'there is none'}")
+        return next(iter(there.values()))
+    if name not in there:
+        raise VmError(f"no machine is called {name}: see darc-vm list")
+    return there[name]
 
 
 def _workloads(_: argparse.Namespace) -> int:
     for name in workloads.names():
-        print(f"{name}: {workloads.find(name).summary}")
+        workload = workloads.find(name)
+        text = f"{name} ({workload.function}): {workload.summary}"
+        print(textwrap.fill(text, subsequent_indent="  "))
     return 0

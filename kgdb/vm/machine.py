@@ -15,6 +15,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import cache, disk, guest
+from . import cache, disk, guest, qmp
 from .errors import VmError
 from .kernels import Kernel
 
@@ -32,6 +33,9 @@ _LONGEST_SOCKET = 107
 """Bytes that Linux allows in the path of a socket (``man 7 unix``)."""
 
 _POLL_SECONDS = 0.05
+
+_SYSRQ_DEBUG = "sysrq: DEBUG"
+"""What the kernel prints when it was asked to stop for a debugger."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,29 @@ class Machine:
             raise VmError(
                 f"{self.name} did not say '{line}': {why}; last words:\n{self.last_words()}"
             )
+
+    def break_in(self, seconds: float = 60) -> None:
+        """Lets kgdb stop the guest's kernel, by the magic key on its console.
+
+        Returns when the kernel is about to stop; then a debugger can connect. Raises VmError when
+        the kernel has no kgdb, or does not react in ``seconds``.
+        """
+        if self.kernel != "kgdb":
+            raise VmError(f"{self.name} has no kgdb: connect gdb to {self.gdb_socket}")
+        before = self.console.count(_SYSRQ_DEBUG)
+        qmp.execute(self.monitor_socket, "chardev-send-break", id="console")
+        with socket.socket(socket.AF_UNIX) as console:
+            try:
+                console.connect(str(self.console_socket))
+            except OSError as error:
+                raise VmError(f"cannot type on {self.console_socket}: {error.strerror}") from None
+            console.sendall(b"g")
+            deadline = time.monotonic() + seconds
+            while self.console.count(_SYSRQ_DEBUG) == before:
+                if not self.alive or time.monotonic() > deadline:
+                    words = self.last_words()
+                    raise VmError(f"{self.name} does not stop; last words:\n{words}")
+                time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
         """Ends it, dead or alive, and removes its folder."""

@@ -49,11 +49,11 @@ def find(name: str) -> Workload:
     fields: dict[str, list[str]] = {}
     for field, value in _FIELD.findall(header):
         fields.setdefault(field, []).append(value.strip())
-    summary = re.match(r"/\* \w+: (.*?\.)(?:\s|$)", header, re.S)
+    paragraph = header.partition(f"/* {name}: ")[2].partition("\n *\n")[0]
     return Workload(
         name,
         source,
-        re.sub(r"\s*\n \*\s*", " ", summary[1]) if summary else "",
+        re.sub(r"\s*\n \*\s*", " ", paragraph),
         " ".join(fields.get("f0", [])),
         tuple(tuple(path.split(" → ")) for path in fields.get("path", [])),
     )
