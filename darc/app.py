@@ -244,16 +244,22 @@ class App:
             self._target.cancel_break()
             self.emit(f"darc: {self._failure}")
 
-    def on_leave(self) -> None:
-        """The debugger lets the program go (detach, quit): nothing of darc stays in it."""
+    def on_leave(self, *, stopped: bool = False) -> None:
+        """The debugger lets the program go (detach, quit): nothing of darc stays in it.
+        ``stopped`` says that it stands still, though the debugger calls it running."""
         self._rest()
         session = self._session
         if session is not None and session.alive:
-            if self._target.state is State.STOPPED:
+            if stopped or self._target.state is State.STOPPED:
                 session.stop()
             else:
                 session.program_ended()
         self._leave_process()
+
+    def on_child(self) -> None:
+        """The debugger goes on with a child of the program: copies of probes are taken out."""
+        ground = self._choose_ground(self._target)
+        ground.clean_up(ground.program())
 
     # ----------------------------------------------------------------- workings
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
+from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 import gdb
 
@@ -35,7 +38,8 @@ class _Command(gdb.Command):  # type: ignore[misc]
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         try:
-            commands.run(self._app, self._name, argument)
+            with _home(self._app):
+                commands.run(self._app, self._name, argument)
         except KeyboardInterrupt:
             raise
         except gdb.GdbError:
@@ -118,17 +122,21 @@ def _connect(app: App, target: GdbTarget) -> None:
         gdb.write(_tell(app, error) + "\n", gdb.STDERR)
 
     def on_stop(event: gdb.StopEvent) -> None:
+        target.stopped(event)
         if not target.is_own_stop(event):
             on_user_stop()
 
     def on_user_stop() -> None:
         target.at_prompt()
         try:
-            app.on_stop()
+            with _home(app):
+                app.on_stop()
         except Exception as error:
             failed(error)
 
-    def on_exit(_event: object) -> None:
+    def on_exit(event: gdb.ExitedEvent) -> None:
+        if not target.is_home(event.inferior):
+            return  # a child that gdb had as well
         target.on_exit()
         try:
             app.on_exit()
@@ -137,19 +145,50 @@ def _connect(app: App, target: GdbTarget) -> None:
 
     def on_leave(*_args: object) -> None:
         try:
-            app.on_leave()
+            with _home(app):
+                app.on_leave()
         except Exception as error:
             failed(error)
+
+    def on_new_inferior(event: gdb.NewInferiorEvent) -> None:
+        busy = app.session is not None and app.session.alive
+        forked = busy and target.has_forked(event.inferior)
+        if forked and str(gdb.parameter("follow-fork-mode")) == "child":
+            app.on_leave(stopped=True)  # gdb will let the parent go, or keep it as it is
+
+    def on_continue(_event: object) -> None:
+        with target.at_children() as children:
+            for _ in children:
+                app.on_child()
+        with _home(app):
+            app.on_resume()
+
+    def guarded(handler: Callable[[Any], None]) -> Callable[[Any], None]:
+        def guard(event: Any) -> None:
+            try:
+                handler(event)
+            except Exception as error:
+                failed(error)
+
+        return guard
 
     target.failed = failed
     target.on_user_stop = on_user_stop
     gdb.events.stop.connect(on_stop)
     gdb.events.exited.connect(on_exit)
-    gdb.events.cont.connect(lambda _event: app.on_resume())
+    gdb.events.cont.connect(guarded(on_continue))
+    gdb.events.new_inferior.connect(guarded(on_new_inferior))
     gdb.events.before_prompt.connect(target.at_prompt)
     gdb.events.gdb_exiting.connect(on_leave)
     _LeaveHook(on_leave)
     _ContinueHook(app)
+
+
+def _home(app: App) -> contextlib.AbstractContextManager[None]:
+    """While an inferior is analysed, darc's commands are about that one."""
+    if app.session is not None and app.session.alive:
+        return backend.TARGET.at_home()
+    return contextlib.nullcontext()
 
 
 class _LeaveHook(gdb.Command):  # type: ignore[misc]
@@ -168,7 +207,8 @@ class _LeaveHook(gdb.Command):  # type: ignore[misc]
 
 class _ContinueHook(gdb.Command):  # type: ignore[misc]
     """Called by gdb before 'continue': puts darc's patches back. Step by step the program runs
-    without them; when it runs on for long, the heart of the session rings for them."""
+    without them, and so it crashes: core file and handlers see its own code. When it runs on for
+    long, the heart of the session rings for them."""
 
     def __init__(self, app: App) -> None:
         super().__init__("maintenance darc-continue", gdb.COMMAND_MAINTENANCE)
@@ -179,8 +219,10 @@ class _ContinueHook(gdb.Command):  # type: ignore[misc]
         if backend.TARGET.errand:
             return
         try:
-            backend.TARGET.before_continue()
-            self._app.before_continue()
+            with _home(self._app):
+                backend.TARGET.before_continue()
+                if not backend.TARGET.dies:
+                    self._app.before_continue()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
 

@@ -24,6 +24,8 @@ from darc_gdb.unwinder import PadUnwinder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _WORD = (1 << 64) - 1
+_DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
+"""What a program does not ask for. It ends in a core file, or in a handler that makes a report."""
 
 
 def _translated(function: _F) -> _F:
@@ -95,7 +97,7 @@ class _BellCondition(gdb.Function):  # type: ignore[misc]
 
 
 class GdbTarget(Target):
-    """gdb's selected inferior."""
+    """gdb's selected inferior; while it is analysed, that one (see :meth:`at_home`)."""
 
     def __init__(self) -> None:
         self._modules_handler: Callable[[], None] | None = None
@@ -112,6 +114,11 @@ class GdbTarget(Target):
         self.errand = False
         """Whether the program runs for darc's sake alone."""
         self._breakpoints_handler: Callable[[], None] | None = None
+        self._home: gdb.Inferior | None = None
+        self._runs = False
+        self.dies = False
+        """Whether it has stopped for a signal that will probably be its end."""
+        self._children: set[int] = set()
         self._agent: tuple[int | None, int] | None = None
         self._shown_live = False
         self._lock = threading.Lock()
@@ -125,7 +132,7 @@ class GdbTarget(Target):
         gdb.events.breakpoint_deleted.connect(self._on_deleted)
         gdb.events.breakpoint_modified.connect(self._on_breakpoint)
         gdb.events.memory_changed.connect(lambda _event: self._moved())
-        gdb.events.cont.connect(lambda _event: self._moved())
+        gdb.events.cont.connect(lambda _event: self._moved(runs=True))
         self._all_stop = self._ask_all_stop()
 
     @staticmethod
@@ -137,8 +144,56 @@ class GdbTarget(Target):
         text = gdb.execute("maint show target-non-stop", to_string=True)
         return " off" in text.splitlines()[0]
 
-    def _moved(self) -> None:
+    def _moved(self, *, runs: bool = False) -> None:
         self._counters = None
+        self._runs = runs or self._runs
+
+    # ---------------------------------------------------------------- inferiors
+
+    def is_home(self, inferior: gdb.Inferior) -> bool:
+        """Whether this is the inferior that is analysed, or none is."""
+        home = self._home
+        if home is None or not home.is_valid() or not home.pid:
+            return True
+        return bool(inferior.num == home.num)
+
+    @contextlib.contextmanager
+    def at_home(self) -> Iterator[None]:
+        """Selects the inferior that is analysed, where gdb looks at another one meanwhile: after a
+        fork it may have both."""
+        now = gdb.selected_inferior()
+        if self._home is None or self.is_home(now):
+            yield
+            return
+        before = gdb.selected_thread()
+        self._home.threads()[0].switch()
+        try:
+            yield
+        finally:
+            if before is not None and before.is_valid():
+                before.switch()
+            else:
+                gdb.execute(f"inferior {now.num}", to_string=True)
+
+    def has_forked(self, child: gdb.Inferior) -> bool:
+        """Whether ``child``, which gdb has just added, is one of the program's, with copies of its
+        patches."""
+        if not self._runs or not self.is_home(gdb.selected_inferior()):
+            return False
+        self._children.add(int(child.num))
+        return True
+
+    @contextlib.contextmanager
+    def at_children(self) -> Iterator[Iterator[None]]:
+        """Selects one child of :meth:`has_forked` after the other, before they first go on."""
+        before = gdb.selected_thread()
+        children = [i for i in gdb.inferiors() if i.num in self._children and i.threads()]
+        self._children.clear()
+        try:
+            yield (child.threads()[0].switch() for child in children)
+        finally:
+            if children and before is not None and before.is_valid():
+                before.switch()
 
     # -------------------------------------------------------------------- state
 
@@ -167,6 +222,7 @@ class GdbTarget(Target):
 
     @_translated
     def check_supported(self) -> None:
+        self._home = gdb.selected_inferior()
         if gdb.parameter("non-stop"):
             raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
         # Not Inferior.connection: gdb 13 asserts at its exit once that object was made.
@@ -304,7 +360,8 @@ class GdbTarget(Target):
             self._agent = None
 
     def _on_new_objfile(self, _event: object) -> None:
-        if self._modules_handler is not None and self.pid is not None:
+        mine = self.is_home(gdb.selected_inferior())
+        if mine and self._modules_handler is not None and self.pid is not None:
             self._guarded(self._modules_handler)
 
     def _guarded(self, function: Callable[[], None]) -> None:
@@ -440,7 +497,7 @@ class GdbTarget(Target):
 
     def rang(self) -> bool:
         """The catchpoint's condition: whether gdb is to stop for real."""
-        if self._bell_handler is None:
+        if self._bell_handler is None or not self.is_home(gdb.selected_inferior()):
             return False
         if not self._all_stop:
             return True
@@ -492,8 +549,13 @@ class GdbTarget(Target):
         finally:
             self.errand = False
 
+    def stopped(self, event: gdb.StopEvent) -> None:
+        """Every stop of the program."""
+        self.dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
+
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""
+        self._runs = False
         self._moved()
         self._bury()
 

@@ -15,7 +15,17 @@ PURE = ("bars", "decision", "contest", "descent", "endings", "errors", "ftree", 
 """Numbers and names in, numbers and names out: tested without any program."""
 
 NOT_PURE = {"target", "session", "app", "implant", "foothold", "procfs", "agent", "pads", "code"}
-NOT_PURE |= {"ground", "process_ground", "process_foothold", "admission", "analysis", "callees", "collector", "guards", "heart"}
+NOT_PURE |= {
+    "ground",
+    "process_ground",
+    "process_foothold",
+    "admission",
+    "analysis",
+    "callees",
+    "collector",
+    "guards",
+    "heart",
+}
 NOT_PURE |= {"instrumentation", "pad_collector", "process_foothold"}
 ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 

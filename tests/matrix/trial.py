@@ -14,7 +14,7 @@ from typing import Any
 from darc.demangle import display_name
 from tests import debugger
 from tests.debugger import EXIT, REPORT, ROOT, Done, debug, mark
-from tests.gdb.test_fixtures import OPTIONS, Case
+from tests.gdb.test_fixtures import OPTIONS, OTHER_PEAK, Case
 from tests.matrix.cells import Cell
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
@@ -23,6 +23,10 @@ PASSED = "handle SIG32 nostop noprint pass"
 
 NOT_MEASURED = re.compile(r"note: .*calls were not measured.*")
 REFUSED = re.compile(r"^darc: (?!root cause|waits|report|loaded).*", re.M)
+
+
+ANY_COMPILERS_PEAK = ">25us"
+"""In place of :data:`OTHER_PEAK`: clang at -O3 does in 50 µs what others need 0.5 ms for."""
 
 
 class Result(enum.Enum):
@@ -71,7 +75,8 @@ def attempt(name: str, cell: Cell, folder: Path) -> Outcome:
 
 
 def _analyse(case: Case, cell: Cell, folder: Path) -> Done:
-    options = f"--peak '{case.chosen_peak}' {OPTIONS.get(case.name, '')}"
+    peak = ANY_COMPILERS_PEAK if case.chosen_peak == OTHER_PEAK else case.chosen_peak
+    options = f"--peak '{peak}' {OPTIONS.get(case.name, '')}"
     symbol = case.f0
     begin = [f"darc start '{symbol}' {options}", "run"]
     offset = _address(cell.twin(case.name), symbol)
