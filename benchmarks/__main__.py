@@ -32,10 +32,16 @@ def _measure() -> report.Figures:
         hz=hz,
         load=load,
         gdb=measure.gdb_version(),
+        lldb=measure.lldb_version(),
         alone=measure.without_darc(program, 1),
         darc={threads: measure.with_darc(program, threads) for threads in measure.THREADS},
+        in_lldb=measure.with_darc(program, 1, measure.LLDB),
         peers=(measure.uftrace(), measure.gdb_breakpoints(program)),
-        descents=(measure.deep("1", hz), measure.deep("auto", hz)),
+        descents=tuple(
+            measure.deep(debugger, lookahead, hz)
+            for debugger in (measure.GDB, measure.LLDB)
+            for lookahead in ("1", "auto")
+        ),
     )
 
 

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from fixtures.build import build
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILT = ROOT / "build" / "benchmarks"
-LAUNCHER = Path(sys.executable).with_name("darc-gdb")
+BIN = Path(sys.executable).parent
+GDB, LLDB = "gdb", "lldb"
 
 THREADS = (1, 2, 4)
 REPEATS = 3
@@ -63,6 +65,7 @@ class Peer:
 class Descent:
     """Stops of the search for deep's root cause; ``stops`` are those of each run, in seconds."""
 
+    debugger: str
     lookahead: str
     stops: tuple[tuple[float, ...], ...]
 
@@ -90,6 +93,14 @@ def _run(*command: str | Path) -> str:
     if done.returncode:
         raise MeasurementError(f"{command[0]}: {done.stderr or done.stdout}")
     return done.stdout
+
+
+def _darc(debugger: str, commands: Sequence[str], program: Path, arguments: Sequence[str]) -> str:
+    """What a debugger with darc, and the program in it, write in a batch run."""
+    words, ending = (["-nx", "-q", "-batch"], "--args") if debugger == GDB else (["-x", "-b"], "--")
+    for command in commands:
+        words += ["-ex" if debugger == GDB else "-o", command]
+    return _run(BIN / f"darc-{debugger}", *words, ending, program, *arguments)
 
 
 def compile_program(name: str, *flags: str) -> Path:
@@ -125,12 +136,12 @@ def without_darc(program: Path, threads: int) -> Costs:
     return _together([_costs(_run(program, *map(str, arguments))) for _ in range(REPEATS)])
 
 
-def with_darc(program: Path, threads: int) -> Costs:
+def with_darc(program: Path, threads: int, debugger: str = GDB) -> Costs:
     """Every kind of probe, in its place."""
-    return _together([_with_darc(program, threads) for _ in range(REPEATS)])
+    return _together([_with_darc(program, threads, debugger) for _ in range(REPEATS)])
 
 
-def _with_darc(program: Path, threads: int) -> Costs:
+def _with_darc(program: Path, threads: int, debugger: str) -> Costs:
     start = (
         f"darc start operation --peak 28-40 --start-ops {START_OPS} "
         f"--decision-ops {DECISION_OPS} --lookahead 2"
@@ -139,10 +150,8 @@ def _with_darc(program: Path, threads: int) -> Costs:
     arguments = map(str, (threads, BLOCKS, START_OPS, DECISION_OPS))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        output = _run(
-            *(LAUNCHER, "-nx", "-q", "-batch", "-ex", start, "-ex", "run"),
-            *("-ex", f"darc report -o {report}", "--args", str(program), *arguments),
-        )
+        commands = (start, "run", f"darc report -o {report}")
+        output = _darc(debugger, commands, program, tuple(arguments))
         figures = json.loads(report.read_text())["program"]
     # A thread that had to wait may add an op to the peak.
     if not DECISION_OPS <= figures["in_peak_calls"] < 2 * DECISION_OPS or figures["probes"] != 3:
@@ -190,18 +199,25 @@ def gdb_version() -> str:
     return _run("gdb", "--version").splitlines()[0].split()[-1]
 
 
-def deep(lookahead: str, hz: int) -> Descent:
+def lldb_version() -> str:
+    """What lldb calls itself."""
+    return _run(BIN / "darc-lldb", "--version").split()[-1]
+
+
+def deep(debugger: str, lookahead: str, hz: int) -> Descent:
     """The descent to a cause DEEP_LEVELS calls below f0."""
     program = build("deep")
     runs = []
+    start = f"darc start handle --peak 19-24 --start-ops 1000 --lookahead {lookahead}"
+    observer = HERE / "stops.py"
+    if debugger == GDB:
+        commands = (f"source {observer}", start, "run", "python report()")
+    else:
+        commands = (f"command script import {observer}", start, "run", "script stops.report()")
     for _ in range(DEEP_RUNS):
-        start = f"darc start handle --peak 19-24 --start-ops 1000 --lookahead {lookahead}"
-        output = _run(
-            *(LAUNCHER, "-nx", "-q", "-batch", "-x", HERE / "gdb_stops.py", "-ex", start),
-            *("-ex", "run", "-ex", "python report()", "--args", program, "60000"),
-        )
+        output = _darc(debugger, commands, program, ("60000",))
         if "level_7 → level_8\n" not in output:
             raise MeasurementError(f"the cause was not found:\n{output}")
         line = next(line for line in output.splitlines() if line.startswith("stops "))
         runs.append(tuple(int(cycles) / hz for cycles in line.split()[1:]))
-    return Descent(lookahead, tuple(runs))
+    return Descent(debugger, lookahead, tuple(runs))

@@ -20,6 +20,14 @@ APPS: dict[int, App] = {}
 _SETTINGS = (
     "append clear insert-after insert-before list read remove replace set show write".split()
 )
+_COMPLETIONS = {
+    "darc start": "symbol",
+    "darc save": "disk-file",
+    "darc resume": "disk-file",
+    "darc report": "disk-file",
+}
+"""What lldb itself can complete behind a command, from release 16 on; no extension may."""
+
 _LEAVING = ("process detach", "process kill", "quit")
 _CONTINUING = ("process continue", "thread continue")
 _GOING_ON = (
@@ -131,14 +139,26 @@ def _define(
 ) -> None:
     """Makes the command ``path`` with the help ``text``."""
     name = "Command_" + path.replace(" ", "_").replace("-", "_")
-    members = {"action": action, "short": text.splitlines()[0], "long": text}
+    short = " ".join(text.partition("\n\n")[0].splitlines()).split(". ")[0].rstrip(".") + "."
+    members = {"action": action, "short": short, "long": text}
     globals()[name] = type(name, (_Command,), members)
-    _execute(interpreter, f"command script add -o -s current -c darc_lldb.commands.{name} {path}")
+    options = f"-o -s current -c darc_lldb.commands.{name}"
+    kind = _COMPLETIONS.get(path)
+    if kind is None or not _try(interpreter, f"command script add {options} -C {kind} {path}"):
+        _execute(interpreter, f"command script add {options} {path}")
 
 
 def _contain(interpreter: lldb.SBCommandInterpreter, path: str, text: str) -> None:
-    short = text.splitlines()[0].replace("'", "")
-    _execute(interpreter, f"command container add -o -h '{short}' -H '' {path}")
+    short, _, rest = text.replace('"', "'").partition("\n")
+    rest = rest.removeprefix("Usage: ")  # lldb writes "Syntax: " before it
+    _execute(interpreter, f'command container add -o -h "{short}" -H "{rest}" {path}')
+
+
+def _try(interpreter: lldb.SBCommandInterpreter, command: str) -> bool:
+    """Whether this lldb knows the command."""
+    result = lldb.SBCommandReturnObject()
+    interpreter.HandleCommand(command, result)
+    return bool(result.Succeeded())
 
 
 def _execute(interpreter: lldb.SBCommandInterpreter, command: str) -> None:
@@ -159,7 +179,8 @@ def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
     _contain(interpreter, "set darc", "Set darc's parameters, for every 'darc start' to come.")
     for parameter in PARAMETERS:
         name = parameter.name
-        _define(interpreter, f"set darc {name}", commands.parameter_help(name), _setter(name))
+        if parameter.is_available:
+            _define(interpreter, f"set darc {name}", commands.parameter_help(name), _setter(name))
     text = "Show darc's parameters, or the one that is named.\nUsage: show darc [PARAMETER]"
     _define(
         interpreter,

@@ -420,6 +420,8 @@ class LldbTarget(Target):
         # A call changes what lldb knows of its thread's stop: all are looked at before.
         reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
         stay = any(reason.users for reason in reasons)
+        if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
+            self._executed()
         for reason in reasons:
             self._thread = reason.thread
             stay = self._react(reason, bell) or stay
@@ -436,6 +438,12 @@ class LldbTarget(Target):
         if self._watcher is not None:
             self._watcher.wait_for_stop()
         return False
+
+    def _executed(self) -> None:
+        """The process executes another file, in which nothing is at its place."""
+        self._fs_bases.clear()
+        if self._modules_handler is not None:
+            self._guarded(self._modules_handler)
 
     def _react(self, reason: Reason, bell: int | None) -> bool:
         """Does what darc itself stopped for; ``bell`` was its signal then. True: the program

@@ -26,6 +26,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).parts[0] in _MEASURED:
             item.add_marker(pytest.mark.flaky(reruns=2))
+        mark = item.get_closest_marker("debuggers")  # that of a single parameter, perhaps
+        chosen = getattr(item, "callspec", None) and item.callspec.params.get("driven_by")
+        if mark is not None and chosen and chosen not in mark.args:
+            item.add_marker(pytest.mark.skip(reason=mark.kwargs["reason"]))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

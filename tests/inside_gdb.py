@@ -4,6 +4,7 @@ tell-code           compares the code of every mapped file with the file, byte f
 watch-code PLACE    does so when the program is at PLACE, until some differ, without a user's stop
 tell-watched        tells how many bytes were other ones there, but for breakpoints
 start-at OFFSET …   'darc start' on the function there in the program's file, with these options
+with-app FILE       runs Python with 'app' (darc's), 'execute' (commands) and 'tid' (the thread's)
 interrupt-at N      sends gdb a SIGINT (Ctrl-C) once darc has seen N calls, while the program runs
 """
 
@@ -108,8 +109,22 @@ class InterruptAt(gdb.Command):
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class WithApp(gdb.Command):
+    def __init__(self) -> None:
+        super().__init__("with-app", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        import darc_gdb
+
+        script = compile(Path(argument).read_text(), argument, "exec")
+        thread = gdb.selected_thread()
+        tid = None if thread is None else thread.ptid[1]
+        exec(script, {"app": darc_gdb.APP, "execute": gdb.execute, "tid": tid})
+
+
 TellCode()
 WatchCode()
 TellWatched()
 StartAt()
 InterruptAt()
+WithApp()

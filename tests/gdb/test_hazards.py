@@ -16,15 +16,19 @@ import pytest
 from fixtures.build import build, find
 from tests.debugger import (
     EXIT,
+    IN_BOTH,
     REPORT,
     ROOT,
     Done,
     Server,
     debug,
+    gdb_alone,
     mark,
     server,
     undisturbed,
 )
+
+pytestmark = IN_BOTH
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 PEAK = "--peak >150us"
@@ -147,6 +151,7 @@ def test_exceptions_of_a_stripped_static_program(tmp_path: Path) -> None:
         assert done.report["profile"]["count"] >= 100
 
 
+@gdb_alone("the breakpoint's ignore count is set by gdb's Python")
 def test_breakpoint_in_an_unwinders_first_bytes(tmp_path: Path) -> None:
     """A guard stands there: it goes another way, or f0 is timed no more."""
     commands = [ENDLESS, "tbreak burn", "run", "break *(_Unwind_RaiseException+4)"]
@@ -290,6 +295,7 @@ int main(void)
 """
 
 
+@gdb_alone("'until' and 'advance' are commands of gdb's")
 @pytest.mark.parametrize("command", ["until", "advance"])
 def test_breakpoints_of_gdbs_own_in_f0s_first_bytes(command: str, tmp_path: Path) -> None:
     """While the program runs on for long, probes come back, but not over such a breakpoint."""
@@ -304,6 +310,7 @@ def test_breakpoints_of_gdbs_own_in_f0s_first_bytes(command: str, tmp_path: Path
         assert "handle (i=" in done.section("go"), done.gdb
 
 
+@gdb_alone("a script for gdb's Python")
 def test_many_analyses_one_after_the_other(tmp_path: Path) -> None:
     """In one gdb and one process: nothing is used up, nothing is left behind."""
     script = tmp_path / "many.py"

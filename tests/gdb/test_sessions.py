@@ -8,7 +8,21 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import EXIT, REPORT, ROOT, debug, mark, undisturbed
+from tests.debugger import (
+    EXIT,
+    IN_BOTH,
+    REPORT,
+    ROOT,
+    attempt,
+    debug,
+    gdb_alone,
+    mark,
+    undisturbed,
+)
+
+pytestmark = IN_BOTH
+
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 
 TWO_MODES = ("20000",)
 FLUSH = ("handle", "flush", "write_out", "usleep", "nanosleep", "clock_nanosleep")
@@ -20,14 +34,19 @@ def program() -> Path:
 
 
 NUMBER = """
-import darc_gdb
-shown = darc_gdb.APP.snapshot()
+shown = app.snapshot()
 bin = {cycles}.bit_length() - 1
 print(bin, shown.peaks)
 number = next(p.number for p in shown.peaks if p.first_bin <= bin <= p.last_bin)
-gdb.execute(f"darc peak {{number}}")
+execute(f"darc peak {{number}}")
 """
 """Chooses the peak in which a latency is: noise may add peaks between."""
+
+
+CHOICE = """
+chosen = next(n.id for n in app.snapshot().ftree.walk() if n.function.name == "f_x")
+execute(f"darc descend {chosen}")
+"""
 
 
 @pytest.mark.parametrize(
@@ -44,8 +63,15 @@ def test_the_peak_is_chosen_at_the_profile(
 ) -> None:
     script = tmp_path / "number.py"
     script.write_text(NUMBER.format(cycles=f"({peak})"))
-    choice = f"darc peak {peak}" if peak[0] in ">p" else f"source {script}"
-    commands = ["darc start handle --start-ops 2000", mark("run"), "run", mark("peak"), choice]
+    choice = f"darc peak {peak}" if peak[0] in ">p" else f"with-app {script}"
+    commands = [
+        TOOLS,
+        "darc start handle --start-ops 2000",
+        mark("run"),
+        "run",
+        mark("peak"),
+        choice,
+    ]
     commands += [mark("go"), "continue", REPORT, "continue", EXIT]
     done = debug(tmp_path, program, TWO_MODES, commands)
     assert "darc: choose a peak" in done.section("run")
@@ -56,7 +82,14 @@ def test_the_peak_is_chosen_at_the_profile(
 
 def test_a_peak_that_is_not_there(program: Path, tmp_path: Path) -> None:
     commands = ["darc start handle --start-ops 2000", "run"]
-    commands += [mark("peak"), "darc peak 63", mark("again"), "darc peak >1ms", "continue", REPORT]
+    commands += [
+        mark("peak"),
+        attempt("darc peak 63"),
+        mark("again"),
+        "darc peak >1ms",
+        "continue",
+        REPORT,
+    ]
     done = debug(tmp_path, program, TWO_MODES, commands)
     assert re.match(r"darc: there is no peak 63", done.section("peak"))
     assert done.paths == [FLUSH]
@@ -80,17 +113,16 @@ def test_without_a_choice_the_report_says_so(program: Path, tmp_path: Path) -> N
 def test_descending_by_hand(tmp_path: Path) -> None:
     """Of two paths that are equally slow the one that is chosen is gone down, and only it."""
     program = build("twopaths")
-    commands = ["set darc auto off", "darc start handle --peak >300us --lookahead 1", "run"]
+    script = tmp_path / "choice.py"
+    script.write_text(CHOICE)
+    commands = [TOOLS, "set darc auto off", "darc start handle --peak >300us --lookahead 1", "run"]
     commands += [
         mark("first"),
         "darc tree",
-        "python import darc_gdb",
-        "python nodes = darc_gdb.APP.snapshot().ftree.walk()",
-        "python chosen = next(n.id for n in nodes if n.function.name == 'f_x')",
-        "python gdb.execute(f'darc descend {chosen}')",
+        f"with-app {script}",
         mark("second"),
         "continue",
-        "darc descend",
+        attempt("darc descend"),
         "continue",
         REPORT,
     ]
@@ -104,7 +136,7 @@ def test_descending_by_hand_level_by_level(program: Path, tmp_path: Path) -> Non
     levels = len(FLUSH)
     commands = ["set darc auto off", "darc start handle --peak >1ms --lookahead 1", "run"]
     for level in range(levels):
-        commands += [mark(f"level{level}"), "darc status", "darc descend", "continue"]
+        commands += [mark(f"level{level}"), "darc status", attempt("darc descend"), "continue"]
     done = debug(tmp_path, program, ("60000",), [*commands, mark("end"), REPORT])
     assert done.paths == [FLUSH], done.gdb
     assert done.report is not None
@@ -115,9 +147,18 @@ def test_descending_by_hand_level_by_level(program: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("words", ["1.77", "2", "1"])
 def test_nodes_that_cannot_be_descended_into(words: str, tmp_path: Path) -> None:
     commands = ["set darc auto off", "darc start handle --peak >300us --lookahead 1", "run"]
-    commands += [mark("wrong"), f"darc descend {words}", mark("right"), "darc descend", "continue"]
+    commands += [
+        mark("wrong"),
+        attempt(f"darc descend {words}"),
+        mark("right"),
+        "darc descend",
+        "continue",
+    ]
     done = debug(
-        tmp_path, build("twopaths"), ("16000",), [*commands, "darc descend", "continue", REPORT]
+        tmp_path,
+        build("twopaths"),
+        ("16000",),
+        [*commands, attempt("darc descend"), "continue", REPORT],
     )
     line = done.section("wrong").strip()
     assert re.fullmatch(r"darc: .*", line), line
@@ -127,7 +168,7 @@ def test_nodes_that_cannot_be_descended_into(words: str, tmp_path: Path) -> None
 
 def test_another_analysis_after_the_result(program: Path, tmp_path: Path) -> None:
     commands = [
-        f"source {ROOT / 'tests' / 'inside_gdb.py'}",
+        TOOLS,
         "darc start handle --peak >1ms",
         "run",
         mark("second"),
@@ -149,7 +190,7 @@ def test_another_analysis_after_the_result(program: Path, tmp_path: Path) -> Non
 def test_many_analyses_one_after_the_other(end: str, program: Path, tmp_path: Path) -> None:
     """Each with 'darc stop' behind it; nothing is left of the ones before."""
     peak = "--peak >1ms" if end == "result" else ""
-    commands = [f"source {ROOT / 'tests' / 'inside_gdb.py'}", "break main", "run"]
+    commands = [TOOLS, "break main", "run"]
     for i, function in enumerate(["handle", "flush", "handle", "write_out", "flush"]):
         commands += [f"darc start {function} {peak} --start-ops 20", "continue"]
         commands += [mark(f"n{i}"), "darc status", "darc stop", "tell-code"]
@@ -206,16 +247,14 @@ def test_time_limit_of_a_peak_that_never_comes(tmp_path: Path) -> None:
         assert "Traceback" not in done.gdb
 
 
+@gdb_alone("lldb selects another thread, for which its breakpoint's condition does not hold")
 def test_one_thread_only(tmp_path: Path) -> None:
     """That of worker 3, which meets slow operations among its 4000."""
     program = build("threads")
-    commands = ["tbreak handle if number == 3", "run", "python tid = gdb.selected_thread().ptid[1]"]
-    commands += [
-        "python gdb.execute(f'darc start handle --thread {tid} --peak >700us')",
-        "continue",
-        REPORT,
-    ]
-    done = debug(tmp_path, program, ("32000",), commands)
+    script = tmp_path / "start.py"
+    script.write_text("execute(f'darc start handle --thread {tid} --peak >700us')\n")
+    commands = [TOOLS, "tbreak handle if number == 3", "run", f"with-app {script}", "continue"]
+    done = debug(tmp_path, program, ("32000",), [*commands, REPORT])
     assert done.report is not None, done.gdb
     assert done.report["status"] == "root cause found"
     assert done.report["profile"]["count"] <= 4000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import EXIT, PLAIN_GDB, REPORT, debug, mark, undisturbed
+from tests.debugger import EXIT, IN_BOTH, PLAIN_GDB, REPORT, debug, mark, undisturbed
 
 START = "darc start handle --peak >1ms --start-ops 1000"
 
@@ -154,6 +154,7 @@ def test_the_program_ends_as_it_would(ending: int, when: str, tmp_path: Path) ->
     assert "Traceback" not in done.gdb
 
 
+@IN_BOTH
 def test_a_program_that_ends_too_early_tells_what_it_did(program: Path, tmp_path: Path) -> None:
     """The calls counted up to the end are all in the profile, though fewer than asked for."""
     commands = ["darc start handle --peak >1ms --start-ops 1000000", "run", REPORT]
@@ -164,6 +165,7 @@ def test_a_program_that_ends_too_early_tells_what_it_did(program: Path, tmp_path
     assert done.report["root_cause_paths"] == []
 
 
+@IN_BOTH
 def test_it_goes_on_by_itself_when_told(program: Path, tmp_path: Path) -> None:
     commands = ["darc start handle --peak >1ms --on-finish continue", "run", EXIT, REPORT]
     done = debug(tmp_path, program, ("20000",), commands)

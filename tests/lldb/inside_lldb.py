@@ -3,6 +3,7 @@
 tell-code           compares the code of every mapped file with the file, byte for byte
 watch-code PLACE    does so when the program is at PLACE, until some differ, without a user's stop
 tell-watched        tells how many bytes were other ones there, but for breakpoints
+with-app FILE       runs Python with 'app' (darc's), 'execute' (commands) and 'tid' (the thread's)
 interrupt-at N      stops the program once darc has seen N calls, while it runs
 attempt COMMAND     shows the error of a command, at which lldb would end in batch
 complete LINE       shows what the last word of a command line can become, a whole line for each
@@ -91,6 +92,22 @@ def complete(debugger, argument, context, result, namespace):
         print(before + found.GetStringAtIndex(number).strip())
 
 
+def with_app(debugger, argument, context, result, namespace):
+    from darc_lldb.commands import APPS
+
+    def execute(command: str) -> None:
+        own = lldb.SBCommandReturnObject()
+        debugger.GetCommandInterpreter().HandleCommand(command, own)
+        sys.stdout.write((own.GetOutput() or "") + (own.GetError() or ""))
+
+    script = compile(Path(argument).read_text(), argument, "exec")
+    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+    exec(
+        script,
+        {"app": APPS[debugger.GetID()], "execute": execute, "tid": thread.GetThreadID()},
+    )
+
+
 def slow_decisions(debugger, argument, context, result, namespace):
     from darc.session import Session
 
@@ -128,6 +145,7 @@ COMMANDS = (
     attempt,
     complete,
     slow_decisions,
+    with_app,
 )
 
 

@@ -120,7 +120,7 @@ def plain_lldb(wanted: str | None) -> tuple[tuple[str, ...], dict[str, str]]:
 
 _SAME = re.compile(
     r"(darc|set darc|show darc|help|run|continue|bt|next|step|finish|up|detach|quit|attempt|"
-    r"tell-code|watch-code|tell-watched|interrupt-at|complete|choose-latency|slow-decisions|"
+    r"tell-code|watch-code|tell-watched|interrupt-at|complete|with-app|slow-decisions|"
     r"breakpoint|process|thread|settings|script|command)\b.*",
     re.S,
 )
@@ -143,6 +143,8 @@ _WORDS = (
     (r"kill", lambda _: "process kill"),
     (r"delete", lambda _: "breakpoint delete -f"),
     (r"set confirm off", lambda _: "settings set auto-confirm true"),
+    # lldb stops at every exec by itself.
+    (r"catch exec", lambda _: "settings show auto-confirm"),
     # lldb's breakpoints always wait for libraries.
     (r"set breakpoint pending (on|off)", lambda _: "settings show auto-confirm"),
     (

@@ -10,6 +10,8 @@ from darc import commands
 from darc.parameters import PARAMETERS
 from tests.lldb.runner import Done, debug, mark
 
+AVAILABLE = [parameter for parameter in PARAMETERS if parameter.is_available]
+
 
 def words(text: str) -> list[str]:
     return text.split()
@@ -20,7 +22,7 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> Done:
     asked = []
     for name in commands.COMMANDS:
         asked += [mark(name), f"help darc {name}"]
-    for parameter in PARAMETERS:
+    for parameter in AVAILABLE:
         name = parameter.name.replace("-", "_")
         asked += [mark(f"set_{name}"), f"help set darc {parameter.name}"]
         asked += [mark(f"show_{name}"), f"show darc {parameter.name}"]
@@ -35,7 +37,7 @@ def test_help(name: str, helped: Done) -> None:
     assert any(shown[i : i + len(expected)] == expected for i in range(begin, len(shown)))
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
+@pytest.mark.parametrize("parameter", AVAILABLE, ids=lambda parameter: parameter.name)
 def test_parameters(parameter, helped: Done) -> None:
     name = parameter.name.replace("-", "_")
     text = " ".join(words(helped.section(f"set_{name}")))

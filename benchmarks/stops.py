@@ -1,14 +1,13 @@
-"""Inside gdb with darc: prints how long each stop of a descent lasted for the program, in cycles
-of its time-stamp counter, from the ringing of the bell until the program went on."""
+"""Inside a debugger with darc: prints how long each stop of a descent lasted for the program, in
+cycles of its time-stamp counter, from the ringing of the bell until the program went on."""
 
-import gdb
-
+from darc import procfs
 from darc.pad_collector import PadCollector
 from darc.target import Bell
 
 cycles: list[int] = []
 _pending: list[int] = []
-_places: list[tuple[int, int]] = []
+_places: list[tuple[int, int, int]] = []
 _on_bell = PadCollector.on_bell
 
 
@@ -23,14 +22,16 @@ def _observed(self: PadCollector) -> Bell:
     tables = self.tables
     if tables.get("bell"):
         _finish_last(tables.get("bell_start"), tables.get("bell_end"))
-        _places[:] = [tables.field("bell_end")]
+        assert self.foothold is not None
+        _places[:] = [(self.foothold.identity, *tables.field("bell_end"))]
     return _on_bell(self)
 
 
 def report() -> None:
     """After the search: the last stop has ended too."""
-    address, size = _places[0]
-    raw = bytes(gdb.selected_inferior().read_memory(address, size))
+    pid, address, size = _places[0]
+    with procfs.Memory(pid) as memory:
+        raw = memory.read(address, size)
     _finish_last(0, int.from_bytes(raw, "little"))
     print("stops", *cycles)
 
