@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import EXIT, IN_BOTH, ROOT, Done, debug, gdb_alone, mark, undisturbed
+from tests.debugger import (
+    EVERYWHERE,
+    EXIT,
+    IN_BOTH,
+    ROOT,
+    Done,
+    debug,
+    gdb_alone,
+    mark,
+    undisturbed,
+)
 
 pytestmark = IN_BOTH
 
@@ -72,6 +82,7 @@ def test_after_the_result(name: str, tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, args)
 
 
+@EVERYWHERE
 @pytest.mark.parametrize("moment", ["profiling", "choice", "descent"])
 def test_after_darc_stop(moment: str, tmp_path: Path) -> None:
     program, args = build("mixture"), find("mixture").args

@@ -108,6 +108,19 @@ def analyse(case: Case, folder: Path) -> debugger.Done:
 @debugger.IN_BOTH
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_fixture(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path)
+
+
+SAMPLE = ("coroutine", "exceptions", "farlib", "forker", "indirect", "mixture", "threads")
+
+
+@pytest.mark.debuggers(debugger.NEWEST)
+@pytest.mark.parametrize("name", SAMPLE)
+def test_fixture_in_the_newest_lldb(name: str, tmp_path: Path) -> None:
+    check(Case(name), tmp_path)
+
+
+def check(case: Case, tmp_path: Path) -> None:
     done = analyse(case, tmp_path)
     assert done.report is not None, done.gdb
     check_program(case, done)

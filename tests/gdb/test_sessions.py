@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.build import build
 from tests.debugger import (
+    EVERYWHERE,
     EXIT,
     IN_BOTH,
     REPORT,
@@ -166,6 +167,7 @@ def test_nodes_that_cannot_be_descended_into(words: str, tmp_path: Path) -> None
     assert len(done.paths) == 2, done.gdb
 
 
+@EVERYWHERE
 def test_another_analysis_after_the_result(program: Path, tmp_path: Path) -> None:
     commands = [
         TOOLS,
@@ -178,6 +180,7 @@ def test_another_analysis_after_the_result(program: Path, tmp_path: Path) -> Non
         mark("code"),
         "tell-code",
         "continue",
+        EVERYWHERE,
         EXIT,
     ]
     done = debug(tmp_path, program, TWO_MODES, commands)
@@ -202,6 +205,7 @@ def test_many_analyses_one_after_the_other(end: str, program: Path, tmp_path: Pa
     assert (done.program_status, done.output) == undisturbed(program, TWO_MODES)
 
 
+@EVERYWHERE
 def test_the_program_is_run_twice(program: Path, tmp_path: Path) -> None:
     """The second run, with another start before it, knows nothing of the first."""
     commands = ["set confirm off", "darc start handle --peak >1ms", "run", "continue"]
@@ -212,6 +216,7 @@ def test_the_program_is_run_twice(program: Path, tmp_path: Path) -> None:
     assert done.program_status == 0
 
 
+@EVERYWHERE
 def test_run_again_in_the_middle(program: Path, tmp_path: Path) -> None:
     commands = [
         "set confirm off",

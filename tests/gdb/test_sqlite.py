@@ -29,6 +29,7 @@ def folder(program: Path) -> Iterator[Path]:
         yield Path(name)
 
 
+@debugger.EVERYWHERE
 @pytest.mark.parametrize(
     ("journal", "functions"),
     [("delete", {"syncJournal"}), ("wal", {"pagerWalFrames", "sqlite3WalFrames"})],

@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.build import build, find
 from tests.debugger import (
+    EVERYWHERE,
     IN_BOTH,
     REPORT,
     ROOT,
@@ -75,6 +76,7 @@ def test_the_live_line_comes_and_goes(mixture: Terminal) -> None:
     assert "darc: every probe is out" in mixture.command("darc stop")
 
 
+@EVERYWHERE
 def test_ctrl_c_then_on(mixture: Terminal) -> None:
     """At each Ctrl-C the program's own stack, and the analysis goes on afterwards."""
     mixture.command(f"darc start handle {ENDLESS}")
@@ -96,6 +98,7 @@ def test_ctrl_c_then_on(mixture: Terminal) -> None:
     assert ", 0 altered" in code
 
 
+@EVERYWHERE
 def test_ctrl_c_on_a_server(running: Server, tmp_path: Path) -> None:
     with terminal(tmp_path, "-p", str(running.pid)) as gdb:
         gdb.command(f"darc start handle {ENDLESS}")
@@ -128,6 +131,7 @@ def test_the_server_outlives_gdb(moment: str, running: Server, tmp_path: Path) -
     assert running.finish() == 0
 
 
+@EVERYWHERE
 @pytest.mark.parametrize("moment", ["profile", "descent"])
 def test_gdb_is_killed(moment: str, running: Server, tmp_path: Path) -> None:
     """Whoever attaches next finds the pads, and takes them out."""
