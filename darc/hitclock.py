@@ -59,6 +59,7 @@ class HitClock:
         self._own_wait = own_wait
         self._read = read
         self._own = own_wait()
+        self._last_thread: int | None = None
         self._lost: dict[int, _Lost] = {}
         self._samples: list[int] = []
         self._bounds: list[int] = []
@@ -72,7 +73,7 @@ class HitClock:
         """Around the handler of a hit: the moment at which the thread came there."""
         begin = self._read()
         lost = self._of(thread)
-        lost.ns += self._own_since()
+        lost.ns += self._own_since(thread)
         moment = Moment(begin - lost.ns - self._waited(thread), lost.hits)
         try:
             yield moment
@@ -80,10 +81,11 @@ class HitClock:
             lost.ns += self._read() - begin
             lost.hits += 1
 
-    def _own_since(self) -> int:
-        """For how long the debugger waited since the hit before, while nothing else ran."""
+    def _own_since(self, thread: int) -> int:
+        """For how long the debugger waited since the hit before, and the thread with it."""
         before, self._own = self._own, self._own_wait()
-        return max(0, self._own - before) if self._stops_all else 0
+        last, self._last_thread = self._last_thread, thread
+        return max(0, self._own - before) if self._stops_all or last == thread else 0
 
     @contextmanager
     def away(self, thread: int) -> Iterator[None]:
