@@ -5,7 +5,7 @@ from __future__ import annotations
 from darc import clock, procfs
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
-from darc.denial import denied
+from darc.denial import denied, entered_otherwise
 from darc.errors import NotFoundError, UnsupportedError
 from darc.ftree import Function
 from darc.implant import clean_up
@@ -35,7 +35,7 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
                 f"{module.name} is a Go program, whose runtime moves stacks: "
                 "darc cannot time it yet"
             )
-    reason = denied(program, function)
+    reason = denied(program, function) or entered_otherwise(program, function)
     if reason is not None:
         raise UnsupportedError(f"cannot time {spec}: {reason}")
     return notes

@@ -1,8 +1,9 @@
-"""Callees that are never called through a pad."""
+"""Callees that are never called through a pad, and code that no call enters."""
 
 from __future__ import annotations
 
 from darc.code.program import Program
+from darc.errors import TargetError
 from darc.ftree import CallKind, Function
 
 RETURNS_TWICE = ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext")
@@ -16,6 +17,9 @@ DENIED = {
     **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
 }
 """Callees that are never called through a pad, by symbol, and why."""
+
+NEVER_CALLED = ("_start", "_dl_start_user", "__start_context", "__restore_rt")
+"""Symbols of code that is not entered by a call, for where no frame information tells."""
 
 _TAIL_DEPTH = 4
 """How many tail calls in a row are followed to a denied callee."""
@@ -40,6 +44,37 @@ def denied(program: Program, function: Function, depth: int = _TAIL_DEPTH) -> st
             if reason is not None:
                 return reason
     return None
+
+
+def entered_otherwise(program: Program, function: Function) -> str | None:
+    """Why ``function`` cannot be timed at its first instruction: what lies on top of the stack
+    there is no return address, as no call leads there (the first code of a program or a thread,
+    the dynamic linker's trampolines, labels that look like functions). ``None`` where it can."""
+    address = function.address
+    module = program.module_at(address)
+    if module is None:
+        return None
+    own = address - module.bias
+    if own == module.image.entry or function.symbol in NEVER_CALLED:
+        return "it is not called: the program begins there, or comes back to it"
+    if not module.image.may_be_called(own):
+        return "it is not called: its frame information knows of no caller's address there"
+    extent = module.image.frame_range(own)
+    is_start = extent is not None and extent[0] == own
+    if not is_start and _follows_call(program, address):
+        return "it is not called: the call before it returns to it"
+    return None
+
+
+def _follows_call(program: Program, address: int) -> bool:
+    """Whether the bytes before ``address`` look like a call that returns to it."""
+    try:
+        before = program.read(address - 6, 6)
+    except TargetError:
+        return False  # nothing stands there
+    if before[1] == 0xE8:
+        return program.is_code(address + int.from_bytes(before[2:], "little", signed=True))
+    return before[:2] == b"\xff\x15" or (before[4] == 0xFF and 0xD0 <= before[5] <= 0xD7)
 
 
 def _may_end_in_one(program: Program, address: int, depth: int) -> bool:

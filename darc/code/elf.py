@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from elftools.common.exceptions import DWARFError, ELFError, ELFParseError
-from elftools.dwarf.callframe import FDE, CallFrameInfo
+from elftools.dwarf.callframe import FDE, CallFrameInfo, RegisterRule
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
 
@@ -312,7 +312,8 @@ class Image:
         return found[:2] if found else None
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019
-    def _frame_rows(self, start: int) -> list[tuple[int, Any]]:
+    def _frame_rows(self, start: int) -> list[tuple[int, Any, bool]]:
+        """Where a row begins, its CFA, and whether there is a caller to return to."""
         found = self._fde(start)
         if found is None:
             return []
@@ -320,7 +321,12 @@ class Image:
         instructions = found[2].instructions
         instructions[:] = [i for i in instructions if i.opcode != _GNU_ARGS_SIZE]
         try:
-            return [(row["pc"], row["cfa"]) for row in found[2].get_decoded().table]
+            rows = found[2].get_decoded().table
+            returns = [getattr(row.get(_RETURN_COLUMN), "type", None) for row in rows]
+            return [
+                (row["pc"], row["cfa"], kind != RegisterRule.UNDEFINED)
+                for row, kind in zip(rows, returns, strict=True)
+            ]
         except (DWARFError, ELFParseError, ValueError, KeyError):
             return []  # an operation that pyelftools does not know
 
@@ -331,7 +337,7 @@ class Image:
         if extent is None:
             return None
         current = None
-        for pc, rule in self._frame_rows(extent[0]):
+        for pc, rule, _ in self._frame_rows(extent[0]):
             if pc > address:
                 break
             current = rule
@@ -341,6 +347,20 @@ class Image:
             return _expression_rule(bytes(current.expr))
         register = _REGISTERS.get(current.reg)
         return FrameRule(register, current.offset) if register else None
+
+    def may_be_called(self, address: int) -> bool:
+        """Whether a call may lead to ``address``, as far as the file tells: frame information of a
+        program's or a thread's first code says that there is no caller, that of trampolines that
+        more than a return address lies on the stack."""
+        extent = self.frame_range(address)
+        rows = [] if extent is None else self._frame_rows(extent[0])
+        before = [row for row in rows if row[0] <= address]
+        if not before:
+            return True
+        _, cfa, returns = before[-1]
+        if cfa.expr is not None:
+            return False
+        return returns and (cfa.reg is None or (cfa.reg, cfa.offset) == (_STACK_POINTER, 8))
 
     @functools.cached_property
     def brings_its_unwinder(self) -> bool:
@@ -369,6 +389,10 @@ class Image:
 _GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
 _EH_RETURN = bytes.fromhex("4889cc59ffe1")  # mov rsp, rcx; pop rcx; jmp rcx
+
+_STACK_POINTER = 7
+_RETURN_COLUMN = 16
+"""The return address in rows of frame information."""
 
 _REGISTERS = {
     0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", 7: "rsp",

@@ -1,0 +1,46 @@
+"""What 'make soak' has found, each on the smallest program that shows it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.debugger import EXIT, debug, undisturbed
+
+ENDLESS = "--start-ops 1000000000"
+
+LABELS = """
+#include <stdio.h>
+__asm__(
+    ".globl twice, again\\n"
+    ".type twice, @function\\n"
+    ".type again, @function\\n"
+    "twice: sub $8, %rsp; movq $7, (%rsp); call add_one\\n"
+    "again: mov (%rsp), %rdx; lea (%rdx,%rdx), %rdx; mov %rdx, %rax; add $8, %rsp; ret\\n");
+long counter;
+void add_one(void) { counter++; }
+long twice(void);
+int main(void)
+{
+    long sum = 0;
+    for (int i = 0; i < 1000; i++)
+        sum += twice();
+    printf("%ld %ld\\n", sum, counter);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("function", ["_start", "again"])
+def test_code_that_no_call_enters(function: str, tmp_path: Path) -> None:
+    """On top of the stack is a number of the program there, which must not be taken for a return
+    address: refused in words."""
+    program, source = tmp_path / "labels", tmp_path / "labels.c"
+    source.write_text(LABELS)
+    subprocess.run(["gcc", "-O2", "-o", program, source], check=True)
+    start = f'eval "darc start *%p {ENDLESS}", &{function}'
+    done = debug(tmp_path, program, (), ["starti", start, "continue", EXIT])
+    assert (done.program_status, done.output) == undisturbed(program, ())
+    assert "not called" in done.gdb, done.gdb
