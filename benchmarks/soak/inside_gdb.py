@@ -25,6 +25,7 @@ import gdb
 
 from darc import procfs
 from darc.code.program import Module, Program
+from darc.descent import Status
 from darc.snapshot import SiteState, Snapshot
 from darc_gdb import APP  # type: ignore[attr-defined]
 from darc_gdb.target import TARGET
@@ -40,13 +41,15 @@ SEEN, USED, HOT, UNUSED = 2.0, 4.0, 8.0, 0.05
 """What an analysis of a function is worth: seen on a stack, called, called often, never called."""
 MANY = 20
 FIRST_SAMPLES = 10
+PATIENCE = 0.5
+"""Seconds in which an analysis that waits for the first call of f0 may begin."""
 MOST_FRAMES = 40
 MOST_FAULTS = 20
 FAULTS = ("SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT", "SIGTRAP")
 """Signals that tell of a mistake: what the program was doing then is noted, and it goes on."""
 
 _LONG = {"start-ops": (20, 1000), "decision-ops": (1_000_000,), "max-time": (2, 4)}
-_SHORT = {"start-ops": (5, 20, 100), "decision-ops": (5, 20), "max-time": (0.1, 0.3, 0.8)}
+_SHORT = {"start-ops": (5, 20, 100), "decision-ops": (5, 20), "max-time": (0.2, 0.6, 1.5)}
 
 
 @dataclass(frozen=True)
@@ -233,6 +236,9 @@ class Process:
 
     def _go_on_to_the_end(self) -> Steps:
         """Until the analysis is over, with stops in between as a user would make them."""
+        if APP.snapshot().status is Status.PENDING:
+            with alarm(self._settings.pid, PATIENCE):
+                yield from self._go_on()
         while APP.session is not None and APP.session.alive:
             if self._random.random() < 0.3:
                 with alarm(self._settings.pid, self._random.choice((0.01, 0.1))):

@@ -158,8 +158,8 @@ def _redis(sources: Sources) -> Iterator[Job]:
 # -------------------------------------------------------------------------------- CPython
 
 _PYTHON_TESTS = (
-    "test_json test_struct test_dict test_re test_exceptions test_generators test_threading "
-    "test_zlib test_decimal test_contextlib test_asyncgen test_queue"
+    "test_json test_struct test_dict test_set test_exceptions test_generators test_thread "
+    "test_zlib test_decimal test_contextlib test_asyncgen test_queue test_fork1"
 )
 
 
@@ -193,7 +193,7 @@ def _python(sources: Sources) -> Iterator[Job]:
 
 # ------------------------------------------------------------------------------------ git
 
-_GIT_TESTS = "t0027-auto-crlf t3200-branch t4013-diff-various t5300-pack-object t7600-merge"
+_GIT_TESTS = "t3200-branch t4013-diff-various t5300-pack-object t7600-merge"
 
 
 def _git(sources: Sources) -> Iterator[Job]:
@@ -224,23 +224,45 @@ def _git(sources: Sources) -> Iterator[Job]:
 
 def _installed(sources: Sources) -> Iterator[Job]:
     tree = sources.source("sqlite3", _SQLITE)
+    data = tree / "sqlite3.c"
     for interpreter, script in (
         ("/usr/bin/perl", "words.pl"),
         ("/usr/bin/python3.11", "threads.py"),
         ("/usr/bin/node", "files.js"),
+        ("/usr/bin/bash", "processes.sh"),
     ):
         file = Path(interpreter)
         if file.exists():
             yield Job("installed", f"{file.name} {script}", file, started(SCRIPTS / script))
-    for packer, suffix in (("xz -7 -T2 --block-size=1MiB", "xz"), ("zstd -q -17 -T2", "zst")):
+    for packer, suffix in (("xz -8 -T2 --block-size=2MiB", "xz"), ("zstd -q -19 -T2", "zst")):
         name, _, options = packer.partition(" ")
         script = (
-            f"cp '{tree}/sqlite3.c' data && $PROGRAM {options} -k data &&\n"
+            f"cp '{data}' data && $PROGRAM {options} -k data &&\n"
             f"$PROGRAM -d -c data.{suffix} | cmp - data && echo the same"
         )
         what = f"{packer}, there and back"
         file = Path("/usr/bin") / name
         yield Job("installed", what, file, shell(script), keep=[f"data.{suffix}"])
+    yield Job(
+        "installed",
+        "sort --parallel=2",
+        Path("/usr/bin/sort"),
+        shell(
+            f"for i in 1 2 3 4 5 6; do tr -s ' ' '\\n' <'{data}'; done >words\n"
+            "$PROGRAM --parallel=2 -S 8M words >sorted && $PROGRAM -u -S 8M -r sorted >unique"
+        ),
+        keep=["sorted", "unique"],
+    )
+    yield Job(
+        "installed",
+        "openssl enc",
+        Path("/usr/bin/openssl"),
+        shell(
+            f"$PROGRAM enc -aes-256-ctr -pbkdf2 -iter 3000000 -S 0011223344556677 -k x <'{data}' "
+            ">sealed && for d in sha512 blake2b512 sha3-256 md5; do $PROGRAM dgst -$d sealed; done"
+        ),
+        keep=["sealed"],
+    )
     cc1 = subprocess.run(
         ["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -248,6 +270,25 @@ def _installed(sources: Sources) -> Iterator[Job]:
         "installed",
         "cc1 -O1",
         Path(cc1),
-        started("-quiet", "-O1", f"-I{tree}", tree / "ext/misc/shathree.c", "-o", "made.s"),
+        shell(f"gcc -B$(dirname $PROGRAM)/ -S -O1 '{data}' -o made.s"),
         keep=["made.s"],
+    )
+    root = sources.programs("ripgrep")
+    yield Job(
+        "installed",
+        "rg (Rust)",
+        root / "usr" / "bin" / "rg",
+        shell(
+            "for word in 'static +int' '[a-z]+_[a-z]+\\(' 'return.*[0-9]' 'if *\\( *!'; do\n"
+            f"    $PROGRAM -j2 -c \"$word\" '{tree}' | sort\ndone"
+        ),
+        count=counted(r":"),
+    )
+    root = sources.programs("fzf")
+    yield Job(
+        "installed",
+        "fzf (Go)",
+        root / "usr" / "bin" / "fzf",
+        shell(f"for word in sqlite 'int!' '^static'; do $PROGRAM -f \"$word\" <'{data}'; done"),
+        count=counted(r"^"),
     )

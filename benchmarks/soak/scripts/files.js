@@ -1,8 +1,11 @@
+// Timers, worker threads of zlib and of the file system, and a lot of garbage.
 const zlib = require('zlib'), crypto = require('crypto'), fs = require('fs');
-let left = 400, sum = 0;
+const rounds = 1500;
+let left = rounds, sum = 0;
 function one(n) {
     const data = Buffer.from(Array.from({length: 20000}, (_, i) => (i * n) % 251));
     zlib.deflate(data, (error, packed) => {
+        if (error) throw error;
         fs.writeFile('file' + n % 7, packed, () => {
             const digest = crypto.createHash('sha256').update(packed).digest();
             sum = (sum + digest.readUInt32BE()) % 2 ** 32;
@@ -10,4 +13,4 @@ function one(n) {
         });
     });
 }
-for (let n = 1; n <= 400; n++) setTimeout(one, n * 10, n);
+for (let n = 1; n <= rounds; n++) setTimeout(one, n * 8, n);
