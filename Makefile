@@ -81,7 +81,9 @@ kernel: setup
 	@bash tools/setup.sh kernel
 	@$(BIN)/darc-vm fetch >/dev/null
 
+# The kernel with kgdb is built when it is asked for the first time: four minutes of two processors.
 test-kernel: kernel
+	@$(BIN)/darc-vm fetch --kernel kgdb >/dev/null
 	@$(PY) -m pytest -n $(JOBS) tests/kernel $(PYTEST_ARGS)
 
 lint: $(STAMP)
