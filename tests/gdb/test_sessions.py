@@ -180,7 +180,6 @@ def test_another_analysis_after_the_result(program: Path, tmp_path: Path) -> Non
         mark("code"),
         "tell-code",
         "continue",
-        EVERYWHERE,
         EXIT,
     ]
     done = debug(tmp_path, program, TWO_MODES, commands)

@@ -110,13 +110,3 @@ def test_a_callback_that_takes_its_time(program: Path, tmp_path: Path) -> None:
     assert done.report is not None, done.gdb
     assert done.report["status"] == "root cause found"
     assert (done.program_status, done.output) == undisturbed(program, ("20000",))
-
-
-def test_the_bell_rings_where_the_user_stops(tmp_path: Path) -> None:
-    """In one thread while another one comes to a breakpoint: the stop is the user's alone."""
-    commands = ["darc start handle --start-ops 300"]
-    for i in range(12):
-        commands += ["breakpoint set -o true -n store", "continue" if i else "run", mark(f"at{i}")]
-    done = debug(tmp_path, build("threads"), ("32000",), [*commands, "thread list", mark("end")])
-    assert "agent.elf" not in done.gdb
-    assert done.section("end") == ""
