@@ -139,9 +139,16 @@ def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None
     for address in sorted(function.instructions):
         site = _site(function, function.instructions[address], around)
         if site is not None:
+            if site.problem is None and _is_led_into(function, site.patch, site.length):
+                site = replace(site, problem="a jump leads between the bytes that a patch needs")
             thunk = function.thunks.get(site.address)
             function.sites.append(replace(site, thunk=thunk) if thunk is not None else site)
     return function
+
+
+def _is_led_into(function: Function, start: int, length: int) -> bool:
+    """Whether a jump leads behind the first of these bytes, be it into an instruction's middle."""
+    return any(at in function.targets for at in range(start + 1, start + length))
 
 
 def _extent(address: int, around: Surroundings) -> tuple[int, int] | None:
@@ -348,9 +355,12 @@ def _tail_site(
     patch, length = address, instruction.len
     problem = None
     displaced: tuple[Instruction, ...] = ()
-    if length < PATCH_LENGTH and instruction.flow_control != FlowControl.CONDITIONAL_BRANCH:
+    is_conditional = instruction.flow_control == FlowControl.CONDITIONAL_BRANCH
+    if length < PATCH_LENGTH and not is_conditional:
         length += _padding_behind(function, back, around)
-    if length < PATCH_LENGTH:
+    if is_conditional and not instruction.is_jcc_short_or_near:
+        problem = "the jump depends on a counter"
+    elif length < PATCH_LENGTH:
         length = instruction.len
         displaced, problem = _displaced(function, instruction, around)
         if displaced:
@@ -486,7 +496,9 @@ def read_prologue(
         taken.append(instruction)
         length += instruction.len
         address += instruction.len
-    if around.is_jumped_into(function.entry, function.entry + length):
+    if _is_led_into(function, function.entry, length) or around.is_jumped_into(
+        function.entry, function.entry + length
+    ):
         return "a jump leads into its first bytes"
     original = around.read(function.entry, length)
     return Prologue(function.entry, tuple(taken), length, original)

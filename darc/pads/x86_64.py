@@ -536,9 +536,8 @@ def patch_tail(site: Site, target: int) -> bytes:
         distance = target - (site.address + site.length)
         if abs(distance) >= NEAR:
             raise OutOfReachError(f"{target:#x} is more than 2 GiB from {site.address:#x}")
-        opcode = {6: 2, 7: 3}[site.length]  # a prefix may stand before 0f 8x
-        original = bytes(_encoded(site.instruction))
-        return original[:opcode] + struct.pack("<i", distance)
+        prefixes = b"\x2e" * (site.length - 6)  # a prefix may stand before 0f 8x
+        return prefixes + bytes([0x0F, 0x80 | _condition(site)]) + struct.pack("<i", distance)
     return patch_bytes(site.kind, site.patch, site.length, target)
 
 
