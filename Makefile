@@ -8,8 +8,9 @@ AGENT := darc/agent/agent.bin
 JOBS ?= auto
 PYTEST_ARGS ?=
 MATRIX_ARGS ?=
+KILLS_ARGS ?=
 
-.PHONY: help setup packages demo demo-lldb demo-kernel test test-lldb matrix lint types bench soak fixtures clean distclean
+.PHONY: help setup packages demo demo-lldb demo-kernel test test-lldb matrix kills lint types bench soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +21,7 @@ help:
 	@echo 'make test-lldb those of them that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
 	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 300 MB once)'
+	@echo 'make kills     gdb is killed at random moments, and the program goes on'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks; make bench-kernel: those on a kernel in QEMU'
@@ -75,6 +77,10 @@ test-lldb: setup
 # Every way to build a program, with several fixtures in each: some 800 analyses.
 matrix: setup
 	@$(PY) -m tests.matrix $(MATRIX_ARGS)
+
+# gdb is killed 200 times while it analyses a server.
+kills: setup
+	@$(PY) -m tests.kills $(KILLS_ARGS)
 
 # Downloads Debian's kernel, 300 MB, when it is asked for the first time.
 kernel: setup

@@ -1,8 +1,9 @@
 """``make kills``: gdb is killed (SIGKILL) at random moments while it analyses a server.
 
 gdb attaches to the fixture ``server`` and makes one short analysis after the other, until it is
-killed. The server has to answer as before. Then another gdb attaches and takes out what was left:
-the server's code is byte for byte what it was.
+killed. The server has to answer as before. Each fifth time another gdb then attaches and takes out
+what was left: the server's code is byte for byte what it was. The other times it is left to the
+next gdb, which begins with that.
 
 ``python -m tests.kills [--count N] [--seed N]`` prints a line for each kill that did harm, and a
 summary.
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +59,9 @@ WORDS = ("attached", *["started", "found"] * 3)
 part of the time later that lies between it and the next."""
 
 
+CLEAN_EVERY = 5
+
+
 @dataclass(frozen=True)
 class Kill:
     """One kill: how many seconds after which words of gdb, and what was wrong."""
@@ -79,6 +83,7 @@ class Killer:
 
     def __init__(self, running: Server, folder: Path, seed: int) -> None:
         self._running = running
+        self._count = 0
         self._folder = folder
         self._random = random.Random(seed)
         self._script = folder / "analyses.py"
@@ -102,9 +107,12 @@ class Killer:
 
     def _look(self) -> tuple[str | None, int]:
         """What is wrong now, and how many bytes had been left behind."""
+        self._count += 1
         try:
             self._answers()
             left = self._altered()
+            if self._count % CLEAN_EVERY:
+                return None, len(left)
             self._clean_up()
             self._answers()
         except (AssertionError, OSError) as error:
@@ -178,19 +186,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
-def kills(count: int, seed: int, folder: Path) -> list[Kill]:
+def kills(count: int, seed: int, folder: Path) -> Iterator[Kill]:
     """So many kills, on a new server whenever one was harmed."""
-    done: list[Kill] = []
-    while len(done) < count:
+    done = 0
+    while done < count:
         with server(build("server")) as running:
-            killer = Killer(running, folder, seed + len(done))
-            while len(done) < count:
-                done.append(killer.kill())
-                if done[-1].wrong is not None:
+            killer = Killer(running, folder, seed + done)
+            while done < count:
+                done += 1
+                kill = killer.kill()
+                yield kill
+                if kill.wrong is not None:
                     break
             else:
                 assert running.finish() == 0
-    return done
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -198,11 +207,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
+    done: list[Kill] = []
     with tempfile.TemporaryDirectory() as folder:
-        done = kills(chosen.count, chosen.seed, Path(folder))
+        for kill in kills(chosen.count, chosen.seed, Path(folder)):
+            done.append(kill)
+            if kill.wrong is not None:
+                print(f"HARMED {kill.seconds:.3f} s after {kill.where}: {kill.wrong}", flush=True)
+            if len(done) % 20 == 0:
+                print(f"{len(done)} kills", flush=True)
     harmed = [kill for kill in done if kill.wrong is not None]
-    for kill in harmed:
-        print(f"HARMED {kill.seconds:.3f} s after {kill.where}: {kill.wrong}")
     for where, count in Counter(kill.where for kill in done).items():
         print(f"{count:4} kills after {where}")
     left = sum(kill.left > 0 for kill in done)
