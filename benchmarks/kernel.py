@@ -153,7 +153,7 @@ def _page(kernel: kernels.Kernel, costs: dict[str, Cost]) -> str:
         "The guest runs under emulation (QEMU's TCG), where all code is slower than on a",
         "processor, by factors that differ: compare what tools add, and only roughly.",
         "",
-        f"- guest: Linux {kernel.version}, one processor",
+        f"- guest: {kernel.version}, one processor",
         f"- QEMU: {_version(machine.QEMU)}; gdb: {_version('gdb')}",
         f"- host: {os.cpu_count()} cores",
         "",
