@@ -357,9 +357,12 @@ class LldbTarget(Target):
         return take_back
 
     def own_threads(self) -> Sequence[int]:
+        """Those of lldb and of its server. One that waits for nothing counts nothing."""
         if self._pid is None:
             return []
-        return [int(procfs.status(self._pid).get("TracerPid", "0"))]
+        darcs = {t.native_id for t in threading.enumerate() if t.name.startswith("darc")}
+        own = set(procfs.threads(os.getpid())) - darcs
+        return [*own, int(procfs.status(self._pid).get("TracerPid", "0"))]
 
     @property
     def hits_stop_all(self) -> bool:
