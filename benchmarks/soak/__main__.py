@@ -24,12 +24,16 @@ def main() -> None:
     begin = time.monotonic()
     outcomes: list[run.Outcome] = []
     failures: list[str] = []
+    left_out: list[str] = []
     work = Path(tempfile.mkdtemp(prefix="darc-soak-"))
     for program, make in jobs(Sources(cache(), _say)).items():
         if options.programs and program not in options.programs:
             continue
         try:
             for job in make():
+                if time.monotonic() - begin > options.minutes * 60:
+                    left_out.append(job.name)
+                    continue
                 if options.job and options.job not in job.what:
                     continue
                 print(job.name, flush=True)
@@ -41,6 +45,8 @@ def main() -> None:
             print(f"  {error}", flush=True)
     text = page.table(outcomes)
     print(text)
+    if left_out:
+        print(f"soak: the {options.minutes} minutes were over before {', '.join(left_out)}")
     for failure in failures:
         print(f"soak: not run: {failure.splitlines()[0]}")
     if options.write and not options.programs and not options.job:
@@ -54,6 +60,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("programs", nargs="*", help="these programs only")
     parser.add_argument("--job", help="jobs with this in their name only")
+    parser.add_argument(
+        "--minutes", type=int, default=60, help="no job begins later than that (default: 60)"
+    )
     parser.add_argument("--seed", type=int, help="repeat the choices of an earlier run")
     parser.add_argument(
         "--write", action="store_true", help="write the figures of all jobs to docs/soak.md"

@@ -99,6 +99,10 @@ class Hot:
             elif node is shown.ftree:
                 self.seen[key] = UNUSED
 
+    def forget(self, path: str, offset: int) -> None:
+        """darc refuses this one."""
+        self.seen[path, offset] = UNUSED
+
     def save(self) -> None:
         """Replaces the file; what another process adds at the same time may be lost."""
         temporary = self._file.with_suffix(f".{os.getpid()}")
@@ -191,8 +195,8 @@ class Process:
         assert pid is not None
         return Program(TARGET, procfs.root(pid), procfs.regions(pid))
 
-    def _pick(self) -> tuple[str, str]:
-        """A function's address and name."""
+    def _pick(self) -> tuple[Module, int]:
+        """A function: where it is in which file."""
         program = self._program()
         modules = {module.path: module for module in program.modules}
         seen = {key: worth for key, worth in self._hot.seen.items() if key[0] in modules}
@@ -201,13 +205,14 @@ class Process:
         else:
             (path, offset) = self._random.choices(list(seen), list(seen.values()))[0]
             module = modules[path]
-        address = module.bias + offset
-        return f"*{address:#x}", f"{module.name}!{program.function_at(address).name}"
+        return module, offset
 
     # ------------------------------------------------------------------------ analysing
 
     def _analyse(self) -> Steps:
-        place, name = self._pick()
+        module, offset = self._pick()
+        address = module.bias + offset
+        name = f"{module.name}!{self._program().function_at(address).name}"
         kind = _LONG if self._analyses % 5 == 4 else _SHORT
         self._analyses += 1
         chosen: dict[str, object] = {
@@ -219,7 +224,7 @@ class Process:
         begin = time.monotonic()
         refused = ""
         try:
-            quiet(f"darc start {place} {options}")
+            quiet(f"darc start *{address:#x} {options}")
         except gdb.error as error:
             refused = str(error)
         if not refused:
@@ -231,6 +236,7 @@ class Process:
             self._compare_code(name)
         else:
             self.note("refused", f0=name, why=refused)
+            self._hot.forget(module.path, offset)
             # Else one program whose every function is refused would never go on.
             yield from self._sample(0.05)
 

@@ -1,6 +1,6 @@
 // Timers, worker threads of zlib and of the file system, and a lot of garbage.
 const zlib = require('zlib'), crypto = require('crypto'), fs = require('fs');
-const rounds = 1500;
+const rounds = 2500;
 let left = rounds, sum = 0;
 function one(n) {
     const data = Buffer.from(Array.from({length: 20000}, (_, i) => (i * n) % 251));
@@ -13,4 +13,4 @@ function one(n) {
         });
     });
 }
-for (let n = 1; n <= rounds; n++) setTimeout(one, n * 8, n);
+for (let n = 1; n <= rounds; n++) setTimeout(one, n * 5, n);

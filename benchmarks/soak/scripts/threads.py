@@ -5,7 +5,7 @@ import queue
 import threading
 import zlib
 
-NUMBERS = 8000
+NUMBERS = 5000
 jobs: "queue.Queue[int | None]" = queue.Queue()
 done: dict[int, str] = {}
 

@@ -2,7 +2,7 @@
 use strict;
 my (%words, $caught);
 my $x = 12345;
-for my $round (1 .. 300) {
+for my $round (1 .. 200) {
     for (1 .. 20000) {
         $x = ($x * 1103515245 + 12345) % 2147483648;
         $words{ "w" . $x % 5000 }++;
