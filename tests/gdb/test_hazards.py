@@ -202,6 +202,39 @@ def traced(folder: Path, *commands: str) -> Done:
 # ------------------------------------------------------------------ what the program does
 
 
+CLONED = """
+#include <stdio.h>
+static volatile int yes = 1;
+static __attribute__((noinline)) long handle(long i, long fast)
+{
+    return fast ? i : i / yes;
+}
+int main(void)
+{
+    long sum = 0;
+    for (long i = 0; i < 100; i++)
+        sum += handle(i, 1) + handle(i, 2);
+    printf("%ld\\n", sum);
+    return 0;
+}
+__attribute__((noinline)) static long (*volatile table[])(long, long) = {handle};
+"""
+
+
+def test_function_that_is_called_as_a_clone_alone(tmp_path: Path) -> None:
+    """The compiler made a copy of it for these calls: the error names it."""
+    program, source = tmp_path / "cloned", tmp_path / "cloned.c"
+    source.write_text(CLONED.replace("__attribute__((noinline)) static long", "static long"))
+    options = ["-O3", "-g", "-fno-inline", "-fipa-cp-clone", "-Wno-unused"]
+    subprocess.run(["gcc", *options, "-o", program, source], check=True)
+    names = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    clones = re.findall(r"\bhandle\.(?!cold)\S+", names)
+    assert re.search(r"\bhandle$", names, re.M), names
+    assert clones, names
+    done = debug(tmp_path, program, (), ["darc start handle", "run", "darc report"])
+    assert f"its callers may call a clone: {', '.join(sorted(clones))}" in done.gdb
+
+
 @pytest.mark.parametrize("begin", ["10", "300"])
 def test_sandbox_that_is_entered_later(begin: str, tmp_path: Path) -> None:
     """No system call is the agent's own from then on: the kernel would kill the program."""
