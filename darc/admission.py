@@ -13,6 +13,9 @@ from darc.process_foothold import left_behind
 from darc.target import Target
 
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
+_GO_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
+"""What tells a Go program, in every version and build mode of Go, also when it is stripped."""
+
 _PATIENCE_SECONDS = 10.0
 """How long the pads go on without a sign of life from the debugger."""
 
@@ -30,7 +33,7 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     if not clock.tsc_is_invariant():
         notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
     for module in program.modules:
-        if module.image.has_section(".gopclntab"):
+        if any(map(module.image.has_section, _GO_SECTIONS)):
             raise UnsupportedError(
                 f"{module.name} is a Go program, whose runtime moves stacks: "
                 "darc cannot time it yet"
