@@ -20,7 +20,7 @@ from darc.contest import Contest
 from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import TargetError, UsageError
 from darc.ftree import Fnode, Function
-from darc.parameters import Parameters
+from darc.parameters import Parameters, Probes
 from darc.peaks import choose_peak, find_peaks
 from darc.profile import Profile, thresholds
 from darc.snapshot import ProgramFigures, Snapshot
@@ -215,6 +215,8 @@ class Analysis:
                     f"{len(missed)} of its calls could not be timed, the time may be theirs: "
                     f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
                 )
+                if self._collector.kind is Probes.PAD:
+                    note += "; '--probes breakpoint' can time them, if they take milliseconds"
                 node.end = dataclasses.replace(ending, note=note)
 
     # ----------------------------------------------------------------- resuming

@@ -55,6 +55,7 @@ MAX_UNBINNED = 1000
 """Calls of f0 that are kept until it is known what a hit costs."""
 
 _TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
+_KINDS = (CallKind.DIRECT, CallKind.INDIRECT, *_TAILS)
 _NEVER = 1 << 62
 
 Act = Callable[[], Verdict]
@@ -66,6 +67,8 @@ class _Places:
     max_targets = MAX_TARGETS
 
     def problem(self, site: Site) -> str | None:
+        if site.kind not in _KINDS:
+            return "it is no call"
         if site.slot is None:
             return "no frame information says where its caller's return address stands"
         return None
@@ -418,7 +421,7 @@ class BreakpointCollector(Collector):
             self._bin()
         else:
             low, high = self._peak
-            if not low <= self._cycles(begin, now) < high:
+            if not low <= self._latency(begin, now) < high:
                 return None
             self._tally.add_votes(self._orders.analyse, operation.sums)
         self._seen += 1
@@ -429,7 +432,7 @@ class BreakpointCollector(Collector):
         if self._clock.is_calibrated or len(self._unbinned) > MAX_UNBINNED:
             pending, self._unbinned = self._unbinned, []
             for begin, end in pending:
-                self._tally.add_call(self._cycles(begin, end))
+                self._tally.add_call(self._latency(begin, end))
 
     def _calls(
         self, operation: Operation, timed: _Timed, thread: int, rsp: int, now: Moment
@@ -588,6 +591,10 @@ class BreakpointCollector(Collector):
             )
         return found
 
+    @property
+    def hits(self) -> tuple[int, float]:
+        return self._clock.hits, self._clock.lost_seconds
+
     # ------------------------------------------------------------------- counting
 
     @property
@@ -597,6 +604,10 @@ class BreakpointCollector(Collector):
     def _cycles(self, begin: Moment, end: Moment) -> int:
         return max(1, self._clock.between(begin, end) * self._hz // 10**9)
 
+    def _latency(self, begin: Moment, end: Moment) -> int:
+        """That of a call of f0. What cannot be told apart is all the same: half of a hit."""
+        return max(self._cycles(begin, end), self._clock.cost * self._hz // (2 * 10**9))
+
     @property
     def seen(self) -> int:
         return self._seen
@@ -605,7 +616,7 @@ class BreakpointCollector(Collector):
         known = self._tally.profile()
         rest = Tally(self._parameters.resolution, self._hz)
         for begin, end in list(self._unbinned):
-            rest.add_call(self._cycles(begin, end))
+            rest.add_call(self._latency(begin, end))
         return known.merged(rest.profile())
 
     def await_calls(self, needed: int) -> None:

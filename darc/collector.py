@@ -139,6 +139,11 @@ class Collector(ABC):
     def losses(self) -> list[str]:
         """What was not measured so far, and why."""
 
+    @property
+    def hits(self) -> tuple[int, float]:
+        """How often the program was stopped to time a call, and for how many seconds in all."""
+        return 0, 0.0
+
     # ------------------------------------------------------------------- counting
 
     @property

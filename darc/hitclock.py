@@ -121,6 +121,17 @@ class HitClock:
             return max(0, sorted(self._bounds)[len(self._bounds) // 4])
         return 0
 
+    @property
+    def hits(self) -> int:
+        """All hits so far."""
+        return sum(lost.hits for lost in list(self._lost.values()))
+
+    @property
+    def lost_seconds(self) -> float:
+        """How long they have stopped the program in all."""
+        handled = sum(lost.ns for lost in list(self._lost.values()))
+        return max(0, handled + self.hits * self.cost) / 1e9
+
     def observe(self, begin: Moment, end: Moment) -> None:
         """A call took from ``begin`` to ``end``: no hit within it can have cost more."""
         if end.hits > begin.hits and len(self._bounds) < _BOUNDS:

@@ -356,8 +356,9 @@ PARAMETERS: tuple[Parameter, ...] = (
         "probes",
         "--probes",
         "KIND",
-        "How latency is collected: jump pads, fast tracepoints or breakpoints. "
-        "'auto' takes the cheapest kind that is safe.",
+        "How latency is collected: jump pads, fast tracepoints or breakpoints. 'auto' takes pads, "
+        "and breakpoints where the program can take no pad at all. Breakpoints stop the program at "
+        "every call that is timed: they are for functions that take milliseconds.",
         "one of auto, pad, tracepoint, breakpoint",
         tuple(kind.value for kind in Probes),
         Probes,

@@ -355,10 +355,11 @@ class Session:
         shown = self._analysis.snapshot(self._alive)
         if shown.ftree is self.root:
             add_lines(self._target, self.root)
+        hits, seconds = self.collector.hits
         figures = dataclasses.replace(
             shown.program,
-            stops=self._stops,
-            stopped_seconds=round(sum(self._stop_seconds), 6),
+            stops=self._stops + hits,
+            stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
         )
         return dataclasses.replace(
             shown,

@@ -16,6 +16,7 @@ PURE = ("bars", "decision", "contest", "descent", "endings", "errors", "ftree", 
 
 NOT_PURE = {"target", "session", "app", "implant", "foothold", "procfs", "agent", "pads", "code"}
 NOT_PURE |= {
+    "breakpoints",
     "ground",
     "process_ground",
     "process_foothold",
@@ -26,7 +27,7 @@ NOT_PURE |= {
     "guards",
     "heart",
 }
-NOT_PURE |= {"instrumentation", "pad_collector", "process_foothold"}
+NOT_PURE |= {"breakpoints", "instrumentation", "pad_collector", "process_foothold"}
 ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 
 

@@ -22,20 +22,20 @@ from tests.debugger import (
 )
 from tests.gdb.test_fixtures import Case, check_numbers
 
-START = "darc start {} --peak >8ms --decision-ops 8 --probes breakpoint"
+START = "darc start '{}' --peak >8ms --decision-ops 8 --probes breakpoint"
 NOMAP = ("handle", "work", "burn")
 SLOWER = (("300000", "12000000"), ("600000", "24000000"))
 """What is slow in a fixture takes some 20 ms then, which no noise of breakpoints reaches."""
 
 CASES = [
     Case("cold"),
+    Case("cppclass"),
     Case("coroutine"),
     Case("exceptions", mode=("self",)),
     Case("exceptions", mode=("inside",)),
     Case("longjmp"),
     Case("recursion"),
     Case("tail"),
-    Case("targets"),
 ]
 
 

@@ -217,7 +217,7 @@ def test_the_commands_of_this_release() -> None:
         ("start", "f --on-finish ", "", ["stop", "continue"]),
         ("start", "f --on-finish=s", "s", ["stop"]),
         ("start", "f --on-finish=s", "--on-finish=s", ["--on-finish=stop"]),
-        ("start", "f --probes ", "", ["auto", "pad"]),
+        ("start", "f --probes ", "", ["auto", "pad", "breakpoint"]),
         ("start", "f --i", "--i", []),
         ("start", "f --lookahead a", "a", ["auto"]),
         ("start", "f --peak ", "", ["1", "2", "3", "last", "none"]),

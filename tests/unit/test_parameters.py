@@ -168,7 +168,6 @@ def test_start_options_that_are_not_right(line: str, message: str) -> None:
     [
         ("f --if x>1", "^--if is not available yet$"),
         ("f --probes tracepoint", "^--probes tracepoint is not available yet$"),
-        ("f --probes=breakpoint", "^--probes breakpoint is not available yet$"),
     ],
 )
 def test_what_is_not_available_yet_is_refused(line: str, message: str) -> None:
