@@ -277,7 +277,12 @@ class Process:
 
     def _compare_code(self, moment: str) -> None:
         """At a stop for the user all code is what the files hold."""
-        altered = altered_code(self._settings.pid)
+        try:
+            altered = altered_code(self._settings.pid)
+        except OSError:
+            if is_alive(self._settings.pid):
+                raise
+            raise Ended from None  # killed as it stood still
         if altered:
             self.note("altered", f0=moment, places=altered[:20])
 
@@ -358,6 +363,11 @@ def altered_code(pid: int) -> list[str]:
                     if byte not in (stored[i], INT3)
                 ]
     return altered
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process is there, and more than a zombie."""
+    return procfs.status(pid).get("State", "Z")[0] not in "ZX"
 
 
 def quiet(*commands: str) -> None:
