@@ -113,10 +113,10 @@ class Analysis:
         self.collect_profile()
         self._keep_votes(alive=True)
         self._notes.append(f"{why}: this is what was known by then")
-        if self._descent is not None and self._descent.paths():
-            self.status = self._descent.status
+        if self._descent is None:
+            self.status = Status.NO_PEAK
         else:
-            self.status = Status.INCONCLUSIVE if self._descent is not None else Status.NO_PEAK
+            self.status = early_status(self._descent.status, bool(self._descent.paths()))
 
     def close(self, status: Status, alive: bool) -> None:
         """The session ends. A search that had not ended takes ``status`` and keeps its votes;
@@ -345,3 +345,11 @@ class Analysis:
             ),
             parameters=self.parameters,
         )
+
+
+def early_status(status: Status, has_paths: bool) -> Status:
+    """What a search ends as that is ended from outside: the paths that have ended by then are
+    root causes, whatever else was still being compared."""
+    if not has_paths:
+        return Status.INCONCLUSIVE
+    return Status.FOUND if status is Status.SEARCHING else status
