@@ -23,9 +23,9 @@ INTRODUCTION = """\
 This page is made from the text that gdb itself shows (`help darc`, `help darc start`,
 `help set darc start-ops`); `python tools/commands_page.py` writes it.
 
-Options may be written `--option value` or `--option=value`. In gdb every command completes with Tab:
-its options, their values, names of functions, peaks and fnodes that there are. lldb completes the
-names of commands and parameters, and from lldb 16 on functions and files.
+Options may be written `--option value` or `--option=value`. In gdb every command completes with
+Tab: its options, their values, names of functions, peaks and fnodes that there are. lldb completes
+the names of commands and parameters, and from lldb 16 on functions and files.
 """
 
 ENDING = """\
@@ -40,8 +40,8 @@ ENDING = """\
 | `*ADDRESS` | the function that begins there |
 
 When several functions have the name, darc lists the exact spellings and does nothing. When none
-has it yet, darc waits for a library that has, as gdb's `set breakpoint pending` says for breakpoints;
-in lldb always, as its own breakpoints do.
+has it yet, darc waits for a library that has, as gdb's `set breakpoint pending` says for
+breakpoints; in lldb always, as its own breakpoints do.
 
 ## Peaks
 
@@ -58,9 +58,10 @@ doubling of the calls.
 
 ## In scripts
 
-In batch mode gdb's exit status is that of its last command; lldb ends at the first error, with status
-1. `darc report --require root-cause` as the last command makes it 1 when no root cause was found. `darc report -o out.json` writes JSON, schema
-1: latencies are cycles of the time-stamp counter, with `hz`.
+In batch mode gdb's exit status is that of its last command; lldb ends at the first error, with
+status 1. `darc report --require root-cause` as the last command makes it 1 when no root cause was
+found. `darc report -o out.json` writes JSON, schema 1: latencies are cycles of the time-stamp
+counter, with `hz`.
 """
 
 
