@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import BUILT, HERE, LAUNCHER, ROOT, MeasurementError
+from benchmarks.measure import BIN, BUILT, HERE, ROOT, MeasurementError
 from darc.errors import DarcError
 from kgdb.vm import guest, kernels, machine
 
@@ -86,7 +86,12 @@ def _with_pad(started: machine.Machine) -> Cost:
     lines = f"shell wc -l <{started.folder}/messages.log"
     operations = PAD_BLOCKS * READS_A_BLOCK
     output = _gdb(
-        LAUNCHER, started, f"darc start vfs_read --start-ops {operations}", lines, "continue", lines
+        BIN / "darc-gdb",
+        started,
+        f"darc start vfs_read --start-ops {operations}",
+        lines,
+        "continue",
+        lines,
     )
     numbers = [int(line) for line in re.findall(r"^(\d+)$", output, re.M)]
     if len(numbers) != 2 or f"{operations} calls" not in output:
