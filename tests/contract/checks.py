@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from darc.errors import TargetError
 from darc.target import Bell, State, Verdict
@@ -342,6 +343,15 @@ def check_break_where_no_code_is(world: World) -> None:
     world.start()
     assert refused(lambda: world.target.set_break(UNMAPPED, lambda thread: None))
     assert world.go() == world.address("stop_here")
+
+
+def check_own_threads(world: World) -> None:
+    """The debugger's, as this system knows them, and none of the program's."""
+    world.start()
+    own = set(world.target.own_threads())
+    assert not own & set(world.target.threads())
+    assert all(Path(f"/proc/{thread}").exists() for thread in own)
+    assert isinstance(world.target.hits_stop_all, bool)
 
 
 def check_break_after_the_end(world: World) -> None:
