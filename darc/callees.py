@@ -86,8 +86,9 @@ class Callees:
 
     def expand(self, node: Fnode) -> None:
         """Fills in what ``node`` calls, from its live code."""
+        node.meaning = self._program.meaning(node)
         entry = self._code_of(node)
-        if entry is None:
+        if entry is None or node.meaning is not None:
             return
         code = self._program.function(entry)
         if not code.parts:
@@ -107,6 +108,13 @@ class Callees:
             self._report(node, site, function.name, problem)
             if problem is None:
                 self._add_child(node, site, function)
+        self._expect_interrupts(node)
+
+    def _expect_interrupts(self, node: Fnode) -> None:
+        for site in self._program.interrupts:
+            if self._places.problem(site) is None:
+                self._indirect.setdefault(node, []).append(site)
+                node.has_unknown_callees = True
 
     def _code_of(self, node: Fnode) -> int | None:
         """Where the node's function has its code, through a PLT entry that is bound by now."""
@@ -214,6 +222,8 @@ class Callees:
     def fail(self, node: Fnode, site: Site, why: str) -> None:
         """A site that was to be timed cannot be."""
         key = (site.address, node.function.name)
+        if key not in self._reports:  # an interrupt's
+            self._report(node, site, self._program.function_at(site.address).name, why)
         self._reports[key] = dataclasses.replace(
             self._reports[key], state=SiteState.NOT_POSSIBLE, why=why
         )

@@ -256,7 +256,10 @@ class Descent:
         """Go on below a root cause; False when its path ends there, or waits for the user."""
         self._look_into(node)
         node.state = NodeState.ROOT_CAUSE
-        if _is_leaf(node):
+        if node.meaning is not None:
+            cause, note = node.meaning
+            node.end = Ending(cause, node.maxcount, note=note)
+        elif _is_leaf(node):
             node.end = Ending(Cause.FUNCTION, node.maxcount)
         elif node.depth >= self._parameters.max_depth:
             node.end = Ending(Cause.FUNCTION, node.maxcount, note=MAX_DEPTH_NOTE)

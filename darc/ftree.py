@@ -39,6 +39,8 @@ class CallKind(Enum):
     INDIRECT = "indirect"
     TAIL = "tail"
     TAIL_INDIRECT = "tail indirect"
+    INTERRUPT = "interrupt"
+    """No instruction calls: the processor does, wherever the caller stands."""
 
 
 class NodeState(Enum):
@@ -154,6 +156,7 @@ class Fnode:
         "function",
         "has_unknown_callees",
         "maxcount",
+        "meaning",
         "parent",
         "path",
         "root_cause",
@@ -178,6 +181,9 @@ class Fnode:
         self.has_unknown_callees = False
         """Set by the session when the function has call sites whose callees only running can
         tell, so that having no children does not mean that it calls nothing."""
+        self.meaning: tuple[Cause, str | None] | None = None
+        """Set by the session when a path ends at this function, whatever it calls, as its time has
+        a meaning of its own; with a note for the user."""
         self.state = NodeState.CANDIDATE
         self.maxcount = 0
         """In how many in-peak calls it was among the largest contributors to its parent."""

@@ -228,6 +228,8 @@ class Implant:
         problem = self.problem(site)
         if problem is not None:
             return problem
+        if site.kind is CallKind.INTERRUPT:
+            return self._prepare_interrupt(site)
         in_f0 = self._overlaps_f0(site)
         if in_f0:
             site = replace(site, patch=site.address, displaced=(), problem=None)
@@ -288,6 +290,18 @@ class Implant:
         if made.cell is not None:
             made.cell_value = int.from_bytes(self._target.read(made.cell, 8), "little")
         self._sites[site.address] = made
+        return made
+
+    def _prepare_interrupt(self, site: Site) -> Patch | str:
+        """A pad at the entry of a handler."""
+        known = self._sites.get(site.address)
+        if known is not None:
+            return known
+        kind = self._blob.constants["DARC_INTERRUPT"]
+        made = self._entry(self._program.function(site.address), kind, 1)
+        if isinstance(made, Patch):
+            made.site = site
+            self._sites[site.address] = made
         return made
 
     def _f0_cells(self) -> dict[int, int]:

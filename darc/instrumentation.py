@@ -17,7 +17,7 @@ from darc.code.x86_64 import Site
 from darc.contest import Vote
 from darc.descent import Orders
 from darc.errors import TargetError
-from darc.ftree import Fnode, Totals
+from darc.ftree import CallKind, Fnode, Totals
 from darc.implant import Implant
 from darc.patching import Patch
 
@@ -69,7 +69,7 @@ class Instrumentation:
         self._patched: dict[int, Patch] = {}
         self._used: set[int] = set()
         self._recycled: dict[int, int] = {}
-        self._round = 0
+        self._round = implant.tables.get("round")  # of an earlier analysis, maybe
 
     @property
     def used(self) -> AbstractSet[int]:
@@ -111,7 +111,7 @@ class Instrumentation:
 
     def _width(self, site: Site) -> int:
         """How many numbers a site takes."""
-        return 1 if site.target is not None else self._implant.max_targets
+        return 1 if _is_single(site) else self._implant.max_targets
 
     def _has_room(self, rows: Sequence[Node], wanted: Sequence[tuple[Site, list[Fnode]]]) -> bool:
         more = sum(self._width(site) for site, _ in wanted)
@@ -129,7 +129,7 @@ class Instrumentation:
         if site.target is not None:
             new.add(node, children[0], patch, timed)
             return
-        for lane in range(self._implant.max_targets):
+        for lane in range(self._width(site)):
             new.lanes[len(new.rows)] = (node, site, lane)
             new.add(node, self._callees.learned(node, site, lane), patch, timed)
 
@@ -188,7 +188,9 @@ class Instrumentation:
         if place is None or not ops:
             return None
         node, site, lane = place
-        targets = self._tables.learned_targets(self._patched[site.address].index)
+        targets: Sequence[int] = (site.address,)
+        if not _is_single(site):
+            targets = self._tables.learned_targets(self._patched[site.address].index)
         if lane >= len(targets):
             return None
         child = self._callees.learn(node, site, lane, targets[lane])
@@ -220,3 +222,8 @@ class Instrumentation:
 
 def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:
     return node.root_cause or (node in votes and votes[node].votes > 0)
+
+
+def _is_single(site: Site) -> bool:
+    """Whether only one function is ever called there."""
+    return site.target is not None or site.kind is CallKind.INTERRUPT

@@ -26,7 +26,7 @@ from darc.storage import Stored
 CLOCK_TOLERANCE = 0.01
 """How much of their rate two clocks may differ and count as the same: measuring it is not exact."""
 
-_INDIRECT = (CallKind.INDIRECT, CallKind.TAIL_INDIRECT)
+_INDIRECT = (CallKind.INDIRECT, CallKind.TAIL_INDIRECT, CallKind.INTERRUPT)
 
 
 class _Symbol(Protocol):

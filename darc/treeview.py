@@ -64,9 +64,9 @@ def ending_text(name: str, ending: Ending) -> str:
             Cause.FUNCTION: f"cause: {name} itself",
             Cause.LOOP: f"loop: short calls in {name}",
             Cause.BLOCK: f"cause: a basic block of {name}",
-            Cause.INTERRUPT: f"cause: an interrupt in {name}",
-            Cause.PREEMPTION: f"cause: {name} was preempted",
-            Cause.BLOCKED: f"cause: {name} was blocked",
+            Cause.INTERRUPT: f"cause: interrupted by {name}",
+            Cause.PREEMPTION: f"cause: preempted in {name}",
+            Cause.BLOCKED: f"cause: blocked, the task slept in {name}",
         }[ending.cause]
     return f"{text} ({ending.note})" if ending.note else text
 

@@ -10,7 +10,7 @@ from iced_x86 import Code, FlowControl, Instruction, OpKind, Register
 
 from darc.code import x86_64
 from darc.code.program import Module, Program
-from darc.ftree import Function
+from darc.ftree import CallKind, Cause, Fnode, Function
 from darc.target import Region, Target
 
 _INDIRECT_THUNK = re.compile(
@@ -41,8 +41,55 @@ _DENIED = {
 }
 """Callees that are never called through a pad, by symbol, and why."""
 
-_CLOSED = ("__schedule",)
-"""Functions that are not looked into: the stack is another one afterwards."""
+_SLEEPS = frozenset(
+    ("schedule", "__schedule", "schedule_preempt_disabled", "schedule_idle", "schedule_user")
+)
+_IS_PREEMPTED = frozenset(
+    (
+        *("preempt_schedule", "preempt_schedule_common", "preempt_schedule_notrace"),
+        *("preempt_schedule_thunk", "preempt_schedule_notrace_thunk", "__cond_resched"),
+        "preempt_schedule_irq",
+    )
+)
+"""The scheduler's functions, which are not looked into: other tasks run meanwhile, and on other
+stacks."""
+
+_WAITS = re.compile(r"(?:io_)?schedule\w*|__schedule\w*")
+"""Functions that only pass on that somebody else wants to sleep."""
+
+_PREEMPTS = "preempt_schedule_irq"
+_INTERRUPTS = (
+    "__common_interrupt",
+    "__sysvec_apic_timer_interrupt",
+    "__sysvec_call_function",
+    "__sysvec_call_function_single",
+    "__sysvec_irq_work",
+    "__sysvec_hyperv_callback",
+    "__sysvec_hyperv_stimer0",
+    "__sysvec_xen_hvm_callback",
+    "__sysvec_kvm_asyncpf_interrupt",
+    "irq_exit_rcu",
+    _PREEMPTS,
+)
+"""What interrupts any function: handlers, soft interrupts behind them, and the scheduler where
+another task is to run then."""
+
+_HYPERVISORS = {"hyperv": 2, "xen": 4, "kvm": 5}
+"""Of ``enum x86_hypervisor_type``, those whose handlers have their names."""
+
+_VECTORS = {
+    "__sysvec_apic_timer_interrupt": 0xEC,
+    "__sysvec_hyperv_stimer0": 0xED,
+    "__sysvec_hyperv_callback": 0xF3,
+    "__sysvec_xen_hvm_callback": 0xF3,
+    "__sysvec_kvm_asyncpf_interrupt": 0xF3,
+    "__sysvec_irq_work": 0xF6,
+    "__sysvec_call_function_single": 0xFB,
+    "__sysvec_call_function": 0xFC,
+}
+"""irq_vectors.h"""
+
+_NOP = bytes.fromhex("0f1f440000")
 
 
 class KernelProgram(Program):
@@ -53,6 +100,7 @@ class KernelProgram(Program):
         self._loaded = tuple(modules)
         self.kernel = modules[0]
         super().__init__(target, Path("/"), code)
+        self.interrupts = tuple(self._handlers())
 
     def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
         return iter(self._loaded)
@@ -102,13 +150,46 @@ class KernelProgram(Program):
 
     def function(self, entry: int) -> x86_64.Function:
         found = super().function(entry)
-        if found.sites and self.function_at(entry).symbol in _CLOSED:
+        if found.sites and self.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
             found.sites.clear()
         return found
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         # Every patch is of one instruction (site_problem), and no jump leads into one.
         return False
+
+    # ------------------------------------------------- interrupts and the scheduler
+
+    def _handlers(self) -> Iterator[x86_64.Site]:
+        """Those that can be entered, each as a call that stands at its own entry."""
+        for name in _INTERRUPTS:
+            entry = self.value(name)
+            if entry is None or not self._is_in_use(name) or self.read(entry, 5) != _NOP:
+                continue
+            nop = x86_64.decode(_NOP, entry)[0]
+            kind, back = CallKind.INTERRUPT, entry + 5
+            yield x86_64.Site(entry, kind, entry, 5, back, None, None, nop, None)
+
+    def _is_in_use(self, name: str) -> bool:
+        owner = next((own for own in _HYPERVISORS if f"_{own}_" in name), None)
+        place = self.value("x86_hyper_type")
+        if owner is None or place is None:
+            return True
+        return int.from_bytes(self.read(place, 4), "little") == _HYPERVISORS[owner]
+
+    def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
+        symbol = node.function.symbol
+        if symbol == _PREEMPTS or symbol in _IS_PREEMPTED:
+            return Cause.PREEMPTION, None
+        if node.site is not None and node.site.kind is CallKind.INTERRUPT:
+            vector = _VECTORS.get(symbol)
+            return Cause.INTERRUPT, None if vector is None else f"vector {vector:#x}"
+        if symbol not in _SLEEPS:
+            return None
+        for above in reversed(node.route()[:-1]):
+            if not _WAITS.fullmatch(above.function.symbol):
+                return Cause.BLOCKED, f"{above.function.name} slept"
+        return Cause.BLOCKED, None
 
     # ------------------------------------------------------------------- refusals
 

@@ -24,6 +24,14 @@ def preempt_at(image: KernelImage) -> int:
     return _per_cpu(image, "__preempt_count", _HOT_PREEMPT)
 
 
+def stack_at(image: KernelImage) -> int:
+    """Where the end of the running task's stack is, seen from gs."""
+    found = image.values.get("cpu_current_top_of_stack")
+    if found is not None:
+        return found
+    return _per_cpu(image, "pcpu_hot", 0) + _types(image).offset("pcpu_hot", "top_of_stack")
+
+
 def _per_cpu(image: KernelImage, name: str, in_hot: int) -> int:
     found = image.values.get(name)
     if found is not None:
@@ -46,7 +54,11 @@ def _types(image: KernelImage) -> Btf:
 
 def watched(image: KernelImage, parameters: Parameters) -> dict[str, int]:
     """What the agent is told of the tasks to watch."""
-    every = {"current_at": current_at(image), "preempt_at": preempt_at(image)}
+    every = {
+        "current_at": current_at(image),
+        "preempt_at": preempt_at(image),
+        "stack_at": stack_at(image),
+    }
     task = parameters.task
     if task == "all":
         return every | {"task_at": 0, "task_mask": 0, "task_value": 0}

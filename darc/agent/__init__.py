@@ -15,7 +15,7 @@ from typing import Any
 
 from darc.errors import UnsupportedError
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 
 
 @dataclass(frozen=True)

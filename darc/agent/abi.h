@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 4
+#define DARC_ABI_VERSION 5
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_NODES 4096    /* live fnodes at one time */
@@ -50,6 +50,7 @@ enum darc_site_kind {
     DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
     DARC_JUMP = 6,   /* entry of longjmp: frames are about to be abandoned */
     DARC_SANDBOX = 7, /* entry of prctl, syscall: seccomp may be about to forbid system calls */
+    DARC_INTERRUPT = 8, /* a kernel's handler: a call that whatever runs then makes */
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
 };
 
@@ -83,6 +84,7 @@ struct darc_control {
     u64 thread_key;      /* enum darc_thread_key */
     u64 current_at;      /* kernel: the running task's address, seen from gs */
     u64 preempt_at;      /* and preempt_count */
+    u64 stack_at;        /* and the end of the running task's stack */
     u64 task_at;         /* offset of two words in it that tell a task to watch */
     u64 task_mask[2];    /* bits that count; both 0: every task, and interrupts */
     u64 task_value[2];
@@ -171,7 +173,7 @@ struct darc_record {
     u32 first_node; /* the fnode before the first tail call */
     u32 reserved;
     struct darc_tail tails[DARC_MAX_TAILS];
-    u64 unused;
+    u64 entered;    /* TSC when an interrupt's pad was entered */
 };
 
 /* Of one node within the current op; valid when serial is the context's. */
@@ -210,6 +212,8 @@ struct darc_context {
     u64 heartbeat_time;
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
     u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
+    u32 spoiled;    /* serial of an op that was interrupted in the agent's own time, 0: none */
+    u32 unused[15];
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[DARC_MAX_NODES];

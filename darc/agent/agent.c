@@ -398,6 +398,8 @@ static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back
     } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
         if (ctl->bell != DARC_QUIET)
             return; /* enough was seen; the debugger has not looked yet */
+        if (unlikely(ctx->spoiled == ctx->serial))
+            return; /* what took the time is not known */
         ctx->in_peak++;
         vote_all(ctl, ctx, latency, ctx->epoch);
     } else {
@@ -582,11 +584,55 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     return (u64)rec | !((struct darc_node *)ctl->nodes)[node].timed;
 }
 
+/* Paper 3.6: an interrupt, or the scheduler at its end, is a call that the innermost open call of the
+ * interrupted task makes, wherever that stands. What interrupts an interrupt is part of it. */
+static COLD record *enter_interrupt(control *ctl, site *s, u64 slot)
+{
+    if (!((struct darc_live *)ctl->live)->enabled)
+        return 0;
+    u64 now = tsc();
+    context *ctx = find_context(ctl, per_cpu(ctl->stack_at) - 1, 0);
+    if (!ctx || !ctx->op || ctx->epoch != ctl->epoch)
+        return 0;
+    record *parent = (record *)ctx->top;
+    if (!ctx->idle || !parent || STATE(parent) != STATE(ctx)
+        || *(u64 *)parent->slot != site_of(parent)->pad_back) {
+        ctx->spoiled = ((record *)ctx->op)->serial; /* the agent or a pad was interrupted */
+        return 0;
+    }
+    u32 node = child_node(ctl, s, parent->node, s->address);
+    if (node == NO_NODE)
+        return 0;
+    record *rec = claim_record(ctl, slot);
+    if (!rec)
+        return 0;
+    rec->back = *(u64 *)slot;
+    rec->entered = now;
+    open_call(s, ctx, parent, node, rec);
+    return rec;
+}
+
 /* The call ends for its parent, whose own time it is not. */
 static inline void close_call(const control *ctl, context *ctx, record *parent, record *rec, u64 end)
 {
     parent->overhead += rec->overhead + (rec->start != DARC_NEVER ? ctl->full_cost : ctl->path_cost);
     close_record(ctl, ctx, rec, end);
+}
+
+static inline void leave_call(const control *ctl, context *ctx, record *rec, u64 end)
+{
+    record *parent = (record *)rec->parent;
+    u64 state = STATE(rec);
+    ctx->idle = 0;
+    BARRIER();
+    rec->open = 0;
+    if (ctx->top != (u64)rec)
+        close_abandoned(ctl, ctx, rec, end ? end : tsc());
+    if (ctx->epoch == ctl->epoch)
+        close_call(ctl, ctx, parent, rec, end);
+    ctx->top = (u64)parent;
+    BARRIER();
+    STATE(ctx) = state;
 }
 
 /* A call's frame is gone; the pad has put the return address back. end is 0 where no TSC was read.
@@ -598,22 +644,10 @@ ENTRY void darc_return(site *s, u64 slot, u64 end)
     if (!rec || rec->site != (u64)s || rec->open != OPEN)
         return;
     context *ctx = (context *)rec->context;
-    record *parent = (record *)rec->parent;
-    u64 state = STATE(rec);
-    if (state != STATE(ctx)) {
+    if (STATE(rec) == STATE(ctx))
+        leave_call(ctl, ctx, rec, end);
+    else
         rec->open = 0;
-        return;
-    }
-    ctx->idle = 0;
-    BARRIER();
-    rec->open = 0;
-    if (ctx->top != (u64)rec)
-        close_abandoned(ctl, ctx, rec, end ? end : tsc());
-    if (ctx->epoch == ctl->epoch)
-        close_call(ctl, ctx, parent, rec, end);
-    ctx->top = (u64)parent;
-    BARRIER();
-    STATE(ctx) = state;
 }
 
 static __attribute__((noinline)) void leave_f0(control *ctl, context *ctx, record *rec, u64 end)
@@ -635,6 +669,13 @@ static __attribute__((noinline)) void leave_f0(control *ctl, context *ctx, recor
     STATE(ctx) = state;
 }
 
+/* Its pad takes longer than a call site's: what it took on the way in, it takes on the way out. */
+static COLD void leave_interrupt(const control *ctl, context *ctx, record *rec, u64 end)
+{
+    ((record *)rec->parent)->overhead += 2 * since(rec->start, rec->entered, 0);
+    leave_call(ctl, ctx, rec, end);
+}
+
 /* What an entry pad called has returned. Gives the program's return address. */
 ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
 {
@@ -646,7 +687,9 @@ ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
         return 0;
     u64 back = rec->back;
     context *ctx = (context *)rec->context;
-    if (likely(rec->open == OPEN && STATE(rec) == STATE(ctx)))
+    if (unlikely(s->kind == DARC_INTERRUPT && rec->open == OPEN && STATE(rec) == STATE(ctx)))
+        leave_interrupt(ctl, ctx, rec, end);
+    else if (likely(rec->open == OPEN && STATE(rec) == STATE(ctx)))
         leave_f0(ctl, ctx, rec, end);
     else if (rec->open == OPEN)
         rec->open = 0;
@@ -808,6 +851,8 @@ ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument)
     control *ctl = (control *)s->control;
     if (likely(s->kind == DARC_F0))
         return (u64)enter_f0(ctl, s, slot);
+    if (s->kind == DARC_INTERRUPT)
+        return (u64)enter_interrupt(ctl, s, slot);
     guard(ctl, s, slot, *first_argument);
     return 0;
 }

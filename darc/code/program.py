@@ -8,7 +8,8 @@ import difflib
 import functools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from darc.code.elf import FrameRule, Image, Symbol, read_image
 from darc.code.overlay import Overlay
 from darc.demangle import base_symbol, demangle_cxx, display_name
 from darc.errors import AmbiguousError, DarcError, FormatError, NotFoundError, TargetError
-from darc.ftree import Function
+from darc.ftree import Cause, Fnode, Function
 from darc.target import Region, Target
 
 _NEIGHBOURHOOD = 8192
@@ -337,6 +338,13 @@ class Program:
     thunks: x86_64.Thunks | None = None
     """How calls through thunks are told, where there are any."""
 
+    interrupts: Sequence[x86_64.Site] = ()
+    """Handlers that may interrupt any function, each as if it was called there."""
+
+    def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
+        """Of a function that paths end at, whatever it calls: the cause, and a note."""
+        return None
+
     def denial(self, function: Function) -> str | None:
         """Why no call of ``function`` may go through a pad here; see also :mod:`darc.denial`."""
         return None
@@ -491,8 +499,12 @@ class Program:
             return resolved.pop()
         if not resolved:
             raise NotFoundError(not_found(spec, (s.name for _, s in self.all_symbols())))
-        spellings = ", ".join(sorted(self._spelling(address) for address in resolved))
-        raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {spellings}")
+        spelt = {address: self._spelling(address) for address in sorted(resolved)}
+        often = Counter(spelt.values())
+        # Versions of one symbol, say, have one name and stand in one file.
+        exact = [s if often[s] == 1 else f"*{address:#x}" for address, s in spelt.items()]
+        listed = ", ".join(sorted(exact))
+        raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {listed}")
 
     def _real_entry(self, address: int) -> int:
         """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells."""
