@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -44,3 +45,30 @@ def test_code_that_no_call_enters(function: str, tmp_path: Path) -> None:
     done = debug(tmp_path, program, (), ["starti", start, "continue", EXIT])
     assert (done.program_status, done.output) == undisturbed(program, ())
     assert "not called" in done.gdb, done.gdb
+
+
+VERSIONS = """
+#include <spawn.h>
+#include <stdio.h>
+int main(void)
+{
+    printf("%d\\n", posix_spawn != 0);
+    return 0;
+}
+"""
+
+
+def test_functions_that_have_even_their_file_in_common(tmp_path: Path) -> None:
+    """The C library has two versions of posix_spawn: each spelling that is told is of one."""
+    program, source = tmp_path / "versions", tmp_path / "versions.c"
+    source.write_text(VERSIONS)
+    subprocess.run(["gcc", "-O2", "-o", program, source], check=True)
+    first = debug(tmp_path, program, (), ["break main", "run", "darc start posix_spawn"])
+    told = re.search(r"take one of (.*)", first.gdb)
+    assert told is not None, first.gdb
+    spellings = told[1].split(", ")
+    assert len(set(spellings)) == len(spellings) >= 2
+    commands = ["break main", "run"]
+    for one in spellings:
+        commands += [f"darc start {one}", "darc stop"]
+    assert debug(tmp_path, program, (), commands).gdb.count("every probe is out") == len(spellings)
