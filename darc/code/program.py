@@ -9,7 +9,6 @@ import functools
 import os
 import re
 from collections import Counter
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
