@@ -3,6 +3,8 @@
 tell-code           compares the code of every mapped file with the file, byte for byte
 watch-code PLACE    does so when the program is at PLACE, until some differ, without a user's stop
 tell-watched        tells how many bytes were other ones there, but for breakpoints
+start-at OFFSET …   'darc start' on the function there in the program's file, with these options
+tell-exit           tells what the program has ended with
 with-app FILE       runs Python with 'app' (darc's), 'execute' (commands) and 'tid' (the thread's)
 interrupt-at N      stops the program once darc has seen N calls, while it runs
 attempt COMMAND     shows the error of a command, at which lldb would end in batch
@@ -92,6 +94,20 @@ def complete(debugger, argument, context, result, namespace):
         print(before + found.GetStringAtIndex(number).strip())
 
 
+def start_at(debugger, argument, context, result, namespace):
+    offset, _, options = argument.partition(" ")
+    target = debugger.GetSelectedTarget()
+    header = target.GetModuleAtIndex(0).GetObjectFileHeaderAddress()
+    address = header.GetLoadAddress(target) - header.GetFileAddress() + int(offset, 16)
+    attempt(debugger, f"darc start *{address:#x} {options}", context, result, namespace)
+
+
+def tell_exit(debugger, argument, context, result, namespace):
+    process = debugger.GetSelectedTarget().GetProcess()
+    ended = process.GetState() == lldb.eStateExited
+    print("program exit:", process.GetExitStatus() if ended else None)
+
+
 def with_app(debugger, argument, context, result, namespace):
     from darc_lldb.commands import APPS
 
@@ -146,6 +162,8 @@ COMMANDS = (
     complete,
     slow_decisions,
     with_app,
+    start_at,
+    tell_exit,
 )
 
 

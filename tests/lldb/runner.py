@@ -25,20 +25,13 @@ PROMPT = r"\(lldb\) \x1b\[0m ?\x1b\[8G"
 """What lldb writes when it waits for a command on a terminal; it writes a prompt by itself before
 commands of other origins too."""
 
-EXIT = "process status"
+EXIT = "tell-exit"
 """A command for :func:`debug`: its result is in :attr:`Done.program_status`."""
 
 
 @dataclass(frozen=True)
 class Done(debugger.Done):
     """A batch run of lldb that has ended; ``gdb`` is what lldb wrote."""
-
-    @property
-    def program_status(self) -> int:
-        """What the program ended with, or the signal that killed it."""
-        found = re.findall(r"^Process \d+ exited with status = (-?\d+)", self.gdb, re.M)
-        assert found, self.gdb
-        return int(found[-1])
 
     def section(self, name: str) -> str:
         """Without the commands, which lldb repeats in batch, and without its word for errors."""
@@ -67,6 +60,8 @@ def debug(
     """
     lldb, variables = plain_lldb(chosen_lldb()) if plain else (DARC_LLDB, {})
     command = [*lldb, "-x", "-b", *options]
+    if any(word.startswith(_TOOL_COMMANDS) for word in commands):
+        commands = [TOOLS, *commands]
     if program is not None:
         for name, file in (("output", "program.out"), ("error", "program.err")):
             command += ["-o", f"settings set target.{name}-path {folder / file}"]
@@ -118,9 +113,12 @@ def plain_lldb(wanted: str | None) -> tuple[tuple[str, ...], dict[str, str]]:
 
 # -------------------------------------------------------------------------- lldb's words
 
+_TOOL_COMMANDS = ("attempt ", "complete ", "tell-exit")
+"""Those of :data:`TOOLS` that need not be asked for."""
+
 _SAME = re.compile(
     r"(darc|set darc|show darc|help|run|continue|bt|next|step|finish|up|detach|quit|attempt|"
-    r"tell-code|watch-code|tell-watched|interrupt-at|complete|with-app|slow-decisions|"
+    r"tell-code|watch-code|tell-watched|interrupt-at|complete|with-app|start-at|tell-exit|slow-decisions|"
     r"breakpoint|process|thread|settings|script|command)\b.*",
     re.S,
 )
@@ -141,8 +139,11 @@ _WORDS = (
     (re.escape(debugger.EXIT), lambda _: EXIT),
     (r"attach (\d+)", lambda found: f"process attach -p {found[1]}"),
     (r"kill", lambda _: "process kill"),
+    (r"starti", lambda _: "process launch -s"),
     (r"delete", lambda _: "breakpoint delete -f"),
     (r"set confirm off", lambda _: "settings set auto-confirm true"),
+    # lldb passes the signals of the threads' library on by itself.
+    (r"handle SIG32 nostop noprint pass", lambda _: "settings show auto-confirm"),
     # lldb stops at every exec by itself.
     (r"catch exec", lambda _: "settings show auto-confirm"),
     # lldb's breakpoints always wait for libraries.
@@ -162,9 +163,7 @@ def translated(commands: Sequence[str]) -> list[str]:
     Raises:
         LookupError: there are none for one of them.
     """
-    words = [_translated(command) for command in commands]
-    needs_tools = any(word.startswith(("attempt", "complete")) for word in words)
-    return [TOOLS, *words] if needs_tools else words
+    return [_translated(command) for command in commands]
 
 
 def _translated(command: str) -> str:

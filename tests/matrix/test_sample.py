@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import names
+from tests.debugger import LLDB
 from tests.matrix.cells import AXES, CELLS, Cell, can_be, plan
 from tests.matrix.trial import attempt
 
@@ -36,6 +37,13 @@ SAMPLE = [
 
 @pytest.mark.parametrize(("name", "cell"), SAMPLE, ids=str)
 def test_sample(name: str, cell: Cell, tmp_path: Path) -> None:
+    outcome = attempt(name, cell, tmp_path)
+    assert outcome.is_fine, outcome.words
+
+
+@pytest.mark.debuggers(LLDB)
+@pytest.mark.parametrize(("name", "cell"), SAMPLE[::3], ids=str)
+def test_sample_in_lldb(name: str, cell: Cell, tmp_path: Path) -> None:
     outcome = attempt(name, cell, tmp_path)
     assert outcome.is_fine, outcome.words
 
