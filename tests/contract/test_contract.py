@@ -15,7 +15,6 @@ from tests.fake_target import FakeWorld
 from tests.lldb import runner
 
 HERE = Path(__file__).resolve().parent
-"""Checks that gdb's target does not keep yet, and why."""
 
 NOT_FOR_LLDB = {"pending": "lldb has no setting for it: its own breakpoints always wait"}
 """Checks that make no sense in lldb, and why."""

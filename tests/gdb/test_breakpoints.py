@@ -11,6 +11,7 @@ import pytest
 from fixtures.build import build, find
 from tests.debugger import (
     EXIT,
+    LLDB,
     REPORT,
     ROOT,
     Done,
@@ -72,6 +73,13 @@ def test_fixture(case: Case, tmp_path: Path) -> None:
     program = slower(case.name, tmp_path)
     commands = [START.format(case.f0), "run", REPORT, "continue", EXIT]
     check(debug(tmp_path, program, case.args, commands), program, case.args, *case.expected)
+
+
+@pytest.mark.debuggers(LLDB)
+@pytest.mark.parametrize("name", ["cold", "tail"])
+def test_fixture_in_lldb(name: str, tmp_path: Path) -> None:
+    """Some of them, as each hit takes lldb long."""
+    test_fixture(Case(name), tmp_path)
 
 
 def test_sleeping(tmp_path: Path) -> None:
