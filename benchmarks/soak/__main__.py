@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.soak import page, run
@@ -20,40 +21,60 @@ def main() -> None:
     """Ends with status 1 when darc changed anything, or a job could not be run."""
     options = _options()
     seed = run.random_seed() if options.seed is None else options.seed
-    print(f"soak: seed {seed}", flush=True)
+    _say(f"soak: seed {seed}")
     begin = time.monotonic()
-    outcomes: list[run.Outcome] = []
-    failures: list[str] = []
-    left_out: list[str] = []
-    work = Path(tempfile.mkdtemp(prefix="darc-soak-"))
+    soak = Soak(seed, begin + options.minutes * 60)
     for program, make in jobs(Sources(cache(), _say)).items():
-        if options.programs and program not in options.programs:
-            continue
-        try:
-            for job in make():
-                if time.monotonic() - begin > options.minutes * 60:
-                    left_out.append(job.name)
-                    continue
-                if options.job and options.job not in job.what:
-                    continue
-                print(job.name, flush=True)
-                folder = work / str(len(outcomes) + len(failures))
-                outcomes.append(run.run(job, folder, seed, _say))
-                _tell(outcomes[-1])
-        except (SourceError, run.JobError) as error:
-            failures.append(f"{program}: {error}")
-            print(f"  {error}", flush=True)
-    text = page.table(outcomes)
-    print(text)
-    if left_out:
-        print(f"soak: the {options.minutes} minutes were over before {', '.join(left_out)}")
-    for failure in failures:
-        print(f"soak: not run: {failure.splitlines()[0]}")
+        if not options.programs or program in options.programs:
+            soak.all_of(program, make(), options.job or "")
+    _say(page.table(soak.outcomes))
+    if soak.left_out:
+        _say(f"soak: the {options.minutes} minutes were over before {', '.join(soak.left_out)}")
+    for failure in soak.failures:
+        _say(f"soak: not run: {failure.splitlines()[0]}")
     if options.write and not options.programs and not options.job:
-        PAGE.write_text(page.page(outcomes, seed, time.monotonic() - begin))
-    failed = [o for o in outcomes if o.failed]
-    print(f"soak: {len(outcomes)} jobs, {len(failed)} with a difference; logs are in {work}")
-    sys.exit(1 if failed or failures or not outcomes else 0)
+        PAGE.write_text(page.page(soak.outcomes, seed, time.monotonic() - begin))
+    failed = [outcome for outcome in soak.outcomes if outcome.failed]
+    _say(f"soak: {len(soak.outcomes)} jobs, {len(failed)} with a difference; logs: {soak.work}")
+    sys.exit(1 if failed or soak.failures or not soak.outcomes else 0)
+
+
+class Soak:
+    """The jobs of one run and what came of them."""
+
+    def __init__(self, seed: int, deadline: float) -> None:
+        self._seed = seed
+        self._deadline = deadline
+        self.work = Path(tempfile.mkdtemp(prefix="darc-soak-"))
+        self.outcomes: list[run.Outcome] = []
+        self.failures: list[str] = []
+        self.left_out: list[str] = []
+
+    def all_of(self, program: str, made: Iterator[run.Job], wanted: str) -> None:
+        """Runs the jobs of a program that have ``wanted`` in their names."""
+        try:
+            for job in made:
+                if wanted in job.what:
+                    self._one(job)
+        except SourceError as error:
+            self._failed(f"{program}: {error}")
+
+    def _one(self, job: run.Job) -> None:
+        if time.monotonic() > self._deadline:
+            self.left_out.append(job.name)
+            return
+        _say(job.name)
+        folder = self.work / str(len(self.outcomes) + len(self.failures))
+        try:
+            self.outcomes.append(run.run(job, folder, self._seed, _say))
+        except run.JobError as error:
+            self._failed(str(error))
+        else:
+            _tell(self.outcomes[-1])
+
+    def _failed(self, why: str) -> None:
+        self.failures.append(why)
+        _say(f"  {why}")
 
 
 def _options() -> argparse.Namespace:

@@ -131,8 +131,9 @@ def run(job: Job, work: Path, seed: int, say: Callable[[str], None]) -> Outcome:
     begin = time.monotonic()
     plain = _once(job, work / "undisturbed", seed, share=0)
     alone = time.monotonic() - begin
-    if plain.status is None:
-        raise JobError(f"{job.name} did not end by itself\n{_last_lines(plain.output)}")
+    if plain.status != 0:
+        how = "did not end" if plain.status is None else f"ends with status {plain.status}"
+        raise JobError(f"{job.name} {how} by itself\n{_last_lines(plain.output)}")
     say(f"  undisturbed: {alone:.1f} s, {job.count(plain.output)} tests, status {plain.status}")
     limit = _SLOWEST * alone + _GRACE_SECONDS
     folder = work / "analysed"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.soak import run
 from benchmarks.soak.programs import shell, started
 from fixtures.build import build, find
@@ -54,3 +56,9 @@ def test_difference_that_is_not_darcs(tmp_path: Path) -> None:
     assert outcome.difference
     assert outcome.blame == "it differs undisturbed, too"
     assert not outcome.failed
+
+
+def test_job_that_fails_by_itself(tmp_path: Path) -> None:
+    job = run.Job("fixture", "fails", Path("/bin/dash"), shell("$PROGRAM -c 'exit 3'"))
+    with pytest.raises(run.JobError, match="ends with status 3 by itself"):
+        soak(job, tmp_path)
