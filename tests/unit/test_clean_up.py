@@ -1,0 +1,91 @@
+"""What a killed debugger has left: taken out where it is there, and nothing else is touched."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from darc.agent.memory import AgentMemory, PatchedSite
+from darc.errors import TargetError
+from darc.implant import clean_up
+from darc.pads.x86_64 import patch_bytes, patch_short
+from darc.target import Target
+
+SITE, CAVE, PADS = 0x40_1000, 0x40_1020, 0x50_0000
+ORIGINAL = bytes.fromhex("e811223344")
+
+
+class Memory:
+    """A target with these bytes in memory."""
+
+    def __init__(self, **live: bytes) -> None:
+        self.places = {{"site": SITE, "cave": CAVE}[name]: data for name, data in live.items()}
+
+    def read(self, address: int, size: int) -> bytes:
+        if address not in self.places:
+            raise TargetError("gdb: Cannot access memory")
+        return self.places[address][:size]
+
+    def write(self, address: int, data: bytes) -> None:
+        self.places[address] = data + self.places[address][len(data) :]
+
+    def forget_frames(self) -> None:
+        pass
+
+
+class Tables:
+    """Tables that say that both places are patched."""
+
+    enabled = True
+
+    def __init__(self, length: int = 5) -> None:
+        self.sites = [PatchedSite(0, SITE, ORIGINAL[:length]), PatchedSite(1, CAVE, b"\x90" * 5)]
+
+    def patched_sites(self) -> list[PatchedSite]:
+        return self.sites
+
+    def set_site(self, index: int, **values: int) -> None:
+        assert values == {"patched": 0}
+        self.sites = [site for site in self.sites if site.index != index]
+
+    def open_records(self) -> list[dict[str, int]]:
+        return []
+
+
+def cleaned(memory: Memory, tables: Tables) -> int:
+    return clean_up(
+        cast(Target, memory),
+        cast(AgentMemory, cast(Any, tables)),
+        lambda address: PADS <= address < PADS + 0x1000,
+    )
+
+
+@pytest.mark.parametrize("kind", ["call", "jump"])
+def test_a_patch_is_taken_out(kind: str) -> None:
+    from darc.ftree import CallKind
+
+    patch = patch_bytes(CallKind.DIRECT if kind == "call" else None, SITE, 5, PADS + 64)
+    memory, tables = Memory(site=patch), Tables()
+    assert cleaned(memory, tables) == 1
+    assert memory.places[SITE] == ORIGINAL
+    assert not tables.enabled
+
+
+def test_a_short_jump_through_padding_is_taken_out_with_the_padding() -> None:
+    memory = Memory(site=patch_short(SITE, CAVE), cave=patch_bytes(None, CAVE, 5, PADS + 64))
+    assert cleaned(memory, Tables(length=2)) == 2
+    assert memory.places == {SITE: ORIGINAL[:2], CAVE: b"\x90" * 5}
+
+
+@pytest.mark.parametrize(
+    "live",
+    [ORIGINAL, bytes.fromhex("e800000000"), bytes.fromhex("c3cccccccc"), b"\xff" * 5],
+    ids=["not yet written", "another call", "another function", "no code"],
+)
+def test_what_is_no_patch_stays(live: bytes) -> None:
+    """The debugger was killed before it wrote the patch, or another file is there by now."""
+    memory, tables = Memory(site=live), Tables()
+    assert cleaned(memory, tables) == 0
+    assert memory.places[SITE] == live
+    assert [site.address for site in tables.sites] == [CAVE]  # its file is gone
