@@ -66,7 +66,7 @@ def ending_text(name: str, ending: Ending) -> str:
             Cause.BLOCK: f"cause: a basic block of {name}",
             Cause.INTERRUPT: f"cause: interrupted by {name}",
             Cause.PREEMPTION: f"cause: preempted in {name}",
-            Cause.BLOCKED: f"cause: blocked, the task slept in {name}",
+            Cause.BLOCKED: f"cause: blocked in {name}",
         }[ending.cause]
     return f"{text} ({ending.note})" if ending.note else text
 

@@ -192,12 +192,12 @@ def _home(app: App) -> contextlib.AbstractContextManager[None]:
 
 
 class _LeaveHook(gdb.Command):  # type: ignore[misc]
-    """Called by gdb before 'detach' and 'kill': takes darc's probes out of the program."""
+    """Called by gdb before the program is let go or killed: takes darc's probes out of it."""
 
     def __init__(self, on_leave: object) -> None:
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
         self._on_leave = on_leave
-        for command in ("detach", "kill"):
+        for command in ("detach", "disconnect", "kill"):
             _hook(command, "maintenance darc-leave")
 
     def invoke(self, argument: str, from_tty: bool) -> None:

@@ -20,12 +20,13 @@ from darc.ftree import Function
 from darc.ground import Ground
 from darc.implant import clean_up
 from darc.parameters import Parameters
-from darc.target import Bell, Region, Verdict
+from darc.target import Bell, Verdict
 from darc_gdb.target import GdbTarget
 from kgdb import tasks
 from kgdb.foothold import KernelFoothold, Left, left_behind
 from kgdb.guest import Guest
 from kgdb.image import KernelImage
+from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
 
@@ -34,6 +35,7 @@ _IDT = 0xFFFF_FE00_0000_0000
 
 _FIRST_HANDLERS = ("asm_exc_divide_error", "divide_error")
 _NOP = bytes.fromhex("0f1f440000")
+_ENDBR64 = bytes.fromhex("f30f1efa")
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _NEVER_PATIENT = (1 << 63) - 1
 _STACK_SHIFT = 14
@@ -121,7 +123,7 @@ class KernelGround(Ground):
     # ----------------------------------------------------------------------- code
 
     def program(self) -> Program:
-        return KernelProgram(self._target, [self._kernel()], self._code())
+        return KernelProgram(self._target, self._kernel(), self._modules)
 
     def _kernel(self) -> Module:
         start, end = self._value("_stext"), self._value("_etext")
@@ -129,12 +131,19 @@ class KernelGround(Ground):
         assert end is not None
         return Module(self._path, "vmlinux", self.bias, start, end, self._image)
 
-    def _code(self) -> list[Region]:
-        kernel = self._kernel()
-        return [Region(kernel.start, kernel.end, "r-x", 0, self._path)]
+    def _modules(self) -> list[Module]:
+        head = self._value("modules")
+        if head is None:
+            return []
+        read = self._target.read
+        return [
+            _module(found, ModuleImage(read, found))
+            for found in loaded(read, tasks.types(self._image), head)
+        ]
 
     def refresh(self, program: Program) -> None:
-        program.update(self._code())
+        assert isinstance(program, KernelProgram)
+        program.look_again()
 
     def check(self, program: Program, function: Function, spec: str) -> list[str]:
         assert isinstance(program, KernelProgram)
@@ -259,10 +268,16 @@ class KernelGround(Ground):
         pass
 
 
+def _module(found: Loaded, image: ModuleImage) -> Module:
+    return Module(found.name, found.name, found.start, found.start, found.end, image)
+
+
 def _entry_problem(code: bytes) -> str | None:
     """Why a function cannot be entered by way of its ftrace nop."""
     if code == _NOP:
         return None
+    if code.startswith(_ENDBR64):
+        return "it begins with endbr64 (CONFIG_X86_KERNEL_IBT), where darc has no way in yet"
     if code[0] == _CALL:
         return "a tracer of the kernel's own (ftrace) is active on it"
     if code[0] in (_JUMP, _INT3):

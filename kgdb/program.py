@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from iced_x86 import Code, FlowControl, Instruction, OpKind, Register
 
 from darc.code import x86_64
 from darc.code.program import Module, Program
+from darc.errors import FormatError, NotFoundError, TargetError
 from darc.ftree import CallKind, Cause, Fnode, Function
 from darc.target import Region, Target
 
@@ -89,21 +90,59 @@ _VECTORS = {
 }
 """irq_vectors.h"""
 
+_MODULES, _MODULES_END = 0xFFFF_FFFF_A000_0000, 0xFFFF_FFFF_FF00_0000
+"""Where modules may be."""
+
 _NOP = bytes.fromhex("0f1f440000")
 
 
 class KernelProgram(Program):
-    """The running kernel. ``modules`` are the kernel itself and what it has loaded."""
+    """The running kernel. Its modules are looked for once they are asked for: it takes a while."""
 
-    def __init__(self, target: Target, modules: Sequence[Module], code: Sequence[Region]) -> None:
-        """``code`` is where there are functions to read."""
-        self._loaded = tuple(modules)
-        self.kernel = modules[0]
-        super().__init__(target, Path("/"), code)
+    def __init__(
+        self, target: Target, kernel: Module, load: Callable[[], Sequence[Module]]
+    ) -> None:
+        """``load`` finds the modules."""
+        self.kernel = kernel
+        self._load: Callable[[], Sequence[Module]] | None = load
+        self._loaded: tuple[Module, ...] = (kernel,)
+        super().__init__(target, Path("/"), _code(self._loaded))
         self.interrupts = tuple(self._handlers())
 
     def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
         return iter(self._loaded)
+
+    def load_modules(self) -> None:
+        """From now on modules are known as well."""
+        if self._load is None:
+            return
+        load, self._load = self._load, None
+        try:
+            self._loaded = (self.kernel, *load())
+        except (FormatError, TargetError) as error:
+            self.problems.append(f"the kernel's modules cannot be read: {error}")
+        self.update(_code(self._loaded))
+
+    def look_again(self) -> None:
+        """Modules may have been loaded or unloaded."""
+        self.update(_code(self._loaded))
+
+    def module_at(self, address: int) -> Module | None:
+        if self._load is not None and address >= _MODULES and address < _MODULES_END:
+            self.load_modules()
+        return super().module_at(address)
+
+    def is_code(self, address: int) -> bool:
+        return self.module_at(address) is not None
+
+    def find(self, spec: str) -> int:
+        try:
+            return super().find(spec)
+        except NotFoundError:
+            if self._load is None:
+                raise
+        self.load_modules()
+        return super().find(spec)
 
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""
@@ -209,3 +248,7 @@ class KernelProgram(Program):
             if start is not None and end is not None and start <= address < end:
                 return "it stands in code of the kernel's entries, which must not be touched"
         return None
+
+
+def _code(modules: Sequence[Module]) -> list[Region]:
+    return [Region(m.start, m.end, "r-x", 0, m.path) for m in modules]

@@ -29,7 +29,7 @@ def stack_at(image: KernelImage) -> int:
     found = image.values.get("cpu_current_top_of_stack")
     if found is not None:
         return found
-    return _per_cpu(image, "pcpu_hot", 0) + _types(image).offset("pcpu_hot", "top_of_stack")
+    return _per_cpu(image, "pcpu_hot", 0) + types(image).offset("pcpu_hot", "top_of_stack")
 
 
 def _per_cpu(image: KernelImage, name: str, in_hot: int) -> int:
@@ -48,7 +48,8 @@ def preempt_count(target: Target, image: KernelImage, gs_base: int) -> int:
 
 
 @functools.lru_cache(maxsize=4)
-def _types(image: KernelImage) -> Btf:
+def types(image: KernelImage) -> Btf:
+    """The kernel's types. Raises FormatError: it has none."""
     return Btf(image.section(".BTF"))
 
 
@@ -62,11 +63,11 @@ def watched(image: KernelImage, parameters: Parameters) -> dict[str, int]:
     task = parameters.task
     if task == "all":
         return every | {"task_at": 0, "task_mask": 0, "task_value": 0}
-    types = _types(image)
+    known = types(image)
     if isinstance(task, int):
-        at = types.offset("task_struct", "tgid")
+        at = known.offset("task_struct", "tgid")
         return every | {"task_at": at, "task_mask": 0xFFFFFFFF, "task_value": task}
-    at = types.offset("task_struct", "comm")
+    at = known.offset("task_struct", "comm")
     name = task.encode()[: _COMM_SIZE - 1] + b"\0"
     mask = (1 << 8 * len(name)) - 1
     return every | {

@@ -1,0 +1,124 @@
+"""What a kernel has loaded: modules' names, places and symbols, read from its memory."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from darc.code.elf import FrameRule, Image, Segment, Symbol
+from darc.errors import FormatError, TargetError
+from kgdb.btf import Btf
+
+_SYMBOL = struct.Struct("<IBBHQQ")
+_FUNCTION = 2
+_LONGEST_NAME = 512
+_NAME_SIZE = 56
+_LIVE = 0
+_MOST = 4096
+"""Modules at most; more is no list but a mistake."""
+
+Read = Callable[[int, int], bytes]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A module that is in use: its name, where its code is, and where its symbols are."""
+
+    name: str
+    start: int
+    end: int
+    kallsyms: int
+
+
+class ModuleImage(Image):
+    """A module's functions. Its addresses are counted from the begin of its code."""
+
+    def __init__(self, read: Read, module: Loaded) -> None:
+        self.name = module.name
+        self.entry = 0
+        self.segments = (Segment(0, module.end - module.start, 0, True),)
+        self._read = read
+        self._module = module
+        self._symbols = sorted(self._read_symbols(), key=lambda s: (s.address, s.rank))
+        self._addresses = [s.address for s in self._symbols]
+
+    def _read_symbols(self) -> Iterator[Symbol]:
+        raw = self._read(self._module.kallsyms, 24)
+        table, count, names = struct.unpack("<QI4xQ", raw)
+        rows = [*_SYMBOL.iter_unpack(self._read(table, _SYMBOL.size * count))]
+        last = max((row[0] for row in rows), default=0)
+        strings = self._text(names, last + _LONGEST_NAME)
+        for name, info, _other, index, value, size in rows:
+            # The kernel keeps a letter of its own in the type: 't' and 'T' are code.
+            if not index or not self._module.start <= value < self._module.end:
+                continue
+            text = strings[name : strings.find(b"\0", name)].decode("ascii", "replace")
+            if text and not text.startswith((".L", "__pfx_")):
+                rank = (info & 15 != _FUNCTION, info >> 4 != 1, len(text))
+                yield Symbol(text, value - self._module.start, size, False, False, rank)
+
+    def _text(self, address: int, size: int) -> bytes:
+        """As much of it as there is."""
+        try:
+            return self._read(address, size)
+        except TargetError:
+            return self._read(address, size - _LONGEST_NAME + 1)
+
+    def _section_end(self, address: int) -> int:
+        return self._module.end - self._module.start
+
+    def has_section(self, name: str) -> bool:
+        return False
+
+    @functools.cached_property
+    def identity(self) -> str:
+        return f"module:{self.name}:{len(self._symbols)}"
+
+    @functools.cached_property
+    def got_names(self) -> dict[int, str]:
+        return {}
+
+    def frame_range(self, address: int) -> tuple[int, int] | None:
+        return None
+
+    def frame_rule(self, address: int) -> FrameRule | None:
+        return None  # it is told by the code
+
+
+def loaded(read: Read, types: Btf, head: int) -> Iterator[Loaded]:
+    """The modules in the list at ``head`` (the kernel's ``modules``)."""
+    link = types.offset("module", "list")
+    name, state = types.offset("module", "name"), types.offset("module", "state")
+    kallsyms = types.offset("module", "kallsyms")
+    base, size = _layout(types)
+    at = _word(read, head)
+    for _ in range(_MOST):
+        if at == head:
+            return
+        module = at - link
+        start = _word(read, module + base)
+        length = int.from_bytes(read(module + size, 4), "little")
+        if int.from_bytes(read(module + state, 4), "little") == _LIVE:
+            text = read(module + name, _NAME_SIZE).split(b"\0")[0].decode("ascii", "replace")
+            yield Loaded(text, start, start + length, _word(read, module + kallsyms))
+        at = _word(read, at)
+
+
+def _layout(types: Btf) -> tuple[int, int]:
+    """Where a module tells the address and the size of its code."""
+    try:
+        return types.offset("module", "core_layout.base"), types.offset(
+            "module", "core_layout.text_size"
+        )
+    except FormatError:  # since 6.4 an array, code first
+        mem = types.offset("module", "mem")
+        return (
+            mem + types.offset("module_memory", "base"),
+            mem + types.offset("module_memory", "size"),
+        )
+
+
+def _word(read: Read, address: int) -> int:
+    return int.from_bytes(read(address, 8), "little")
