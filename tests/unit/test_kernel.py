@@ -1,0 +1,274 @@
+"""What darc knows of kernels by their bytes: thunks, causes, types, page tables, modules."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from darc.code.elf import FrameRule, Segment, Symbol
+from darc.code.program import Module
+from darc.code.x86_64 import Site
+from darc.errors import FormatError, TargetError
+from darc.ftree import CallKind, CallSite, Cause, Fnode, Function
+from kgdb.btf import Btf
+from kgdb.modules import Loaded, ModuleImage, loaded
+from kgdb.pagetables import executable_areas
+from kgdb.program import KernelProgram
+
+TEXT = 0xFFFFFFFF81000000
+CALLER, THUNK, RETURN, STATIC, CALLEE, ENTRY = (TEXT + 0x100 * n for n in range(1, 7))
+NOP = bytes.fromhex("0f1f440000")
+
+
+def relative(opcode: bytes, address: int, target: int) -> bytes:
+    return opcode + struct.pack("<i", target - (address + len(opcode) + 4))
+
+
+class Memory:
+    """Bytes at addresses; what is not there cannot be read."""
+
+    def __init__(self, *parts: tuple[int, bytes]) -> None:
+        self.parts = list(parts)
+
+    def read(self, address: int, size: int) -> bytes:
+        for start, data in self.parts:
+            if start <= address and address + size <= start + len(data):
+                return data[address - start : address - start + size]
+        raise TargetError(f"nothing at {address:#x}")
+
+
+class Image:
+    """A kernel's symbols, as :class:`kgdb.image.KernelImage` has them."""
+
+    name = "vmlinux"
+    segments = (Segment(TEXT, 0x1000, 0, True),)
+
+    def __init__(self, symbols: dict[str, tuple[int, int]], **values: int) -> None:
+        self.symbols = [Symbol(n, at, size, False, False, ()) for n, (at, size) in symbols.items()]
+        self.values = {n: at for n, (at, _) in symbols.items()} | values
+
+    def symbol_at(self, address: int) -> Symbol | None:
+        return next((s for s in self.symbols if s.address <= address < s.address + s.size), None)
+
+    def names_at(self, address: int) -> list[str]:
+        return [s.name for s in self.symbols if s.address == address]
+
+    def frame_range(self, _address: int) -> None:
+        return None
+
+    def frame_rule(self, _address: int) -> FrameRule:
+        return FrameRule("rsp", 8)
+
+
+def kernel(code: bytes, modules: tuple[Module, ...] = ()) -> KernelProgram:
+    """A kernel whose function ``caller`` has these bytes behind its nop."""
+    text = bytearray(b"\xcc" * 0x1000)
+    for at, data in ((CALLER, NOP + code), (STATIC, relative(b"\xe9", STATIC, CALLEE))):
+        text[at - TEXT : at - TEXT + len(data)] = data
+    symbols = {
+        "caller": (CALLER, len(NOP + code)),
+        "__x86_indirect_thunk_r11": (THUNK, 32),
+        "__x86_return_thunk": (RETURN, 5),
+        "__SCT__hook": (STATIC, 8),
+        "callee": (CALLEE, 8),
+        "entry": (ENTRY, 8),
+    }
+    image = Image(symbols, __entry_text_start=ENTRY, __entry_text_end=ENTRY + 0x100)
+    module = Module("vmlinux", "vmlinux", 0, TEXT, TEXT + 0x1000, image)  # type: ignore[arg-type]
+    return KernelProgram(Memory((TEXT, bytes(text))), module, lambda: modules)  # type: ignore[arg-type]
+
+
+def sites(code: bytes) -> list[Site]:
+    return [s for s in kernel(code).function(CALLER).sites if s.address >= CALLER + len(NOP)]
+
+
+def test_a_call_of_a_retpoline_is_the_indirect_call_that_it_stands_for() -> None:
+    place = CALLER + len(NOP)
+    (found,) = sites(relative(b"\xe8", place, THUNK) + b"\xc3")
+    assert (found.address, found.length, found.back) == (place, 5, place + 5)
+    assert found.kind is CallKind.INDIRECT
+    assert found.target is None
+    assert found.thunk == THUNK
+    assert f"{found.instruction}" == "call r11"
+
+
+def test_a_jump_to_the_return_thunk_is_a_return() -> None:
+    assert not sites(relative(b"\xe9", CALLER + len(NOP), RETURN))
+
+
+def test_a_static_call_leads_to_the_function_behind_it() -> None:
+    program = kernel(b"\xc3")
+    assert program.callee_at(STATIC).symbol == "callee"
+
+
+def test_no_patch_of_several_instructions_and_none_in_entry_code() -> None:
+    program = kernel(b"\x31\xc0\x90\xff\xd0\xc3")
+    (short,) = (s for s in program.function(CALLER).sites if s.kind is CallKind.INDIRECT)
+    assert program.site_problem(short) == "the call is shorter than a jump"
+    assert program.untouchable(ENTRY + 3) is not None
+    assert program.untouchable(CALLER) is None
+
+
+def path(*names: str, kind: CallKind = CallKind.DIRECT) -> Fnode:
+    node = Fnode(Function("vfs_read", "vfs_read", "vmlinux", 1, 1))
+    for number, name in enumerate(names):
+        site = CallSite(number, kind, "vmlinux", number)
+        node = node.add_child(Function(name, name, "vmlinux", number + 2, 0), site)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("node", "meaning"),
+    [
+        (path("pipe_read"), None),
+        (path("pipe_read", "schedule"), (Cause.BLOCKED, "pipe_read slept")),
+        (path("mutex_lock", "io_schedule", "schedule"), (Cause.BLOCKED, "mutex_lock slept")),
+        (path("__cond_resched"), (Cause.PREEMPTION, None)),
+        (path("preempt_schedule_irq", kind=CallKind.INTERRUPT), (Cause.PREEMPTION, None)),
+        (
+            path("__sysvec_apic_timer_interrupt", kind=CallKind.INTERRUPT),
+            (Cause.INTERRUPT, "vector 0xec"),
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_where_paths_end_in_the_scheduler_or_an_interrupt(
+    node: Fnode, meaning: tuple[Cause, str | None] | None
+) -> None:
+    assert kernel(b"\xc3").meaning(node) == meaning
+
+
+# ------------------------------------------------------------------------ types
+
+STRINGS = b"\0task_struct\0pid\0tgid\0inner\0deep\0"
+
+
+def text(name: str) -> int:
+    return STRINGS.index(b"\0" + name.encode() + b"\0") + 1
+
+
+def btf() -> Btf:
+    def structure(name: int, size: int, *members: tuple[int, int, int]) -> bytes:
+        rows = b"".join(struct.pack("<3I", *row) for row in members)
+        return struct.pack("<3I", name, 4 << 24 | len(members), size) + rows
+
+    integer = struct.pack("<4I", 0, 1 << 24, 4, 32)  # type 1
+    nameless = structure(0, 8, (text("tgid"), 1, 32))  # type 2
+    inner = structure(0, 16, (text("deep"), 1, 64))  # type 3
+    constant = struct.pack("<3I", 0, 10 << 24, 3)  # type 4: const of type 3
+    task = structure(
+        text("task_struct"), 64, (text("pid"), 1, 0), (0, 2, 128), (text("inner"), 4, 256)
+    )
+    types = integer + nameless + inner + constant + task
+    head = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(STRINGS))
+    return Btf(head + types + STRINGS)
+
+
+@pytest.mark.parametrize(("member", "offset"), [("pid", 0), ("tgid", 20), ("inner.deep", 40)])
+def test_members_of_structures(member: str, offset: int) -> None:
+    assert btf().offset("task_struct", member) == offset
+
+
+def test_a_member_that_is_not_there() -> None:
+    with pytest.raises(FormatError, match=r"no task_struct\.comm"):
+        btf().offset("task_struct", "comm")
+    with pytest.raises(FormatError, match="CONFIG_DEBUG_INFO_BTF"):
+        Btf(b"")
+
+
+# ------------------------------------------------------------------------ memory
+
+
+def test_executable_pages_are_found_where_they_begin() -> None:
+    direct, pointers, directory, table = 1 << 40, 1 << 30, 0x5000, 0x6000
+    present, no_execute = 3, 1 << 63
+
+    def page(**entries: int) -> bytes:
+        words = [0] * 512
+        for name, value in entries.items():
+            words[int(name[1:])] = value
+        return struct.pack("<512Q", *words)
+
+    memory = Memory(
+        (pointers, page(_511=directory | present)),
+        (direct + directory, page(_0=table | present, _1=0x80 | present)),
+        (
+            direct + table,
+            page(
+                _3=0x1000 | present,
+                _4=0x2000 | present,
+                _6=0x3000 | present | no_execute,
+                _7=0x4000 | present,
+            ),
+        ),
+    )
+    start = 0xFFFFFFFFC0000000
+    found = list(executable_areas(memory.read, pointers, direct))
+    assert found == [start + 3 * 4096, start + 7 * 4096]
+
+
+class Types:
+    """Where a module has what, as :class:`kgdb.btf.Btf` tells."""
+
+    PLACES = {  # noqa: RUF012
+        "state": 0, "list": 8, "name": 24, "core_layout.base": 80, "core_layout.text_size": 88,
+        "kallsyms": 96,
+    }  # fmt: skip
+
+    def offset(self, structure: str, member: str) -> int:
+        assert structure == "module"
+        return self.PLACES[member]
+
+
+def test_modules_and_their_symbols() -> None:
+    head, live, coming = 0x1000, 0x2000, 0x3000
+    text_at, kallsyms, table, names = 0xFFFFFFFFC0001000, 0x4000, 0x5000, 0x6000
+
+    def module(state: int, following: int, name: bytes) -> bytes:
+        raw = struct.pack("<Q2Q", state, following, 0) + name.ljust(56, b"\0")
+        return raw + struct.pack("<QIIQ", text_at, 0x2000, 0, kallsyms)
+
+    rows = [
+        (1, 2, 0, 1, text_at + 0x40, 0x20),
+        (9, ord("t"), 0, 1, text_at + 0x80, 8),
+        (17, 1, 0, 2, 5, 8),
+    ]
+    memory = Memory(
+        (head, struct.pack("<Q", live + 8)),
+        (live, module(0, coming + 8, b"virtio_blk")),
+        (coming, module(1, head, b"unborn")),
+        (kallsyms, struct.pack("<QI4xQ", table, len(rows), names)),
+        (table, b"".join(struct.pack("<IBBHQQ", *row) for row in rows)),
+        (names, (b"\0request\0do_tail\0a_table\0").ljust(2048, b"\0")),
+    )
+    (found,) = loaded(memory.read, Types(), head)  # type: ignore[arg-type]
+    assert found == Loaded("virtio_blk", text_at, text_at + 0x2000, kallsyms)
+    image = ModuleImage(memory.read, found)
+    assert [(s.name, s.address) for s in image.symbols] == [("request", 0x40), ("do_tail", 0x80)]
+    assert image.symbol_at(0x5F) == image.symbols[0]
+    assert image.symbol_at(0x60) is None
+
+
+def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
+    start = 0xFFFFFFFFC0001000
+    image = Image({"request": (0, 16)})
+    module = Module("virtio_blk", "virtio_blk", start, start, start + 0x100, image)  # type: ignore[arg-type]
+    program = kernel(b"\xc3", (module,))
+    assert [m.name for m in program.modules] == ["vmlinux"]
+    assert program.function_at(start + 4).name == "request"
+    assert program.function_at(start + 4).module == "virtio_blk"
+    assert program.is_code(start + 4)
+    assert kernel(b"\xc3", (module,)).find("request") == start
+
+
+def test_a_vmlinux_is_told_from_other_files(tmp_path: Path) -> None:
+    from kgdb.image import KernelImage, is_kernel
+
+    other = tmp_path / "vmlinux"
+    other.write_bytes(b"no ELF file")
+    assert not is_kernel(other)
+    assert not is_kernel(Path("/bin/true"))
+    with pytest.raises(FormatError):
+        KernelImage(other)
