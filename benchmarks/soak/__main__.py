@@ -33,7 +33,8 @@ def main() -> None:
     for failure in soak.failures:
         _say(f"soak: not run: {failure.splitlines()[0]}")
     if options.write and not options.programs and not options.job:
-        PAGE.write_text(page.page(soak.outcomes, seed, time.monotonic() - begin))
+        seconds = time.monotonic() - begin
+        PAGE.write_text(page.page(soak.outcomes, seed, seconds, soak.left_out))
     failed = [outcome for outcome in soak.outcomes if outcome.failed]
     _say(f"soak: {len(soak.outcomes)} jobs, {len(failed)} with a difference; logs: {soak.work}")
     sys.exit(1 if failed or soak.failures or not soak.outcomes else 0)

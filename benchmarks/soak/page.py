@@ -90,8 +90,10 @@ def _sum(outcomes: Sequence[Outcome]) -> Sequence[str]:
     )
 
 
-def page(outcomes: Sequence[Outcome], seed: int, seconds: float) -> str:
-    """``docs/soak.md``."""
+def page(
+    outcomes: Sequence[Outcome], seed: int, seconds: float, left_out: Sequence[str] = ()
+) -> str:
+    """``docs/soak.md``. ``left_out`` are jobs for which there was no time."""
     reasons: dict[str, int] = {}
     for outcome in outcomes:
         for why, count in outcome.figures.reasons.items():
@@ -109,6 +111,7 @@ def page(outcomes: Sequence[Outcome], seed: int, seconds: float) -> str:
             f"{seconds / 60:.0f} minutes:",
             "",
             table(outcomes),
+            *(["", f"No time was left for {', '.join(left_out)}."] if left_out else []),
             _COLUMNS,
             "## Refused",
             "",
