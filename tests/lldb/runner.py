@@ -33,6 +33,14 @@ EXIT = "tell-exit"
 class Done(debugger.Done):
     """A batch run of lldb that has ended; ``gdb`` is what lldb wrote."""
 
+    @property
+    def program_status(self) -> int:
+        """What the program ended with, or the signal that killed it. A command too many behind that
+        ends lldb: its own words are enough."""
+        found = re.findall(r"^Process \d+ exited with status = (-?\d+)", self.gdb, re.M)
+        assert found, self.gdb
+        return int(found[-1])
+
     def section(self, name: str) -> str:
         """Without the commands, which lldb repeats in batch, and without its word for errors."""
         return re.sub(r"^\(lldb\) .*\n|^error: (?=darc: )", "", super().section(name), flags=re.M)
