@@ -1,0 +1,62 @@
+"""The paper's use cases on today's kernel: for each reason to be slow, the path that leads to it.
+
+The guests' clocks count instructions, so that nothing the host does can make a call slow. A machine
+that is stopped takes no time either.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgdb.vm.machine import Machine
+from tests.kernel.machines import WATCHDOG_SECONDS, debug, workload
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
+
+Causes = dict[tuple[str, ...], str]
+
+
+def analyse(machine: Machine, folder: Path, start: str) -> Causes:
+    """The cause at the end of each root cause path."""
+    file = folder / "report.json"
+    output = debug(machine, start, "continue", f"darc report --format json -o {file}")
+    assert file.exists(), output
+    report: dict[str, Any] = json.loads(file.read_text())
+    assert report["status"] == "root cause found", output
+    assert machine.alive, machine.last_words()
+    return {tuple(path["functions"]): path["cause"] for path in report["root_cause_paths"]}
+
+
+def test_a_read_of_nothing_is_slow_when_the_timer_interrupts_it(tmp_path: Path) -> None:
+    with workload("zeroread", icount=True) as machine:
+        start = "darc start vfs_read --task zeroread --peak last --start-ops 300000"
+        causes = analyse(machine, tmp_path, start)
+    interrupted = [path for path, cause in causes.items() if cause == "interrupt"]
+    assert any("apic_timer_interrupt" in path[-1] for path in interrupted), causes
+
+
+def test_a_lock_that_another_task_holds(tmp_path: Path) -> None:
+    """The write waits for the lock of the file, to which the other task writes."""
+    with workload("contention", icount=True) as machine:
+        start = "darc start vfs_write --task contention --peak last --start-ops 1000"
+        causes = analyse(machine, tmp_path, start)
+    assert causes.keys() == {
+        (
+            *("vfs_write", "ext4_file_write_iter", "ext4_buffered_write_iter"),
+            *("down_write", "rwsem_down_write_slowpath", "schedule"),
+        )
+    }
+    assert set(causes.values()) == {"blocked"}
+
+
+def test_a_processor_that_another_task_takes(tmp_path: Path) -> None:
+    with workload("preempted", icount=True) as machine:
+        start = "darc start vfs_read --task preempted --peak last --start-ops 1000"
+        causes = analyse(machine, tmp_path, start)
+    assert "preemption" in causes.values(), causes
+    for path, cause in causes.items():
+        assert (path[:2], cause) == (("vfs_read", "ext4_file_read_iter"), "preemption")
