@@ -12,7 +12,7 @@ _TEXT = """# Soak: real programs under continuous analysis
 
 `make soak` writes this page. It takes real programs (from Debian: sources, which it builds, and
 programs as they are installed, stripped) and lets each test itself twice: once undisturbed, once
-while darc analyses its processes from their first instruction to their last. Exit status, output
+while darc analyses its processes from beginning to end. Exit status, output
 and files must be the same.
 
 gdb attaches to the process before it becomes the program, with the process's own parent, files
