@@ -13,6 +13,7 @@ import json
 import os
 import random
 import signal
+import struct
 import threading
 import time
 from collections import Counter
@@ -34,6 +35,7 @@ Steps = Generator[None, None, None]
 """Something to be done in steps: at each ``yield`` the program goes on up to its next stop."""
 
 INT3 = 0xCC
+AT_ENTRY = 9
 ALARM = 63
 """A real-time signal that programs do not use; gdb keeps it from them."""
 
@@ -142,6 +144,9 @@ class Process:
         finally:
             os.close(gate)
         catch.delete()
+        # gdb 13 loses its way when it is stopped while it makes the acquaintance of libthread_db.
+        quiet(f"tbreak *{entry_point(self._settings.pid):#x}")
+        yield from self._go_on()
         self.note("begin", program=str(gdb.current_progspace().filename))
         while True:
             yield from self._turn()
@@ -363,6 +368,12 @@ def altered_code(pid: int) -> list[str]:
                     if byte not in (stored[i], INT3)
                 ]
     return altered
+
+
+def entry_point(pid: int) -> int:
+    """Where the program itself begins, once its libraries are loaded."""
+    data = Path(f"/proc/{pid}/auxv").read_bytes()
+    return int(dict(struct.iter_unpack("<QQ", data))[AT_ENTRY])
 
 
 def is_alive(pid: int) -> bool:
