@@ -116,6 +116,8 @@ class KernelGround(Ground):
                 f"{self._path} is not the running kernel's ('{shown or 'unreadable'}'): "
                 "load the vmlinux that it was built with"
             )
+        if self.bias:
+            self._guest.move_symbols(self._path, self._image.values["linux_banner"], self.bias)
 
     def is_at_start(self) -> bool:
         return False

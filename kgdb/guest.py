@@ -45,6 +45,16 @@ class Guest:
         self._target = target
         self._place: int | None = None
 
+    def move_symbols(self, path: str, value: int, bias: int) -> None:
+        """Lets gdb know where the kernel really is, if it does not: the file's ``linux_banner``,
+        at ``value`` there, is ``bias`` higher."""
+        with contextlib.suppress(gdb.error):
+            known = int(gdb.parse_and_eval("(unsigned long) &linux_banner")) & _WORD
+            if known == value:
+                with gdb.with_parameter("confirm", False):
+                    quoted = "'" + path.replace("'", "'\\''") + "'"
+                    gdb.execute(f"symbol-file {quoted} -o {bias:#x}", to_string=True)
+
     # ------------------------------------------------------------------- running
 
     def run_to(self, address: int, accepts: Callable[[], bool], waiting: str) -> None:
