@@ -23,6 +23,8 @@ class Vote:
     votes: int = 0
     """In how many it was among the largest contributors to its parent."""
     totals: Totals = NOTHING
+    counted: bool = True
+    """False: there was no room to compare it with its callees. It waits for its turn."""
 
 
 Votes = Mapping[Fnode, Vote]
@@ -63,6 +65,8 @@ class Contest:
     def add(self, votes: Votes, seen: int) -> None:
         """Count the votes of ``seen`` more in-peak calls."""
         mine = votes.get(self.node, Vote())
+        if not mine.counted:
+            return
         self.seen += seen
         self.own += mine.own
         self.ops += mine.ops

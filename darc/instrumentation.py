@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from darc.agent.memory import Node
 from darc.callees import Callees
@@ -63,6 +63,7 @@ class Instrumentation:
         self._callees = callees
         self._root = root
         self._orders = Orders()
+        self._waiting: set[Fnode] = set()
         self._numbered: dict[int, Fnode] = {}
         self._lanes: dict[int, tuple[Fnode, Site, int]] = {}
         self._number_count = 1
@@ -84,22 +85,31 @@ class Instrumentation:
         analysed = set(orders.analyse)
         tracked = {above for node in orders.analyse for above in node.route()}
         new = _Numbering({self._root: 0}, {self._root: self._implant.f0_back})
+        compared: set[Fnode] = set()
+        waiting: set[Fnode] = set()
         for node in sorted(tracked, key=lambda n: (n.depth, n.path)):
             if node not in new.numbers:
-                continue  # its own call site could not be patched
+                if any(above in waiting for above in node.route()):
+                    waiting.add(node)
+                continue  # or its own call site could not be patched
             if node in analysed:
                 wanted = self._callees.wanted(node, orders.batches.get(node))
             else:
                 wanted = self._callees.by_site(child for child in node.children if child in tracked)
-            if not self._has_room(new.rows, wanted) and node in analysed and len(tracked) > 1:
-                analysed.discard(node)  # looked ahead at too much: its turn comes later
+            if node in analysed and compared and not self._has_room(new.rows, wanted):
+                waiting.add(node)
                 continue
             first = len(new.rows)
             for site, children in wanted:
-                self._number(new, node, site, children, node in analysed)
+                if self._has_room(new.rows, [(site, children)]):
+                    self._number(new, node, site, children, node in analysed)
+                else:
+                    self._callees.fail(node, site, "there are too many callees")
             if node in analysed:
                 new.adopt(node, first)
-        analysis = [new.numbers[n] for n in orders.analyse if n in new.numbers and n in analysed]
+                compared.add(node)
+        self._waiting = waiting & analysed
+        analysis = [new.numbers[node] for node in orders.analyse if node in compared]
         self._publish(new, analysis)
         self._numbered = {number: node for node, number in new.numbers.items()}
         self._lanes = new.lanes
@@ -180,6 +190,8 @@ class Instrumentation:
                 continue
             summed = Totals(total.ops, total.calls, total.sum, total.max_sum)
             votes[node] = Vote(total.own, total.ops, total.votes, summed)
+        for node in self._waiting:
+            votes[node] = replace(votes.get(node, Vote()), counted=False)
         return votes
 
     def _learn(self, number: int, ops: int) -> Fnode | None:

@@ -56,6 +56,22 @@ def test_slow_steps_are_commits_that_sync(
     assert {path["cause"] for path in done.report["root_cause_paths"]} == {"function"}
 
 
+def test_more_callees_ahead_than_the_agent_can_hold(folder: Path) -> None:
+    """As it is shipped: one function has hundreds of them, many behind pointers. What is looked
+    ahead at waits for its turn."""
+    try:
+        optimised = build("-O2")
+    except SourceUnavailableError as error:
+        pytest.skip(str(error))
+    start = "darc start sqlite3_step --peak last --start-ops 8000"
+    commands = [start, "run", debugger.REPORT, "kill"]
+    done = debugger.debug(folder, optimised, ("10000000", str(folder)), commands)
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "root cause found", done.gdb
+    for path in done.paths:
+        assert {"sqlite3VdbeHalt", "sqlite3PagerCommitPhaseOne"} <= set(path), done.gdb
+
+
 def test_the_database_does_not_notice(program: Path, folder: Path) -> None:
     args = ("20000", str(folder))
     done = debugger.debug(

@@ -253,6 +253,20 @@ def test_several_levels_from_the_same_votes(lookahead: int | None, decisions: in
     assert simulation.op == decisions * 20
 
 
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_nodes_that_there_is_no_room_for_wait_their_turn(room: int) -> None:
+    """The agent saw them on the path, but did not compare them with their callees."""
+    simulation = Simulation(slow_chain(*"abcde"), replace(PAPER, lookahead=4))
+    orders = simulation.descent.begin()
+    while not orders.finished:
+        votes = simulation.collect(orders)
+        for node in orders.analyse[room:]:
+            votes[node] = replace(votes[node], own=0, counted=False)
+            votes |= {c: replace(votes[c], votes=0) for c in node.children if c in votes}
+        orders = simulation.descent.decide(votes)
+    assert simulation.paths() == [["f0", *"abcde", "slow"]]
+
+
 def test_the_frontier_comes_first_and_levels_follow() -> None:
     simulation = Simulation(slow_chain("a", "b"), replace(PAPER, lookahead=3))
     orders = simulation.descent.begin()
