@@ -1,6 +1,7 @@
 """Sessions at probes and inside timed calls, beside the same sessions in gdb alone.
 
-What gdb says is the same, word for word, and so is what the program does then.
+What gdb says is the same, word for word, and so is what the program does then. The words are gdb's:
+tests/lldb/test_stops.py looks at stops in lldb.
 """
 
 from __future__ import annotations

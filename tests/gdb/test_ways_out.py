@@ -1,7 +1,8 @@
 """Every way out of a program leaves it as it was: it looks at its own code, and tells.
 
 The program here prints a checksum of its code (and of libc's) at its end: the output is that of an
-undisturbed run only if every byte was restored.
+undisturbed run only if every byte was restored. Cores and forks are looked at with gdb's own
+commands; tests/lldb/test_ways_out.py has what lldb can do.
 """
 
 from __future__ import annotations
@@ -148,7 +149,11 @@ int main(int argc, char **argv)
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ways")
+    return compiled(tmp_path_factory.mktemp("ways"))
+
+
+def compiled(folder: Path) -> Path:
+    """The program that looks at its own code."""
     (folder / "ways.c").write_text(SOURCE)
     command = ["gcc", "-O2", "-g", "-pthread", "-o", folder / "ways", folder / "ways.c"]
     subprocess.run(command, check=True)
