@@ -67,9 +67,10 @@ def test_parameters_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_make_targets_and_scripts_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"\bmake ([a-z]+)(?=[`\n ]|$)", "\n".join(_typed(page))):
+    typed = "\n".join(_typed(page))
+    for target in re.findall(r"\bmake ([a-z]+)(?=[`\n ]|$)", typed):
         assert re.search(rf"^{target}:", makefile, re.M), target
-    for module in re.findall(r"python -m ([a-z.]+)", page.read_text()):
+    for module in re.findall(r"python -m ([a-z.]+)", typed):
         path = ROOT / module.replace(".", "/")
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
 
