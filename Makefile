@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 MATRIX_ARGS ?=
 KILLS_ARGS ?=
 
-.PHONY: help setup packages demo demo-lldb demo-kernel test test-lldb matrix kills lint types bench soak fixtures clean distclean
+.PHONY: help setup packages test-packages demo demo-lldb demo-kernel test test-lldb matrix kills kernel test-kernel bench-kernel lint types bench soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,9 @@ setup: $(STAMP) $(AGENT)
 # Says nothing and takes no time when every system package is there.
 packages:
 	@bash tools/setup.sh
+
+test-packages:
+	@bash tools/setup.sh test
 
 # With the Python that gdb embeds; an interrupted or moved .venv is made anew.
 $(STAMP): setup.cfg setup.py pyproject.toml requirements-dev.txt | packages
@@ -68,14 +71,14 @@ demo-lldb: setup
 demo-kernel: kernel
 	@bash tools/demo-kernel.sh
 
-test: lint types $(AGENT)
+test: lint types test-packages $(AGENT)
 	@$(PY) -m pytest -n $(JOBS) --ignore=tests/kernel $(PYTEST_ARGS)
 
-test-lldb: setup
+test-lldb: setup test-packages
 	@$(PY) -m pytest -n $(JOBS) -k 'lldb or newest' $(PYTEST_ARGS)
 
 # Every way to build a program, with several fixtures in each: some 800 analyses.
-matrix: setup
+matrix: setup test-packages
 	@$(PY) -m tests.matrix $(MATRIX_ARGS)
 
 # gdb is killed 200 times while it analyses a server.

@@ -1,12 +1,15 @@
 #!/bin/bash
 # Installs the system packages that darc is built, run and tested with, where they are missing:
-# with apt, as root or by sudo. Says nothing when nothing is missing. With the argument "kernel" also
-# what darc-vm needs to run a kernel and to build one.
+# with apt, as root or by sudo. Says nothing when nothing is missing. With the argument "test" also
+# what the tests compile with, with "kernel" what darc-vm needs to run a kernel and to build one.
 set -eu
 
 packages=(python3 python3-venv gcc g++ libc6-dev libc6-dbg make binutils gdb lldb)
 tools=(python3 gcc g++ make readelf gdb lldb)
-if [ "${1:-}" = kernel ]; then
+if [ "${1:-}" = test ]; then
+    packages+=(clang)
+    tools+=(clang)
+elif [ "${1:-}" = kernel ]; then
     packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev)
     tools+=(qemu-system-x86_64 busybox mke2fs xz flex bison bc)
 fi
