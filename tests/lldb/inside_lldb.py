@@ -24,30 +24,18 @@ import lldb
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
+from tests.code import compare_code  # noqa: E402
 
 
 def altered_code(process: lldb.SBProcess) -> tuple[int, list[str]]:
     """How many bytes of code were compared, and ``file+offset`` of each that is another one and
     not a breakpoint of lldb's."""
-    compared, altered = 0, []
-    pid = process.GetProcessID()
-    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            span, permissions, offset, _, inode, *path = line.split(maxsplit=5)
-            if "x" not in permissions or inode == "0" or not path:
-                continue
-            start, end = (int(part, 16) for part in span.split("-"))
-            with Path(path[0].strip()).open("rb") as file:
-                file.seek(int(offset, 16))
-                stored = file.read(end - start)
-            memory.seek(start)
-            live = memory.read(len(stored))
-            compared += len(live)
-            if live == stored:
-                continue
-            for i in (i for i, byte in enumerate(live) if byte != stored[i]):
-                if process.ReadMemory(start + i, 1, lldb.SBError()) != stored[i : i + 1]:
-                    altered.append(f"{Path(path[0]).name}+{int(offset, 16) + i:#x}")
+    compared, differences = compare_code(process.GetProcessID())
+    altered = [
+        one.place
+        for one in differences
+        if process.ReadMemory(one.address, 1, lldb.SBError()) != bytes([one.stored])
+    ]
     return compared, altered
 
 
