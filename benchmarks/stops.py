@@ -2,8 +2,8 @@
 cycles of its time-stamp counter, from the ringing of the bell until the program went on."""
 
 from darc import procfs
+from darc.ground import Bell
 from darc.pad_collector import PadCollector
-from darc.target import Bell
 
 cycles: list[int] = []
 _pending: list[int] = []

@@ -34,7 +34,7 @@ from darc.opencalls import Call, Operation
 from darc.parameters import Parameters, Probes
 from darc.profile import Profile, format_cycles
 from darc.tally import Tally
-from darc.target import Bell, Target, Verdict
+from darc.target import Target, Verdict
 
 MAX_TARGETS = 64
 """Targets that an indirect call site can learn."""
@@ -552,11 +552,11 @@ class BreakpointCollector(Collector):
         self.drop_open_calls()
         return Verdict.STOP if self._listener.decide() else Verdict.CONTINUE
 
-    def _on_bell(self) -> Bell:
+    def _on_bell(self) -> Verdict:
         """The time limit has passed, and f0 may not be called any more."""
         if not self._listener.time_is_up() or not self._breaks:
-            return Bell()
-        return Bell(stop_at=0) if self._decide() is Verdict.STOP else Bell()
+            return Verdict.CONTINUE
+        return self._decide()
 
     def beat(self) -> None:
         pass

@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.parameters import Parameters
-from darc.target import Bell
+
+
+@dataclass(frozen=True)
+class Bell:
+    """The engine's answer to the doorbell."""
+
+    stop: bool = False
+    """For the user: where the thread that rang is back in the program's own code. Where that is
+    not known, at once."""
+    back: int = 0
+    """Where that is; 0 where it is not known."""
+    slot: int = 0
+    """The stack word that held that address: the thread's stack pointer is above it there."""
 
 
 class Ground(ABC):

@@ -17,12 +17,12 @@ from darc.descent import Orders
 from darc.errors import DarcError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import Fnode
-from darc.ground import Ground
+from darc.ground import Bell, Ground
 from darc.implant import Implant
 from darc.instrumentation import Instrumentation
 from darc.parameters import Parameters, Probes
 from darc.profile import Profile
-from darc.target import Bell, Target
+from darc.target import Target
 
 _LOSSES = {
     "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
@@ -180,9 +180,7 @@ class PadCollector(Collector):
         tables.set(bell=0)
         if not stop:
             return Bell()
-        if rang and back:
-            return Bell(stop_at=back, stop_slot=slot)
-        return Bell(stop_at=0)
+        return Bell(True, back, slot) if rang else Bell(True)
 
     def _see_losses(self) -> None:
         """Counts what the agent could not measure, and makes room."""

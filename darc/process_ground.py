@@ -10,10 +10,11 @@ from darc.code.program import Program
 from darc.errors import UsageError
 from darc.foothold import Foothold
 from darc.ftree import Function
-from darc.ground import Ground
+from darc.ground import Bell, Ground
 from darc.parameters import Parameters
+from darc.parking import lead_home
 from darc.process_foothold import ProcessFoothold
-from darc.target import Bell, Target
+from darc.target import Target, Verdict
 
 
 class ProcessGround(Ground):
@@ -87,7 +88,15 @@ class ProcessGround(Ground):
 
     def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
         assert self._signal is not None
-        self._target.arm_bell(self._signal, handler)
+        target = self._target
+
+        def decide() -> Verdict:
+            answer = handler()
+            if answer.stop and answer.back:
+                lead_home(target, foothold, answer.slot)
+            return Verdict.STOP if answer.stop else Verdict.CONTINUE
+
+        target.arm_bell(self._signal, decide)
 
     def disarm_bell(self) -> None:
         self._target.disarm_bell()

@@ -40,18 +40,6 @@ class Verdict(Enum):
     STOP = "stop"
 
 
-@dataclass(frozen=True)
-class Bell:
-    """The engine's answer to the doorbell.
-
-    With ``stop_at`` the program goes on to that address, in the thread that rang and with its
-    stack pointer above ``stop_slot``, and stops there for the user.
-    """
-
-    stop_at: int | None = None
-    stop_slot: int = 0
-
-
 OnHit = Callable[[int], Callable[[], Verdict] | None]
 """What :meth:`Target.set_break` calls with the thread that came there. It only reads: memory, and
 the registers of that thread. ``None``: the program goes on. Else what it returns is called with all
@@ -150,8 +138,10 @@ class Target(ABC):
         """Whether no other thread runs while ``on_hit`` decides."""
 
     @abstractmethod
-    def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
-        """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``."""
+    def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
+        """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``. It may
+        write memory and registers, but call nothing in the program. When it says so the program
+        stops at once, for the user, where the thread then is."""
 
     @abstractmethod
     def disarm_bell(self) -> None:

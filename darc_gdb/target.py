@@ -19,7 +19,7 @@ import gdb
 import gdb.unwinder
 
 from darc.errors import DarcError, TargetError, UnsupportedError
-from darc.target import Bell, OnHit, State, Target, Verdict
+from darc.target import OnHit, State, Target, Verdict
 from darc_gdb.unwinder import PadUnwinder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -51,23 +51,6 @@ class _Once(gdb.Breakpoint):  # type: ignore[misc]
         self.handler = handler
         self.address = address
         self.commands = "silent\npython darc_gdb.target.TARGET.arrived()\ncontinue"
-
-
-class _StopHere(gdb.Breakpoint):  # type: ignore[misc]
-    """Where the thread that rang comes back into the program's own code."""
-
-    def __init__(self, address: int, slot: int, thread: int) -> None:
-        super().__init__(f"*{address:#x}", internal=True)
-        self.thread = thread
-        self.slot = slot
-        self.hit = False
-        self.silent = True
-        self.commands = "silent\nframe"
-
-    def stop(self) -> bool:
-        rsp = int(gdb.newest_frame().read_register("rsp")) & _WORD
-        self.hit = self.hit or rsp > self.slot
-        return self.hit
 
 
 class _Break(gdb.Breakpoint):  # type: ignore[misc]
@@ -103,9 +86,8 @@ class GdbTarget(Target):
         self._modules_handler: Callable[[], None] | None = None
         self._once: _Once | None = None
         self._bell: gdb.Breakpoint | None = None
-        self._bell_handler: Callable[[], Bell] | None = None
+        self._bell_handler: Callable[[], Verdict] | None = None
         self._bell_signal = 0
-        self._stop_here: list[_StopHere] = []
         self._doomed: list[gdb.Breakpoint] = []
         self._counters: dict[int, int] | None = None
         self._deciding = False
@@ -465,7 +447,7 @@ class GdbTarget(Target):
         gdb.execute("frame")
 
     @_translated
-    def arm_bell(self, number: int, handler: Callable[[], Bell]) -> None:
+    def arm_bell(self, number: int, handler: Callable[[], Verdict]) -> None:
         self._bell_handler = handler
         self._bell_signal = number
         self._bury()
@@ -489,11 +471,10 @@ class GdbTarget(Target):
 
     def _bury(self) -> None:
         """Deletes what could not be deleted while gdb was looking at it."""
-        for breakpoint_ in (*self._doomed, *(b for b in self._stop_here if b.hit)):
+        for breakpoint_ in self._doomed:
             if breakpoint_.is_valid():
                 breakpoint_.delete()
         self._doomed.clear()
-        self._stop_here = [b for b in self._stop_here if not b.hit]
 
     def rang(self) -> bool:
         """The catchpoint's condition: whether gdb is to stop for real."""
@@ -510,17 +491,10 @@ class GdbTarget(Target):
         self._moved()
         try:
             with self._undisturbed():
-                answer = handler()
+                return handler() is Verdict.STOP
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True
-        if answer.stop_at is None:
-            return False
-        if answer.stop_at == 0:
-            return True
-        thread = gdb.selected_thread()
-        self._stop_here.append(_StopHere(answer.stop_at, answer.stop_slot, thread.global_num))
-        return False
 
     def after_bell(self) -> None:
         """The catchpoint's commands, at a real stop."""
@@ -565,10 +539,6 @@ class GdbTarget(Target):
         self._deferred = None
         for made in list(self._breaks):
             self._take_back(made)
-        for breakpoint_ in self._stop_here:
-            if breakpoint_.is_valid():
-                breakpoint_.delete()
-        self._stop_here.clear()
 
     # ------------------------------------------------------------------ symbols
 

@@ -7,7 +7,7 @@ registers are set for the call, it alone runs to a return address, and the regis
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import lldb
@@ -34,6 +34,9 @@ INTERRUPTS = (2, 19)
 
 _CRASHES = (4, 5, 7, 8, 11)
 _RETURN = b"\xc3"
+_NOP = b"\x66\x90"
+_JUMP = b"\xff\x25\x00\x00\x00\x00"
+"""jmp [rip]: to the address in the word that follows."""
 _ATTEMPTS = 20
 _PATIENCE_SECONDS = 60
 _ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
@@ -121,6 +124,32 @@ class Call:
                 write_register(self._thread, name, value)
             self._write(stack, word)
 
+    def step(self) -> None:
+        """One instruction that does nothing, after which the thread stands where it stood, with a
+        step as the reason. Were lldb gone in between, the thread would go on.
+
+        Raises:
+            TargetError: it did not come back; the thread is where it was.
+        """
+        saved = {name: read_register(self._thread, name) for name in ("rax", "rip")}
+        restart = self._restart(saved)
+        code = _NOP + _JUMP + struct.pack("<Q", saved["rip"])
+        place = self._back - 16
+        original = self._read(place, len(code))
+        self._write(place, code)
+        try:
+            if restart:
+                write_register(self._thread, "rax", 0)
+            write_register(self._thread, "rip", place + len(_NOP))
+            error = self._resume(lambda error: self._thread.StepInstruction(False, error))
+            self._thread = self._process.GetThreadByID(self._id)
+            if error.Fail() or read_register(self._thread, "rip") != saved["rip"]:
+                raise TargetError(f"thread {self._id} cannot be stepped: {error.GetCString()}")
+        finally:
+            for name, value in {**saved, **restart}.items():
+                write_register(self._thread, name, value)
+            self._write(place, original)
+
     def _go(self, address: int, stack: int) -> None:
         for _ in range(_ATTEMPTS):
             error = self._run_back()
@@ -139,8 +168,11 @@ class Call:
         raise TargetError(f"the call of {address:#x} in the program stopped at {pc:#x}")
 
     def _run_back(self) -> lldb.SBError:
+        return self._resume(lambda error: self._thread.RunToAddress(self._back, error))
+
+    def _resume(self, go: Callable[[lldb.SBError], None]) -> lldb.SBError:
         error = lldb.SBError()
-        self._thread.RunToAddress(self._back, error)
+        go(error)
         if self._events is None or error.Fail():
             return error
         broadcaster, event = self._process.GetBroadcaster(), lldb.SBEvent()

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import lldb
 
 from darc.target import OnHit
-from darc_lldb.calls import read_register
 
 NAME = "darc"
 _LOADED = "_dl_debug_state"
@@ -23,7 +22,6 @@ class Reason:
     or (with neither) for the user alone."""
 
     thread: int
-    rsp: int
     signal: int | None = None
     breakpoints: tuple[int, ...] = ()
     users: bool = False
@@ -35,11 +33,11 @@ class Reason:
         kind = thread.GetStopReason()
         if kind in (lldb.eStopReasonNone, lldb.eStopReasonInvalid):
             return None
-        number, rsp = int(thread.GetThreadID()), read_register(thread, "rsp")
+        number = int(thread.GetThreadID())
         if kind == lldb.eStopReasonSignal:
-            return Reason(number, rsp, signal=int(thread.GetStopReasonDataAtIndex(0)))
+            return Reason(number, signal=int(thread.GetStopReasonDataAtIndex(0)))
         if kind != lldb.eStopReasonBreakpoint:
-            return Reason(number, rsp, users=True)
+            return Reason(number, users=True)
         count = thread.GetStopReasonDataCount()
         ids = {int(thread.GetStopReasonDataAtIndex(i)) for i in range(0, count, 2)}
         darcs = {one for one in ids if own.owns(one)}
@@ -47,7 +45,7 @@ class Reason:
         # One of lldb's own at the same address as one of darc's is not the user's. Of one that is
         # gone by now, as it was to stop once, nothing is told.
         users = not darcs or not all(map(_is_internal, others))
-        return Reason(number, rsp, None, tuple(sorted(darcs)), users)
+        return Reason(number, None, tuple(sorted(darcs)), users)
 
 
 class Signal:
@@ -83,7 +81,6 @@ class OwnBreakpoints:
         self._start: int | None = None
         self._loads: int | None = None
         self._once: tuple[int, int] | None = None
-        self._here: dict[int, int] = {}
         self._hits: dict[int, OnHit] = {}
         self._spent: set[int] = set()
 
@@ -91,7 +88,6 @@ class OwnBreakpoints:
         """Whether a breakpoint is darc's."""
         return (
             self.watches_modules(number)
-            or number in self._here
             or number in self._hits
             or number in self._spent
             or self.is_once(number)
@@ -104,14 +100,6 @@ class OwnBreakpoints:
     def is_once(self, number: int) -> bool:
         """Whether it is that of :meth:`break_once`."""
         return self._once is not None and self._once[0] == number
-
-    def stops_here(self, number: int, rsp: int) -> bool:
-        """Whether it stops here for the user, in a frame that lies above its slot."""
-        if number not in self._here or rsp <= self._here[number]:
-            return False
-        del self._here[number]
-        self._spent.add(number)
-        return True
 
     def watch_start(self, target: lldb.SBTarget) -> None:
         """Stops once when the program begins, with all its files loaded."""
@@ -147,12 +135,6 @@ class OwnBreakpoints:
             self._spent.add(self._once[0])
             self._once = None
 
-    def stop_here(self, target: lldb.SBTarget, address: int, slot: int, thread: int) -> None:
-        """Stops one thread there, with its stack pointer above ``slot``."""
-        made = target.BreakpointCreateByAddress(address)
-        made.SetThreadID(thread)
-        self._here[_named(made)] = slot
-
     def set_break(self, target: lldb.SBTarget, address: int, on_hit: OnHit) -> int:
         """One that stops there each time; its number."""
         number = _named(target.BreakpointCreateByAddress(address))
@@ -168,16 +150,10 @@ class OwnBreakpoints:
         if self._hits.pop(number, None) is not None:
             self._spent.add(number)
 
-    def forget_here(self) -> None:
-        """What :meth:`stop_here` made is spent."""
-        self._spent.update(self._here)
-        self._here.clear()
-
     def forget_places(self) -> None:
         """The program is gone, and what was set at its addresses is spent."""
         self.cancel_break()
-        self._spent.update(self._here, self._hits)
-        self._here.clear()
+        self._spent.update(self._hits)
         self._hits.clear()
         if self._loads is not None:
             self._spent.add(self._loads)

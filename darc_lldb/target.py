@@ -23,7 +23,7 @@ import lldb
 
 from darc import procfs
 from darc.errors import TargetError, UnsupportedError
-from darc.target import Bell, OnHit, State, Target, Verdict
+from darc.target import OnHit, State, Target, Verdict
 from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
 from darc_lldb.stops import OwnBreakpoints, Reason, Signal
@@ -78,7 +78,7 @@ class LldbTarget(Target):
         self._frames = Frames()
         self._once: Callable[[], None] | None = None
         self._bell: Signal | None = None
-        self._bell_handler: Callable[[], Bell] | None = None
+        self._bell_handler: Callable[[], Verdict] | None = None
         self._modules_handler: Callable[[], None] | None = None
         self._breakpoints_handler: Callable[[], None] | None = None
         self._breakpoints_seen: Sequence[int] = ()
@@ -278,6 +278,12 @@ class LldbTarget(Target):
         )
 
     def _call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
+        with self._errand(thread) as call:
+            return call.run(address, arguments)
+
+    @contextlib.contextmanager
+    def _errand(self, thread: lldb.SBThread) -> Iterator[calls.Call]:
+        """The thread runs for darc's sake alone."""
         process = self._process
         selected = process.GetSelectedThread().GetThreadID()
         if self._watcher is not None:
@@ -288,7 +294,7 @@ class LldbTarget(Target):
         self._debugger.SetAsync(events is not None)
         self._calling = True
         try:
-            return call.run(address, arguments)
+            yield call
         finally:
             self._calling = False
             self._debugger.SetAsync(asynchronous)
@@ -368,7 +374,7 @@ class LldbTarget(Target):
     def hits_stop_all(self) -> bool:
         return True
 
-    def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
+    def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
         self.disarm_bell()
         self._bell = Signal(self._stopped(), signal)
         self._bell_handler = handler
@@ -465,8 +471,7 @@ class LldbTarget(Target):
             self._guarded(handler)
             self._guarded(self.before_continue)
         stays = [self._hit(reason.thread, number) for number in reason.breakpoints]
-        here = [number for number in reason.breakpoints if own.stops_here(number, reason.rsp)]
-        return any(stays) or bool(here)
+        return any(stays)
 
     def _hit(self, thread: int, number: int) -> bool:
         """A break, with all threads stopped. True: the program is to stop for the user."""
@@ -485,24 +490,16 @@ class LldbTarget(Target):
         if handler is None:
             return False
         try:
-            answer = handler()
+            return handler() is Verdict.STOP
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True
-        if answer.stop_at is None:
-            return False
-        if answer.stop_at == 0:
-            return True
-        assert self._thread is not None
-        self._own.stop_here(self._target, answer.stop_at, answer.stop_slot, self._thread)
-        return False
 
     def _forget_signal(self, thread: int) -> None:
         """Gives a thread another reason to stop than darc's own signal, which the user would see,
-        and at which a batch run would end: a call that does nothing."""
-        self._thread = thread
-        with self._borrowed() as stub:
-            self.call(stub + len(_SYSCALL) - 1, [])
+        and at which a batch run would end."""
+        with self._errand(self._find_thread(thread)) as errand:
+            errand.step()
 
     def _meet(self, process: lldb.SBProcess) -> None:
         """Takes note of a new process, and of the end of the one before."""
@@ -561,7 +558,6 @@ class LldbTarget(Target):
             # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
             self._went_on = False
             self._guarded(self.forget_frames)
-        self._own.forget_here()  # what was to be told there is told here
         self._guarded(self.on_user_stop)
         self.wait()
 

@@ -17,10 +17,10 @@ from darc.denial import denied
 from darc.errors import FormatError, TargetError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import Function
-from darc.ground import Ground
+from darc.ground import Bell, Ground
 from darc.implant import clean_up
 from darc.parameters import Parameters
-from darc.target import Bell, Verdict
+from darc.target import Verdict
 from darc_gdb.target import GdbTarget
 from kgdb import tasks
 from kgdb.foothold import KernelFoothold, Left, left_behind
@@ -239,11 +239,11 @@ class KernelGround(Ground):
 
     def _rung(self, handler: Callable[[], Bell]) -> Verdict:
         answer = handler()
-        if answer.stop_at is None:
+        if not answer.stop:
             return Verdict.CONTINUE
-        if answer.stop_at == 0:
+        if not answer.back:
             return Verdict.STOP
-        self._stop_in(answer.stop_at, answer.stop_slot)
+        self._stop_in(answer.back, answer.slot)
         return Verdict.CONTINUE
 
     def _stop_in(self, address: int, slot: int) -> None:

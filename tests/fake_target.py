@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from darc.errors import TargetError, UnsupportedError
-from darc.target import Bell, OnHit, State, Target, Verdict
+from darc.target import OnHit, State, Target, Verdict
 from tests.contract.world import World
 
 MASK = (1 << 64) - 1
@@ -55,7 +55,7 @@ class FakeTarget(Target):
         self.emitted: list[str] = []
         self.once: tuple[int, Callable[[], None]] | None = None
         self.breaks: dict[int, OnHit] = {}
-        self.bell: tuple[int, Callable[[], Bell]] | None = None
+        self.bell: tuple[int, Callable[[], Verdict]] | None = None
         self.deciding = False
         self.modules_handler: Callable[[], None] | None = None
         self.breakpoints_handler: Callable[[], None] | None = None
@@ -101,10 +101,10 @@ class FakeTarget(Target):
             handler()
         return verdict
 
-    def ring(self, number: int) -> Bell:
+    def ring(self, number: int) -> Verdict:
         """The current thread gets a signal."""
         if self.bell is None or self.bell[0] != number:
-            return Bell()
+            return Verdict.CONTINUE
         self.deciding = True
         try:
             return self.bell[1]()
@@ -203,7 +203,7 @@ class FakeTarget(Target):
     def own_threads(self) -> Sequence[int]:
         return []
 
-    def arm_bell(self, signal: int, handler: Callable[[], Bell]) -> None:
+    def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
         self.bell = (signal, handler)
 
     def disarm_bell(self) -> None:
@@ -273,6 +273,7 @@ class FakeWorld(World):
         target.process = os.getpid()
         target.map(self.CODE, b"\x90" * 32 * len(self.NAMES))
         target.map(self.DATA, bytes(8 * len(self.WORDS)))
+        target.map(0x7FFF_FFFF_0000, bytes(16))
         self._set("word", 0x1122334455667788)
         for tid in (target.process, target.process + 1):
             target.add_thread(tid, fs_base=0x7F00_0000_0000 + tid, rsp=0x7FFF_FFFF_0008)
@@ -296,20 +297,16 @@ class FakeWorld(World):
                 if target.read(self.address("pass"), 1)[0] != self.RET:
                     self._set("passed", self._get("passed") + 1)
             target.fake_threads[target.current].registers["rip"] = self.address("main")
-            answer = target.ring(23)
-            if answer.stop_at == 0:
-                yield self.address("main")
-            yield from self._at("rung", answer)
+            if target.ring(23) is Verdict.STOP:
+                yield target.read_register(target.current, "rip")
+            yield from self._at("rung")
             if number <= 2 and target.modules_handler is not None:
                 target.modules_handler()
         target.end()
 
-    def _at(self, name: str, answer: Bell = Bell()):  # noqa: B008 (frozen)
+    def _at(self, name: str):
         address = self.address(name)
-        verdict = self.target.arrive(address)
-        rsp = self.target.read_register(self.target.current, "rsp")
-        wanted = answer.stop_at == address and rsp > answer.stop_slot
-        stopped = wanted or verdict is Verdict.STOP
+        stopped = self.target.arrive(address) is Verdict.STOP
         if stopped or address in self.target.user_breakpoints:
             yield address
 

@@ -116,6 +116,26 @@ struct darc_control {
     u32 record_list[DARC_MAX_RECORDS]; /* and which */
 };
 
+/* The stack of a thread that has rung and could be led back into the program at once, from its stack
+ * pointer on. All other general registers are as the program had them. */
+struct darc_parked {
+    u64 control; /* struct darc_control * */
+    u64 signal;
+    u64 mask;    /* signals that it blocks */
+    u64 no_time[2];
+    u64 r11;
+    u64 r10;
+    u64 r9;
+    u64 r8;
+    u64 rdi;
+    u64 rsi;
+    u64 rcx;
+    u64 rdx;
+    u64 pad;     /* where the stub returns to */
+    u64 rax;
+    u64 back;    /* where f0 returns to; above it is the program's stack */
+};
+
 struct darc_route {
     u32 parent;
     u32 child; /* an indirect site's learned targets have child, child + 1, … */

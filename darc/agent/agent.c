@@ -347,28 +347,34 @@ static void ring(control *ctl)
     system_call(SYS_RT_SIGPROCMASK, SIG_SETMASK, (u64)&old_set, 0, 8, 0, 0);
 }
 
-static __attribute__((noinline)) void ring_bell(control *ctl, u64 back, u64 slot)
+/* Not zero: the stub of the pad that returns to back is to ring, with that control structure. The
+ * debugger can lead the thread from there to back at once (struct darc_parked). */
+static __attribute__((noinline)) u64 ring_bell(control *ctl, u64 back, u64 slot)
 {
     u64 quiet = DARC_QUIET;
     if (!__atomic_compare_exchange_n(&ctl->bell, &quiet, DARC_RINGING, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
-        return;
+        return 0;
     ctl->bell_return = back;
     ctl->bell_slot = slot;
     ctl->bell_start = tsc();
+    if (back && ctl->thread_key != DARC_BY_STACK)
+        return ctl->bell_signal ? (u64)ctl : 0;
     ring(ctl);
     ctl->bell_end = tsc();
+    return 0;
 }
 
-/* Counts in batches, so that threads do not fight over one cache line. */
-static inline void count_seen(control *ctl, context *ctx, u64 back, u64 slot)
+/* Counts in batches, so that threads do not fight over one cache line. As ring_bell. */
+static inline u64 count_seen(control *ctl, context *ctx, u64 back, u64 slot)
 {
     if (likely(++ctx->unreported < ctl->batch))
-        return;
+        return 0;
     u64 seen = __atomic_add_fetch(&ctl->seen, ctx->unreported, __ATOMIC_ACQ_REL);
     ctx->unreported = 0;
     if (unlikely(seen >= ctl->needed && ctl->bell == DARC_QUIET))
-        ring_bell(ctl, back, slot);
+        return ring_bell(ctl, back, slot);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------ f0 */
@@ -384,7 +390,8 @@ static inline void check_debugger(control *ctl, context *ctx, u64 now)
     }
 }
 
-static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
+/* As ring_bell. */
+static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
 {
     u64 latency = since(end, rec->start, rec->overhead + ctl->inner_cost);
     if (unlikely(rec->tail_count))
@@ -397,16 +404,16 @@ static void finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back
         ctx->bins[bin_of(ctl, latency)]++;
     } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
         if (ctl->bell != DARC_QUIET)
-            return; /* enough was seen; the debugger has not looked yet */
+            return 0; /* enough was seen; the debugger has not looked yet */
         if (unlikely(ctx->spoiled == ctx->serial))
-            return; /* what took the time is not known */
+            return 0; /* what took the time is not known */
         ctx->in_peak++;
         vote_all(ctl, ctx, latency, ctx->epoch);
     } else {
-        return;
+        return 0;
     }
     ctx->idle = IDLE;
-    count_seen(ctl, ctx, back, rec->slot);
+    return count_seen(ctl, ctx, back, rec->slot);
 }
 
 /* Is the op that this context holds still running above us? Its stack word may only be read where
@@ -650,16 +657,17 @@ ENTRY void darc_return(site *s, u64 slot, u64 end)
         rec->open = 0;
 }
 
-static __attribute__((noinline)) void leave_f0(control *ctl, context *ctx, record *rec, u64 end)
+/* As ring_bell. */
+static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record *rec, u64 end)
 {
-    u64 state = STATE(rec);
+    u64 state = STATE(rec), rings = 0;
     ctx->idle = 0;
     BARRIER();
     rec->open = 0;
     if (unlikely(ctx->top != (u64)rec))
         close_abandoned(ctl, ctx, rec, end);
     if (likely(ctx->epoch == ctl->epoch)) {
-        finish_op(ctl, ctx, rec, end, rec->back);
+        rings = finish_op(ctl, ctx, rec, end, rec->back);
     } else {
         ctx->dropped++;
         ctx->op = 0;
@@ -667,6 +675,7 @@ static __attribute__((noinline)) void leave_f0(control *ctl, context *ctx, recor
     ctx->top = 0;
     BARRIER();
     STATE(ctx) = state;
+    return rings;
 }
 
 /* Its pad takes longer than a call site's: what it took on the way in, it takes on the way out. */
@@ -676,24 +685,29 @@ static COLD void leave_interrupt(const control *ctl, context *ctx, record *rec, 
     leave_call(ctl, ctx, rec, end);
 }
 
-/* What an entry pad called has returned. Gives the program's return address. */
-ENTRY u64 darc_leave(site *s, u64 slot, u64 end)
+struct left {
+    u64 back; /* the program's return address */
+    u64 rings; /* as ring_bell */
+};
+
+/* What an entry pad called has returned. */
+ENTRY struct left darc_leave(site *s, u64 slot, u64 end)
 {
     control *ctl = (control *)s->control;
     record *rec = place(ctl, slot, 0);
     if (unlikely(rec->slot != slot))
         rec = find_record(ctl, slot);
     if (unlikely(!rec || rec->site != (u64)s))
-        return 0;
-    u64 back = rec->back;
+        return (struct left){0};
+    struct left left = {.back = rec->back};
     context *ctx = (context *)rec->context;
     if (unlikely(s->kind == DARC_INTERRUPT && rec->open == OPEN && STATE(rec) == STATE(ctx)))
         leave_interrupt(ctl, ctx, rec, end);
     else if (likely(rec->open == OPEN && STATE(rec) == STATE(ctx)))
-        leave_f0(ctl, ctx, rec, end);
+        left.rings = leave_f0(ctl, ctx, rec, end);
     else if (rec->open == OPEN)
         rec->open = 0;
-    return back;
+    return left;
 }
 
 /* A tail jump hands the frame over: nothing on the stack changes, and the time of the function

@@ -290,12 +290,83 @@ darc_stub_leave:
     lea rsi, [rsp + 32 + 16]
     call darc_leave
     mov [rsp + 32 + 16], rax
-    restore rdi
+    test rdx, rdx
+    jnz 2f
+1:  restore rdi
     restore rsi
     restore rcx
     restore rdx
     ret
+
+/* The thread rings, with all that the program had in its registers on the stack (darc_parked of abi.h)
+ * or still there, and goes on by itself if nobody listens. A signal that the thread blocks is let
+ * through by a system call whose mask the kernel itself takes back, wherever the debugger leads the
+ * thread from there. rdx is the control structure. */
+2:  .irp register, r8, r9, r10, r11
+    save \register
+    .endr
+    push 0
+    push 0
+    push 0
+    push [rdx + CONTROL_BELL_SIGNAL]
+    push rdx
+    .cfi_adjust_cfa_offset 40
+    mov eax, 14 /* rt_sigprocmask: which signals are blocked? */
+    xor edi, edi
+    xor esi, esi
+    lea rdx, [rsp + PARKED_MASK]
+    mov r10d, 8
+    syscall
+    mov eax, 39 /* getpid */
+    syscall
+    mov edi, eax
+    mov eax, 186 /* gettid */
+    syscall
+    mov esi, eax
+    mov rdx, [rsp + PARKED_SIGNAL]
+    mov eax, 234 /* tgkill */
+    syscall
+    .globl darc_parked
+darc_parked: /* from here on nothing but the stack is relied on */
+    mov rdx, [rsp + PARKED_SIGNAL]
+    dec edx
+    js 3f /* a sandbox was entered just now */
+    btr qword ptr [rsp + PARKED_MASK], rdx
+    jnc 3f
+    xor edi, edi
+    xor esi, esi
+    lea rdx, [rsp + PARKED_NO_TIME]
+    lea r10, [rsp + PARKED_MASK]
+    mov r8d, 8
+    mov eax, 271 /* ppoll */
+    syscall
+3:  rdtsc
+    shl rdx, 32
+    or rax, rdx
+    mov rdx, [rsp + PARKED_CONTROL]
+    mov [rdx + CONTROL_BELL_END], rax
+    .globl darc_unparked
+darc_unparked:
+    add rsp, 40
+    .cfi_adjust_cfa_offset -40
+    .irp register, r11, r10, r9, r8
+    restore \register
+    .endr
+    jmp 1b
     .cfi_endproc
+
+/* On its way from there to the program's own code a thread stands here for a moment: the debugger may
+ * end between any two of the registers that it sets. It has written both words. */
+    .globl darc_home
+darc_home:
+    .byte 0x48, 0xbc /* mov rsp, */
+    .globl darc_home_rsp
+darc_home_rsp:
+    .quad 0
+    jmp [rip]
+    .globl darc_home_back
+darc_home_back:
+    .quad 0
 
 /* u64 darc_calibrate_once(entry, fake_back, control, parent): cycles of one call of entry from a
  * frame whose slot holds fake_back. */

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from darc.errors import TargetError
-from darc.target import Bell, State, Verdict
+from darc.target import State, Verdict
 from tests.contract.world import World
 
 WORD = 0x1122334455667788
@@ -65,7 +65,7 @@ def check_after_the_end(world: World) -> None:
 
 def check_after_a_kill(world: World) -> None:
     world.start()
-    world.target.arm_bell(SIGURG, lambda: Bell())
+    world.target.arm_bell(SIGURG, lambda: Verdict.CONTINUE)
     world.target.break_once(world.address("pass"), lambda: None)
     world.kill()
     check_before_the_program_runs(world)
@@ -368,13 +368,13 @@ def check_bell(world: World) -> None:
     target = world.target
     ticks: list[tuple[int, int]] = []
 
-    def handler() -> Bell:
+    def handler() -> Verdict:
         first = word_at(world, "ticks")
         for _ in range(50):
             target.program_counters()
         ticks.append((first, word_at(world, "ticks")))
         assert set(target.program_counters()) == set(target.threads())
-        return Bell()
+        return Verdict.CONTINUE
 
     target.arm_bell(SIGURG, handler)
     for expected in (1, 2):
@@ -391,9 +391,9 @@ def check_bell_may_patch_code(world: World) -> None:
     target, address = world.target, world.address("pass")
     original = target.read(address, 1)
 
-    def handler() -> Bell:
+    def handler() -> Verdict:
         target.write(address, b"\xc3")
-        return Bell()
+        return Verdict.CONTINUE
 
     target.arm_bell(SIGURG, handler)
     world.go()
@@ -404,32 +404,35 @@ def check_bell_may_patch_code(world: World) -> None:
 
 
 def check_bell_stops_the_program(world: World) -> None:
-    """At the address that the handler names, in the thread that rang, once."""
+    """In the thread that rang, where the handler has led it by its registers."""
     world.start()
     target, main = world.target, world.target.pid
     assert main is not None
-    target.arm_bell(SIGURG, lambda: Bell(stop_at=world.address("rung")))
-    assert world.go() == world.address("rung")
+    rung = world.address("rung")
+
+    def handler() -> Verdict:
+        back = target.read_register(main, "rip")
+        slot = target.read_register(main, "rsp") - 8
+        target.write(slot, back.to_bytes(8, "little"))
+        target.write_register(main, "rsp", slot)
+        target.write_register(main, "rip", rung)
+        return Verdict.STOP
+
+    target.arm_bell(SIGURG, handler)
+    assert world.go() == rung
     assert target.state is State.STOPPED
+    assert target.read_register(main, "rip") == rung
     assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
     target.disarm_bell()
     assert world.go() == world.address("stop_here")
     assert world.go() == world.address("stop_here")
 
 
-def check_bell_stops_above_the_slot_only(world: World) -> None:
-    world.start()
-    target = world.target
-    answers = [Bell(stop_at=world.address("rung"), stop_slot=(1 << 63) - 1), Bell()]
-    target.arm_bell(SIGURG, lambda: answers.pop(0))
-    assert world.go() == world.address("stop_here")
-
-
 def check_bell_stops_at_once(world: World) -> None:
-    """With 0 for the address: wherever the thread is."""
+    """Wherever the thread is."""
     world.start()
     target = world.target
-    target.arm_bell(SIGURG, lambda: Bell(stop_at=0))
+    target.arm_bell(SIGURG, lambda: Verdict.STOP)
     pc = world.go()
     assert pc is not None
     assert pc not in (world.address("stop_here"), world.address("rung"))
@@ -442,10 +445,10 @@ def check_bell_is_disarmed_in_its_handler(world: World) -> None:
     world.start()
     rings: list[int] = []
 
-    def handler() -> Bell:
+    def handler() -> Verdict:
         rings.append(1)
         world.target.disarm_bell()
-        return Bell()
+        return Verdict.CONTINUE
 
     world.target.arm_bell(SIGURG, handler)
     world.go()
@@ -492,7 +495,7 @@ def check_breakpoints_of_the_user(world: World) -> None:
     stop_here, rung = world.address("stop_here"), world.address("rung")
     told: list[int] = []
     target.break_once(world.address("pass"), lambda: None)
-    target.arm_bell(SIGURG, lambda: Bell())
+    target.arm_bell(SIGURG, lambda: Verdict.CONTINUE)
     assert set(target.breakpoints()) == {stop_here}
     target.when_breakpoints_change(lambda: told.append(1))
     world.set_breakpoint(rung)
