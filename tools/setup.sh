@@ -1,23 +1,31 @@
 #!/bin/bash
 # Installs the system packages that darc is built, run and tested with, where they are missing:
 # with apt, as root or by sudo. Says nothing when nothing is missing. With the argument "test" also
-# what the tests compile with, with "kernel" what darc-vm needs to run a kernel and to build one.
+# what the tests compile with, with "kernel" what darc-vm needs to run a kernel and to build one;
+# both may be given.
 set -eu
 
 packages=(python3 python3-venv gcc g++ libc6-dev libc6-dbg make binutils gdb lldb)
 tools=(python3 gcc g++ make readelf gdb lldb)
-if [ "${1:-}" = test ]; then
-    packages+=(clang)
-    tools+=(clang)
-elif [ "${1:-}" = kernel ]; then
-    packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev)
-    tools+=(qemu-system-x86_64 busybox mke2fs xz flex bison bc)
-fi
 
 fail() {
     echo "setup: $*" >&2
     exit 1
 }
+
+for purpose; do
+    case $purpose in
+    test)
+        packages+=(clang)
+        tools+=(clang)
+        ;;
+    kernel)
+        packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev)
+        tools+=(qemu-system-x86_64 busybox mke2fs xz flex bison bc)
+        ;;
+    *) fail "there is nothing to install for '$purpose': test, kernel, or both" ;;
+    esac
+done
 
 installed() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]

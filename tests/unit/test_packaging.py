@@ -80,10 +80,10 @@ def write(script: Path, text: str) -> None:
     script.chmod(0o755)
 
 
-def setup(system: Path) -> subprocess.CompletedProcess[str]:
+def setup(system: Path, *purposes: str) -> subprocess.CompletedProcess[str]:
     places = {name.upper(): str(system / name) for name in ("missing", "calls", "lists")}
     return subprocess.run(
-        ["/bin/bash", SETUP],
+        ["/bin/bash", SETUP, *purposes],
         env={"PATH": str(system), **places},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -96,6 +96,15 @@ def test_setup_says_nothing_when_nothing_is_missing(system: Path) -> None:
     done = setup(system)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not (system / "calls").exists()
+
+
+def test_setup_for_several_purposes(system: Path) -> None:
+    (system / "missing").write_text("clang\nbusybox-static\n")
+    advice = "setup: as root, run: apt-get update && apt-get install -y"
+    assert setup(system).stderr == ""
+    assert setup(system, "kernel").stderr == f"{advice} busybox-static\n"
+    assert setup(system, "test", "kernel").stderr == f"{advice} clang busybox-static\n"
+    assert "kernels" in setup(system, "test", "kernels").stderr
 
 
 def test_setup_says_what_to_install_when_it_may_not(system: Path) -> None:
