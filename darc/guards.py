@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from darc.code.epilogues import epilogues
 from darc.code.program import Program
 from darc.errors import UnsupportedError
 
@@ -24,6 +25,9 @@ JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglong
 
 SANDBOX_AT = ("prctl", "syscall")
 """Where a program may enter a seccomp sandbox, which could kill it for the agent's system calls."""
+
+BACK_AT = ("_Unwind_Backtrace",)
+"""Unwinders that come back: then the frames above are taken up again."""
 
 SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
 """Where a handler begins: the frames above it are taken up again, those below are closed."""
@@ -53,7 +57,11 @@ def guard_places(program: Program) -> Iterator[tuple[str, int, str]]:
                 kind = "DARC_SHOW"
             if kind is not None:
                 has_unwinder |= kind == "DARC_HIDE"
-                yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
+                place, name = symbol.address + module.bias, f"{module.name}!{symbol.name}"
+                yield kind, place, name
+                if symbol.name in BACK_AT:
+                    for last in epilogues(program.function(place)):
+                        yield "DARC_SHOW", last, f"{name}'s return"
         if not has_unwinder and module.image.brings_its_unwinder:
             places = module.image.exception_returns()
             if not places:

@@ -160,13 +160,6 @@ def test_breakpoint_in_an_unwinders_first_bytes(tmp_path: Path) -> None:
     assert "terminate called" not in done.errors.decode()
 
 
-NOT_SHOWN = pytest.mark.xfail(
-    strict=False,
-    reason="an unwinder that comes back leaves its frames hidden: the operation is not measured",
-)
-
-
-@NOT_SHOWN
 def test_slow_calls_that_make_a_backtrace(tmp_path: Path) -> None:
     """They, of all calls, must stay in the profile."""
     done = traced(tmp_path, ENDLESS, "run", REPORT)
@@ -174,7 +167,6 @@ def test_slow_calls_that_make_a_backtrace(tmp_path: Path) -> None:
     assert done.report["profile"]["count"] >= 3990
 
 
-@NOT_SHOWN
 def test_search_among_calls_that_make_a_backtrace(tmp_path: Path) -> None:
     done = traced(tmp_path, START, "run", REPORT, "continue")
     assert done.paths == [WORK], done.gdb

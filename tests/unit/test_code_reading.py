@@ -11,6 +11,7 @@ import pytest
 from darc.code import x86_64
 from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule, Image
+from darc.code.epilogues import epilogues
 from darc.ftree import CallKind
 
 BASE = 0x10000
@@ -239,3 +240,22 @@ def test_depths_agree_with_the_frame_information_of_the_c_library():
                 assert known == found, f"{symbol.name} at {address:#x}"
                 compared += 1
     assert compared > 200
+
+
+@pytest.mark.parametrize(
+    ("code", "offset"),
+    [
+        ("f: push rbx\ncall g\nmov eax,ebx\nadd rsp,8\npop rbx\nret\n", 8),
+        ("f: test edi,edi\njz 1f\nnop\n1: add rsp,16\nret\n", 5),
+        ("f: test edi,edi\njz 1f\nadd rsp,8\n1: pop rbx\npop rbp\nret\n", None),
+        ("f: cmp edi,1\nsbb eax,eax\npop rbx\npop rbp\nret\n", None),
+        ("f: call g\npop rbx\nret\n", None),
+        ("f: test edi,edi\njz 1f\nret\n1: add rsp,16\nret\n", None),
+    ],
+)
+def test_where_a_function_is_about_to_return(assembled, code: str, offset: int | None) -> None:
+    """A patch fits there: no jump leads into it, and what it spoils is not looked at."""
+    read = assembled(code + "g: ret\n")
+    function = x86_64.read_function(read.symbols["f"], read)
+    found = [address - read.symbols["f"] for address in epilogues(function)]
+    assert found == ([] if offset is None else [offset])
