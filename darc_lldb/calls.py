@@ -7,7 +7,7 @@ registers are set for the call, it alone runs to a return address, and the regis
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import lldb
@@ -124,9 +124,10 @@ class Call:
                 write_register(self._thread, name, value)
             self._write(stack, word)
 
-    def step(self) -> None:
-        """One instruction that does nothing, after which the thread stands where it stood, with a
-        step as the reason. Were lldb gone in between, the thread would go on.
+    def go_round(self) -> None:
+        """To where the thread stands, by a jump elsewhere: lldb then has that as the reason why it
+        stands there. A step would do, but the kernel has the thread go on step by step when lldb
+        is gone, and end.
 
         Raises:
             TargetError: it did not come back; the thread is where it was.
@@ -141,10 +142,10 @@ class Call:
             if restart:
                 write_register(self._thread, "rax", 0)
             write_register(self._thread, "rip", place + len(_NOP))
-            error = self._resume(lambda error: self._thread.StepInstruction(False, error))
+            error = self._run_to(saved["rip"])
             self._thread = self._process.GetThreadByID(self._id)
             if error.Fail() or read_register(self._thread, "rip") != saved["rip"]:
-                raise TargetError(f"thread {self._id} cannot be stepped: {error.GetCString()}")
+                raise TargetError(f"thread {self._id} does not come back: {error.GetCString()}")
         finally:
             for name, value in {**saved, **restart}.items():
                 write_register(self._thread, name, value)
@@ -152,7 +153,7 @@ class Call:
 
     def _go(self, address: int, stack: int) -> None:
         for _ in range(_ATTEMPTS):
-            error = self._run_back()
+            error = self._run_to(self._back)
             if self._process.GetState() != lldb.eStateStopped:
                 raise TargetError("the program ended in a call of darc's")
             self._thread = self._process.GetThreadByID(self._id)
@@ -167,12 +168,9 @@ class Call:
             self.interrupted = self.interrupted or self._was_interrupted()
         raise TargetError(f"the call of {address:#x} in the program stopped at {pc:#x}")
 
-    def _run_back(self) -> lldb.SBError:
-        return self._resume(lambda error: self._thread.RunToAddress(self._back, error))
-
-    def _resume(self, go: Callable[[lldb.SBError], None]) -> lldb.SBError:
+    def _run_to(self, address: int) -> lldb.SBError:
         error = lldb.SBError()
-        go(error)
+        self._thread.RunToAddress(address, error)
         if self._events is None or error.Fail():
             return error
         broadcaster, event = self._process.GetBroadcaster(), lldb.SBEvent()
@@ -215,7 +213,7 @@ class Call:
             self._write(stack, struct.pack("<Q", self._back))
             write_register(self._thread, "rsp", stack)
             write_register(self._thread, "rip", place)
-            self._run_back()
+            self._run_to(self._back)
         finally:
             signals.SetShouldSuppress(number, before)
             self._write(place, original)

@@ -499,7 +499,7 @@ class LldbTarget(Target):
         """Gives a thread another reason to stop than darc's own signal, which the user would see,
         and at which a batch run would end."""
         with self._errand(self._find_thread(thread)) as errand:
-            errand.step()
+            errand.go_round()
 
     def _meet(self, process: lldb.SBProcess) -> None:
         """Takes note of a new process, and of the end of the one before."""

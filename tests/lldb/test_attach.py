@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from fixtures.build import build
-from tests.debugger import REPORT, ROOT, Server, server
+from tests.code import altered_code
+from tests.debugger import REPORT, ROOT, Server, let_go, server
 from tests.lldb.runner import LOAD, Done, debug, mark
 
 TOOLS = f"command script import {ROOT / 'tests' / 'lldb' / 'inside_lldb.py'}"
@@ -47,6 +49,19 @@ def test_attach_and_leave(moment: str, leaving: list[str], running: Server, tmp_
     assert "internal error" not in done.gdb
     again = attach(tmp_path, running, [TOOLS, mark("code"), "tell-code", mark("end")])
     assert ", 0 altered" in again.section("code"), "code was left behind"
+    assert running.finish() == 0
+
+
+def test_killed_at_the_result(running: Server, tmp_path: Path) -> None:
+    """lldb, while the user looks at what was found: the server goes on, and has its own code."""
+    killed = "script import os; os.kill(os.getpid(), 9)"
+    done = attach(tmp_path, running, [*ANALYSE, REPORT, killed])
+    assert done.status == -signal.SIGKILL, done.gdb
+    assert done.paths == [PATH], done.gdb
+    let_go(running.pid)
+    running.operations()
+    _, _, altered = altered_code(running.pid)
+    assert [place for place in altered if not place.startswith("ld-linux")] == []  # lldb's own
     assert running.finish() == 0
 
 
