@@ -21,7 +21,7 @@ from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import TargetError, UsageError
 from darc.ftree import Fnode, Function
 from darc.parameters import Parameters, Probes
-from darc.peaks import choose_peak, find_peaks
+from darc.peaks import choose_peak, find_peaks, reach
 from darc.profile import Profile, thresholds
 from darc.snapshot import ProgramFigures, Snapshot
 from darc.storage import Stored
@@ -172,7 +172,7 @@ class Analysis:
         assert self._peak is not None
         table = thresholds(self.parameters.resolution)
         low = table[self._peak.first_bin]
-        last = self._peak.last_bin
+        last = reach(self._peak, self._profile)
         high = _LONGEST if last is None else table[last + 1]
         self._collector.search(low, high)
         self.status = Status.SEARCHING

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darc import decision
-from darc.ftree import Fnode, Totals
+from darc.ftree import CallKind, Fnode, Totals
 
 NOTHING = Totals()
 
@@ -76,17 +77,45 @@ class Contest:
                 self.votes[child] = self.votes.get(child, 0) + vote.votes
                 self.callee_totals[child] = self.callee_totals.get(child, NOTHING) + vote.totals
 
-    def show(self) -> None:
+    def show(self, others: Contests) -> None:
         """Bring the counts to the nodes."""
         self.node.self_maxcount = self.own
         self.node.totals = self.totals
-        for child in self.node.children:
-            child.maxcount = self.votes.get(child, 0)
+        _, *votes = self.ballot(others)
+        for child, count in zip(self.node.children, votes, strict=True):
+            child.maxcount = count
             child.totals = self.callee_totals.get(child, NOTHING)
 
-    def ballot(self) -> list[int]:
-        """The votes of the node itself, and then those of each child."""
-        return [self.own, *(self.votes.get(child, 0) for child in self.node.children)]
+    def ballot(self, others: Contests) -> list[int]:
+        """The votes of the node itself, and then those of each child.
+
+        An interrupt comes wherever it likes: a vote that a callee owes to one has its handler, as
+        far as ``others``, the contests below this one, tell.
+        """
+        came = self._interrupted(others)
+        own = {child.function.address for child in self.node.children if is_interrupt(child)}
+        return [self.own, *(self._share(child, came, own, others) for child in self.node.children)]
+
+    def _share(self, child: Fnode, came: Mapping[int, int], own: set[int], others: Contests) -> int:
+        if is_interrupt(child):
+            return came[child.function.address]
+        votes = self.votes.get(child, 0)
+        if not votes or child not in others:
+            return votes
+        below = others[child]._interrupted(others)
+        return max(0, votes - sum(count for handler, count in below.items() if handler in own))
+
+    def _interrupted(self, others: Contests) -> Counter[int]:
+        """By the handler's address, in how many calls it won here, or in a callee that did."""
+        came: Counter[int] = Counter()
+        for child in self.node.children:
+            votes = self.votes.get(child, 0)
+            if is_interrupt(child):
+                came[child.function.address] += votes
+            elif votes and child in others:
+                for handler, count in others[child]._interrupted(others).items():
+                    came[handler] += min(votes, count)
+        return came
 
     def next_round(self, percentage: float, size: int) -> None:
         """Keep the winners of this batch and go on to the next one or to the last round, with at
@@ -123,6 +152,15 @@ class Contest:
             for (child, mean), has_votes in zip(means.items(), by_votes, strict=True)
             if has_votes or mean >= enough
         }
+
+
+Contests = Mapping[Fnode, Contest]
+"""What is being compared, by node."""
+
+
+def is_interrupt(node: Fnode) -> bool:
+    """Whether it is no call of its parent, but a handler that interrupted it."""
+    return node.site is not None and node.site.kind is CallKind.INTERRUPT
 
 
 def call_sites(nodes: Iterable[Fnode]) -> set[object]:

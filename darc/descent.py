@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from darc import decision
-from darc.contest import Contest, call_sites, in_batches
+from darc.contest import Contest, call_sites, in_batches, is_interrupt
 from darc.contest import Vote as Vote
 from darc.contest import Votes as Votes
 from darc.endings import own_ending
@@ -148,7 +148,8 @@ class Descent:
         seen = self.in_peak_needed()
         for contest in self._contests.values():
             contest.add(votes, seen)
-            contest.show()
+        for contest in self._contests.values():
+            contest.show(self._contests)
         return self._decide()
 
     def open_contests(self, votes: Votes, seen: int) -> tuple[Contest, ...]:
@@ -229,9 +230,10 @@ class Descent:
                 return []
         node = contest.node
         self._frontier.remove(node)
+        ballot = contest.ballot(self._contests)
+        contest.show(self._contests)
         del self._contests[node]
         node.state = NodeState.ROOT_CAUSE
-        ballot = contest.ballot()
         if not any(ballot):
             self._inconclusive[node] = _what_was_seen(contest)
             for child in node.children:
@@ -240,14 +242,13 @@ class Descent:
         sure = decision.confidence(ballot, percentage)
         self._confidence = min(sure, 1.0 if self._confidence is None else self._confidence)
         own_wins, *children_win = decision.chosen(ballot, percentage)
-        contest.show()
         if own_wins:
             node.end = own_ending(node, contest.own, _note(contest))
         if not self._parameters.auto:
             self._candidates += node.children
         for child, wins in zip(node.children, children_win, strict=True):
-            child.root_cause = wins
-            if not wins:
+            child.root_cause = wins and not _is_told_above(child)
+            if not child.root_cause:
                 self._reject(child)
         winners = [child for child in node.children if child.root_cause]
         return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
@@ -308,7 +309,9 @@ class Descent:
             return contest.seen >= self._goal(contest)
         if contest.seen >= decision.CHECKPOINTS[-1]:
             return True
-        sure = decision.confidence(contest.ballot(), self._parameters.maxcount_percentage)
+        sure = decision.confidence(
+            contest.ballot(self._contests), self._parameters.maxcount_percentage
+        )
         return sure >= decision.CONFIDENT
 
     # -- orders ---------------------------------------------------------------------------------
@@ -403,6 +406,15 @@ def ended_paths(root: Fnode) -> tuple[RootCausePath, ...]:
 
 def _is_leaf(node: Fnode) -> bool:
     return not node.children and not node.has_unknown_callees
+
+
+def _is_told_above(node: Fnode) -> bool:
+    """Whether it is an interrupt that is a root cause further up already, wherever it came."""
+    return is_interrupt(node) and any(
+        other.root_cause and is_interrupt(other) and other.function == node.function
+        for above in node.route()[:-2]
+        for other in above.children
+    )
 
 
 def _note(contest: Contest) -> str | None:

@@ -31,6 +31,9 @@ from darc.profile import OCTAVES, Profile, bin_of, parse_time, possible_bins
 
 _VALLEY = 3
 _DEVIANCE = 10.0
+_SHIFT = 2
+"""Octaves by which probes may move a call."""
+
 _ENOUGH = 100
 """Calls that are seen in bins one octave wide, whatever the resolution."""
 
@@ -135,6 +138,19 @@ def _nth(peaks: Sequence[Peak], index: int) -> PeakRange | None:
         return None
     peak = peaks[index]
     return PeakRange(peak.number, peak.first_bin, None if peak is peaks[-1] else peak.last_bin)
+
+
+def reach(peak: PeakRange, profile: Profile) -> int | None:
+    """The last bin whose calls are in-peak during the search; None when there is no last one.
+
+    Empty bins on the right of a peak that was found, up to two octaves, are its own: what probes
+    inside a call leave of their cost makes short calls longer than they were in the profile.
+    """
+    last = peak.last_bin
+    if last is None or peak.number is None:
+        return last
+    beyond = [number for number, count in profile.bins.items() if count and number > last]
+    return min([last + _SHIFT * profile.resolution, *(number - 1 for number in beyond)])
 
 
 def _by_hand(first: int, last: int, profile: Profile) -> PeakRange:

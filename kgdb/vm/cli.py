@@ -64,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--smp", type=int, default=1, metavar="N", help="processors (default: 1)")
     start.add_argument("--memory", type=int, default=512, metavar="MIB", help="default: 512")
     start.add_argument("--icount", action="store_true", help="a clock that counts instructions")
+    start.add_argument(
+        "--disk-iops", type=int, default=0, metavar="N", help="slow disks: N requests a second"
+    )
     start.add_argument("--kaslr", action="store_true", help="let the kernel choose its addresses")
     start.add_argument("--append", default="", metavar="PARAMETERS", help="for the kernel")
     start.add_argument(
@@ -99,6 +102,8 @@ def _start(options: argparse.Namespace) -> int:
         raise VmError("--icount needs --accel tcg")
     if options.smp < 1 or options.memory < 128:
         raise VmError("a machine needs --smp 1 and --memory 128 at least")
+    if options.disk_iops < 0:
+        raise VmError("--disk-iops is how many requests a second each disk serves")
     setup = machine.Setup(
         kernel=kernels.find(options.kernel, options.update),
         program=program,
@@ -107,6 +112,7 @@ def _start(options: argparse.Namespace) -> int:
         icount=options.icount,
         kaslr=options.kaslr,
         accel=options.accel,
+        disk_iops=options.disk_iops,
         parameters=options.append,
     )
     default = program.file.name if program else options.kernel

@@ -6,6 +6,7 @@ package; neither is installed. ``kgdb`` is built from Debian's sources, see :mod
 
 from __future__ import annotations
 
+import lzma
 import re
 import subprocess
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ NAMES = ("debian", "kgdb")
 _META = "linux-image-cloud-amd64"
 _DISK_DRIVER = "virtio_blk"
 _BUS_DRIVER = "virtio_pci"
+_FILE_SYSTEM = "ext4"
+_CHECKSUM = "crc32c_generic"
+"""What ext4 asks the kernel for by another name than a module's."""
+_XZ = bytes.fromhex("fd377a585a00")
 
 
 @dataclass(frozen=True)
@@ -104,15 +109,18 @@ def _unpack(folder: Path, plain: Path, debugging: Path, release: str) -> None:
             return folder / "bzImage"
         if path == f"boot/config-{release}":
             return folder / "config"
-        if path.endswith(".ko"):
+        if path.endswith((".ko", ".ko.xz")):
             return every / module_name(path)
         return None
 
     apt.unpack(plain, of_plain)
     plain.unlink()
+    for packed in every.iterdir():
+        _decompress(packed)
     modules = folder / "modules"
     modules.mkdir()
-    order = [*load_order(every, _BUS_DRIVER), *load_order(every, _DISK_DRIVER)]
+    wanted = (_BUS_DRIVER, _DISK_DRIVER, _CHECKSUM, _FILE_SYSTEM)
+    order = [one for name in wanted for one in load_order(every, name)]
     names = [f"{name}.ko" for name in dict.fromkeys(order)]
     for name in names:
         (every / name.removesuffix(".ko")).rename(modules / name)
@@ -149,9 +157,16 @@ def strip(folder: Path) -> None:
         raise VmError(f"objcopy failed: {done.stderr.strip().splitlines()[-1]}")
 
 
+def _decompress(module: Path) -> None:
+    """Modules are packed since Linux 6.6 in Debian; a kernel unpacks them only when asked to."""
+    content = module.read_bytes()
+    if content.startswith(_XZ):
+        module.write_bytes(lzma.decompress(content))
+
+
 def module_name(path: str) -> str:
     """How the kernel calls the module of a file."""
-    return Path(path).name.removesuffix(".ko").replace("-", "_")
+    return Path(path).name.removesuffix(".xz").removesuffix(".ko").replace("-", "_")
 
 
 def load_order(folder: Path, name: str) -> list[str]:

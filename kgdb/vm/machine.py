@@ -49,6 +49,8 @@ class Setup:
     icount: bool = False
     kaslr: bool = False
     accel: str = "tcg"
+    disk_iops: int = 0
+    """How many requests a second each disk serves; 0: as many as it can."""
     parameters: str = ""
     """More parameters for the kernel."""
     plugin: str | None = None
@@ -261,8 +263,9 @@ def _command(setup: Setup, folder: Path, disks: Sequence[Path]) -> list[str]:
         command += ["-chardev", f"{where},logfile={line}.log", "-serial", f"chardev:{line}"]
     command += ["-chardev", "socket,id=gdb,path=gdb.sock,server=on,wait=off", "-gdb", "chardev:gdb"]
     command += ["-qmp", "unix:qmp.sock,server=on,wait=off"]
+    limit = f",throttling.iops-total={setup.disk_iops}" if setup.disk_iops else ""
     for image in disks:
-        command += ["-drive", f"file={image},format=raw,if=virtio,snapshot=on"]
+        command += ["-drive", f"file={image},format=raw,if=virtio,snapshot=on{limit}"]
     if setup.icount:
         command += ["-icount", "shift=0,sleep=on"]
     if setup.plugin:

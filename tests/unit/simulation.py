@@ -25,10 +25,16 @@ class Routine:
     calls: list[Call] = field(default_factory=list)
 
     def call(
-        self, routine: Routine, times: int | Sequence[int] = 1, *, learned: bool = False
+        self,
+        routine: Routine,
+        times: int | Sequence[int] = 1,
+        *,
+        learned: bool = False,
+        interrupt: bool = False,
     ) -> Routine:
         """Add a call site; returns this routine."""
-        self.calls.append(Call(routine, times, learned))
+        kind = CallKind.INTERRUPT if interrupt else CallKind.DIRECT
+        self.calls.append(Call(routine, times, CallKind.INDIRECT if learned else kind))
         return self
 
 
@@ -37,8 +43,12 @@ class Call:
     routine: Routine
     times: int | Sequence[int]
     """How often it is called in one call of the caller."""
-    learned: bool
-    """An indirect call: nobody knows of it before it happens."""
+    kind: CallKind
+
+    @property
+    def learned(self) -> bool:
+        """Nobody knows of it before it happens."""
+        return self.kind is not CallKind.DIRECT
 
 
 def at(value: int | Sequence[int], op: int) -> int:
@@ -88,9 +98,8 @@ class Simulation:
             self.bind(child, call.routine)
 
     def add(self, node: Fnode, call: Call) -> None:
-        kind = CallKind.INDIRECT if call.learned else CallKind.DIRECT
         address = self.address(call)
-        site = CallSite(address, kind, "prog", address)
+        site = CallSite(address, call.kind, "prog", address)
         child = node.add_child(self.function(call.routine), site)
         self.routines[child] = call.routine
         self.calls[child] = call

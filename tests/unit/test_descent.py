@@ -73,6 +73,26 @@ def test_long_calls_in_a_loop_are_the_callees() -> None:
     assert search(f0).paths() == [["f0", "a"], ["f0", "a", "long"]]
 
 
+def test_an_interrupt_is_one_cause_wherever_it_comes() -> None:
+    """Neither the functions that it happens to hit are a cause, nor, where it is elsewhere, their
+    own time in a call of f0 that it made slow."""
+    handler = Routine("handler", SLOW)
+    deep = Routine("deep", 100).call(handler, [0, 0, 1, 1, 0], interrupt=True)
+    middle = chain(Routine("middle"), deep).call(handler, [0, 1, 0, 0, 0], interrupt=True)
+    f0 = chain(Routine("f0"), middle).call(handler, [1, 0, 0, 0, 1], interrupt=True)
+    simulation = search(f0, Parameters())
+    assert simulation.paths() == [["f0", "handler"]]
+    assert [child.maxcount for child in simulation.root.children] == [0, 20]
+
+
+def test_a_callee_is_a_cause_beside_the_interrupts_that_hit_it() -> None:
+    handler = Routine("handler", SLOW)
+    busy = Routine("busy", [SLOW, 10]).call(handler, [0, 1], interrupt=True)
+    f0 = chain(Routine("f0"), busy).call(handler, [0, 0, 0, 1], interrupt=True)
+    paths = search(f0, replace(PAPER, lookahead=2)).paths()
+    assert sorted(paths) == [["f0", "busy"], ["f0", "handler"]]
+
+
 def test_f0_alone() -> None:
     simulation = search(Routine("f0", SLOW))
     assert simulation.paths() == [["f0"]]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.errors import UsageError
-from darc.peaks import Peak, PeakRange, choose_peak, find_peaks
+from darc.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.profile import Profile, bin_of, possible_bins
 
 HZ = 2_600_000_000
@@ -274,3 +274,12 @@ def test_a_range_knows_its_bins() -> None:
 
 def test_peaks_are_values() -> None:
     assert find_peaks({5: 3}) == (Peak(1, 5, 5, 3),)
+
+
+def test_a_short_call_that_probes_make_longer_stays_in_its_peak() -> None:
+    """As far as no other calls are there, and two octaves at most."""
+    profile = Profile(1, HZ, {8: 700, 10: 400, 11: 2, 18: 300}, 1402)
+    assert reach(PeakRange(1, 8, 8), profile) == 9
+    assert reach(PeakRange(2, 10, 11), profile) == 13
+    assert reach(PeakRange(3, 18, None), profile) is None
+    assert reach(PeakRange(None, 8, 8), profile) == 8  # by hand

@@ -273,7 +273,7 @@ def test_votes_are_kept_where_all_callees_fit(stored: Stored) -> None:
     for found in votes:
         assert found.node in set(program.root.walk())
         assert list(found.votes) == list(found.callee_totals) == found.node.children
-        assert found.ballot() == [1, *[3] * len(found.node.children)]
+        assert found.ballot({}) == [1, *[3] * len(found.node.children)]
     other = rebuilt(flush=["log", "write", "log", "write", "log"])
     assert [c.node.function.name for c in other.fit(stored).contests] == ["f0"]
 

@@ -147,7 +147,7 @@ def test_round_trip(stored: Stored) -> None:
         assert (new.id, new.state, new.totals, new.end) == (old.id, old.state, old.totals, old.end)
         assert new.function.address == new.function.offset == old.function.offset
     assert [c.node.id for c in again.contests] == [c.node.id for c in stored.contests]
-    assert [c.ballot() for c in again.contests] == [c.ballot() for c in stored.contests]
+    assert [c.ballot({}) for c in again.contests] == [c.ballot({}) for c in stored.contests]
     assert {n.id: p for n, p in again.indirect.items()} == {
         n.id: p for n, p in stored.indirect.items()
     }
