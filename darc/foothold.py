@@ -242,7 +242,7 @@ class Foothold(ABC):
             return None
         origin, number = self._origins[index]
         size, frames, back = self._pads[number]
-        if not origin <= pc < origin + size:
+        if not origin <= pc < origin + size or not frames:
             return None
         distance = 0
         for offset, known in frames:

@@ -14,11 +14,19 @@ from dataclasses import replace
 from darc import agent
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
-from darc.code.x86_64 import PATCH_LENGTH, Prologue, Site, decode, read_prologue
+from darc.code.relays import Relay, relays
+from darc.code.x86_64 import (
+    PATCH_LENGTH,
+    SHORT_JUMP,
+    Prologue,
+    Site,
+    decode,
+    read_prologue,
+)
 from darc.code.x86_64 import Function as Code
 from darc.denial import denied
 from darc.errors import TargetError, UnsupportedError
-from darc.foothold import Foothold
+from darc.foothold import Area, Foothold
 from darc.ftree import CallKind, Function
 from darc.guards import guard_places
 from darc.pads import x86_64 as pads
@@ -78,18 +86,16 @@ class Implant:
         return None
 
     def _entry(self, code: Code, kind: int, timed: int) -> Patch | str:
-        cave: int | None = None
+        relay: Relay | None = None
         prologue = self._prologue(code, PATCH_LENGTH)
         if timed:
             prologue = self._with_short_call(code, prologue)
         if isinstance(prologue, str):
-            # A short jump to padding nearby, where a long one fits.
             why = prologue
-            found = self._program.cave(code.entry)
-            prologue = self._prologue(code, pads.SHORT_JUMP)
-            if found is None or isinstance(prologue, str):
+            relay = self._relay(code.entry)
+            prologue = self._prologue(code, SHORT_JUMP)
+            if relay is None or isinstance(prologue, str):
                 return why
-            cave = found[0]
         low, high = prologue.entry, prologue.entry + prologue.length
         area = self._foothold.area_for(low, high)
         if area is None:
@@ -103,20 +109,12 @@ class Implant:
         except pads.OutOfReachError as error:
             return str(error)
         assert pad.back is not None
-        through = None
-        if cave is None:
+        if relay is None:
+            through = None
             patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
         else:
-            patch = pads.patch_short(prologue.entry, cave)
-            through = Patch(
-                address=cave,
-                original=self._program.read(cave, PATCH_LENGTH),
-                bytes=pads.patch_bytes(None, cave, PATCH_LENGTH, origin),
-                index=self._foothold.new_index(),
-                pad=origin,
-                pad_back=0,
-            )
-            self._write_site(through, kind, 0)
+            through = self._lead_through(relay, area, origin, kind)
+            patch = pads.patch_short(prologue.entry, relay.address)
         made = Patch(
             address=prologue.entry,
             original=prologue.original[: len(patch)],
@@ -156,6 +154,44 @@ class Implant:
     def _user_stands_in(self, start: int, end: int) -> bool:
         """Whether a breakpoint of the user's would be overwritten or never be reached."""
         return any(start < address < end for address in self._target.breakpoints())
+
+    def _relay(self, address: int, instead_of: Patch | None = None) -> Relay | None:
+        """Where a short jump at ``address`` can go through. The relay of the patch that is to be
+        replaced is free."""
+        patches = [p for p in (self._f0, *self._guards, *self._sites.values()) if p is not None]
+        taken = [p for p in patches if p is not instead_of]
+        taken += [p.through for p in taken if p.through is not None]
+        for relay in relays(self._program, address):
+            is_free = all(relay.end <= p.address or relay.start >= p.end for p in taken)
+            if is_free and not self._user_stands_in(relay.start, relay.end):
+                return relay
+        return None
+
+    def _lead_through(self, relay: Relay, area: Area, pad: int, kind: int) -> Patch:
+        """Lets ``relay`` lead to ``pad``; ``kind`` is that of the patch that jumps there.
+
+        Raises:
+            OutOfReachError: what stood there cannot be run elsewhere.
+        """
+        origin: int | None = None
+        moved: dict[int, int] = {}
+        if relay.displaced:
+            origin, own = self._foothold.place(area, None, lambda at: pads.relay_pad(relay, at))
+            moved = {at: origin + offset for at, offset in own.moved.items()}
+        patch = pads.patch_relay(relay, pad, origin)
+        made = Patch(
+            address=relay.start,
+            original=self._program.read(relay.start, len(patch)),
+            bytes=patch,
+            index=self._foothold.new_index(),
+            pad=pad,
+            pad_back=0,
+            moved=moved,
+            displaced=relay.displaced,
+            is_relay=True,
+        )
+        self._write_site(made, kind, 0)
+        return made
 
     def _write_site(self, made: Patch, kind: int, timed: int) -> None:
         self.tables.write_site(
@@ -215,7 +251,10 @@ class Implant:
         if self._user_stands_in(site.patch, site.back):
             return "a breakpoint stands in its bytes"
         if not self._overlaps_f0(site):
-            return site.problem or self._program.site_problem(site)
+            known = self._sites.get(site.address)
+            may_relay = site.is_short and self._relay(site.address, known) is not None
+            problem = None if may_relay else site.problem
+            return problem or self._program.site_problem(site)
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
 
     def denies(self, program: Program, callee: Function) -> str | None:
@@ -232,7 +271,7 @@ class Implant:
             return self._prepare_interrupt(site)
         in_f0 = self._overlaps_f0(site)
         if in_f0:
-            site = replace(site, patch=site.address, displaced=(), problem=None)
+            site = replace(site, patch=site.address, displaced=(), problem=None, is_short=False)
         known = self._sites.get(site.address)
         block = parent // pads.BLOCK * pads.BLOCK
         if known is not None and block in known.blocks:
@@ -242,6 +281,7 @@ class Implant:
         if area is None:
             return "no room for a pad within 2 GiB of it"
         index = self._foothold.new_index()
+        relay = self._relay(site.address, known) if site.is_short else None
         tail = site.kind in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
         make = pads.tail_pad if tail else pads.call_pad
         data = self.tables.site(index)
@@ -251,14 +291,18 @@ class Implant:
                 None if tail else site.back,
                 lambda at: make(site, data, blocks, self._foothold.stubs, at),
             )
-            patch = b""
-            if not in_f0 and tail:
+            patch, through = b"", None
+            if relay is not None:
+                kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]
+                through = self._lead_through(relay, area, origin, kind)
+                patch = pads.patch_short_site(site, relay.address)
+            elif not in_f0 and tail:
                 patch = pads.patch_tail(site, origin)
             elif not in_f0:
                 patch = pads.patch_bytes(site.kind, site.patch, site.length, origin)
         except pads.OutOfReachError as error:
             return str(error)
-        original = self._program.read(site.patch, site.length)
+        original = self._program.read(site.patch, len(patch) or site.length)
         back = origin + pad.back if pad.back is not None else 0
         self.tables.write_site(
             index,
@@ -286,6 +330,7 @@ class Implant:
             blocks=blocks,
             moved={at: origin + offset for at, offset in pad.moved.items()},
             cell=self._f0_cells()[site.address] if in_f0 else None,
+            through=through,
         )
         if made.cell is not None:
             made.cell_value = int.from_bytes(self._target.read(made.cell, 8), "little")
@@ -332,10 +377,10 @@ class Implant:
         """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0
         cannot be timed any more."""
         for patch in self._sites.values():
-            if patch.active and self._user_stands_in(patch.address, patch.end):
+            if self._is_in_the_users_way(patch):
                 self.deactivate(patch)
         for patch in list(self._guards):
-            if patch.active and self._user_stands_in(patch.address, patch.end):
+            if self._is_in_the_users_way(patch):
                 self.deactivate(patch)
                 self._guards.remove(patch)
         try:
@@ -343,7 +388,7 @@ class Implant:
         except UnsupportedError as error:
             return str(error)
         f0 = self._f0
-        if f0 is None or not f0.active or not self._user_stands_in(f0.address, f0.end):
+        if f0 is None or not self._is_in_the_users_way(f0):
             return None
         self._deactivate_f0()
         why = self.prepare_f0(self._program.function(f0.address))
@@ -351,6 +396,10 @@ class Implant:
             assert self._f0 is not None
             self.activate(self._f0)
         return why
+
+    def _is_in_the_users_way(self, patch: Patch) -> bool:
+        places = [patch] if patch.through is None else [patch, patch.through]
+        return patch.active and any(self._user_stands_in(p.address, p.end) for p in places)
 
     def _deactivate_f0(self) -> None:
         for patch in self._sites.values():
@@ -395,12 +444,14 @@ def clean_up(target: Target, tables: AgentMemory, is_pad: Callable[[int], bool])
     tables.enabled = False
     restored = 0
     sites = tables.patched_sites()
-    places = {site.address for site in sites}
+    places = [range(site.address, site.address + len(site.original)) for site in sites]
     for site in sites:
         try:
             live = target.read(site.address, len(site.original))
             leads_to = decode(live, site.address)[0].near_branch_target
-            if live != site.original and (is_pad(leads_to) or leads_to in places):
+            if live != site.original and (
+                is_pad(leads_to) or any(leads_to in place for place in places)
+            ):
                 target.write(site.address, site.original)
                 restored += 1
         except TargetError:

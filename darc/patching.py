@@ -9,6 +9,7 @@ still darc's, as a file may have been unloaded and another one loaded in its pla
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from iced_x86 import Instruction
@@ -39,7 +40,9 @@ class Patch:
     displaced: tuple[Instruction, ...] = ()
     cells: dict[str, int] = field(default_factory=dict)
     through: Patch | None = None
-    """The padding that a short jump goes through."""
+    """The relay that a short jump goes through."""
+    is_relay: bool = False
+    """Its pad does nothing but what stood here: a thread can go back at every instruction."""
     cell: int | None = None
     """For a call among f0's first instructions: the constant in f0's pad that leads to it, which
     is changed instead of the code."""
@@ -109,6 +112,7 @@ class Patcher:
             self._target.write(patch.cell, struct.pack("<Q", patch.cell_value))
             return
         self._take(patch)
+        self._bring_back([patch])
         self._active.pop(patch.address, None)
         self._program.patches.pop(patch.address, None)
         if patch.through is not None:
@@ -121,6 +125,7 @@ class Patcher:
         self._paused = True
         for patch in self._active.values():
             self._take(patch)
+        self._bring_back(self._active.values())
 
     def resume(self) -> None:
         """Puts all active patches back; those that cannot be are given up and named in
@@ -162,6 +167,15 @@ class Patcher:
         except TargetError:
             pass  # its file was unloaded
         self._tables.set_site(patch.index, patched=0)
+
+    def _bring_back(self, patches: Iterable[Patch]) -> None:
+        """Threads in a relay's pad stand in their function again: its frames are known."""
+        own = {pad: at for patch in patches if patch.is_relay for at, pad in patch.moved.items()}
+        if not own:
+            return
+        for thread, pc in self._target.program_counters().items():
+            if pc in own:
+                self._target.write_register(thread, "rip", own[pc])
 
     def _move_threads(self, patch: Patch) -> None:
         """A thread behind the first of the displaced instructions goes on with them in the pad."""

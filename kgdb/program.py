@@ -99,6 +99,8 @@ _NOP = bytes.fromhex("0f1f440000")
 class KernelProgram(Program):
     """The running kernel. Its modules are looked for once they are asked for: it takes a while."""
 
+    may_displace = False  # a task that sleeps or was preempted may stand anywhere
+
     def __init__(
         self, target: Target, kernel: Module, load: Callable[[], Sequence[Module]]
     ) -> None:
@@ -192,6 +194,9 @@ class KernelProgram(Program):
         if found.sites and self.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
             found.sites.clear()
         return found
+
+    def landing_pads(self, address: int) -> frozenset[int]:
+        return frozenset()  # C has no exceptions
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         # Every patch is of one instruction (site_problem), and no jump leads into one.

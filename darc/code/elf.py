@@ -24,6 +24,7 @@ from elftools.dwarf.callframe import FDE, CallFrameInfo, RegisterRule
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
 
+from darc.code import lsda
 from darc.errors import FormatError, UnsupportedError
 
 _FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
@@ -347,6 +348,25 @@ class Image:
             return _expression_rule(bytes(current.expr))
         register = _REGISTERS.get(current.reg)
         return FrameRule(register, current.offset) if register else None
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019
+    def landing_pads(self, address: int) -> frozenset[int] | None:
+        """Where exceptions come back to in the code that one frame description covers around
+        ``address``; ``None`` when the file has it in a form that is not known."""
+        found = self._fde(address)
+        if found is None or not any(found[2].augmentation_bytes or b""):
+            return frozenset()
+        pointer = found[2].lsda_pointer
+        if pointer is None:
+            return frozenset()
+        for section in self._elf.iter_sections():
+            start = section["sh_addr"]
+            if start <= pointer < start + section["sh_size"] and section["sh_type"] != "SHT_NOBITS":
+                try:
+                    return lsda.landing_pads(section.data(), start, pointer, found[0])
+                except ValueError:
+                    return None
+        return None
 
     def may_be_called(self, address: int) -> bool:
         """Whether a call may lead to ``address``, as far as the file tells: frame information of a

@@ -32,9 +32,6 @@ _JUMP = re.compile(
 )
 _JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
 
-_SHORT_REACH = 120
-"""Bytes that a two-byte jump spans, with room for the jump that stands there."""
-
 
 @dataclass(frozen=True)
 class Module:
@@ -199,14 +196,12 @@ class Program:
         further = self.resolve(bound, depth + 1)
         return None if further is None else (further[0], name or further[1])
 
-    def cave(self, entry: int) -> tuple[int, int] | None:
-        """Five bytes of padding between functions that a short jump at ``entry`` reaches, and how
-        many bytes of it: address and length."""
-        module = self.module_at(entry)
-        if module is None:
-            return None
-        place = entry - _SHORT_REACH
-        while place < entry + _SHORT_REACH:
+    def caves(self, low: int, high: int) -> Iterator[int]:
+        """Where :data:`~darc.code.x86_64.PATCH_LENGTH` bytes of padding between functions begin,
+        from ``low`` to ``high``."""
+        module = self.module_at(low)
+        place = low
+        while module is not None and place <= high:
             extent = module.image.frame_range(place - module.bias)
             if extent is not None:
                 place = extent[1] + module.bias
@@ -214,23 +209,20 @@ class Program:
             if module.image.symbol_at(place - module.bias) is not None or not self.is_code(place):
                 place += 1
                 continue
-            length = self._padding(place, entry + _SHORT_REACH)
-            if length >= x86_64.PATCH_LENGTH:
-                return place, length
+            length = self._padding(place)
+            yield from range(
+                place, min(place + length - x86_64.PATCH_LENGTH, high) + 1, x86_64.PATCH_LENGTH
+            )
             place += max(length, 1)
-        return None
 
-    def _padding(self, place: int, end: int) -> int:
+    def _padding(self, place: int) -> int:
         """How many bytes of padding instructions stand at ``place``."""
         length = 0
         module = self.module_at(place)
         assert module is not None
         for instruction in x86_64.decode(self.read(place, 16), place):
             at = int(instruction.ip)
-            if at >= end or instruction.mnemonic not in (
-                Mnemonic.NOP,
-                Mnemonic.INT3,
-            ):
+            if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3):
                 break
             if module.image.frame_range(at - module.bias) is not None:
                 break
@@ -335,6 +327,10 @@ class Program:
             found = self._functions[entry] = x86_64.read_function(entry, self, self.thunks)
         return found
 
+    may_displace = True
+    """Whether instructions of its own may be run elsewhere, which needs to know every thread that
+    may stand among them."""
+
     thunks: x86_64.Thunks | None = None
     """How calls through thunks are told, where there are any."""
 
@@ -399,6 +395,15 @@ class Program:
         """Where the frame that executes ``address`` has its CFA."""
         module = self.module_at(address)
         return module.image.frame_rule(address - module.bias) if module is not None else None
+
+    def landing_pads(self, address: int) -> frozenset[int] | None:
+        """Where exceptions come back to in the function part around ``address``; ``None`` when
+        that is not known."""
+        module = self.module_at(address)
+        if module is None:
+            return frozenset()
+        found = module.image.landing_pads(address - module.bias)
+        return None if found is None else frozenset(pad + module.bias for pad in found)
 
     def is_function_start(self, address: int) -> bool:
         """Whether a function, not a part of one, begins at ``address``."""

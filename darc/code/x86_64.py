@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -27,6 +27,7 @@ from darc.code.elf import FrameRule
 from darc.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
+SHORT_JUMP = 2  # bytes of the shortest jump
 _LONGEST_PATCH = 15  # one instruction's longest form
 MAX_FUNCTION = 1 << 20  # bytes; more than that is no function but a mistake in the symbols
 
@@ -36,6 +37,7 @@ _REGISTER_NAMES = {
 }
 
 _LONGEST_TABLE = 2048  # entries of a jump table
+_IMMEDIATES = (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64)
 
 
 class Surroundings(Protocol):
@@ -44,6 +46,7 @@ class Surroundings(Protocol):
     def read(self, address: int, size: int) -> bytes: ...
     def extent(self, address: int) -> tuple[int, int] | None: ...
     def frame_rule(self, address: int) -> FrameRule | None: ...
+    def landing_pads(self, address: int) -> frozenset[int] | None: ...
     def is_function_start(self, address: int) -> bool: ...
     def is_cold_part(self, address: int) -> bool: ...
     def is_code(self, address: int) -> bool: ...
@@ -72,6 +75,9 @@ class Site:
     slot: FrameRule | None
     displaced: tuple[Instruction, ...] = ()
     problem: str | None = None
+    is_short: bool = False
+    """Whether its own bytes have room for a short jump, which is all that fits: ``problem`` says
+    why nothing longer does."""
     thunk: int | None = None
     """What an indirect call or jump really goes through (see :data:`Thunks`)."""
 
@@ -135,12 +141,17 @@ def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None
             function.instructions[instruction.ip] = meant or instruction
         pending += _cold_parts(function, part, around)
     function.depths = None  # of all parts now
+    for start, _ in function.parts:
+        landings = around.landing_pads(start)
+        function.targets |= landings or frozenset()
+        function.complete &= landings is not None
     _collect_targets(function, around)
     for address in sorted(function.instructions):
         site = _site(function, function.instructions[address], around)
         if site is not None:
-            if site.problem is None and _is_led_into(function, site.patch, site.length):
-                site = replace(site, problem="a jump leads between the bytes that a patch needs")
+            if _is_led_into(function, site.patch, site.length):
+                why = "a jump leads between the bytes that a patch needs"
+                site = replace(site, problem=site.problem or why, is_short=False)
             thunk = function.thunks.get(site.address)
             function.sites.append(replace(site, thunk=thunk) if thunk is not None else site)
     return function
@@ -261,33 +272,46 @@ def _is_table_jump(function: Function, jump: Instruction) -> bool:
 
 
 def _table_targets(function: Function, around: Surroundings) -> set[int]:
-    """What the function's jump tables name, read from the live tables."""
-    found: set[int] = set()
+    """What the function's jump tables name, read from the live tables, and the code of its own
+    whose address it takes (gcc's labels as values, of which tables may be made while it runs)."""
+    labels: set[int] = set()
+    tables: set[int] = set()
     for instruction in function.instructions.values():
-        if instruction.is_ip_rel_memory_operand and instruction.mnemonic == Mnemonic.LEA:
-            table = int(instruction.memory_displacement)
-            found |= _read_table(function, around, table, "<i", table)
-            found |= _read_table(function, around, table, "<Q", 0)
-        elif (
-            instruction.flow_control == FlowControl.INDIRECT_BRANCH
-            and instruction.op0_kind == OpKind.MEMORY
-            and instruction.memory_base == Register.NONE
-        ):
-            found |= _read_table(function, around, int(instruction.memory_displacement), "<Q", 0)
+        for value in _addresses(instruction):
+            (labels if around.is_code(value) else tables).add(value)
+    labels &= function.instructions.keys() - {function.entry}
+    found = set(labels)
+    for table in tables:
+        found |= _read_table(function, around, table, "<Q", (0,))
+        found |= _read_table(function, around, table, "<i", (table, *labels))
     return found
 
 
+def _addresses(instruction: Instruction) -> Iterator[int]:
+    """Fixed addresses that may be those of labels and tables of them."""
+    if instruction.is_ip_rel_memory_operand:
+        if instruction.mnemonic == Mnemonic.LEA:
+            yield int(instruction.memory_displacement)
+        return
+    for number in range(instruction.op_count):
+        kind = instruction.op_kind(number)
+        if kind in _IMMEDIATES:
+            yield int(instruction.immediate(number)) & (1 << 64) - 1
+        elif kind == OpKind.MEMORY and instruction.memory_base == Register.NONE:
+            yield int(instruction.memory_displacement)
+
+
 def _read_table(
-    function: Function, around: Surroundings, table: int, form: str, base: int
+    function: Function, around: Surroundings, table: int, form: str, bases: Sequence[int]
 ) -> set[int]:
+    """What the table names, as distances from whichever of ``bases`` it may be."""
     found: set[int] = set()
     if around.is_code(table):
         return found
     for value in _table_entries(around, table, form):
-        target = base + value
-        if target in function.instructions:
-            found.add(target)
-        elif not around.is_code(target):
+        bases = [base for base in bases if around.is_code(base + value)]
+        found.update(base + value for base in bases if base + value in function.instructions)
+        if not bases:
             break
     return found
 
@@ -354,6 +378,7 @@ def _tail_site(
     address, back = int(instruction.ip), int(instruction.next_ip)
     patch, length = address, instruction.len
     problem = None
+    is_short = False
     displaced: tuple[Instruction, ...] = ()
     is_conditional = instruction.flow_control == FlowControl.CONDITIONAL_BRANCH
     if length < PATCH_LENGTH and not is_conditional:
@@ -363,12 +388,13 @@ def _tail_site(
     elif length < PATCH_LENGTH:
         length = instruction.len
         displaced, problem = _displaced(function, instruction, around)
+        is_short = problem is not None
         if displaced:
             patch = int(displaced[0].ip)
             length = back - patch
     return Site(
         address, kind, patch, length, back, target, _pointer(instruction), instruction, slot,
-        displaced, problem,
+        displaced, problem, is_short,
     )  # fmt: skip
 
 
@@ -409,6 +435,7 @@ def _call_site(
     address, back = int(instruction.ip), int(instruction.next_ip)
     slot = _frame_rule(function, address, around)
     problem = None
+    is_short = False
     displaced: tuple[Instruction, ...] = ()
     if slot is None:
         problem = "no frame information says where its caller's return address stands"
@@ -416,10 +443,11 @@ def _call_site(
         problem = "the call has an unusual prefix"
     elif instruction.len < PATCH_LENGTH:
         displaced, problem = _displaced(function, instruction, around)
+        is_short = problem is not None
     patch = int(displaced[0].ip) if displaced else address
     return Site(
         address, kind, patch, back - patch, back, target, _pointer(instruction), instruction,
-        slot, displaced, problem,
+        slot, displaced, problem, is_short,
     )  # fmt: skip
 
 
@@ -439,7 +467,7 @@ def _displaced(
         if address in function.targets or address == function.entry:
             return (), "a jump leads between the bytes that a patch needs"
         before = _before(function, address, 1)
-        if not before or not _may_move(before[0]):
+        if not before or not may_move(before[0]):
             return (), "the instructions before the short call cannot be moved"
         taken.insert(0, before[0])
         address = int(before[0].ip)
@@ -451,7 +479,7 @@ def _displaced(
     return tuple(taken), None
 
 
-def _may_move(instruction: Instruction) -> bool:
+def may_move(instruction: Instruction) -> bool:
     """Whether it does the same in a pad: no jump, nothing that looks at where it stands."""
     if instruction.is_invalid or instruction.flow_control != FlowControl.NEXT:
         return False

@@ -4,6 +4,7 @@ A call site's pad, entered by the site's own ``call``, so that the return addres
 stack as the callee expects it::
 
         [R off the stack; instructions displaced by a short indirect call; push R]
+        [or, where only a short jump fits which goes through a relay: push R]
         cmp dword [slot + 3], block     is the caller's frame one that a pad entered?
         je  on_path
     pass:
@@ -45,14 +46,12 @@ from iced_x86 import (
 )
 
 from darc.code.elf import FrameRule
-from darc.code.x86_64 import Prologue, Site
+from darc.code.relays import Relay
+from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, Prologue, Site
 from darc.ftree import CallKind
 
 BLOCK = 1 << 24
 """Pads live in one aligned block of this many bytes each (see above)."""
-
-SHORT_JUMP = 2
-"""Bytes of the shortest jump."""
 
 NEAR = (1 << 31) - (1 << 16)
 """How far a jump reaches, in bytes, with room for the instruction itself."""
@@ -271,7 +270,7 @@ def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:
 
 
 def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
-    """The pad of a call site, to stand at ``origin``.
+    """The pad of a call site, to stand at ``origin``; one that ``is_short`` jumps to it.
 
     ``site_data`` is the address of its ``struct darc_site``, ``blocks`` the bases of the pad
     blocks that its callers' pads stand in.
@@ -281,7 +280,8 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     """
     assert site.slot is not None
     asm = _Assembler(origin)
-    asm.frame(0)
+    if not site.is_short:
+        asm.frame(0)
     if site.displaced:
         # They run with the stack as it was; then R, a constant of the site, comes back.
         asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
@@ -291,8 +291,9 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
             asm.moves(instruction)
             asm.instruction(instruction)
             moves -= instruction.stack_pointer_increment
-        asm.frame(-8)
         asm.moves(site.instruction)
+    if site.displaced or site.is_short:
+        asm.frame(-8)
         asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
         asm.frame(0)
     _filter(asm, site.slot, 8, blocks)
@@ -375,7 +376,7 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
         asm.moves(instruction)
         asm.instruction(instruction)
     asm.moves(site.instruction)
-    if site.displaced and site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH:
+    if site.displaced and _is_conditional(site):
         asm.relative(bytes([0x0F, 0x80 | _condition(site)]), "taken")
         asm.jump(site.back, "next")
         asm.label("taken")
@@ -454,6 +455,21 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     return asm.pad(back)
 
 
+def relay_pad(relay: Relay, origin: int) -> Pad:
+    """Runs the instructions that stood where a relay is, and goes on behind them.
+
+    Raises:
+        OutOfReachError: the program's data is too far from ``origin``.
+    """
+    asm = _Assembler(origin)
+    for instruction in relay.displaced:
+        asm.moves(instruction)
+        asm.instruction(instruction)
+    asm.moved[relay.end] = len(asm.code)  # a thread that is to jump is as good as there
+    asm.jump(relay.end, "on")
+    return asm.pad(None)
+
+
 def _body(asm: _Assembler, prologue: Prologue) -> None:
     ends = False
     for index, instruction in enumerate(prologue.instructions):
@@ -514,8 +530,18 @@ def patch_bytes(kind: CallKind | None, address: int, length: int, target: int) -
     return b"\xe9" + struct.pack("<i", distance) + b"\x90" * (length - 5)
 
 
-def patch_short(address: int, target: int) -> bytes:
-    """A two-byte jump at ``address``.
+def patch_short_site(site: Site, target: int) -> bytes:
+    """The patch of a site that has no room for a long jump.
+
+    Raises:
+        OutOfReachError: ``target`` is more than 127 bytes away.
+    """
+    condition = _condition(site) if _is_conditional(site) else None
+    return patch_short(site.address, target, condition)
+
+
+def patch_short(address: int, target: int, condition: int | None = None) -> bytes:
+    """A two-byte jump at ``address``, upon ``condition`` if one is given.
 
     Raises:
         OutOfReachError: ``target`` is more than 127 bytes away.
@@ -523,7 +549,17 @@ def patch_short(address: int, target: int) -> bytes:
     distance = target - (address + SHORT_JUMP)
     if not -128 <= distance < 128:
         raise OutOfReachError(f"{target:#x} is too far from {address:#x} for a short jump")
-    return b"\xeb" + struct.pack("<b", distance)
+    opcode = 0xEB if condition is None else 0x70 | condition
+    return bytes([opcode]) + struct.pack("<b", distance)
+
+
+def patch_relay(relay: Relay, target: int, displaced: int | None) -> bytes:
+    """What a relay is made of: a jump to ``target``, and before it, where instructions of
+    the program's own stood there, a jump to where they are run, at ``displaced``."""
+    on = patch_bytes(None, relay.address, PATCH_LENGTH, target)
+    if displaced is None:
+        return on
+    return patch_bytes(None, relay.start, relay.address - relay.start, displaced) + on
 
 
 def patch_tail(site: Site, target: int) -> bytes:
@@ -532,13 +568,17 @@ def patch_tail(site: Site, target: int) -> bytes:
     Raises:
         OutOfReachError: ``target`` is more than 2 GiB away.
     """
-    if site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH and not site.displaced:
+    if _is_conditional(site) and not site.displaced:
         distance = target - (site.address + site.length)
         if abs(distance) >= NEAR:
             raise OutOfReachError(f"{target:#x} is more than 2 GiB from {site.address:#x}")
         prefixes = b"\x2e" * (site.length - 6)  # a prefix may stand before 0f 8x
         return prefixes + bytes([0x0F, 0x80 | _condition(site)]) + struct.pack("<i", distance)
     return patch_bytes(site.kind, site.patch, site.length, target)
+
+
+def _is_conditional(site: Site) -> bool:
+    return bool(site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH)
 
 
 def _condition(site: Site) -> int:

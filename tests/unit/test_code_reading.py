@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from darc.code.epilogues import epilogues
 from darc.ftree import CallKind
 
 BASE = 0x10000
+TABLE = 0x20000
 
 
 @dataclass
@@ -27,8 +29,11 @@ class Code:
     cold: set[int] = field(default_factory=set)
     rules: dict[int, FrameRule] = field(default_factory=dict)
     entered: set[int] = field(default_factory=set)
+    table: bytes = b""
 
     def read(self, address: int, size: int) -> bytes:
+        if TABLE <= address < TABLE + len(self.table):
+            return self.table[address - TABLE :][:size].ljust(size, b"\0")
         return self.data[address - BASE :][:size].ljust(size, b"\xcc")
 
     def extent(self, address: int) -> tuple[int, int] | None:
@@ -36,6 +41,9 @@ class Code:
 
     def frame_rule(self, address: int) -> FrameRule | None:
         return self.rules.get(address)
+
+    def landing_pads(self, _address: int) -> frozenset[int]:
+        return frozenset()
 
     def is_function_start(self, address: int) -> bool:
         return address in self.symbols.values() and address not in self.cold
@@ -152,6 +160,53 @@ def test_jump_tables_are_not_calls(assembled):
         "1: ret\n.balign 4\ntable: .long 1b-table\n"
     )
     assert sites(code) == []
+
+
+@pytest.mark.parametrize(
+    ("jump", "form"),
+    [
+        (f"jmp [{TABLE}+rdi*8]", "<Q"),
+        (f"mov rax,[{TABLE}+rdi*8]\njmp rax", "<Q"),
+        (f"mov edx,{TABLE}\nmov rax,[rdx+rdi*8]\nnop\njmp rax", "<Q"),
+        (
+            f"lea rdx,[rip+1f]\nlea rcx,[{TABLE}]\nmovsxd rax,[rcx+rdi*4]\nadd rax,rdx\njmp rax",
+            "<i",
+        ),
+    ],
+)
+def test_labels_in_tables_are_targets(jump, form, assembled):
+    """Whole addresses, or distances from a label: nothing may move that one of them is amid."""
+    code = assembled(
+        f"f: sub rsp,8\n{jump}\n1: mov eax,11\nmov rcx,rsi\n2: mov rdi,rcx\ncall rbx\n"
+        "add rsp,8\nret\n"
+    )
+    lines = x86_64.decode(code.data, BASE)
+    first = next(int(i.ip) for i in lines if str(i) == "mov eax,0Bh")
+    second = next(int(i.ip) for i in lines if str(i) == "mov rdi,rcx")
+    call = next(int(i.ip) for i in lines if str(i) == "call rbx")
+    base = 0 if form == "<Q" else first
+    code.table = b"".join(struct.pack(form, at - base) for at in (first, second, call))
+    code.rules = {call: FrameRule("rsp", 16)}
+    function = x86_64.read_function(BASE, code)
+    assert function.complete
+    assert {first, second, call} <= function.targets
+    (site,) = function.sites
+    assert site.problem == "a jump leads between the bytes that a patch needs"
+    assert site.is_short
+
+
+def test_code_whose_address_is_taken_is_a_target(assembled):
+    """A table of labels may be made while the program runs."""
+    code = assembled(
+        f"f: sub rsp,8\nlea rax,[rip+1f]\nmov [rsi],rax\njmp [{TABLE}+rdi*8]\n"
+        "2: mov rdi,rcx\n1: call rbx\nadd rsp,8\nret\n"
+    )
+    lines = x86_64.decode(code.data, BASE)
+    second = next(int(i.ip) for i in lines if str(i) == "mov rdi,rcx")
+    call = next(int(i.ip) for i in lines if str(i) == "call rbx")
+    code.table = struct.pack("<Q", second)
+    function = x86_64.read_function(BASE, code)
+    assert {second, call} <= function.targets
 
 
 def test_an_indirect_jump_without_a_table_is_a_tail_call(assembled):

@@ -49,6 +49,9 @@ class Code:
     def frame_rule(self, address: int) -> FrameRule | None:
         return FrameRule("rsp", 8 + address % 5 * 8) if self.has_rules else None
 
+    def landing_pads(self, _address: int) -> frozenset[int]:
+        return frozenset()
+
     def is_function_start(self, address: int) -> bool:
         return address in (BASE, BASE + self.size)
 

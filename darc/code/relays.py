@@ -1,0 +1,107 @@
+"""Relays: where a short jump leads that has a long way to go.
+
+A call of two bytes has no room for more than a short jump, which reaches some 128 bytes. What it
+needs there are five bytes for a long jump: padding between functions, or instructions of the
+program's own that are run elsewhere meanwhile (the *eviction* of e9patch: Duck, Gao, Roychoudhury,
+"Binary Rewriting without Control Flow Recovery", PLDI 2020, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iced_x86 import Instruction, Mnemonic, OpKind, Register
+
+from darc.code.program import Program
+from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, Function, may_move
+
+_BACK, _ON = 128, 127
+"""How far it leads, from its end."""
+
+_ENTRY = 48
+"""Bytes at a function's entry that are left alone: a pad of its own may be wanted there."""
+
+_PLAIN = (
+    *(OpKind.REGISTER, OpKind.MEMORY, OpKind.IMMEDIATE8, OpKind.IMMEDIATE8_2ND),
+    *(OpKind.IMMEDIATE8TO16, OpKind.IMMEDIATE8TO32, OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE16),
+    *(OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64),
+)
+_STACK = (Register.RSP, Register.RBP, Register.RIP)
+
+
+@dataclass(frozen=True)
+class Relay:
+    """Five bytes at ``address`` that a long jump may be written to.
+
+    ``displaced`` are the instructions of the program's own that stood there, from ``start`` to
+    ``end``: a jump at ``start`` leads to wherever they are run instead.
+    """
+
+    address: int
+    start: int
+    end: int
+    displaced: tuple[Instruction, ...] = ()
+
+
+def relays(program: Program, address: int) -> Iterator[Relay]:
+    """Where a short jump at ``address`` may lead, best places first."""
+    low, high = address + SHORT_JUMP - _BACK, address + SHORT_JUMP + _ON
+    for place in program.caves(low, high):
+        yield Relay(place, place, place + PATCH_LENGTH)
+    if not program.may_displace:
+        return
+    for function in _functions(program, address, low, high):
+        yield from _runs(program, function, low, high)
+
+
+def _functions(program: Program, address: int, low: int, high: int) -> Iterator[Function]:
+    """Functions there whose jumps are all known, that around ``address`` first."""
+    seen: set[int] = set()
+    for place in (address, *range(low, high, 8)):
+        extent = program.extent(place) if program.is_code(place) else None
+        if extent is None or extent[0] in seen or not program.is_function_start(extent[0]):
+            continue
+        seen.add(extent[0])
+        function = program.function(extent[0])
+        if function.complete:
+            yield function
+
+
+def _runs(program: Program, function: Function, low: int, high: int) -> Iterator[Relay]:
+    """Instructions that are executed one after the other and stand in nobody's way."""
+    taken = [(function.entry, function.entry + _ENTRY)]
+    taken += [(min(site.patch, site.address), site.back) for site in function.sites]
+    run: list[Instruction] = []
+    for at in sorted(function.instructions):
+        if at > high + PATCH_LENGTH:
+            return
+        instruction = function.instructions[at]
+        end = at + instruction.len
+        if at in function.targets or (run and run[-1].next_ip != at):
+            run = []
+        if any(at < last and end > first for first, last in taken) or not _is_mute(instruction):
+            run = []
+            continue
+        run.append(instruction)
+        while len(run) > 1 and end - run[1].ip >= 2 * PATCH_LENGTH:
+            run = run[1:]
+        start = int(run[0].ip)
+        if end - start >= 2 * PATCH_LENGTH and low <= start + PATCH_LENGTH <= high:
+            inside = any(at in function.targets for at in range(start + 1, end))
+            if not inside and not program.is_jumped_into(start, end):
+                yield Relay(start + PATCH_LENGTH, start, end, tuple(run))
+                run = []
+
+
+def _is_mute(instruction: Instruction) -> bool:
+    """Whether nobody can tell where it is run: it may be moved, and cannot well fault (a handler of
+    SIGSEGV may know the places of a runtime's own faults)."""
+    kinds = [instruction.op_kind(number) for number in range(instruction.op_count)]
+    reads = OpKind.MEMORY in kinds and instruction.mnemonic not in (Mnemonic.LEA, Mnemonic.NOP)
+    return (
+        may_move(instruction)
+        and all(kind in _PLAIN for kind in kinds)
+        and (not reads or instruction.memory_base in _STACK)
+        and not instruction.is_privileged
+    )
