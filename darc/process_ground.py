@@ -48,6 +48,8 @@ class ProcessGround(Ground):
     def risk_of_pads(self) -> str | None:
         if procfs.in_sandbox_of_its_own(self._pid):
             return "the program is in a seccomp sandbox, which may kill it for mapping memory"
+        if procfs.has_shadow_stack(self._pid):
+            return "the program has shadow stacks, on which pads cannot change return addresses"
         return None
 
     def waited_ns(self, thread: int) -> int:

@@ -80,6 +80,13 @@ def in_sandbox(pid: int) -> bool:
     return any(fields.get("Seccomp", "0").strip() != "0" for fields in found)
 
 
+def has_shadow_stack(pid: int) -> bool:
+    """Whether a thread of the process keeps its return addresses a second time, where no debugger
+    and no pad can change them (Linux, ``Documentation/arch/x86/shstk.rst``)."""
+    found = (status(pid, task) for task in threads(pid)[:256])
+    return any("shstk" in fields.get("x86_Thread_features", "").split() for fields in found)
+
+
 def in_sandbox_of_its_own(pid: int) -> bool:
     """Whether seccomp filters stand over the process that do not stand over this one too (as in a
     container), and that were not there before its file was executed, for which memory had to be

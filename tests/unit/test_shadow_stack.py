@@ -1,0 +1,24 @@
+"""Programs whose return addresses are kept twice, as Linux 6.6 and later tell of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from darc import procfs
+from darc.process_ground import ProcessGround
+
+
+@pytest.mark.parametrize(
+    ("features", "has"),
+    [(None, False), ("", False), ("shstk ", True), ("shstk wrss ", True), ("wrss", False)],
+)
+def test_threads_with_shadow_stacks(
+    features: str | None, has: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {} if features is None else {"x86_Thread_features": features}
+    monkeypatch.setattr(procfs, "status", lambda _pid, _thread=None: fields)
+    monkeypatch.setattr(procfs, "threads", lambda _pid: [7, 8])
+    assert procfs.has_shadow_stack(7) is has
+    ground = ProcessGround.__new__(ProcessGround)
+    ground._pid = 7
+    assert (ground.risk_of_pads() is not None) is has
