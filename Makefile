@@ -17,10 +17,10 @@ help:
 	@echo 'make demo      find the root cause of a latency peak in a small program'
 	@echo 'make demo-lldb the same in lldb'
 	@echo 'make demo-kernel the same of a kernel in QEMU (downloads 300 MB once)'
-	@echo 'make test      lint, type check and all tests (PYTEST_ARGS=… is passed on)'
+	@echo 'make test      lint, type check and all tests, those on kernels too (PYTEST_ARGS=… is passed on)'
 	@echo 'make test-lldb those of them that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
-	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 300 MB once)'
+	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 440 MB once)'
 	@echo 'make kills     gdb is killed at random moments, and the program goes on'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
@@ -73,6 +73,7 @@ demo-kernel: kernel
 
 test: lint types test-packages $(AGENT)
 	@$(PY) -m pytest -n $(JOBS) --ignore=tests/kernel $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory test-kernel
 
 test-lldb: setup test-packages
 	@$(PY) -m pytest -n $(JOBS) -k 'lldb or newest' $(PYTEST_ARGS)

@@ -18,7 +18,7 @@ from tests import debugger
 settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
 
-_MEASURED = {"contract", "gdb", "lldb", "matrix"}
+_MEASURED = {"contract", "gdb", "kernel", "lldb", "matrix"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
