@@ -87,6 +87,7 @@ class Implant:
 
     def _entry(self, code: Code, kind: int, timed: int) -> Patch | str:
         relay: Relay | None = None
+        code = replace(code, entry=self._program.way_in(code.entry))
         prologue = self._prologue(code, PATCH_LENGTH)
         if timed:
             prologue = self._with_short_call(code, prologue)

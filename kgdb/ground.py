@@ -35,7 +35,6 @@ _IDT = 0xFFFF_FE00_0000_0000
 
 _FIRST_HANDLERS = ("asm_exc_divide_error", "divide_error")
 _NOP = bytes.fromhex("0f1f440000")
-_ENDBR64 = bytes.fromhex("f30f1efa")
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _NEVER_PATIENT = (1 << 63) - 1
 _STACK_SHIFT = 14
@@ -151,7 +150,7 @@ class KernelGround(Ground):
         assert isinstance(program, KernelProgram)
         reason = denied(program, function) or program.untouchable(function.address)
         if reason is None:
-            reason = _entry_problem(program.read(function.address, 5))
+            reason = _entry_problem(program.read(program.way_in(function.address), 5))
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []
@@ -278,8 +277,6 @@ def _entry_problem(code: bytes) -> str | None:
     """Why a function cannot be entered by way of its ftrace nop."""
     if code == _NOP:
         return None
-    if code.startswith(_ENDBR64):
-        return "it begins with endbr64 (CONFIG_X86_KERNEL_IBT), where darc has no way in yet"
     if code[0] == _CALL:
         return "a tracer of the kernel's own (ftrace) is active on it"
     if code[0] in (_JUMP, _INT3):

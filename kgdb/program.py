@@ -94,6 +94,9 @@ _MODULES, _MODULES_END = 0xFFFF_FFFF_A000_0000, 0xFFFF_FFFF_FF00_0000
 """Where modules may be."""
 
 _NOP = bytes.fromhex("0f1f440000")
+_LANDING = frozenset(bytes.fromhex(code) for code in ("f30f1efa", "660f1f00", "0f1f40d6"))
+"""What functions begin with that is no part of them: ``endbr64`` of kernels with indirect branch
+tracking, and what the kernel overwrites it with where nothing leads to indirectly (``ibt.h``)."""
 
 
 class KernelProgram(Program):
@@ -198,6 +201,9 @@ class KernelProgram(Program):
     def landing_pads(self, address: int) -> frozenset[int]:
         return frozenset()  # C has no exceptions
 
+    def way_in(self, entry: int) -> int:
+        return entry + 4 if self.read(entry, 4) in _LANDING else entry
+
     def is_jumped_into(self, start: int, end: int) -> bool:
         # Every patch is of one instruction (site_problem), and no jump leads into one.
         return False
@@ -208,11 +214,12 @@ class KernelProgram(Program):
         """Those that can be entered, each as a call that stands at its own entry."""
         for name in _INTERRUPTS:
             entry = self.value(name)
-            if entry is None or not self._is_in_use(name) or self.read(entry, 5) != _NOP:
+            if entry is None or not self._is_in_use(name):
                 continue
-            nop = x86_64.decode(_NOP, entry)[0]
-            kind, back = CallKind.INTERRUPT, entry + 5
-            yield x86_64.Site(entry, kind, entry, 5, back, None, None, nop, None)
+            at = self.way_in(entry)
+            if self.read(at, 5) == _NOP:
+                nop, kind = x86_64.decode(_NOP, at)[0], CallKind.INTERRUPT
+                yield x86_64.Site(entry, kind, at, 5, at + 5, None, None, nop, None)
 
     def _is_in_use(self, name: str) -> bool:
         owner = next((own for own in _HYPERVISORS if f"_{own}_" in name), None)

@@ -196,6 +196,10 @@ class Program:
         further = self.resolve(bound, depth + 1)
         return None if further is None else (further[0], name or further[1])
 
+    def way_in(self, entry: int) -> int:
+        """Where the first instruction of a function is that may be led to a pad."""
+        return entry
+
     def caves(self, low: int, high: int) -> Iterator[int]:
         """Where :data:`~darc.code.x86_64.PATCH_LENGTH` bytes of padding between functions begin,
         from ``low`` to ``high``."""

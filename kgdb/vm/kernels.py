@@ -116,7 +116,7 @@ def _unpack(folder: Path, plain: Path, debugging: Path, release: str) -> None:
     apt.unpack(plain, of_plain)
     plain.unlink()
     for packed in every.iterdir():
-        _decompress(packed)
+        unpack_module(packed)
     modules = folder / "modules"
     modules.mkdir()
     wanted = (_BUS_DRIVER, _DISK_DRIVER, _CHECKSUM, _FILE_SYSTEM)
@@ -157,8 +157,8 @@ def strip(folder: Path) -> None:
         raise VmError(f"objcopy failed: {done.stderr.strip().splitlines()[-1]}")
 
 
-def _decompress(module: Path) -> None:
-    """Modules are packed since Linux 6.6 in Debian; a kernel unpacks them only when asked to."""
+def unpack_module(module: Path) -> None:
+    """Debian packs modules in newer kernels; busybox loads only those that are not."""
     content = module.read_bytes()
     if content.startswith(_XZ):
         module.write_bytes(lzma.decompress(content))

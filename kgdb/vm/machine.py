@@ -49,6 +49,8 @@ class Setup:
     icount: bool = False
     kaslr: bool = False
     accel: str = "tcg"
+    cpu: str = "max"
+    """QEMU's model of the processor, where it is emulated."""
     disk_iops: int = 0
     """How many requests a second each disk serves; 0: as many as it can."""
     parameters: str = ""
@@ -255,7 +257,7 @@ def _command(setup: Setup, folder: Path, disks: Sequence[Path]) -> list[str]:
     lines += f" {setup.parameters}" if setup.parameters else ""
     command = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     command += ["-machine", "pc", "-accel", setup.accel, "-smp", str(setup.cpus)]
-    command += ["-cpu", "host" if setup.accel == "kvm" else "max", "-m", f"{setup.memory_mib}M"]
+    command += ["-cpu", "host" if setup.accel == "kvm" else setup.cpu, "-m", f"{setup.memory_mib}M"]
     command += ["-kernel", str(setup.kernel.image), "-append", lines, "-initrd", "initramfs"]
     for line in ("console", "kgdb", "messages"):
         # Nothing is lost, and nothing waits, while nobody is connected: the log has it all.

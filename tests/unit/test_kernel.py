@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import struct
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from kgdb.btf import Btf
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
+from kgdb.vm.kernels import module_name, unpack_module
 
 TEXT = 0xFFFFFFFF81000000
 CALLER, THUNK, RETURN, STATIC, CALLEE, ENTRY = (TEXT + 0x100 * n for n in range(1, 7))
@@ -109,6 +111,15 @@ def test_no_patch_of_several_instructions_and_none_in_entry_code() -> None:
     assert program.site_problem(short) == "the call is shorter than a jump"
     assert program.untouchable(ENTRY + 3) is not None
     assert program.untouchable(CALLER) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "behind"),
+    [("f30f1efa", 4), ("660f1f00", 4), ("0f1f40d6", 4), ("0f1f440000", 0), ("53488b07", 0)],
+)
+def test_the_way_in_is_behind_what_indirect_branches_must_land_on(first: str, behind: int) -> None:
+    code = bytes.fromhex(first) + NOP + b"\xc3"
+    assert kernel(code).way_in(CALLER + len(NOP)) == CALLER + len(NOP) + behind
 
 
 def path(*names: str, kind: CallKind = CallKind.DIRECT) -> Fnode:
@@ -272,3 +283,14 @@ def test_a_vmlinux_is_told_from_other_files(tmp_path: Path) -> None:
     assert not is_kernel(Path("/bin/true"))
     with pytest.raises(FormatError):
         KernelImage(other)
+
+
+def test_a_module_that_is_packed(tmp_path: Path) -> None:
+    path = "./lib/modules/6.12/kernel/drivers/block/virtio-blk.ko.xz"
+    file = tmp_path / module_name(path)
+    assert file.name == "virtio_blk"
+    file.write_bytes(lzma.compress(Path(struct.__file__).read_bytes()))
+    unpack_module(file)
+    assert file.read_bytes() == Path(struct.__file__).read_bytes()
+    unpack_module(file)  # one that is not
+    assert file.read_bytes() == Path(struct.__file__).read_bytes()
