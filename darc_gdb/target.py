@@ -18,8 +18,10 @@ from typing import Any, TypeVar
 import gdb
 import gdb.unwinder
 
+from darc import admission, procfs
 from darc.errors import DarcError, TargetError, UnsupportedError
 from darc.target import OnHit, State, Target, Verdict
+from darc_gdb import detours
 from darc_gdb.unwinder import PadUnwinder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -88,11 +90,13 @@ class GdbTarget(Target):
         self._bell: gdb.Breakpoint | None = None
         self._bell_handler: Callable[[], Verdict] | None = None
         self._bell_signal = 0
+        self._bell_caught = 0
         self._doomed: list[gdb.Breakpoint] = []
         self._counters: dict[int, int] | None = None
         self._deciding = False
         self._breaks: set[_Break] = set()
         self._deferred: Callable[[], Verdict] | None = None
+        self._on_detour = False
         self.errand = False
         """Whether the program runs for darc's sake alone."""
         self._breakpoints_handler: Callable[[], None] | None = None
@@ -280,6 +284,15 @@ class GdbTarget(Target):
 
     @_translated
     def call(self, address: int, arguments: Sequence[int]) -> int:
+        place = self._detour()
+        if place is not None:
+            number = admission.bell_signal(self.pid or 0)
+            self._catch(number)
+            self._on_detour = True
+            try:
+                return detours.call(self, place, number, address, arguments)
+            finally:
+                self._on_detour = False
         listed = ", ".join(f"{argument & _WORD:#x}UL" for argument in arguments)
         types = ", ".join(["unsigned long"] * len(arguments)) or "void"
         with (
@@ -289,6 +302,14 @@ class GdbTarget(Target):
         ):
             value = gdb.parse_and_eval(f"((unsigned long (*)({types})){address:#x})({listed})")
         return int(value) & _WORD
+
+    def _detour(self) -> int | None:
+        """Where a call may stand that comes back by itself; ``None`` for a program that ends with
+        gdb in any case, or might be killed for ringing."""
+        pid = self.pid
+        if pid is None or not self.attached or procfs.in_sandbox(pid) or self._once is not None:
+            return None
+        return detours.find_place(pid)
 
     # ----------------------------------------------------------- stops and bells
 
@@ -451,8 +472,15 @@ class GdbTarget(Target):
         self._bell_handler = handler
         self._bell_signal = number
         self._bury()
+        self._catch(number)
+
+    def _catch(self, number: int) -> None:
+        """gdb stops at the signal, which a thread sends itself, if :meth:`rang` says so."""
         if self._bell is not None and self._bell.is_valid():
+            if self._bell_caught == number:
+                return
             self._bell.delete()
+        self._bell_caught = number
         name = signal.Signals(number).name
         gdb.execute(f"catch signal {name}", to_string=True)
         made = int(gdb.parse_and_eval("$bpnum"))
@@ -478,6 +506,8 @@ class GdbTarget(Target):
 
     def rang(self) -> bool:
         """The catchpoint's condition: whether gdb is to stop for real."""
+        if self.errand:
+            return True
         if self._bell_handler is None or not self.is_home(gdb.selected_inferior()):
             return False
         if not self._all_stop:
@@ -498,6 +528,8 @@ class GdbTarget(Target):
 
     def after_bell(self) -> None:
         """The catchpoint's commands, at a real stop."""
+        if self._on_detour:
+            return
         if not self._all_stop and not self._answer():
             gdb.execute("continue")
             return
