@@ -56,10 +56,10 @@ class _Once(gdb.Breakpoint):  # type: ignore[misc]
 
 
 class _Break(gdb.Breakpoint):  # type: ignore[misc]
-    """One of :meth:`GdbTarget.set_break`."""
+    """One of :meth:`GdbTarget.set_break` or :meth:`GdbTarget.set_watch`."""
 
-    def __init__(self, target: GdbTarget, address: int, on_hit: OnHit) -> None:
-        super().__init__(f"*{address:#x}", internal=True)
+    def __init__(self, target: GdbTarget, on_hit: OnHit, spec: str, kind: int) -> None:
+        super().__init__(spec, kind, gdb.WP_WRITE, internal=True)
         self._target = target
         self.on_hit = on_hit
         self.silent = True
@@ -399,7 +399,20 @@ class GdbTarget(Target):
     @_translated
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
         self.read(address, 1)  # gdb would tell only when the program is to go on
-        made = _Break(self, address, on_hit)
+        return self._added(_Break(self, on_hit, f"*{address:#x}", gdb.BP_BREAKPOINT))
+
+    @_translated
+    def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        """As :meth:`set_break`, whenever the eight bytes at ``address`` change. Raises TargetError
+        where gdb would have to look after every instruction."""
+        with gdb.with_parameter("language", "c"), gdb.with_parameter("can-use-hw-watchpoints", 1):
+            made = _Break(self, on_hit, f"*(unsigned long *) {address:#x}", gdb.BP_WATCHPOINT)
+        if made.type != gdb.BP_HARDWARE_WATCHPOINT:
+            made.delete()
+            raise TargetError("gdb cannot watch memory here")
+        return self._added(made)
+
+    def _added(self, made: _Break) -> Callable[[], None]:
         self._breaks.add(made)
         return lambda: self._take_back(made)
 

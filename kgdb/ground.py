@@ -233,8 +233,15 @@ class KernelGround(Ground):
         )
 
     def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
-        bell = foothold.symbol("darc_bell")
-        self._disarm.append(self._target.set_break(bell, lambda _: lambda: self._rung(handler)))
+        def on_hit(_thread: int) -> Callable[[], Verdict]:
+            return lambda: self._rung(handler)
+
+        if self._guest.is_qemu:
+            # QEMU looks at its breakpoints at every jump that leaves a page: one of them, wherever
+            # it stands, made a read in the guest a quarter slower (1010 to 1240 ns).
+            self._disarm.append(self._target.set_watch(foothold.tables.doorbell, on_hit))
+        else:
+            self._disarm.append(self._target.set_break(foothold.symbol("darc_bell"), on_hit))
 
     def _rung(self, handler: Callable[[], Bell]) -> Verdict:
         answer = handler()

@@ -7,6 +7,7 @@ whenever gdb does.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
@@ -44,6 +45,11 @@ class Guest:
     def __init__(self, target: GdbTarget) -> None:
         self._target = target
         self._place: int | None = None
+
+    @functools.cached_property
+    def is_qemu(self) -> bool:
+        """Whether the connection is to QEMU's gdbstub, which can watch memory."""
+        return "ENABLE=" in gdb.execute("maint packet qqemu.sstepbits", to_string=True)
 
     def move_symbols(self, path: str, value: int, bias: int) -> None:
         """Lets gdb know where the kernel really is, if it does not: the file's ``linux_banner``,

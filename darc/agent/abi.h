@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 5
+#define DARC_ABI_VERSION 6
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_NODES 4096    /* live fnodes at one time */
@@ -62,11 +62,18 @@ struct darc_live {
     u64 reserved[511];
 };
 
+/* A word that a kernel's debugger watches, on a page of its own: every access to a watched page is slow. */
+struct darc_doorbell {
+    u64 rings;
+    u64 reserved[511];
+};
+
 struct darc_control {
     u64 magic;
     u32 version;
     u32 mode;
     u64 live;            /* struct darc_live * */
+    u64 doorbell;        /* struct darc_doorbell * */
     u64 sites;           /* struct darc_site * */
     u64 nodes;           /* struct darc_node * */
     u64 routes;          /* struct darc_route * */
@@ -241,6 +248,7 @@ struct darc_context {
 };
 
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
+_Static_assert(sizeof(struct darc_doorbell) == 4096, "nothing else is on the page that is watched");
 _Static_assert(sizeof(struct darc_site) == 232, "site");
 _Static_assert(__builtin_offsetof(struct darc_record, serial) % 8 == 0
                && __builtin_offsetof(struct darc_context, serial) % 8 == 0, "read as one word");

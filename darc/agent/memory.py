@@ -27,6 +27,7 @@ class Layout:
 
     control: int
     live: int
+    doorbell: int
     sites: int
     nodes: int
     routes: int
@@ -45,6 +46,7 @@ def plan(blob: Blob, context_count: int) -> Layout:
     for size in (
         sizes["darc_control"],
         sizes["darc_live"],
+        sizes["darc_doorbell"],
         sizes["darc_site"] * limits["DARC_MAX_SITES"],
         sizes["darc_node"] * limits["DARC_MAX_NODES"],
         sizes["darc_route"] * limits["DARC_MAX_ROUTES"],
@@ -54,9 +56,11 @@ def plan(blob: Blob, context_count: int) -> Layout:
     ):
         places.append(at)
         at += _pages(size)
-    control, live, sites, nodes, routes, analysis, records, contexts = places
+    control, live, doorbell, sites, nodes, routes, analysis, records, contexts = places
     return Layout(
-        control, live, sites, nodes, routes, analysis, records, contexts, at, context_count
+        *(control, live, doorbell, sites, nodes, routes, analysis, records, contexts),
+        size=at,
+        context_count=context_count,
     )
 
 
@@ -148,6 +152,11 @@ class AgentMemory:
         self.set(epoch=self.get("epoch") + 1)
 
     @property
+    def doorbell(self) -> int:
+        """Address of the word that the agent writes to when it rings in a kernel."""
+        return self.base + self.layout.doorbell
+
+    @property
     def enabled(self) -> bool:
         """Whether f0 is watched. Off in a forked child and once the debugger counts as gone."""
         return bool(self._read(self.base + self.layout.live, 1)[0])
@@ -165,6 +174,7 @@ class AgentMemory:
             magic=self.blob.constants["DARC_MAGIC"],
             version=self.blob.constants["DARC_ABI_VERSION"],
             live=base + layout.live,
+            doorbell=base + layout.doorbell,
             sites=base + layout.sites,
             nodes=base + layout.nodes,
             routes=base + layout.routes,
