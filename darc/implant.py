@@ -103,10 +103,15 @@ class Implant:
             return "no room for a pad within 2 GiB of it"
         index = self._foothold.new_index()
         address = self.tables.site(index)
+        foothold, is_f0 = self._foothold, kind == self._blob.constants["DARC_F0"]
+
+        def make(at: int) -> pads.Pad:
+            if is_f0:
+                return pads.f0_pad(prologue, foothold.f0_code(index), at)
+            return pads.entry_pad(prologue, address, foothold.stubs, at)
+
         try:
-            origin, pad = self._foothold.place(
-                area, 0, lambda at: pads.entry_pad(prologue, address, self._foothold.stubs, at)
-            )
+            origin, pad = foothold.place(area, 0, make)
         except pads.OutOfReachError as error:
             return str(error)
         assert pad.back is not None

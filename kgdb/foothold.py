@@ -57,6 +57,8 @@ class Left:
 class KernelFoothold(Foothold):
     """The agent's memory in one kernel; ``call`` is :meth:`kgdb.guest.Guest.call`."""
 
+    _threads = "by_stack"
+
     def __init__(
         self,
         target: Target,

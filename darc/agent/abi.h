@@ -33,14 +33,27 @@ typedef unsigned long u64;
 #define DARC_UNTIMED 0x80000000u   /* bit of a site's first_child: the node is not timed */
 #define DARC_NEVER (1UL << 62) /* start of a call that is not timed: later than any end */
 #define DARC_LEFT 0x80u        /* bit of tail_count: a tail call led out of the ftree */
+#define DARC_FREE 4            /* idle of a context without an op: no record's open */
+
+/* Stand for addresses in the code that is copied into f0's pad (stubs.S). */
+#define DARC_THE_SITE 0x5173517351735173UL
+#define DARC_THE_CONTROL 0x5174517451745174UL
+#define DARC_THE_RECORDS 0x5175517551755175UL
 
 /* How threads are told apart: not at all, by their fs base, by their kernel stack. */
-enum darc_thread_key { DARC_BY_NOTHING = 0, DARC_BY_FS = 1, DARC_BY_STACK = 2 };
+enum darc_thread_key {
+    DARC_BY_NOTHING = 0,
+    DARC_BY_FS = 1,
+    DARC_BY_STACK = 2,
+};
 
 #define DARC_STACK_SHIFT 14    /* a kernel stack is 16 KiB and aligned (x86-64's THREAD_SIZE) */
 #define DARC_NOT_TASK 0xff0100 /* of preempt_count: NMI, hard interrupt, soft interrupt served */
 
-enum darc_mode { DARC_PROFILE = 0, DARC_ANALYSE = 1 };
+enum darc_mode {
+    DARC_PROFILE = 0,
+    DARC_ANALYSE = 1,
+};
 
 enum darc_site_kind {
     DARC_F0 = 0,     /* entry of f0 */
@@ -71,9 +84,12 @@ struct darc_doorbell {
 struct darc_control {
     u64 magic;
     u32 version;
-    u32 mode;
+    u32 reserved;
     u64 live;            /* struct darc_live * */
     u64 doorbell;        /* struct darc_doorbell * */
+    u64 enter;           /* darc_entry, darc_leave and darc_stub_ring, for f0's pad */
+    u64 leave;
+    u64 ring;
     u64 sites;           /* struct darc_site * */
     u64 nodes;           /* struct darc_node * */
     u64 routes;          /* struct darc_route * */
@@ -82,8 +98,10 @@ struct darc_control {
     u64 analysis;        /* u32 *, node numbers whose children are compared */
     u32 analysis_count;
     u32 node_count;
-    u32 resolution;
+    u32 resolution;      /* read as one word with mode */
+    u32 mode;
     u32 context_mask;
+    u32 reserved_too;
     u64 epoch;           /* advanced by the debugger at every stop */
     u64 heartbeat;       /* advanced by the debugger while it lives */
     u64 patience;        /* cycles without a heartbeat after which it counts as gone */
@@ -133,12 +151,12 @@ struct darc_parked {
     u64 r11;
     u64 r10;
     u64 r9;
+    u64 pad;     /* where the stub returns to */
     u64 r8;
     u64 rdi;
     u64 rsi;
     u64 rcx;
     u64 rdx;
-    u64 pad;     /* where the stub returns to */
     u64 rax;
     u64 back;    /* where f0 returns to; above it is the program's stack */
 };
@@ -226,10 +244,8 @@ struct darc_context {
     u64 op;       /* struct darc_record * of the op, 0: none */
     u64 top;      /* innermost open record */
     u32 serial;   /* of the op; compared together with idle */
-    u32 idle;     /* 1: not inside the agent */
-    u64 state;    /* the two words above while an op runs and the agent does not: see STATE */
+    u32 idle;     /* 0: inside the agent, 1: not, while an op runs, DARC_FREE: no op runs */
     u64 epoch;    /* of the op */
-    u64 count;    /* profile: ops */
     u64 sum;      /* profile: cycles */
     u64 unreported;
     u64 dropped;  /* ops that spanned a stop */
@@ -240,7 +256,7 @@ struct darc_context {
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
     u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
     u32 spoiled;    /* serial of an op that was interrupted in the agent's own time, 0: none */
-    u32 unused[15];
+    u32 unused[19];
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[DARC_MAX_NODES];
@@ -255,6 +271,9 @@ _Static_assert(__builtin_offsetof(struct darc_record, serial) % 8 == 0
 _Static_assert(__builtin_offsetof(struct darc_record, node) % 8 == 0
                && __builtin_offsetof(struct darc_record, tail_count)
                       == __builtin_offsetof(struct darc_record, node) + 4, "written as one word");
+_Static_assert(__builtin_offsetof(struct darc_control, resolution) % 8 == 0
+               && __builtin_offsetof(struct darc_control, mode)
+                      == __builtin_offsetof(struct darc_control, resolution) + 4, "read as one word");
 _Static_assert(sizeof(struct darc_record) == 192, "the stubs multiply by it");
 _Static_assert(sizeof(struct darc_context) % 64 == 0, "contexts do not share cache lines");
 _Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");

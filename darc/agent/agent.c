@@ -121,13 +121,18 @@ static record *find_record(const control *ctl, u64 slot)
     return 0;
 }
 
-/* Before a record can be found: the stubs follow both of its pointers without a look at them. */
-static void furnish(const control *ctl, record *rec)
+static inline void give(u64 *pointer, u64 value)
 {
     u64 none = 0;
-    __atomic_compare_exchange_n(&rec->site, &none, ctl->sites, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    none = 0;
-    __atomic_compare_exchange_n(&rec->below, &none, (u64)rec, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(pointer, &none, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Before a record can be found: the stubs follow its pointers without a look at them. */
+static void furnish(const control *ctl, record *rec)
+{
+    give(&rec->site, ctl->sites);
+    give(&rec->below, (u64)rec);
+    give(&rec->context, ctl->contexts);
 }
 
 /* A key stays once it is claimed, so only the first call at a new stack depth pays the atomic. */
@@ -172,7 +177,7 @@ static __attribute__((noinline)) context *search_context(control *ctl, u64 threa
                                            __ATOMIC_ACQUIRE)) {
             u64 place = __atomic_fetch_add(&ctl->context_count, 1, __ATOMIC_ACQ_REL);
             ctl->context_list[place & (DARC_MAX_CONTEXTS - 1)] = (u32)(ctx - contexts);
-            ctx->idle = IDLE;
+            ctx->idle = DARC_FREE;
             return ctx;
         }
     }
@@ -400,7 +405,6 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
     ctx->op = 0;
     check_debugger(ctl, ctx, end);
     if (ctl->mode == DARC_PROFILE) {
-        ctx->count++;
         ctx->sum += latency;
         ctx->bins[bin_of(ctl, latency)]++;
     } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
@@ -413,7 +417,7 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
     } else {
         return 0;
     }
-    ctx->idle = IDLE;
+    ctx->idle = DARC_FREE;
     return count_seen(ctl, ctx, back, rec->slot);
 }
 
@@ -481,7 +485,6 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     rec->node = 0;
     rec->tail_count = 0;
     ctx->epoch = ctl->epoch;
-    ctx->state = state;
     STATE(rec) = state;
     ctx->op = ctx->top = (u64)rec;
     ctx->jump_time = 0;
@@ -675,7 +678,7 @@ static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record
     }
     ctx->top = 0;
     BARRIER();
-    STATE(ctx) = state;
+    STATE(ctx) = (u64)DARC_FREE << 32 | (u32)state;
     return rings;
 }
 
@@ -813,7 +816,7 @@ static void show(control *ctl, u64 stack)
     }
     ctx->top = (u64)top;
     BARRIER();
-    ctx->idle = IDLE;
+    ctx->idle = ctx->op ? IDLE : DARC_FREE;
 }
 
 /* A program that enters a sandbox may be killed for the agent's system calls. */
@@ -887,7 +890,8 @@ ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
     rec->node = 0;
     rec->tail_count = 0;
     ctx->epoch = ctl->epoch;
-    STATE(rec) = ctx->state = STATE(ctx);
+    ctx->idle = IDLE;
+    STATE(rec) = STATE(ctx);
     ctx->op = ctx->top = (u64)rec;
     return (u64)rec;
 }
@@ -915,6 +919,7 @@ ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
     if (ctx->op)
         ((record *)ctx->op)->open = 0;
     ctx->op = ctx->top = 0;
+    ctx->idle = DARC_FREE;
     ctx->serial++;
     ctl->full_cost = full > empty ? full - empty : 0;
     ctl->inner_cost = inner == ~0UL ? 0 : inner;

@@ -165,8 +165,9 @@ class AgentMemory:
     def enabled(self, value: bool) -> None:
         self._write(self.base + self.layout.live, struct.pack("<Q", value))
 
-    def write_control(self, resolution: int, thread_key: int) -> None:
-        """Fills the control structure of a new agent."""
+    def write_control(self, resolution: int, thread_key: int, **functions: int) -> None:
+        """Fills the control structure of a new agent; ``functions`` are the addresses of those
+        that f0's pad calls: ``enter``, ``leave``, ``ring``."""
         layout, base, table = self.layout, self.base, thresholds(resolution)
         limit = self.blob.constants["DARC_MAX_BINS"]
         raw = self.blob.pack(
@@ -181,6 +182,7 @@ class AgentMemory:
             records=base + layout.records,
             contexts=base + layout.contexts,
             analysis=base + layout.analysis,
+            **functions,
             node_count=1,
             resolution=resolution,
             context_mask=layout.context_count - 1,
@@ -215,7 +217,7 @@ class AgentMemory:
         self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
         for index in list(self._first_routes):
             self.set_site(index, route_count=0)
-        first = self.blob.offset("darc_context.count")
+        first = self.blob.offset("darc_context.sum")
         last = self.blob.fields["darc_context.in_peak"]
         bins, size = self.blob.fields["darc_context.bins"]
         for context in self.contexts():
@@ -359,8 +361,7 @@ class AgentMemory:
                 return int.from_bytes(raw[at : at + length], "little")
 
             own = words(raw[offset : offset + size])
-            # A thread that stands in the agent may have counted a call and not binned it yet.
-            count += value("count") if value("idle") else sum(own)
+            count += sum(own)
             total += value("sum")
             dropped += value("dropped")
             for number, calls in enumerate(own):

@@ -4,13 +4,17 @@
  * registers, x87 and MXCSR are never touched, flags are free (they are dead at a call, a return and
  * a function's entry). The direction flag is clear by the ABI at all three.
  *
- * The stubs of calls are called with the site in rdi, the others with the site in rax; the pad saved
- * what it loaded. The agent's functions keep r8 to r11 themselves, unlike the ABI's (build.py).
+ * All but those of indirect calls and tail jumps get the site in rdi; the pad saved what it loaded. The
+ * agent's functions keep r8 to r11 themselves, unlike the ABI's (build.py).
  *
- * darc_stub_call and darc_stub_returned are darc_enter and darc_return of agent.c where nothing is out
- * of the ordinary, and less plain: a compiler takes a tenth more for them. The agent's rules for what
+ * darc_stub_call and darc_stub_returned are darc_enter and darc_return of agent.c where nothing is out of
+ * the ordinary, and less plain: a compiler takes a tenth more for them. The agent's rules for what
  * is written when hold here as well. Addresses of records are slot * hash * 192, those of sums 24 *
  * node; both are sizes of abi.h.
+ *
+ * QEMU's emulator has its own costs, measured in a guest: 1 ns for a memory access, 1 to 2 for a branch, 12
+ * for rdtsc and 12 for each return, indirect jump and jump to another page, which it looks up. So what
+ * follows a call or f0 returns to the program itself, not to its pad.
  */
     .intel_syntax noprefix
     .text
@@ -33,11 +37,15 @@
 
 /* The agent wants a stack of 16 bytes' alignment for nothing, as it uses no vector registers. */
 
-/* rax = where the record of the slot is, if nothing stands in its place. */
-    .macro place slot, site
+/* rax = where the record of the slot is among the records, if nothing stands in its place. */
+    .macro hashed slot
     imul eax, \slot, HASH
     shr eax, RECORD_SHIFT
     imul eax, eax, RECORD_SIZE
+    .endm
+
+    .macro place slot, site
+    hashed \slot
     add rax, [\site + SITE_RECORDS]
     .endm
 
@@ -74,7 +82,7 @@ darc_stub_call:
     mov dword ptr [rdx + CONTEXT_IDLE], 0
     mov [rcx + RECORD_CONTEXT], rdx
     mov [rcx + RECORD_SITE], rdi
-    mov rdi, [rdx + CONTEXT_STATE]
+    mov rdi, [rax + RECORD_SERIAL]
     mov [rcx + RECORD_PARENT], rax
     mov qword ptr [rcx + RECORD_OVERHEAD], 0
     mov [rcx + RECORD_NODE], rsi /* and no tail calls */
@@ -162,17 +170,17 @@ darc_stub_tail:
     ret
     .cfi_endproc
 
-/* In: [rsp+8] slot of f0's frame. Out: as darc_stub_call. The agent sees rdi where it is saved. */
+/* A function's entry. In: rdi site, [rsp+8] rdi, [rsp+16] rax, and above the red zone the slot. Out: as
+ * darc_stub_call, with rax and rdi spoilt. The agent sees rdi where it is saved. */
     .globl darc_stub_entry
 darc_stub_entry:
     .cfi_startproc
-    save_volatile
-    mov rdi, rax
-    mov rsi, [rsp + 32 + 8]
-    mov rdx, rsp
+    .irp register, rcx, rdx, rsi
+    save \register
+    .endr
+    lea rsi, [rsp + 24 + 24 + 128]
+    lea rdx, [rsp + 24 + 8]
     call darc_entry
-    restore rdi
-    restore rsi
     mov rcx, rax
     test rax, rax
     jz 1f
@@ -181,18 +189,34 @@ darc_stub_entry:
     or rax, rdx
     mov [rcx + RECORD_START], rax
 1:  test rcx, rcx
+    restore rsi
     restore rdx
     restore rcx
     ret
     .cfi_endproc
 
-/* A call has returned. In: rdi site, [rsp+8] rdi, [rsp+16] rax as the callee left it, [rsp+24] the
- * slot, which holds the program's return address already. rax and rdi are spoilt. */
+/* What follows was jumped to by a pad, and returns to the program. In: rdi site, [rsp] rdi, [rsp+8] the
+ * slot. */
+    .macro begin_after
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    .cfi_offset rdi, -16
+    save rax
+    save rdx
+    .endm
+
+    .macro end_after
+    restore rdx
+    restore rax
+    restore rdi
+    ret
+    .endm
+
+/* A call has returned. The slot holds the program's return address already. */
     .globl darc_stub_returned
     .p2align 5
 darc_stub_returned:
-    .cfi_startproc
-    save rdx
+    begin_after
     cmp dword ptr [rdi + SITE_TIMED], 0
     je 5f
     rdtsc
@@ -200,7 +224,7 @@ darc_stub_returned:
     or rdx, rax
 1:  save rsi
     save rcx
-    lea rsi, [rsp + 24 + 24]
+    lea rsi, [rsp + 40]
     place esi, rdi
     mov rcx, [rdi + SITE_CONTROL]
     cmp [rax + RECORD_SLOT], rsi
@@ -231,7 +255,7 @@ darc_stub_returned:
     mov dword ptr [rax + RECORD_OPEN], 0
     mov rax, [rax + RECORD_PARENT]
     add [rax + RECORD_OVERHEAD], rcx
-    mov rcx, [rsi + CONTEXT_STATE]
+    mov rcx, [rax + RECORD_SERIAL]
     mov [rsi + CONTEXT_TOP], rax
     cmp [rdi + SUM_SERIAL], ecx
     jne 4f
@@ -243,8 +267,7 @@ darc_stub_returned:
 11: .cfi_remember_state
     restore rcx
     restore rsi
-    restore rdx
-    ret
+    end_after
     .cfi_restore_state
 3:  mov [rdi + SUM_MAX], rdx
     jmp 10b
@@ -261,11 +284,11 @@ darc_stub_returned:
     mov dword ptr [rax + RECORD_OPEN], 0
     mov rax, [rax + RECORD_PARENT]
     add [rax + RECORD_OVERHEAD], rcx
-    mov rcx, [rsi + CONTEXT_STATE]
+    mov rcx, [rax + RECORD_SERIAL]
     mov [rsi + CONTEXT_TOP], rax
     jmp 10b
 8:  mov rdi, [rax + RECORD_SITE]
-    lea rsi, [rsp + 24 + 24]
+    lea rsi, [rsp + 40]
 9:  call darc_return
     jmp 11b
     .cfi_adjust_cfa_offset -16
@@ -273,36 +296,31 @@ darc_stub_returned:
     jmp 1b
     .cfi_endproc
 
-/* What an entry pad called has returned. In: rax site, [rsp+8] rax as the callee left it, [rsp+16] the
- * slot, free. Out: the slot holds the program's return address. */
+/* What an entry pad called has returned: the slot gets the program's return address. */
     .globl darc_stub_leave
 darc_stub_leave:
-    .cfi_startproc
-    save rdx
-    save rcx
-    mov rcx, rax
+    begin_after
     rdtsc
     shl rdx, 32
     or rdx, rax
+    save rcx
     save rsi
-    save rdi
-    mov rdi, rcx
-    lea rsi, [rsp + 32 + 16]
+    lea rsi, [rsp + 40]
     call darc_leave
-    mov [rsp + 32 + 16], rax
-    test rdx, rdx
-    jnz 2f
-1:  restore rdi
+    mov [rsp + 40], rax
     restore rsi
     restore rcx
-    restore rdx
-    ret
+    end_after
+    .cfi_endproc
 
-/* The thread rings, with all that the program had in its registers on the stack (darc_parked of abi.h)
- * or still there, and goes on by itself if nobody listens. A signal that the thread blocks is let
+/* A thread that has left f0 rings, with all that the program had in its registers on the stack (darc_parked
+ * of abi.h) or still there, and goes on by itself if nobody listens. A signal that the thread blocks is let
  * through by a system call whose mask the kernel itself takes back, wherever the debugger leads the
  * thread from there. rdx is the control structure. */
-2:  .irp register, r8, r9, r10, r11
+    .globl darc_stub_ring
+darc_stub_ring:
+    .cfi_startproc
+    .irp register, r9, r10, r11
     save \register
     .endr
     push 0
@@ -349,10 +367,10 @@ darc_parked: /* from here on nothing but the stack is relied on */
 darc_unparked:
     add rsp, 40
     .cfi_adjust_cfa_offset -40
-    .irp register, r11, r10, r9, r8
+    .irp register, r11, r10, r9
     restore \register
     .endr
-    jmp 1b
+    ret
     .cfi_endproc
 
 /* On its way from there to the program's own code a thread stands here for a moment: the debugger may
@@ -367,6 +385,255 @@ darc_home_rsp:
     .globl darc_home_back
 darc_home_back:
     .quad 0
+
+/* What follows is copied into f0's pad, for threads that are known by their fs base or by their kernel
+ * stacks, and the three words THE_… are replaced. It is darc_entry and darc_leave where nothing is out of
+ * the ordinary, and calls them where something is. Each part is run through to its end; the stack pointer
+ * is moved by push, pop and lea alone, and no jump leads to where it stands elsewhere, as unwinders are
+ * told by that. A timed call of a kernel's function took half the time in QEMU that it took with the
+ * stubs of other entries and C.
+ *
+ * A kernel's function that begins with a nop for ftrace keeps to the ABI (gcc has no -fipa-ra with -pg), and
+ * has no vector arguments: rax, r10 and r11 are free where it begins, and where it ends all but its
+ * result and what it must preserve. A kernel has no red zone. Its agent is disabled only while f0's
+ * patch is taken out. */
+
+/* Out: ZF set: pass through. ZF clear: call f0 through the pad; the TSC was read. In the 16 bytes behind
+ * this, the pad does that. */
+    .macro enter_f0 by_stack, control, spare, spare32
+    .if \by_stack
+    .set SLOT, 8
+    .else
+    .set SLOT, 32 + 128
+    lea rsp, [rsp - 128]
+    push rax
+    push rcx
+    push rsi
+    .endif
+    push rdx
+    movabs \control, THE_CONTROL
+    .if \by_stack
+    cmp qword ptr [\control + CONTROL_TASK_MASK], 0
+    jne 1f
+    .else
+    cmp qword ptr [\control + CONTROL_THREAD_KEY], BY_FS
+    jne 3f
+    cmp qword ptr [\control + CONTROL_ONLY_THREAD], 0
+    jne 3f
+    mov \spare, [\control + CONTROL_LIVE]
+    cmp qword ptr [\spare + LIVE_ENABLED], 0
+    je 3f
+    .endif
+2:  lea \spare, [rsp + SLOT]
+    movabs rdx, THE_RECORDS
+    hashed \spare32
+    add rax, rdx
+    cmp [rax + RECORD_SLOT], \spare
+    jne 3f
+    movabs rdx, THE_SITE
+    cmp [rax + RECORD_SITE], rdx /* then its parent is 0, and its context that of a call from here */
+    jne 3f
+    mov rdx, [rax + RECORD_CONTEXT]
+    .if !\by_stack /* stacks may be another thread's by now */
+    mov \spare, fs:0
+    inc \spare
+    cmp [rdx + CONTEXT_THREAD], \spare
+    jne 3f
+    .endif
+    cmp dword ptr [rdx + CONTEXT_IDLE], FREE
+    jne 3f
+    mov \spare, [rsp + SLOT]
+    lea \control, [rip + 9f + 16]
+    cmp \spare, \control /* a tail loop to f0's first byte */
+    je 3f
+    movabs \control, THE_CONTROL
+    mov dword ptr [rdx + CONTEXT_IDLE], 0
+    mov [rax + RECORD_BACK], \spare
+    mov \control, [\control + CONTROL_EPOCH]
+    xor \spare32, \spare32
+    mov [rdx + CONTEXT_EPOCH], \control
+    mov [rax + RECORD_OVERHEAD], \spare
+    mov [rax + RECORD_NODE], \spare /* and no tail calls */
+    .if !\by_stack
+    mov [rdx + CONTEXT_JUMP_TIME], \spare
+    .endif
+    mov \spare32, [rdx + CONTEXT_SERIAL]
+    inc \spare32
+    bts \spare, 32 /* open, and idle */
+    mov [rax + RECORD_SERIAL], \spare
+    mov [rdx + CONTEXT_OP], rax
+    mov [rdx + CONTEXT_TOP], rax
+    mov [rdx + CONTEXT_SERIAL], \spare
+    jmp 4f
+    .if \by_stack /* is_watched */
+1:  mov rax, [\control + CONTROL_CURRENT_AT]
+    mov rax, gs:[rax]
+    add rax, [\control + CONTROL_TASK_AT]
+    mov rdx, [rax]
+    and rdx, [\control + CONTROL_TASK_MASK]
+    cmp rdx, [\control + CONTROL_TASK_VALUE]
+    jne 6f
+    mov rdx, [\control + CONTROL_TASK_MASK + 8]
+    test rdx, rdx
+    jz 7f
+    and rdx, [rax + 8]
+    cmp rdx, [\control + CONTROL_TASK_VALUE + 8]
+    jne 6f
+7:  mov rax, [\control + CONTROL_PREEMPT_AT]
+    test dword ptr gs:[rax], NOT_TASK
+    jz 2b
+6:  cmp eax, eax
+    jmp 5f
+    .endif
+3:  movabs \control, THE_CONTROL
+    push rdi
+    .if \by_stack
+    push rcx
+    push rsi
+    .set SLOT, SLOT + 16
+    .endif
+    movabs rdi, THE_SITE
+    lea rsi, [rsp + SLOT + 8]
+    call [\control + CONTROL_ENTER]
+    .if \by_stack
+    pop rsi
+    pop rcx
+    .endif
+    pop rdi
+    test rax, rax
+    jz 5f
+4:  mov \spare, rax
+    rdtsc
+    shl rdx, 32
+    or rax, rdx /* not zero */
+    mov [\spare + RECORD_START], rax
+5:  pop rdx
+    .if !\by_stack
+    pop rsi
+    pop rcx
+    pop rax
+    lea rsp, [rsp + 128]
+    .endif
+9:
+    .endm
+
+/* f0 has returned, and its slot is off the stack. Returns to where the program called it. */
+    .macro leave_f0 by_stack, count
+    lea rsp, [rsp - 8]
+    .if \by_stack
+    .set SLOT, 0
+    mov r8, rax
+    mov r9, rdx
+    .else
+    .set SLOT, 48
+    .irp register, rax, rdx, rcx, rsi, rdi, r8
+    push \register
+    .endr
+    .endif
+    rdtsc
+    movabs rcx, THE_RECORDS
+    shl rdx, 32
+    lea rsi, [rsp + SLOT]
+    or rdx, rax
+    hashed esi
+    add rax, rcx
+    movabs rcx, THE_CONTROL
+    cmp [rax + RECORD_SLOT], rsi
+    jne 1f
+    mov rsi, [rax + RECORD_CONTEXT]
+    mov rdi, [rax + RECORD_SERIAL]
+    cmp [rsi + CONTEXT_SERIAL], rdi
+    jne 1f
+    cmp [rsi + CONTEXT_TOP], rax
+    jne 1f
+    cmp qword ptr [rax + RECORD_NODE], 0 /* f0 itself, without tail calls */
+    jne 1f
+    mov \count, [rcx + CONTROL_EPOCH]
+    cmp [rsi + CONTEXT_EPOCH], \count
+    jne 1f
+    .if !\by_stack /* check_debugger; a kernel's has no heartbeat */
+    mov \count, [rcx + CONTROL_HEARTBEAT]
+    cmp [rsi + CONTEXT_HEARTBEAT], \count
+    jne 1f
+    mov \count, rdx
+    sub \count, [rsi + CONTEXT_HEARTBEAT_TIME]
+    cmp \count, [rcx + CONTROL_PATIENCE]
+    ja 1f
+    .endif
+    cmp qword ptr [rcx + CONTROL_RESOLUTION], 1 /* with the mode above it: PROFILE */
+    jne 3f
+    mov \count, [rsi + CONTEXT_UNREPORTED]
+    inc \count
+    cmp \count, [rcx + CONTROL_BATCH]
+    jae 1f /* somebody is to be told */
+    sub rdx, [rax + RECORD_START]
+    sub rdx, [rax + RECORD_OVERHEAD]
+    sub rdx, [rcx + CONTROL_INNER_COST]
+    jle 2f
+    mov dword ptr [rsi + CONTEXT_IDLE], 0
+    mov dword ptr [rax + RECORD_OPEN], 0
+    mov [rsi + CONTEXT_UNREPORTED], \count
+    add [rsi + CONTEXT_SUM], rdx
+    bsr rdx, rdx
+    inc qword ptr [rsi + rdx * 8 + CONTEXT_BINS]
+    jmp 5f
+2:  add rdx, [rcx + CONTROL_INNER_COST]
+    add rdx, [rax + RECORD_OVERHEAD]
+    add rdx, [rax + RECORD_START]
+1:  movabs rdi, THE_SITE
+    lea rsi, [rsp + SLOT]
+    call [rcx + CONTROL_LEAVE]
+    mov [rsp + SLOT], rax
+    .if !\by_stack
+    test rdx, rdx
+    jz 6f
+    call [rdx + CONTROL_RING] /* with the stack as darc_parked has it */
+    .endif
+    jmp 6f
+3:  cmp dword ptr [rcx + CONTROL_MODE], ANALYSE
+    jne 1b
+    sub rdx, [rax + RECORD_START]
+    sub rdx, [rax + RECORD_OVERHEAD]
+    sub rdx, [rcx + CONTROL_INNER_COST]
+    jle 2b
+    cmp rdx, [rcx + CONTROL_PEAK_LOW]
+    jb 4f
+    cmp rdx, [rcx + CONTROL_PEAK_HIGH]
+    jb 2b
+4:  mov dword ptr [rsi + CONTEXT_IDLE], 0
+    mov dword ptr [rax + RECORD_OPEN], 0
+5:  mov rdx, [rax + RECORD_BACK]
+    mov edi, edi /* the serial alone */
+    xor ecx, ecx
+    bts rdi, 34 /* and FREE */
+    mov [rsi + CONTEXT_OP], rcx
+    mov [rsi + CONTEXT_SERIAL], rdi
+    mov [rsp + SLOT], rdx
+6:  .if \by_stack
+    mov rax, r8
+    mov rdx, r9
+    .else
+    .irp register, r8, rdi, rsi, rcx, rdx, rax
+    pop \register
+    .endr
+    .endif
+    ret
+    .endm
+
+    .irp name, by_fs, by_stack
+    .globl darc_enter_\name, darc_leave_\name, darc_end_\name
+    .endr
+darc_enter_by_fs:
+    enter_f0 0, rcx, rsi, esi
+darc_leave_by_fs:
+    leave_f0 0, r8
+darc_end_by_fs:
+
+darc_enter_by_stack:
+    enter_f0 1, r10, r11, r11d
+darc_leave_by_stack:
+    leave_f0 1, r10
+darc_end_by_stack:
 
 /* u64 darc_calibrate_once(entry, fake_back, control, parent): cycles of one call of entry from a
  * frame whose slot holds fake_back. */

@@ -30,7 +30,7 @@ the red zone, as a loop may lead back to a function's first byte.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ from iced_x86 import (
 
 from darc.code.elf import FrameRule
 from darc.code.relays import Relay
-from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, Prologue, Site
+from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, Prologue, Site, decode
 from darc.ftree import CallKind
 
 BLOCK = 1 << 24
@@ -91,6 +91,16 @@ class Stubs:
     tail: int
     entry: int
     leave: int
+
+
+@dataclass(frozen=True)
+class F0Code:
+    """The agent's code that stands in f0's own pad, before and after the call, and the addresses
+    that constants in it stand for."""
+
+    enter: bytes
+    leave: bytes
+    addresses: Mapping[int, int]
 
 
 class _Assembler:
@@ -184,7 +194,10 @@ class _Assembler:
         self.emit(encoder.take_buffer())
 
 
-_PUSH_RAX, _POP_RAX, _RET = b"\x50", b"\x58", b"\xc3"
+_CALL_LENGTH = 16
+"""Bytes of f0's pad between the agent's code and its return point, as the agent relies on."""
+
+_PUSH_RAX, _POP_RAX = b"\x50", b"\x58"
 _PUSH_RDI, _POP_RDI = b"\x57", b"\x5f"
 _PUSH_RSI, _POP_RSI = b"\x56", b"\x5e"
 _MOV_RAX_IMM, _MOV_RDI_IMM = b"\x48\xb8", b"\x48\xbf"
@@ -318,11 +331,7 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
         asm.instruction(_with_operand(site, Code.CALL_RM64, Code.CALL_RM64, 0))
     back = len(asm.code)
     asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
-    _push(asm, _PUSH_RAX, _PUSH_RDI)
-    asm.emit(_MOV_RDI_IMM, struct.pack("<Q", site_data))
-    asm.call(stubs.returned, "return stub")
-    _pop(asm, 16, _POP_RDI, _POP_RAX)
-    asm.emit(_RET)
+    _hand_over(asm, site_data, stubs.returned, "return stub")
     return asm.pad(back)
 
 
@@ -340,6 +349,15 @@ def _pop(asm: _Assembler, pushed: int, *pops: bytes) -> None:
         asm.emit(pop)
         pushed -= 8
     asm.frame(pushed)
+
+
+def _hand_over(asm: _Assembler, site_data: int, stub: int, name: str) -> None:
+    """The stub takes rdi and the return address off the stack."""
+    asm.frame(0)
+    asm.emit(_PUSH_RDI)
+    asm.frame(8)
+    asm.emit(_MOV_RDI_IMM, struct.pack("<Q", site_data))
+    asm.jump(stub, name)
 
 
 def _ask_direct(asm: _Assembler, slot: FrameRule, site_data: int, stubs: Stubs) -> None:
@@ -408,7 +426,8 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
 
 
 def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> Pad:
-    """The pad at a function's entry: f0, or an unwinder that must see a clean stack.
+    """The pad at a function's entry that tells the agent, and may call the rest of the function:
+    an unwinder that must see a clean stack, a kernel's handler of interrupts.
 
     Displaced calls are not moved, as exception tables are keyed by the return address: the pad
     pushes the original one and jumps. Where the Nth displaced instruction leads, if it is a call or
@@ -423,36 +442,62 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     asm.frame(128)
     asm.emit(_PUSH_RAX)
     asm.frame(136)
-    asm.memory(b"\x8d", 0, "rsp", 136, True)
-    asm.emit(_PUSH_RAX)
+    asm.emit(_PUSH_RDI)
     asm.frame(144)
-    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
+    asm.emit(_MOV_RDI_IMM, struct.pack("<Q", site_data))
     asm.call(stubs.entry, "entry stub")
-    asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
-    asm.frame(136)
-    asm.emit(_POP_RAX)
-    asm.frame(128)
+    _pop(asm, 144, _POP_RDI, _POP_RAX)
     asm.emit(_UNSKIP_RED_ZONE)
+    _call_body(asm)
+    back = len(asm.code)
+    asm.frame(-8)
+    asm.emit(b"\x48\x8d\x64\x24\xf8")  # lea rsp, [rsp - 8]
+    _hand_over(asm, site_data, stubs.leave, "leave stub")
+    _body(asm, prologue)
+    return asm.pad(back)
+
+
+def f0_pad(prologue: Prologue, code: F0Code, origin: int) -> Pad:
+    """The pad at f0's entry, which does itself what is done for most calls; else as
+    :func:`entry_pad`."""
+    asm = _Assembler(origin)
+    _copy(asm, code.enter, code.addresses, 0)
+    called = len(asm.code)
+    _call_body(asm)
+    back = len(asm.code)
+    assert back - called == _CALL_LENGTH
+    _copy(asm, code.leave, code.addresses, -8)
+    _body(asm, prologue)
+    return asm.pad(back)
+
+
+def _copy(asm: _Assembler, code: bytes, addresses: Mapping[int, int], pushed: int) -> None:
+    """Code of the agent's that is linear as to the stack pointer."""
+    for instruction in decode(code, 0):
+        raw = code[instruction.ip : instruction.next_ip]
+        if instruction.code == Code.MOV_R64_IMM64:
+            constant = int(instruction.immediate(1))
+            raw = raw[:2] + struct.pack("<Q", addresses.get(constant, constant))
+        asm.frame(pushed)
+        asm.emit(raw)
+        pushed -= _rsp_change(instruction)
+
+
+def _rsp_change(instruction: Instruction) -> int:
+    if instruction.code == Code.LEA_R64_M and instruction.op0_register == Register.RSP:
+        distance = int(instruction.memory_displacement)
+        return distance - (1 << 64) if distance >= 1 << 63 else distance
+    return 0 if instruction.is_call_near_indirect else int(instruction.stack_pointer_increment)
+
+
+def _call_body(asm: _Assembler) -> None:
+    """Where ZF is clear, the rest of the function is called and returns behind this; else it runs
+    as if there were no pad."""
     asm.frame(0)
     asm.relative(b"\x0f\x84", "body")
     asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
     asm.frame(-8)
     asm.relative(b"\xe8", "body")
-    back = len(asm.code)
-    asm.frame(-8)
-    asm.emit(b"\x48\x8d\x64\x24\xf8")  # lea rsp, [rsp - 8]
-    asm.frame(0)
-    asm.emit(_PUSH_RAX)
-    asm.frame(8)
-    asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.call(stubs.leave, "leave stub")
-    asm.emit(_POP_RAX)
-    asm.frame(0)
-    asm.emit(_RET)
-    asm.label("body")
-    asm.frame(0)
-    _body(asm, prologue)
-    return asm.pad(back)
 
 
 def relay_pad(relay: Relay, origin: int) -> Pad:
@@ -471,6 +516,9 @@ def relay_pad(relay: Relay, origin: int) -> Pad:
 
 
 def _body(asm: _Assembler, prologue: Prologue) -> None:
+    """The displaced instructions, and on with the function."""
+    asm.label("body")
+    asm.frame(0)
     ends = False
     for index, instruction in enumerate(prologue.instructions):
         flow = instruction.flow_control
