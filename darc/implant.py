@@ -434,11 +434,12 @@ class Implant:
 
     def remove(self) -> None:
         """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
-        self.tables.enabled = False
-        self._deactivate_f0()
-        for patch in (*self._sites.values(), *self._guards):
-            self.deactivate(patch)
-        self.show_own_stack()
+        with self.patcher.together():
+            self.tables.enabled = False
+            self._deactivate_f0()
+            for patch in (*self._sites.values(), *self._guards):
+                self.deactivate(patch)
+            self.show_own_stack()
 
 
 def clean_up(target: Target, tables: AgentMemory, is_pad: Callable[[int], bool]) -> int:

@@ -163,6 +163,10 @@ class PadCollector(Collector):
         """The agent has seen enough, or time is up, or the program is to get its pads back."""
         if not self._alive:
             return Bell()
+        with self.implant.patcher.together():
+            return self._answer()
+
+    def _answer(self) -> Bell:
         tables, listener = self.tables, self._listener
         if tables.get("exiting"):
             listener.exits()

@@ -8,8 +8,9 @@ still darc's, as a file may have been unloaded and another one loaded in its pla
 
 from __future__ import annotations
 
+import contextlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from iced_x86 import Instruction
@@ -72,6 +73,8 @@ class Patcher:
         self._active: dict[int, Patch] = {}
         self._paused = False
         self._deferred = False
+        self._taken: set[int] | None = None
+        """While several patches are made together: the sites of those taken back."""
         self.problems: list[str] = []
 
     @property
@@ -118,25 +121,46 @@ class Patcher:
         if patch.through is not None:
             self.deactivate(patch.through)
 
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What is activated and taken back meanwhile, with all threads stopped, is done at once at
+        the end. In this order, as the debugger may be killed at any moment and another one has to
+        find every patch: what tells of patches, the code, what tells that some are no more."""
+        if self._taken is not None:
+            yield
+            return
+        tables = self._tables
+        with self._target.batched(range(tables.base, tables.base + tables.layout.size)):
+            taken = self._taken = set[int]()
+            try:
+                yield
+            finally:
+                self._taken = None
+                self._target.flush()
+                for index in sorted(taken):
+                    tables.set_site(index, patched=0)
+
     def pause(self) -> None:
         """Shows the program's own code until :meth:`resume`."""
         if self._paused:
             return
         self._paused = True
-        for patch in self._active.values():
-            self._take(patch)
-        self._bring_back(self._active.values())
+        with self.together():
+            for patch in reversed(self._active.values()):  # what leads to a relay before it
+                self._take(patch)
+            self._bring_back(self._active.values())
 
     def resume(self) -> None:
         """Puts all active patches back; those that cannot be are given up and named in
         ``problems``."""
         self._paused = self._deferred = False
-        for patch in list(self._active.values()):
-            try:
-                self._try(patch)
-            except TargetError as error:
-                self.problems.append(str(error))
-                self.deactivate(patch)
+        with self.together():
+            for patch in list(self._active.values()):
+                try:
+                    self._try(patch)
+                except TargetError as error:
+                    self.problems.append(str(error))
+                    self.deactivate(patch)
 
     def _try(self, patch: Patch) -> None:
         try:
@@ -154,7 +178,11 @@ class Patcher:
         self._move_threads(patch)
         # In this order: the debugger may be killed in between, and another one has to find it.
         self._tables.set_site(patch.index, patched=1)
-        self._target.write(patch.address, patch.bytes)
+        if self._taken is not None:
+            self._taken.discard(patch.index)
+        self._target.write_code(patch.address, patch.bytes)
+        if patch.is_relay:
+            self._target.flush()  # before anything leads there
         patch.in_place = True
 
     def _take(self, patch: Patch) -> None:
@@ -163,10 +191,15 @@ class Patcher:
         patch.in_place = False
         try:
             if self._target.read(patch.address, len(patch.bytes)) == patch.bytes:
-                self._target.write(patch.address, patch.original)
+                self._target.write_code(patch.address, patch.original)
+                if patch.through is not None:
+                    self._target.flush()  # before the relay is no more
         except TargetError:
             pass  # its file was unloaded
-        self._tables.set_site(patch.index, patched=0)
+        if self._taken is None:
+            self._tables.set_site(patch.index, patched=0)
+        else:
+            self._taken.add(patch.index)
 
     def _bring_back(self, patches: Iterable[Patch]) -> None:
         """Threads in a relay's pad stand in their function again: its frames are known."""
@@ -175,6 +208,7 @@ class Patcher:
             return
         for thread, pc in self._target.program_counters().items():
             if pc in own:
+                self._target.flush()  # the function is there
                 self._target.write_register(thread, "rip", own[pc])
 
     def _move_threads(self, patch: Patch) -> None:
@@ -183,6 +217,7 @@ class Patcher:
             if not patch.address < pc < patch.end:
                 continue
             if pc in patch.moved:
+                self._target.flush()  # the pad is there
                 self._target.write_register(thread, "rip", patch.moved[pc])
             elif pc < patch.address + len(patch.bytes):
                 raise TargetError(

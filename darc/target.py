@@ -7,6 +7,7 @@ a method says otherwise. Implementations translate every native exception into
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +81,20 @@ class Target(ABC):
     @abstractmethod
     def write(self, address: int, data: bytes) -> None:
         """Writes memory, code too; breakpoints that stand there stay."""
+
+    def write_code(self, address: int, data: bytes) -> None:
+        """As :meth:`write`; in a batch, behind all that was written with that."""
+        self.write(address, data)
+
+    def batched(self, fill: range) -> contextlib.AbstractContextManager[None]:
+        """While all threads stand still: writes may wait until :meth:`flush`, or until the end. In
+        ``fill``, which nobody else writes to meanwhile, bytes between two writes may be written as
+        they are."""
+        del fill
+        return contextlib.nullcontext()
+
+    def flush(self) -> None:  # noqa: B027  most have nothing to do
+        """What was written is in the program from now on."""
 
     @abstractmethod
     def forget_frames(self) -> None:

@@ -19,6 +19,7 @@ import gdb
 import gdb.unwinder
 
 from darc import admission, procfs
+from darc.batch import Batch
 from darc.errors import DarcError, TargetError, UnsupportedError
 from darc.target import OnHit, State, Target, Verdict
 from darc_gdb import detours
@@ -95,6 +96,7 @@ class GdbTarget(Target):
         self._counters: dict[int, int] | None = None
         self._deciding = False
         self._breaks: set[_Break] = set()
+        self._batch: Batch | None = None
         self._deferred: Callable[[], Verdict] | None = None
         self._on_detour = False
         self.errand = False
@@ -225,13 +227,40 @@ class GdbTarget(Target):
 
     # ------------------------------------------------------------------- memory
 
-    @_translated
     def read(self, address: int, size: int) -> bytes:
+        return (self._read if self._batch is None else self._batch.read)(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        (self._write if self._batch is None else self._batch.write)(address, data)
+
+    def write_code(self, address: int, data: bytes) -> None:
+        (self._write if self._batch is None else self._batch.write_code)(address, data)
+
+    @_translated
+    def _read(self, address: int, size: int) -> bytes:
         return bytes(gdb.selected_inferior().read_memory(address, size))
 
     @_translated
-    def write(self, address: int, data: bytes) -> None:
+    def _write(self, address: int, data: bytes) -> None:
         gdb.selected_inferior().write_memory(address, data)
+
+    @contextlib.contextmanager
+    def batched(self, fill: range) -> Iterator[None]:
+        if self._batch is not None:
+            yield
+            return
+        self._batch = Batch(self._read, self._write, fill)
+        try:
+            yield
+        finally:
+            try:
+                self.flush()
+            finally:
+                self._batch = None
+
+    def flush(self) -> None:
+        if self._batch is not None:
+            self._batch.flush()
 
     @_translated
     def forget_frames(self) -> None:

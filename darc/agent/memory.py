@@ -460,7 +460,7 @@ class AgentMemory:
         reading the whole table, as a kernel's memory is far away."""
         base, limit = self.base + self.layout.records, self.blob.constants["DARC_MAX_RECORDS"]
         count = self.get("record_count")
-        if count <= limit // 64:
+        if count <= limit // 16:
             place, _ = self.field("record_list")
             for number in sorted(set(struct.unpack(f"<{count}I", self._read(place, 4 * count)))):
                 address = base + (number & (limit - 1)) * size
