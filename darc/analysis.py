@@ -297,11 +297,16 @@ class Analysis:
         """After how many calls a decision is due: of f0, or inside the peak once that is known."""
         return self._needed
 
-    def live_snapshot(self, alive: bool) -> Snapshot:
-        """What a live line shows. Any thread, while the program runs."""
+    def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
+        """What a live line shows. Any thread, while the program runs, whose memory may not be
+        ``readable`` then."""
         profile, descent = self._profile, self._descent
-        if alive and descent is None:
-            profile = self._collector.profile()
+        collected: int | None = 0
+        if alive and not readable:
+            collected = None
+        elif alive:
+            collected = min(self._collector.seen, self._needed)
+            profile = self._collector.profile() if descent is None else profile
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
@@ -309,7 +314,7 @@ class Analysis:
             profile=profile,
             peak=self._peak,
             level=descent.level if descent is not None else 0,
-            collected=min(self._collector.seen if alive else 0, self._needed),
+            collected=collected,
             needed=self._needed,
             program=ProgramFigures(probes=len(self._collector.used)),
         )

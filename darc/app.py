@@ -221,9 +221,6 @@ class App:
     def on_resume(self) -> None:
         """The program goes on."""
         session = self._session
-        ground = self._ground
-        if ground is None or not ground.is_readable_while_it_runs:
-            return
         if session is not None and session.alive and self._heart is None:
             self._heart = Heart(session, self._target)
 

@@ -120,6 +120,10 @@ class Ground(ABC):
     def disarm_bell(self) -> None:
         """Takes back what :meth:`arm_bell` set."""
 
+    def knock(self) -> None:  # noqa: B027  a process is sent a signal
+        """Stops everything, and the handler of the bell decides, where that takes no signal. Any
+        thread."""
+
     @abstractmethod
     def beat(self, tables: AgentMemory) -> None:
         """Looks at what may change while it runs, once a second. Any thread."""

@@ -20,6 +20,9 @@ _BEAT_SECONDS = 1.0
 _GRACE_SECONDS = 0.2
 """How long an agent that may not ring by itself waits before it is done for it."""
 
+_AGAIN = 1.0
+"""Seconds between two knocks, where only the debugger can stop the program."""
+
 _PATIENCE_SECONDS = 3.0
 """How long one that may ring has for it, on a busy machine."""
 
@@ -58,7 +61,7 @@ class Heart:
                 return
             try:
                 now = time.monotonic()
-                if now - last_beat >= _BEAT_SECONDS:
+                if session.is_readable and now - last_beat >= _BEAT_SECONDS:
                     session.beat()
                     last_beat = now
                 if now - begin >= 1:
@@ -72,6 +75,11 @@ class Heart:
         """When the agent may not ring by itself (seccomp), or f0 is not called any more at the
         time limit, the program is stopped by a signal from here."""
         left = self._session.seconds_left
+        if not self._session.is_readable:
+            if left is None or left > 0 or (late_since is not None and now - late_since < _AGAIN):
+                return late_since
+            self._session.knock()
+            return now
         if left is not None and left <= 0:
             self._session.time_up_soon()
         elif not self._session.rings:

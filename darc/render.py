@@ -90,11 +90,16 @@ def status(snapshot: Snapshot, style: Style) -> str:
 def live(snapshot: Snapshot, style: Style) -> str:
     """One line that fits the width: what the search is doing now."""
     parts = [f"darc: {snapshot.function}: {snapshot.status.value}"]
-    if snapshot.profile is not None:
+    if snapshot.profile is not None and snapshot.collected is not None:
         parts.append(f"{snapshot.profile.count} calls")
     if snapshot.peak is not None and snapshot.needed:
-        parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
+        if snapshot.collected is None:
+            parts.append(f"waits for {snapshot.needed} calls in {peak_name(snapshot.peak)}")
+        else:
+            parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
         parts.append(f"level {snapshot.level}")
+    elif snapshot.collected is None:
+        parts.append(f"waits for {snapshot.needed} calls")
     parts.append(f"{snapshot.program.probes} probes")
     parts.append(elapsed_text(snapshot.elapsed_seconds))
     separator = " · "

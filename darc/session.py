@@ -347,7 +347,8 @@ class Session:
 
     def live_snapshot(self) -> Snapshot:
         """What a live line shows. Any thread, while the program runs."""
-        shown = self._analysis.live_snapshot(self._alive)
+        readable = self._ground.is_readable_while_it_runs
+        shown = self._analysis.live_snapshot(self._alive, readable)
         return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
 
     def snapshot(self) -> Snapshot:
@@ -377,6 +378,15 @@ class Session:
     def rings_itself(self) -> bool:
         """Whether it was asked by a signal of the program's own. Any thread."""
         return self.rings and self.collector.rings_itself
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its counters can be read while the program runs. Any thread."""
+        return self._ground.is_readable_while_it_runs
+
+    def knock(self) -> None:
+        """Stops the program for the debugger to look, where no signal does. Any thread."""
+        self._ground.knock()
 
     @property
     def bell_signal(self) -> int | None:

@@ -56,8 +56,9 @@ class Snapshot:
     """A session at one moment.
 
     ``probes`` is the kind of probes in use; ``collected`` of ``needed`` in-peak calls were seen
-    at this ``level``; ``elapsed_seconds`` counts from the start of the analysis. The ftree is the
-    session's own: render a snapshot before the session goes on.
+    at this ``level``, ``None`` where that cannot be read now; ``elapsed_seconds`` counts from the
+    start of the analysis. The ftree is the session's own: render a snapshot before the session goes
+    on.
     """
 
     function: str
@@ -69,7 +70,7 @@ class Snapshot:
     ftree: Fnode | None = None
     paths: tuple[RootCausePath, ...] = ()
     level: int = 0
-    collected: int = 0
+    collected: int | None = 0
     needed: int = 0
     program: ProgramFigures = field(default_factory=ProgramFigures)
     notes: tuple[str, ...] = ()

@@ -92,6 +92,8 @@ class GdbTarget(Target):
         self._bell_handler: Callable[[], Verdict] | None = None
         self._bell_signal = 0
         self._bell_caught = 0
+        self._asked = False
+        """Whether darc itself is about to stop the program."""
         self._doomed: list[gdb.Breakpoint] = []
         self._counters: dict[int, int] | None = None
         self._deciding = False
@@ -530,6 +532,33 @@ class GdbTarget(Target):
         self._bell.condition = "$_darc_bell()"
         self._bell.commands = "silent\npython darc_gdb.target.TARGET.after_bell()"
 
+    def arm_interrupt(self, handler: Callable[[], Verdict]) -> None:
+        """``handler`` decides, with all threads stopped, after :meth:`interrupt`. The user's own
+        Ctrl-C stops as always. Taken back by :meth:`disarm_bell`."""
+
+        def decide() -> Verdict:
+            asked, self._asked = self._asked, False
+            if asked:
+                return handler()
+            return self._interrupted()
+
+        self._asked = False
+        self.arm_bell(signal.SIGINT, decide)
+
+    @staticmethod
+    def _interrupted() -> Verdict:
+        gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
+        return Verdict.STOP
+
+    def interrupt(self) -> None:
+        """Stops the program for the handler of :meth:`arm_interrupt`, if it runs. Any thread."""
+        gdb.post_event(self._interrupt)
+
+    def _interrupt(self) -> None:
+        if self._bell_handler is not None and self.state is State.RUNNING:
+            self._asked = True
+            gdb.execute("interrupt", to_string=True)
+
     @_translated
     def disarm_bell(self) -> None:
         self._bell_handler = None
@@ -550,6 +579,8 @@ class GdbTarget(Target):
         """The catchpoint's condition: whether gdb is to stop for real."""
         if self.errand:
             return True
+        if self._bell_handler is None and self._bell_signal == signal.SIGINT:
+            return self._interrupted() is Verdict.STOP  # the catchpoint is not buried yet
         if self._bell_handler is None or not self.is_home(gdb.selected_inferior()):
             return False
         if not self._all_stop:

@@ -61,6 +61,7 @@ class KernelGround(Ground):
         self._path = path
         self._disarm: list[Callable[[], None]] = []
         self._left: Left | None = None
+        self._has_limit = False
 
     @functools.cached_property
     def bias(self) -> int:
@@ -222,6 +223,7 @@ class KernelGround(Ground):
     # ---------------------------------------------------------------------- agent
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        self._has_limit = parameters.max_time is not None
         tables.set(
             bell_signal=1,
             no_calls=1,
@@ -242,6 +244,12 @@ class KernelGround(Ground):
             self._disarm.append(self._target.set_watch(foothold.tables.doorbell, on_hit))
         else:
             self._disarm.append(self._target.set_break(foothold.symbol("darc_bell"), on_hit))
+        if self._has_limit:
+            self._target.arm_interrupt(lambda: self._rung(handler))
+            self._disarm.append(self._target.disarm_bell)
+
+    def knock(self) -> None:
+        self._target.interrupt()
 
     def _rung(self, handler: Callable[[], Bell]) -> Verdict:
         answer = handler()
