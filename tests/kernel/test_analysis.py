@@ -28,6 +28,12 @@ DIE_AT_WORK = (
 )
 """Kills gdb when it has written memory so many times."""
 
+CTRL_C = (
+    "import os, threading; gdb.events.cont.connect("
+    "lambda _: threading.Timer(1, os.kill, (os.getpid(), 2)).start())"
+)
+"""The user's, a second after the machine goes on: before that gdb would not pass it on."""
+
 TROUBLE = re.compile(
     r"BUG:|Oops|general protection|WARNING:|stack-protector|soft lockup|rcu.*stall"
 )
@@ -129,6 +135,25 @@ def test_symbols_of_another_kernel_are_refused(machine: Machine, tmp_path: Path)
     other.write_bytes(data.replace(b"Linux version 6.", b"Linux version 7."))
     done = connected(machine, tmp_path, START, symbols=other)
     assert re.search(r"^darc: .*is not the running kernel's", done.gdb, re.M), done.gdb
+    assert_unharmed(machine)
+
+
+def test_the_time_limit_where_the_function_is_never_called(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """The agent never rings: darc stops the machine itself. What the user interrupts stops as
+    always, also while a limit is set."""
+    connected(machine, tmp_path, TEXT.format("before"))
+    limited = "darc start kernel_halt --max-time"
+    done = connected(machine, tmp_path, f"{limited} 2", "continue", TEXT.format("after"))
+    assert "the time is up: this is what was known by then" in done.gdb
+    assert "SIGINT" not in done.gdb
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    done = connected(
+        machine, tmp_path, f"{limited} 1h", f"python {CTRL_C}", "continue", "darc status"
+    )
+    assert "Program received signal SIGINT, Interrupt." in done.gdb
+    assert "kernel_halt: profiling" in done.gdb
     assert_unharmed(machine)
 
 

@@ -227,6 +227,17 @@ def test_the_live_line() -> None:
     )
 
 
+def test_the_live_line_where_memory_cannot_be_read() -> None:
+    searching = samples.snapshot(status=Status.SEARCHING, collected=None, level=2)
+    assert render.live(searching, Style(200)) == (
+        "darc: handle: in progress · waits for 20 calls in peak 3 · level 2 · 12 probes · 1min15s"
+    )
+    profiling = samples.snapshot(
+        status=Status.PENDING, profile=None, peak=None, collected=None, needed=100
+    )
+    assert "waits for 100 calls" in render.live(profiling, Style(200))
+
+
 @given(st.text(max_size=200), st.integers(1, 200), st.booleans())
 def test_the_live_line_is_one_line_that_fits(name: str, width: int, unicode: bool) -> None:
     snapshot = samples.snapshot(function=" ".join(name.split()))
