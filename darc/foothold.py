@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import ClassVar
 
 from darc import agent
 from darc.agent.memory import AgentMemory, Node
@@ -57,9 +56,6 @@ class Area:
 class Foothold(ABC):
     """Create it, then :meth:`install`; :meth:`reopen` for another analysis on the same ground;
     :meth:`close` when that is gone."""
-
-    _threads: ClassVar[str] = "by_fs"
-    """How f0's pad knows the thread, in the agent's words."""
 
     def __init__(self, target: Target, program: Program, identity: int) -> None:
         """``identity`` is that of the :class:`~darc.ground.Ground` that it is on."""
@@ -125,7 +121,6 @@ class Foothold(ABC):
             self._thread_key(),
             enter=self.symbol("darc_entry"),
             leave=self.symbol("darc_leave"),
-            ring=self.symbol("darc_stub_ring"),
         )
         self._calibrate()
 
@@ -152,18 +147,10 @@ class Foothold(ABC):
         """Address of one of the agent's functions."""
         return self._agent_base + self._blob.symbols[name]
 
-    def f0_code(self, index: int) -> pads.F0Code:
-        """What the pad of f0, which is site ``index``, does itself."""
-        blob, tables = self._blob, self.tables
-        enter, leave, end = (
-            blob.symbols[f"darc_{part}_{self._threads}"] for part in ("enter", "leave", "end")
-        )
-        addresses = {
-            blob.constants["DARC_THE_SITE"]: tables.site(index),
-            blob.constants["DARC_THE_CONTROL"]: tables.control,
-            blob.constants["DARC_THE_RECORDS"]: tables.base + tables.layout.records,
-        }
-        return pads.F0Code(blob.code[enter:leave], blob.code[leave:end], addresses)
+    def f0_code(self, index: int) -> pads.F0Code | None:
+        """What the pad of f0, which is site ``index``, does itself, where that is worth it."""
+        del index
+        return None
 
     def holds(self, address: int) -> bool:
         """Whether ``address`` is in the agent or a pad."""

@@ -103,11 +103,12 @@ class Implant:
             return "no room for a pad within 2 GiB of it"
         index = self._foothold.new_index()
         address = self.tables.site(index)
-        foothold, is_f0 = self._foothold, kind == self._blob.constants["DARC_F0"]
+        foothold = self._foothold
+        own_code = foothold.f0_code(index) if kind == self._blob.constants["DARC_F0"] else None
 
         def make(at: int) -> pads.Pad:
-            if is_f0:
-                return pads.f0_pad(prologue, foothold.f0_code(index), at)
+            if own_code is not None:
+                return pads.f0_pad(prologue, own_code, at)
             return pads.entry_pad(prologue, address, foothold.stubs, at)
 
         try:

@@ -57,8 +57,6 @@ class Left:
 class KernelFoothold(Foothold):
     """The agent's memory in one kernel; ``call`` is :meth:`kgdb.guest.Guest.call`."""
 
-    _threads = "by_stack"
-
     def __init__(
         self,
         target: Target,
@@ -111,6 +109,16 @@ class KernelFoothold(Foothold):
             self._told = (min(used, area.size), sites)
             self._write_header(area)
         return placed
+
+    def f0_code(self, index: int) -> pads.F0Code:
+        blob, tables = self._blob, self.tables
+        enter, leave, end = (blob.symbols[f"darc_{part}_f0"] for part in ("enter", "leave", "end"))
+        addresses = {
+            blob.constants["DARC_THE_SITE"]: tables.site(index),
+            blob.constants["DARC_THE_CONTROL"]: tables.control,
+            blob.constants["DARC_THE_RECORDS"]: tables.base + tables.layout.records,
+        }
+        return pads.F0Code(blob.code[enter:leave], blob.code[leave:end], addresses)
 
     def _write_header(self, area: Area) -> None:
         raw = _HEADER.pack(MARK, self.tables.control, *self._told, area.size)

@@ -87,9 +87,8 @@ struct darc_control {
     u32 reserved;
     u64 live;            /* struct darc_live * */
     u64 doorbell;        /* struct darc_doorbell * */
-    u64 enter;           /* darc_entry, darc_leave and darc_stub_ring, for f0's pad */
+    u64 enter;           /* darc_entry and darc_leave, for the pad of a kernel's f0 */
     u64 leave;
-    u64 ring;
     u64 sites;           /* struct darc_site * */
     u64 nodes;           /* struct darc_node * */
     u64 routes;          /* struct darc_route * */
@@ -151,13 +150,13 @@ struct darc_parked {
     u64 r11;
     u64 r10;
     u64 r9;
-    u64 pad;     /* where the stub returns to */
     u64 r8;
-    u64 rdi;
+    u64 stub;    /* where the ringing returns to */
     u64 rsi;
     u64 rcx;
     u64 rdx;
     u64 rax;
+    u64 rdi;
     u64 back;    /* where f0 returns to; above it is the program's stack */
 };
 

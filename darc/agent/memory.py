@@ -167,7 +167,7 @@ class AgentMemory:
 
     def write_control(self, resolution: int, thread_key: int, **functions: int) -> None:
         """Fills the control structure of a new agent; ``functions`` are the addresses of those
-        that f0's pad calls: ``enter``, ``leave``, ``ring``."""
+        that the pad of a kernel's f0 calls: ``enter`` and ``leave``."""
         layout, base, table = self.layout, self.base, thresholds(resolution)
         limit = self.blob.constants["DARC_MAX_BINS"]
         raw = self.blob.pack(

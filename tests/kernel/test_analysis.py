@@ -24,7 +24,7 @@ COMMIT = ("do_iter_write", "do_iter_readv_writev", "ext4_file_write_iter")
 TEXT = "dump binary memory {} &_stext &_etext"
 DIE_AT_WORK = (
     "import itertools, os; written = itertools.count(); gdb.events.memory_changed.connect("
-    "lambda _: os.kill(os.getpid(), 9) if next(written) == 300 else None)"
+    "lambda _: os.kill(os.getpid(), 9) if next(written) == 60 else None)"
 )
 """Kills gdb when it has written memory so many times."""
 
