@@ -119,8 +119,8 @@ class Foothold(ABC):
         self.tables.write_control(
             resolution,
             self._thread_key(),
-            enter=self.symbol("darc_entry"),
-            leave=self.symbol("darc_leave"),
+            enter=self.symbol("darc_from_pad_enter"),
+            leave=self.symbol("darc_from_pad_leave"),
         )
         self._calibrate()
 

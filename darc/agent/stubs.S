@@ -401,6 +401,15 @@ darc_home_back:
  * result and what it must preserve. A kernel has no red zone. Its agent is disabled only while f0's
  * patch is taken out. */
 
+/* Where indirect branches are tracked, they may lead to endbr64 alone. */
+    .globl darc_from_pad_enter, darc_from_pad_leave
+darc_from_pad_enter:
+    endbr64
+    jmp darc_entry
+darc_from_pad_leave:
+    endbr64
+    jmp darc_leave
+
 /* Out: ZF set: pass through. ZF clear: call f0 through the pad; the TSC was read. In the 16 bytes behind
  * this, the pad does that. */
     .globl darc_enter_f0
