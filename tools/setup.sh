@@ -20,8 +20,8 @@ for purpose; do
         tools+=(clang)
         ;;
     kernel)
-        packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev)
-        tools+=(qemu-system-x86_64 busybox mke2fs xz flex bison bc)
+        packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev dwarves)
+        tools+=(qemu-system-x86_64 busybox mke2fs xz flex bison bc pahole)
         ;;
     *) fail "there is nothing to install for '$purpose': test, kernel, or both" ;;
     esac

@@ -53,7 +53,10 @@ def test_it_stops_for_a_debugger_and_goes_on_again_and_again(machine: Machine) -
 def test_code_can_be_patched_and_memory_be_had() -> None:
     """What pads need: ftrace's nops at the functions' begin, and an allocator for code."""
     config = (kernels.find("kgdb").folder / "config").read_text().splitlines()
-    needed = ("KGDB_SERIAL_CONSOLE", "FUNCTION_TRACER", "DYNAMIC_FTRACE", "MODULES", "VMAP_STACK")
+    needed = (
+        *("KGDB_SERIAL_CONSOLE", "FUNCTION_TRACER", "DYNAMIC_FTRACE", "MODULES", "VMAP_STACK"),
+        *("UNWINDER_ORC", "DEBUG_INFO_BTF", "RETPOLINE"),
+    )
     for option in needed:
         assert f"CONFIG_{option}=y" in config
 
