@@ -36,11 +36,16 @@ class App:
     """The state behind the commands: parameters, at most one session, what it waits for."""
 
     def __init__(
-        self, target: Target, choose_ground: Callable[[Target], Ground] = ProcessGround
+        self,
+        target: Target,
+        choose_ground: Callable[[Target], Ground] = ProcessGround,
+        check_runnable: Callable[[Target], None] = lambda target: None,
     ) -> None:
-        """``choose_ground`` tells what the debugger has stopped."""
+        """``choose_ground`` tells what the debugger has stopped; ``check_runnable`` raises
+        UsageError where the debugger has a file that cannot be run."""
         self._target = target
         self._choose_ground = choose_ground
+        self._check_runnable = check_runnable
         self._ground: Ground | None = None
         self._parameters = Parameters()
         self._session: Session | None = None
@@ -308,6 +313,7 @@ class App:
         path = self._target.executable
         if path is None:
             raise UsageError("there is no program: type 'file PROGRAM', or attach to a process")
+        self._check_runnable(self._target)
         image = load_image(Path(path))
         plain = not any(c in function for c in "!:*") or "::" in function
         matches = find_symbols([(image, 0)], function) if plain else set()

@@ -15,7 +15,7 @@ from darc.app import App
 from darc.errors import DarcError
 from darc.parameters import PARAMETERS, Parameter
 from darc_gdb import target as backend
-from darc_gdb.grounds import choose_ground
+from darc_gdb.grounds import check_runnable, choose_ground
 from darc_gdb.target import GdbTarget
 
 
@@ -241,7 +241,7 @@ def _hook(command: str, action: str) -> None:
 def register() -> App:
     """Makes darc known to gdb."""
     target = backend.TARGET = GdbTarget()
-    app = App(target, choose_ground)
+    app = App(target, choose_ground, check_runnable)
     _Prefix(app)
     for name in commands.COMMANDS:
         _Command(app, name)

@@ -36,3 +36,15 @@ def choose_ground(target: Target) -> Ground:
             "behind 'target remote'"
         )
     return KernelGround(target)
+
+
+def check_runnable(target: Target) -> None:
+    """Whether gdb could run its file. Raises UsageError: it is a kernel."""
+    from kgdb.image import is_kernel
+
+    path = target.executable
+    if path is not None and is_kernel(Path(path)):
+        raise UsageError(
+            f"{Path(path).name} is a kernel, and gdb is not connected to the machine that runs it: "
+            "'target remote' first ('darc-vm list' shows those of darc-vm)"
+        )
