@@ -26,7 +26,7 @@ from darc.code.x86_64 import Site, decode
 from darc.collector import Collector, Listener
 from darc.contest import Vote
 from darc.descent import Orders
-from darc.errors import DarcError, NotFoundError, TargetError, UnsupportedError
+from darc.errors import DarcError, TargetError, UnsupportedError
 from darc.ftree import CallKind, Fnode, Function
 from darc.ground import Ground
 from darc.hitclock import HitClock, Moment
@@ -117,6 +117,17 @@ class _Place:
         return self.entry or self.leaves or self.caller or self.catches or self.jumps
 
 
+@dataclass(frozen=True)
+class _Hit:
+    """A thread has come to a breakpoint."""
+
+    address: int
+    thread: int
+    strand: int
+    """See :meth:`~darc.ground.Ground.strand`."""
+    now: Moment
+
+
 class BreakpointCollector(Collector):
     """Breakpoints in whatever the debugger debugs."""
 
@@ -145,11 +156,13 @@ class BreakpointCollector(Collector):
         self._listener = listener
         self._note = note
         self.callees = Callees(program, _Places(), note)
-        self._clock = HitClock(target.hits_stop_all, ground.waited_ns, self._own_wait)
+        self._clock = self._new_clock()
         self._hz = ground.hz
         self._tally = Tally(parameters.resolution, self._hz)
         self._unbinned: list[tuple[Moment, Moment]] = []
+        self._is_watched: Callable[[int], bool]
         self._operations: dict[int, Operation] = {}
+        """Of each strand (see :meth:`~darc.ground.Ground.strand`), that which is under way."""
         self._peak: tuple[int, int] | None = None
         self._needed = _NEVER
         self._seen = 0
@@ -172,13 +185,17 @@ class BreakpointCollector(Collector):
         self._fruitless = 0
         self._unreturned = 0
 
+    def _new_clock(self) -> HitClock:
+        known = (self._target.hits_stop_all, self._ground.waited_ns, self._own_wait)
+        own_clock = self._ground.own_clock()
+        return HitClock(*known, own_clock, stands_still=True) if own_clock else HitClock(*known)
+
     # ------------------------------------------------------------- begin and end
 
     def install(self, code: Code, needed: int) -> list[str]:
         self._ground.check_supported()
-        thread = self._parameters.thread
-        if isinstance(thread, int) and thread not in self._target.threads():
-            raise NotFoundError(f"the program has no thread {thread}: 'info threads' lists them")
+        self._is_watched = self._ground.watch(self._parameters)
+        self._ground.begin()
         self._pid = self._target.pid
         self._entry = code.entry
         self._first_bytes = self._target.read(code.entry, 8)
@@ -229,14 +246,20 @@ class BreakpointCollector(Collector):
             pass  # an unwinder that cannot be found: it sees the program's own stack
 
     def remove(self) -> None:
+        self._remove(is_there=True)
+
+    def _remove(self, is_there: bool) -> None:
         self._operations.clear()
         self._take_back_all()
-        if self._signal is not None:
-            self._target.disarm_bell()
+        try:
+            if self._signal is not None:
+                self._target.disarm_bell()
+        finally:
+            self._ground.leave(is_there)
 
     def gone(self) -> None:
         try:
-            self.remove()
+            self._remove(is_there=False)
         except DarcError as error:
             self._note(str(error))
 
@@ -326,14 +349,15 @@ class BreakpointCollector(Collector):
             if not self._clock.is_calibrated:
                 follows = self._first if address == self._second else None
                 self._clock.calibrate(thread, address, follows, moment)
+            hit = _Hit(address, thread, self._ground.strand(thread), moment)
             try:
-                act = self._react(place, address, thread, moment)
+                act = self._react(place, hit)
             except TargetError:
                 act = None
-                self._operations.pop(thread, None)  # who knows where it is: not measured
+                self._operations.pop(hit.strand, None)  # who knows where it is: not measured
             if act is None and self._listener.time_is_up():
                 act = self._decide
-            act = act or self._watch_cost(place) or self._watch_progress(thread)
+            act = act or self._watch_cost(place) or self._watch_progress(hit.strand)
             if act is None and address == self._second and not self._is_wanted(address):
                 act = self._set_again
         return functools.partial(self._act, act, thread) if act is not None else None
@@ -342,12 +366,12 @@ class BreakpointCollector(Collector):
         with self._clock.away(thread):
             return act()
 
-    def _react(self, place: _Place, address: int, thread: int, now: Moment) -> Act | None:
+    def _react(self, place: _Place, hit: _Hit) -> Act | None:
         """What the hit means: first what ends here, then what begins."""
-        operation = self._operations.get(thread)
+        operation = self._operations.get(hit.strand)
         if operation is None and not place.entry:
             return None
-        rsp = self._target.read_register(thread, "rsp")
+        rsp, now = self._target.read_register(hit.thread, "rsp"), hit.now
         act = None
         if operation is not None:
             if place.returns:
@@ -355,30 +379,30 @@ class BreakpointCollector(Collector):
             if place.jumps:
                 operation.jumps(now)
             if place.catches and operation.caught(rsp, now):
-                return self._ended(operation, thread, now)
+                return self._ended(operation, hit)
             slot = rsp if place.leaves else rsp - 8
-            back = address if place.caller else operation.f0.back
+            back = hit.address if place.caller else operation.f0.back
             ends = place.leaves or place.caller
             if ends and (operation.f0.slot, operation.f0.back) == (slot, back):
-                act = self._returned_from_f0(operation, thread, now)
+                act = self._returned_from_f0(operation, hit)
         if place.entry:
-            act = self._entered(thread, rsp, now) or act
-        operation = self._operations.get(thread)
+            act = self._entered(hit, rsp) or act
+        operation = self._operations.get(hit.strand)
         if operation is not None and place.site is not None:
-            self._calls(operation, place.site, thread, rsp, now)
+            self._calls(operation, place.site, hit, rsp)
         return act
 
-    def _entered(self, thread: int, rsp: int, now: Moment) -> Act | None:
-        if self._parameters.thread not in ("all", thread):
+    def _entered(self, hit: _Hit, rsp: int) -> Act | None:
+        if not self._is_watched(hit.thread):
             return None
         back = self._word(rsp)
-        open_ = self._operations.get(thread)
+        open_ = self._operations.get(hit.strand)
         if open_ is not None and self._still_runs(open_, rsp, back):
             return None  # recursion: only the outermost call is an operation
-        f0 = Call(rsp, back, [(self._root, now)])
-        self._operations[thread] = Operation(now, [f0], self._cycles)
+        f0 = Call(rsp, back, [(self._root, hit.now)])
+        self._operations[hit.strand] = Operation(hit.now, [f0], self._cycles)
         if self._learns_callers and not self._place(back).caller:
-            return functools.partial(self._learn_caller, back, thread)
+            return functools.partial(self._learn_caller, back, hit.strand)
         return None
 
     def _still_runs(self, operation: Operation, rsp: int, back: int) -> bool:
@@ -391,30 +415,30 @@ class BreakpointCollector(Collector):
         except TargetError:
             return False  # its stack is gone
 
-    def _learn_caller(self, back: int, thread: int) -> Verdict:
+    def _learn_caller(self, back: int, strand: int) -> Verdict:
         callers = sum(place.caller for place in self._places.values())
         if callers >= MAX_CALLERS:
-            self._operations.pop(thread, None)
+            self._operations.pop(strand, None)
             return Verdict.CONTINUE
         self._place(back).caller = True
         if self._second is None:
             self._measure_at(back)
         self._set_all()
         if not self._target.hits_stop_all:
-            self._operations.pop(thread, None)  # this stop has cost more than others
+            self._operations.pop(strand, None)  # this stop has cost more than others
         return Verdict.CONTINUE
 
-    def _returned_from_f0(self, operation: Operation, thread: int, now: Moment) -> Act | None:
-        operation.close(operation.f0, now)
+    def _returned_from_f0(self, operation: Operation, hit: _Hit) -> Act | None:
+        operation.close(operation.f0, hit.now)
         self._unreturned += operation.lost
-        return self._ended(operation, thread, now)
+        return self._ended(operation, hit)
 
-    def _ended(self, operation: Operation, thread: int, now: Moment) -> Act | None:
+    def _ended(self, operation: Operation, hit: _Hit) -> Act | None:
         """f0 has returned, or an exception has left it."""
-        del self._operations[thread]
+        del self._operations[hit.strand]
         self._ops += 1
         self._fruitless = 0
-        begin = operation.begin
+        begin, now = operation.begin, hit.now
         if self._peak is None:
             self._unbinned.append((begin, now))
             self._clock.observe(begin, now)
@@ -434,12 +458,10 @@ class BreakpointCollector(Collector):
             for begin, end in pending:
                 self._tally.add_call(self._latency(begin, end))
 
-    def _calls(
-        self, operation: Operation, timed: _Timed, thread: int, rsp: int, now: Moment
-    ) -> None:
+    def _calls(self, operation: Operation, timed: _Timed, hit: _Hit, rsp: int) -> None:
         """A call site is about to call, or to jump, in a frame that may be on the path."""
-        site = timed.site
-        register = functools.partial(self._target.read_register, thread)
+        site, now = timed.site, hit.now
+        register = functools.partial(self._target.read_register, hit.thread)
         assert site.slot is not None
         parent = operation.find(frame_slot(site.slot, register, self._word))
         caller = parent.node if parent is not None else None
@@ -498,10 +520,10 @@ class BreakpointCollector(Collector):
             return self._set_again
         return None
 
-    def _watch_progress(self, thread: int) -> Act | None:
+    def _watch_progress(self, strand: int) -> Act | None:
         """Where a timer's signals come faster than a breakpoint can be stepped over, the program
         does nothing but run their handler."""
-        self._fruitless += thread in self._operations
+        self._fruitless += strand in self._operations
         return self._give_up_all if self._fruitless > MAX_HITS else None
 
     def _give_up_all(self) -> Verdict:

@@ -58,6 +58,36 @@ class Ground(ABC):
         """Why putting pads there might end what runs there; ``None`` where nothing says so."""
         return None
 
+    auto_lookahead: int | None = None
+    """What ``--lookahead auto`` means where pads are dear; ``None``: it is for others to say."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Probes are about to be put in."""
+
+    @abstractmethod
+    def leave(self, is_there: bool = True) -> None:
+        """Every probe is out: undoes what :meth:`begin` changed, as far as what runs there
+        ``is_there`` still."""
+
+    @abstractmethod
+    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+        """Tells of a thread that has come to f0, at a breakpoint, whether its call counts.
+
+        Raises:
+            NotFoundError: there is no such thread or task.
+        """
+
+    def strand(self, thread: int) -> int:
+        """What runs in a thread that has come to a breakpoint: its calls are told from others by
+        that. In a process the thread itself."""
+        return thread
+
+    def own_clock(self) -> Callable[[], int] | None:
+        """A clock in ns, to be read at a breakpoint, that stands still while the debugger has
+        stopped what runs there. ``None``: there is no such clock."""
+        return None
+
     def waited_ns(self, thread: int) -> int:
         """For how long a thread has waited for a processor so far, in ns; 0 where nothing tells."""
         return 0

@@ -51,13 +51,17 @@ class HitClock:
         waited: Callable[[int], int] = lambda thread: 0,
         own_wait: Callable[[], int] = lambda: 0,
         read: Callable[[], int] = time.monotonic_ns,
+        stands_still: bool = False,
     ) -> None:
         """``waited`` tells the ns for which a thread of the program has waited for a processor so
-        far, ``own_wait`` the same of the debugger."""
+        far, ``own_wait`` the same of the debugger. ``read`` is the clock; it ``stands_still`` where
+        it does so while the program is stopped."""
         self._stops_all = stops_all
         self._waited = waited
         self._own_wait = own_wait
         self._read = read
+        self._stands_still = stands_still
+        self._handled = 0
         self._own = own_wait()
         self._last_thread: int | None = None
         self._lost: dict[int, _Lost] = {}
@@ -76,13 +80,26 @@ class HitClock:
         lost.ns += self._own_since(thread)
         moment = Moment(begin - lost.ns - self._waited(thread), lost.hits)
         try:
-            yield moment
+            with self._losing(lost, begin):
+                yield moment
+        finally:
+            lost.hits += 1
+
+    @contextmanager
+    def _losing(self, lost: _Lost, begin: int) -> Iterator[None]:
+        """What passes meanwhile is no time of the program's, however it is spent."""
+        started = time.monotonic_ns()
+        try:
+            yield
         finally:
             lost.ns += self._read() - begin
-            lost.hits += 1
+            self._own = self._own_wait()
+            self._handled += time.monotonic_ns() - started
 
     def _own_since(self, thread: int) -> int:
         """For how long the debugger waited since the hit before, and the thread with it."""
+        if self._stands_still:
+            return 0
         before, self._own = self._own, self._own_wait()
         last, self._last_thread = self._last_thread, thread
         return max(0, self._own - before) if self._stops_all or last == thread else 0
@@ -90,11 +107,8 @@ class HitClock:
     @contextmanager
     def away(self, thread: int) -> Iterator[None]:
         """Around what is done in consequence of a hit."""
-        begin = self._read()
-        try:
+        with self._losing(self._of(thread), self._read()):
             yield
-        finally:
-            self._of(thread).ns += self._read() - begin
 
     # ------------------------------------------------------------------ what a hit costs
 
@@ -128,7 +142,9 @@ class HitClock:
 
     @property
     def lost_seconds(self) -> float:
-        """How long they have stopped the program in all."""
+        """How long they have stopped the program in all, as far as is known."""
+        if self._stands_still:
+            return self._handled / 1e9
         handled = sum(lost.ns for lost in list(self._lost.values()))
         return max(0, handled + self.hits * self.cost) / 1e9
 

@@ -80,6 +80,7 @@ class PadCollector(Collector):
     def install(self, code: Code, needed: int) -> list[str]:
         ground = self._ground
         notes = ground.check(self._program, self._root.function, self._spec)
+        ground.begin()
         if self.foothold is None or self.foothold.identity != ground.identity:
             notes += ground.clean_up(self._program)
         self.implant = self._stand()
@@ -115,16 +116,18 @@ class PadCollector(Collector):
         if self._alive and self._is_set_up:
             self._see_losses()
         self._alive = False
-        try:
-            self._ground.disarm_bell()
-        finally:
+        with contextlib.ExitStack() as last:
+            last.callback(self._ground.leave)
+            last.callback(self._target.flush)  # what it undoes may be needed for that
             with contextlib.suppress(AttributeError):  # nothing stands there yet
-                self.implant.remove()
+                last.callback(self.implant.remove)
+            self._ground.disarm_bell()
 
     def gone(self) -> None:
         self._alive = False
         try:
             self._ground.disarm_bell()
+            self._ground.leave(is_there=False)
         except DarcError as error:
             self._note(str(error))
 
@@ -192,11 +195,14 @@ class PadCollector(Collector):
         for name in self._lost:
             self._lost[name] += tables.get(name)
             tables.set(**{name: 0})
-        counters = self._target.program_counters()
-        inside = [t for t, pc in counters.items() if self.foothold and self.foothold.holds(pc)]
         limit = tables.blob.constants["DARC_MAX_RECORDS"] // 2
-        if tables.get("record_count") > limit and len(inside) <= 1:
+        if tables.get("record_count") > limit and self._threads_inside() <= 1:
             tables.compact()
+
+    def _threads_inside(self) -> int:
+        """How many threads stand in the agent or a pad."""
+        counters, foothold = self._target.program_counters().values(), self.foothold
+        return sum(foothold is not None and foothold.holds(pc) for pc in counters)
 
     def beat(self) -> None:
         tables = self.tables

@@ -213,6 +213,8 @@ class Patcher:
 
     def _move_threads(self, patch: Patch) -> None:
         """A thread behind the first of the displaced instructions goes on with them in the pad."""
+        if len(patch.displaced) < 2:
+            return  # one instruction is replaced: nobody stands in the middle
         for thread, pc in self._target.program_counters().items():
             if not patch.address < pc < patch.end:
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from darc import admission, clock, guards, procfs
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
-from darc.errors import UsageError
+from darc.errors import NotFoundError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.ground import Bell, Ground
@@ -15,6 +15,8 @@ from darc.parameters import Parameters
 from darc.parking import lead_home
 from darc.process_foothold import ProcessFoothold
 from darc.target import Target, Verdict
+
+_NO_TASKS = "--task is for kernels: take --thread here"
 
 
 class ProcessGround(Ground):
@@ -52,6 +54,20 @@ class ProcessGround(Ground):
             return "the program has shadow stacks, on which pads cannot change return addresses"
         return None
 
+    def begin(self) -> None:
+        pass
+
+    def leave(self, is_there: bool = True) -> None:
+        pass
+
+    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+        if parameters.task != "all":
+            raise UsageError(_NO_TASKS)
+        wanted = parameters.thread
+        if wanted != "all" and wanted not in self._target.threads():
+            raise NotFoundError(f"the program has no thread {wanted}: 'info threads' lists them")
+        return lambda thread: wanted in ("all", thread)
+
     def waited_ns(self, thread: int) -> int:
         return procfs.waited_ns(thread)
 
@@ -83,7 +99,7 @@ class ProcessGround(Ground):
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
         if parameters.task != "all":
-            raise UsageError("--task is for kernels: take --thread here")
+            raise UsageError(_NO_TASKS)
         self._signal = admission.configure(
             self._target, tables, self._pid, parameters.thread, needed
         )

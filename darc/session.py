@@ -127,7 +127,8 @@ class Session:
         self.collector = collector
         parameters = self._parameters
         if parameters.lookahead is None:
-            parameters = dataclasses.replace(parameters, lookahead=collector.auto_lookahead)
+            levels = collector.auto_lookahead or self._ground.auto_lookahead
+            parameters = dataclasses.replace(parameters, lookahead=levels)
         installed = False
         try:
             self.notes += collector.install(code, self._parameters.start_ops)

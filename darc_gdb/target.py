@@ -112,6 +112,8 @@ class GdbTarget(Target):
         self._agent: tuple[int | None, int] | None = None
         self._shown_live = False
         self._lock = threading.Lock()
+        self.unlock: Callable[[int, int], bool] | None = None
+        """Makes the bytes at an address writable that were refused; whether it could."""
         self.failed: Callable[[Exception], None] = lambda error: None
         self.on_user_stop: Callable[[], None] = lambda: None
         _BellCondition(self)
@@ -244,7 +246,23 @@ class GdbTarget(Target):
 
     @_translated
     def _write(self, address: int, data: bytes) -> None:
-        gdb.selected_inferior().write_memory(address, data)
+        memory = gdb.selected_inferior()
+        try:
+            memory.write_memory(address, data)
+        except gdb.MemoryError:
+            if not self._unlocked(address, len(data)):
+                raise
+            memory.write_memory(address, data)
+
+    def _unlocked(self, address: int, size: int) -> bool:
+        """Whether memory that could not be written can be now."""
+        if self.unlock is None:
+            return False
+        batch, self._batch = self._batch, None
+        try:
+            return self.unlock(address, size)
+        finally:
+            self._batch = batch
 
     @contextlib.contextmanager
     def batched(self, fill: range) -> Iterator[None]:

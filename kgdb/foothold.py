@@ -65,13 +65,16 @@ class KernelFoothold(Foothold):
         call: Call,
         enter: Callable[[], None],
         left: Left | None = None,
+        writes_text: bool = True,
     ) -> None:
-        """``enter`` brings a task to where functions may be called; ``left`` may be used again."""
+        """``enter`` brings a task to where functions may be called; ``left`` may be used again;
+        ``writes_text``: the debugger writes also what is read-only."""
         super().__init__(target, program, identity)
         self._kernel = program
         self._call = call
         self._enter = enter
         self._left = left
+        self._writes_text = writes_text
         self._told = (0, 0)
 
     def install(self, resolution: int) -> None:
@@ -152,7 +155,7 @@ class KernelFoothold(Foothold):
             raise TargetError(f"the kernel has no {_AREA_SIZE >> 20} MiB of memory for modules")
         start, end = _whole_block(base, base + _AREA_SIZE)
         pages = _AREA_SIZE // _PAGE
-        for name in ("set_memory_ro", "set_memory_x"):
+        for name in ("set_memory_ro", "set_memory_x")[not self._writes_text :]:
             error = self.call(self._kernels(name), [base, pages])
             if error & 0xFFFFFFFF:
                 raise TargetError(f"the kernel's {name} failed for the memory of the pads")

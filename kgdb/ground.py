@@ -14,7 +14,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.program import Module, Program
 from darc.code.x86_64 import decode
 from darc.denial import denied
-from darc.errors import FormatError, TargetError, UnsupportedError
+from darc.errors import FormatError, TargetError, UnsupportedError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.ground import Bell, Ground
@@ -29,6 +29,7 @@ from kgdb.image import KernelImage
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
+from kgdb.stub import Stub, stub
 
 _IDT = 0xFFFF_FE00_0000_0000
 """Where x86-64 kernels map their interrupt descriptors, whatever their own address."""
@@ -38,7 +39,6 @@ _NOP = bytes.fromhex("0f1f440000")
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _NEVER_PATIENT = (1 << 63) - 1
 _STACK_SHIFT = 14
-_COUNTS = 0x7FFFFFFF  # of preempt_count, whose highest bit is another matter
 
 
 @functools.lru_cache(maxsize=4)
@@ -62,6 +62,7 @@ class KernelGround(Ground):
         self._disarm: list[Callable[[], None]] = []
         self._left: Left | None = None
         self._has_limit = False
+        self._begun = False
 
     @functools.cached_property
     def bias(self) -> int:
@@ -72,6 +73,10 @@ class KernelGround(Ground):
             if name in self._image.values:
                 return live - self._image.values[name]
         raise UnsupportedError(f"{self._image.name} names no handler of exceptions")
+
+    @functools.cached_property
+    def _stub(self) -> Stub:
+        return stub(self._target, self._value, self._guest.register)
 
     def _value(self, name: str) -> int | None:
         found = self._image.values.get(name)
@@ -161,6 +166,25 @@ class KernelGround(Ground):
 
     # --------------------------------------------------------------------- memory
 
+    def begin(self) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        self._guest.set(self._stub.settings)
+        self.auto_lookahead = self._stub.auto_lookahead
+        self._target.unlock = self._stub.unlock
+
+    def leave(self, is_there: bool = True) -> None:
+        if not self._begun:
+            return
+        self._begun = False
+        try:
+            if is_there:
+                self._stub.lock()
+        finally:
+            self._target.unlock = None
+            self._guest.unset()
+
     def clean_up(self, program: Program) -> list[str]:
         notes = []
         own_version = agent.load().constants["DARC_ABI_VERSION"]
@@ -173,7 +197,7 @@ class KernelGround(Ground):
                     )
                 continue
             self._left = left
-            if restored := clean_up(self._target, left.tables, left.is_pad):
+            if restored := self._restore(left):
                 program.forget_code()
                 notes.append(
                     f"an earlier debugger had left {restored} probes in the kernel: "
@@ -181,17 +205,38 @@ class KernelGround(Ground):
                 )
         return notes
 
+    def _restore(self, left: Left) -> int:
+        """Takes out the probes of another debugger: how many."""
+        if not self._begun:
+            self.begin()
+            try:
+                return self._restore(left)
+            finally:
+                self.leave()
+        restored = clean_up(self._target, left.tables, left.is_pad)
+        start, end = self._value("_stext"), self._value("_etext")
+        if start is not None and end is not None:
+            self._stub.lock_again(start, end)
+        return restored
+
     def _module_areas(self) -> Iterator[int]:
-        pointers, direct_map = self._value("level3_kernel_pgt"), self._value("page_offset_base")
-        if pointers is None or direct_map is None:
+        pointers = self._value("level3_kernel_pgt")
+        if pointers is None:
             return iter(())
-        base = int.from_bytes(self._target.read(direct_map, 8), "little")
-        return executable_areas(self._target.read, pointers, base)
+        return executable_areas(self._target.read, pointers, self._stub.direct_map)
 
     def new_foothold(self, program: Program) -> Foothold:
         assert isinstance(program, KernelProgram)
-        call, enter = self._guest.call, self._enter
-        return KernelFoothold(self._target, program, self.identity, call, enter, self._left)
+        sets = self._stub.sets_stack_pointer
+        return KernelFoothold(
+            self._target,
+            program,
+            self.identity,
+            self._guest.call if sets else self._guest.call_instead,
+            self._enter,
+            self._left,
+            self._stub.writes_text,
+        )
 
     def _enter(self) -> None:
         self._guest.go_to_system_call(self._system_calls(), self._is_quiet)
@@ -217,8 +262,28 @@ class KernelGround(Ground):
 
     def _is_quiet(self) -> bool:
         """Whether the task that runs may allocate and sleep."""
-        gs_base = self._guest.register("gs_base")
-        return tasks.preempt_count(self._target, self._image, gs_base) & _COUNTS == 0
+        gs_base = self._stub.gs_base()
+        return self._stub.is_quiet(tasks.preempt_count(self._target, self._image, gs_base))
+
+    # ------------------------------------------------------------------- breakpoints
+
+    def strand(self, thread: int) -> int:
+        """A task's kernel stack, also when it goes on on another processor."""
+        return self._target.read_register(thread, "rsp") >> _STACK_SHIFT
+
+    def risk_of_pads(self) -> str | None:
+        return self._stub.why_no_pads()
+
+    def own_clock(self) -> Callable[[], int] | None:
+        return self._stub.clock()
+
+    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+        if parameters.thread != "all":
+            raise UsageError("--thread is for processes: take --task here")
+        if parameters.task == "all":
+            return lambda _: True
+        is_watched = tasks.filter_of(self._target, self._image, parameters.task)
+        return lambda _: is_watched(self._stub.gs_base())
 
     # ---------------------------------------------------------------------- agent
 
@@ -231,7 +296,7 @@ class KernelGround(Ground):
             batch=batch_size(needed),
             only_thread=0,
             patience=_NEVER_PATIENT,
-            **tasks.watched(self._image, parameters),
+            **tasks.watched(self._image, parameters.task),
         )
 
     def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
@@ -244,12 +309,13 @@ class KernelGround(Ground):
             self._disarm.append(self._target.set_watch(foothold.tables.doorbell, on_hit))
         else:
             self._disarm.append(self._target.set_break(foothold.symbol("darc_bell"), on_hit))
-        if self._has_limit:
+        if self._has_limit and self._stub.hears_interrupts:
             self._target.arm_interrupt(lambda: self._rung(handler))
             self._disarm.append(self._target.disarm_bell)
 
     def knock(self) -> None:
-        self._target.interrupt()
+        if self._stub.hears_interrupts:
+            self._target.interrupt()
 
     def _rung(self, handler: Callable[[], Bell]) -> Verdict:
         answer = handler()

@@ -23,6 +23,7 @@ _INTERRUPT_FLAG = 0x200
 _CLEARANCE = 256
 """Bytes of the stack of the task that is borrowed for a call that are left alone."""
 
+_CALL, _CALL_SIZE = 0xE8, 5
 _SOON = 1.0
 """Seconds to wait before the user is told what for."""
 
@@ -45,6 +46,7 @@ class Guest:
     def __init__(self, target: GdbTarget) -> None:
         self._target = target
         self._place: int | None = None
+        self._set: list[tuple[str, str]] = []
 
     @functools.cached_property
     def is_qemu(self) -> bool:
@@ -60,6 +62,25 @@ class Guest:
                 with gdb.with_parameter("confirm", False):
                     quoted = "'" + path.replace("'", "'\\''") + "'"
                     gdb.execute(f"symbol-file {quoted} -o {bias:#x}", to_string=True)
+
+    def set(self, settings: Sequence[tuple[str, str, str | None]]) -> None:
+        """Changes settings of gdb until :meth:`unset`: the name, the value, the value then
+        (``None``: what it was)."""
+        for name, value, after in settings:
+            before = gdb.parameter(name) if after is None else after
+            text = {True: "on", False: "off"}.get(before, before)
+            self._set.insert(0, (name, str(text)))
+            self._setting(name, value)
+
+    def unset(self) -> None:
+        """Undoes :meth:`set`."""
+        while self._set:
+            self._setting(*self._set.pop(0))
+
+    @staticmethod
+    def _setting(name: str, value: str) -> None:
+        with gdb.with_parameter("confirm", False):
+            gdb.execute(f"set {name} {value}", to_string=True)
 
     # ------------------------------------------------------------------- running
 
@@ -120,24 +141,69 @@ class Guest:
         """Calls a function of the kernel in the task that :meth:`go_to_system_call` has stopped,
         on its stack; other processors and tasks go on meanwhile. gdb's own way would need an
         executable stack."""
-        place = self._place
-        if place is None or self.register("rip") != place:
-            raise TargetError("no task stands at a system call: type 'continue', then try again")
-        saved = {name: self.register(name) for name in _REGISTERS}
+        place = self._borrowed()
+        saved = self._registers()
         own = ((saved["rsp"] - _CLEARANCE) & ~15) - 8
         try:
             self._target.write(own, place.to_bytes(8, "little"))
-            for name, value in zip(_ARGUMENTS, arguments, strict=False):
-                self._write(name, value & _WORD)
-            self._write("rax", 0)
             self._write("rsp", own)
-            self._write("rip", address)
-            self.run_to(place, lambda: self.register("rsp") == own + 8, "waits for the kernel")
-            return self.register("rax")
+            return self._run(address, arguments, own + 8)
         finally:
             if self.register("rsp") in (own, own + 8):  # the task itself, before or after the call
-                for name, value in saved.items():
-                    self._write(name, value)
+                self._restore(saved)
+
+    def call_instead(self, address: int, arguments: Sequence[int]) -> int:
+        """The same where the stack pointer cannot be set (kgdb), and what is below it is in use:
+        the function is entered in place of the handler, by whose call the task is at its place.
+        That call is made again in the end."""
+        place = self._borrowed()
+        saved = self._registers()
+        slot = saved["rsp"]
+        back = self._target.read(slot, 8)
+        again = int.from_bytes(back, "little") - _CALL_SIZE
+        self._check_call(again, place)
+        try:
+            self._target.write(slot, place.to_bytes(8, "little"))
+            return self._run(address, arguments, slot + 8)
+        finally:
+            reached = self.register("rsp")
+            if reached == slot:  # it was not called
+                self._target.write(slot, back)
+                self._restore(saved)
+            elif reached == slot + 8:
+                self._restore(saved | {"rip": again})
+                self.run_to(place, lambda: self.register("rsp") == slot, "waits for the kernel")
+
+    def _check_call(self, address: int, target: int) -> None:
+        code = self._target.read(address, _CALL_SIZE)
+        reached = address + _CALL_SIZE + int.from_bytes(code[1:], "little", signed=True)
+        if code[0] != _CALL or reached != target:
+            raise TargetError("the kernel's handler of system calls is not called as darc expects")
+
+    def _borrowed(self) -> int:
+        """Where the task stands that is borrowed for a call."""
+        if self._place is None or self.register("rip") != self._place:
+            raise TargetError("no task stands at a system call: type 'continue', then try again")
+        return self._place
+
+    def _registers(self) -> dict[str, int]:
+        return {name: self.register(name) for name in _REGISTERS}
+
+    def _restore(self, saved: dict[str, int]) -> None:
+        for name, value in saved.items():
+            if self.register(name) != value:
+                self._write(name, value)
+
+    def _run(self, address: int, arguments: Sequence[int], rsp: int) -> int:
+        """Runs the function in the borrowed task until it has returned, to where that stood, with
+        the stack pointer at ``rsp``."""
+        assert self._place is not None
+        for name, value in zip(_ARGUMENTS, arguments, strict=False):
+            self._write(name, value & _WORD)
+        self._write("rax", 0)
+        self._write("rip", address)
+        self.run_to(self._place, lambda: self.register("rsp") == rsp, "waits for the kernel")
+        return self.register("rax")
 
 
 @contextlib.contextmanager

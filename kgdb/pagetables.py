@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 _TABLE = 4096
 _LOWEST = 0xFFFF_FFFF_A000_0000
@@ -13,8 +14,12 @@ _HIGHEST = 0xFFFF_FFFF_FF00_0000
 _TOP = 0xFFFF_FF80_0000_0000
 """What the last page directory pointer table spans, by 1 GiB an entry."""
 
-_PRESENT, _LARGE, _NO_EXECUTE = 1 << 0, 1 << 7, 1 << 63
+_PRESENT, WRITABLE, _LARGE, _NO_EXECUTE = 1 << 0, 1 << 1, 1 << 7, 1 << 63
 _ADDRESS = 0x000F_FFFF_FFFF_F000
+
+DIRECT_MAP = 0xFFFF_8880_0000_0000
+"""Where physical memory is mapped, unless the kernel has a ``page_offset_base``: with four levels
+of page tables and no randomisation (Documentation/x86/x86_64/mm.rst)."""
 
 Read = Callable[[int, int], bytes]
 
@@ -39,6 +44,30 @@ def _pages(read: Read, pointers: int, direct_map: int) -> Iterator[tuple[int, bo
                 continue
             for page, entry in _entries(read, (table & _ADDRESS) + direct_map, start, 12):
                 yield page, bool(entry & _PRESENT) and not entry & _NO_EXECUTE
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The entry that maps a page, of whatever size in bytes, and where it stands."""
+
+    place: int
+    entry: int
+    size: int
+
+
+def leaf(read: Read, pointers: int, direct_map: int, address: int) -> Leaf | None:
+    """What maps an address of the kernel's or of its modules'; arguments as above. ``None``:
+    nothing does."""
+    table = pointers
+    for shift in (30, 21, 12):
+        place = table + 8 * (address >> shift & 511)
+        entry = int.from_bytes(read(place, 8), "little")
+        if not entry & _PRESENT:
+            return None
+        if shift == 12 or entry & _LARGE:
+            return Leaf(place, entry, 1 << shift)
+        table = (entry & _ADDRESS) + direct_map
+    raise AssertionError("the last level is a leaf")
 
 
 def _is_table(entry: int) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from darc.errors import UnsupportedError
-from darc.parameters import Parameters
 from darc.target import Target
 from kgdb.btf import Btf
 from kgdb.image import KernelImage
@@ -53,25 +53,38 @@ def types(image: KernelImage) -> Btf:
     return Btf(image.section(".BTF"))
 
 
-def watched(image: KernelImage, parameters: Parameters) -> dict[str, int]:
-    """What the agent is told of the tasks to watch."""
-    every = {
+def watched(image: KernelImage, task: int | str) -> dict[str, int]:
+    """What the agent is told of the tasks to watch: a process id, a name or ``all``."""
+    at, mask, value = _test(image, task)
+    return {
         "current_at": current_at(image),
         "preempt_at": preempt_at(image),
         "stack_at": stack_at(image),
-    }
-    task = parameters.task
-    if task == "all":
-        return every | {"task_at": 0, "task_mask": 0, "task_value": 0}
-    known = types(image)
-    if isinstance(task, int):
-        at = known.offset("task_struct", "tgid")
-        return every | {"task_at": at, "task_mask": 0xFFFFFFFF, "task_value": task}
-    at = known.offset("task_struct", "comm")
-    name = task.encode()[: _COMM_SIZE - 1] + b"\0"
-    mask = (1 << 8 * len(name)) - 1
-    return every | {
         "task_at": at,
         "task_mask": mask,
-        "task_value": int.from_bytes(name, "little"),
+        "task_value": value,
     }
+
+
+def filter_of(target: Target, image: KernelImage, task: int | str) -> Callable[[int], bool]:
+    """The same as a function of where the variables of the processor begin."""
+    at, mask, value = _test(image, task)
+    current, size = current_at(image), (mask.bit_length() + 7) // 8
+
+    def is_watched(gs_base: int) -> bool:
+        running = int.from_bytes(target.read(gs_base + current, 8), "little")
+        return int.from_bytes(target.read(running + at, size), "little") & mask == value
+
+    return is_watched
+
+
+def _test(image: KernelImage, task: int | str) -> tuple[int, int, int]:
+    """Where in its task structure one that is watched has which bits, and what they are."""
+    if task == "all":
+        return 0, 0, 0
+    known = types(image)
+    if isinstance(task, int):
+        return known.offset("task_struct", "tgid"), 0xFFFFFFFF, task
+    name = task.encode()[: _COMM_SIZE - 1] + b"\0"
+    mask = (1 << 8 * len(name)) - 1
+    return known.offset("task_struct", "comm"), mask, int.from_bytes(name, "little")

@@ -66,12 +66,14 @@ def debug(
     *commands: str,
     gdb: Sequence[str] = DARC_GDB,
     symbols: Path | None = None,
+    target: Path | None = None,
 ) -> str:
-    """What ``darc-gdb`` says in batch, connected to the machine; it may end with an error."""
+    """What ``darc-gdb`` says in batch, connected to the machine (to another of its sockets by
+    ``target``); it may end with an error."""
     more = [word for one in commands for word in ("-ex", one)]
     command = [*gdb, "-nx", "-q", "-batch", str(symbols or started.symbols)]
     return subprocess.run(
-        [*command, "-ex", f"target remote {started.target}", *more],
+        [*command, "-ex", f"target remote {target or started.target}", *more],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

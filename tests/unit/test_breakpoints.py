@@ -11,10 +11,11 @@ from darc.analysis import Analysis, Next
 from darc.breakpoints import FREE_HITS, HITS_PER_CALL, MAX_HITS, BreakpointCollector
 from darc.code import x86_64
 from darc.descent import Status
-from darc.errors import NotFoundError
+from darc.errors import NotFoundError, UsageError
 from darc.ftree import Fnode, Function
 from darc.hitclock import HitClock
 from darc.parameters import Parameters
+from darc.process_ground import ProcessGround
 from darc.profile import bin_of
 from darc.snapshot import SiteState
 from darc.target import Verdict
@@ -75,11 +76,19 @@ class Program(Code):
         return None
 
 
-class Ground:
+class Ground(ProcessGround):
     hz = 10**9
+    begun = False
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, target: FakeTarget, program: Program) -> None:
+        self._target = target
         self._program = program
+
+    def begin(self) -> None:
+        self.begun = True
+
+    def leave(self, is_there: bool = True) -> None:
+        self.begun = False
 
     def check_supported(self) -> None: ...
     def refresh(self, program: Program) -> None: ...
@@ -184,7 +193,7 @@ class Bench:
         self.notes: list[str] = []
         target, program = self.machine.target, self.machine.code
         self.root = Fnode(program.function_at(program.symbols[f0]))
-        ground = Ground(program)
+        self.ground = ground = Ground(self.machine.target, program)
         self.collector = BreakpointCollector(
             target, program, self.root, f0, self.parameters, self, self.notes.append, ground
         )
@@ -243,6 +252,7 @@ def test_path(assembled, slow: str, path: list[str]) -> None:
     assert bench.machine.stopped
     assert bench.analysis.status is Status.FOUND
     assert bench.machine.target.breaks == {}
+    assert not bench.ground.begun
 
 
 def test_profile_is_without_the_hits(assembled) -> None:
@@ -379,6 +389,31 @@ def test_one_thread_alone(assembled) -> None:
     assert bench.collector.profile().count == 10
     with pytest.raises(NotFoundError):
         Bench(assembled(PLAIN), thread=4711)
+    with pytest.raises(UsageError, match="--task is for kernels"):
+        Bench(assembled(PLAIN), task="prog")
+
+
+def test_tasks_that_take_turns_on_a_processor_are_told_apart(assembled) -> None:
+    """In a kernel a debugger's thread is a processor, and a task is known by its stack."""
+    bench = Bench(assembled(PLAIN))
+    machine, other = bench.machine, STACK - 0x30000
+    bench.ground.strand = lambda thread: machine.registers["rsp"] >> 14  # type: ignore[method-assign]
+    machine.target.map(STACK - 0x40000, bytes(0x10000))
+    bench.call = nested = 0
+
+    def latency(name: str) -> int:
+        nonlocal nested
+        if name == "h" and not nested:
+            nested = 1
+            own, machine.registers["rsp"] = machine.registers["rsp"], other
+            machine.call("main")
+            machine.registers["rsp"] = own
+            nested = 0
+        return 40 * MS * (name == "w" and bench.call % 5 == 0 and not nested)
+
+    machine.latency = latency
+    bench.run()
+    assert bench.found == [["f", "g", "w"]]
 
 
 def test_at_a_stop_for_the_user_nothing_is_there(assembled) -> None:

@@ -101,3 +101,29 @@ def test_where_nothing_can_be_measured() -> None:
         world.now += latency
         clock.observe(begin, world.hit(clock))
     assert clock.cost == world.before + world.after
+
+
+def test_a_clock_that_stands_still_at_hits() -> None:
+    """That of a machine that the debugger stops: what the debugger waits for is nothing to it."""
+    world = World(before=20_000, after=7_000)
+    clock = HitClock(True, lambda _: 0, lambda: world.own, lambda: world.now, stands_still=True)
+    while not clock.is_calibrated:
+        clock.calibrate(1, FIRST, None, world.hit(clock, handler=0))
+        clock.calibrate(1, SECOND, FIRST, world.hit(clock, handler=0))
+    begin = world.hit(clock, handler=0)
+    world.now += 900_000
+    world.own += 3_000_000
+    assert clock.between(begin, world.hit(clock, handler=0)) == 900_000
+
+
+def test_what_the_debugger_waits_for_within_a_handler_counts_once() -> None:
+    world = World()
+    clock = world.clock()
+    world.calibrate(clock)
+    begin = world.hit(clock)
+    world.now += world.before
+    with clock.hit(1):
+        world.now += 50_000
+        world.own += 50_000
+    world.now += world.after + 900_000
+    assert clock.between(begin, world.hit(clock)) == 900_000

@@ -17,6 +17,7 @@ from kgdb.btf import Btf
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
+from kgdb.stub import Stub, stub
 from kgdb.vm.kernels import module_name, unpack_module
 
 TEXT = 0xFFFFFFFF81000000
@@ -218,6 +219,90 @@ def test_executable_pages_are_found_where_they_begin() -> None:
     start = 0xFFFFFFFFC0000000
     found = list(executable_areas(memory.read, pointers, direct))
     assert found == [start + 3 * 4096, start + 7 * 4096]
+
+
+class Machine(Memory):
+    """A kernel that kgdb has stopped: a write to what is mapped read-only is refused."""
+
+    POINTERS, DIRECT, DIRECTORY, TABLE = 1 << 30, 1 << 40, 0x5000, 0x6000
+    LARGE, SMALL = 0xFFFFFFFFC0000000, 0xFFFFFFFFC0200000
+    VALUES = {  # noqa: RUF012
+        "level3_kernel_pgt": POINTERS, "page_offset_base": 0x100, "rodata_enabled": 0x108,
+        "kgdb_connected": 0x110, "kgdb_active": 0x114, "__per_cpu_offset": 0x118,
+    }  # fmt: skip
+
+    def __init__(self, connected: int = 1, active: int = 1, protects: int = 1) -> None:
+        present, writable, large = 1, 2, 0x80
+        values = (self.DIRECT, protects, connected, active, 0x7000, 0x8000)
+        super().__init__(
+            (0x100, struct.pack("<QQIi2Q", *values)),
+            (self.POINTERS + 8 * 511, struct.pack("<Q", self.DIRECTORY | present | writable)),
+            (
+                self.DIRECT + self.DIRECTORY,
+                struct.pack("<2Q", large | present, self.TABLE | present | writable),
+            ),
+            (self.DIRECT + self.TABLE, struct.pack("<3Q", present, present | writable, 0)),
+        )
+        self.begin = list(self.parts)
+
+    def write(self, address: int, data: bytes) -> None:
+        for number, (start, old) in enumerate(self.parts):
+            if start <= address < start + len(old):
+                at = address - start
+                self.parts[number] = (start, old[:at] + data + old[at + len(data) :])
+
+    def stub(self) -> Stub:
+        return stub(self, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])  # type: ignore[arg-type]
+
+    def writable(self) -> list[bool]:
+        """Whether the large page is, and the two small ones."""
+        places = [(self.DIRECTORY, 0), (self.TABLE, 0), (self.TABLE, 1)]
+        return [bool(self.read(self.DIRECT + t + 8 * n, 1)[0] & 2) for t, n in places]
+
+
+def test_kgdb_writes_what_is_read_only_and_leaves_it_so() -> None:
+    machine = Machine()
+    found = machine.stub()
+    assert (found.name, found.writes_text) == ("kgdb", False)
+    assert machine.writable() == [False, False, True]
+    assert found.unlock(machine.LARGE + 0x1FFFFE, 5)  # the end of one, the begin of the other
+    assert machine.writable() == [True, True, True]
+    assert not found.unlock(machine.LARGE, 5)
+    assert not found.unlock(machine.SMALL + 0x2000, 5)  # nothing is there
+    found.lock()
+    assert machine.parts == machine.begin
+
+
+@pytest.mark.parametrize(("protects", "left"), [(1, False), (0, True)])
+def test_what_a_killed_debugger_made_writable(protects: int, left: bool) -> None:
+    """Unless the kernel was told to protect nothing (rodata=off)."""
+    machine = Machine(protects=protects)
+    machine.stub().unlock(machine.LARGE, 5)
+    machine.stub().lock_again(machine.LARGE, machine.LARGE + 0x1000)
+    assert machine.writable() == [left, False, True]
+
+
+def test_the_processor_that_kgdb_has_stopped() -> None:
+    machine = Machine()
+    assert machine.stub().gs_base() == 0x8000
+    with pytest.raises(TargetError, match="has not stopped a processor"):
+        Machine(active=-1).stub().gs_base()
+
+
+@pytest.mark.parametrize(
+    ("count", "quiet"),
+    [(0x110000, True), (0x80110001, True), (0x120000, False), (0x110100, False), (0, False)],
+)
+def test_a_task_is_borrowed_in_kgdb_only_outside_of_interrupts(count: int, quiet: bool) -> None:
+    assert Machine().stub().is_quiet(count) is quiet
+
+
+def test_the_same_kernel_behind_the_gdbstub_of_its_machine() -> None:
+    found = Machine(connected=0).stub()
+    assert (found.name, found.gs_base()) == ("QEMU", 0x9000)
+    assert found.is_quiet(1 << 31)
+    assert not found.is_quiet(1)
+    assert not found.unlock(Machine.LARGE, 5)
 
 
 class Types:
