@@ -6,6 +6,7 @@ import bisect
 import dataclasses
 import difflib
 import functools
+import itertools
 import os
 import re
 from collections import Counter
@@ -30,6 +31,17 @@ _JUMP = re.compile(
     rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<conditional>.{4})|[\xeb\x70-\x7f\xe0-\xe3](?P<short>.))",
     re.DOTALL,
 )
+_LONG_JUMP = re.compile(rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<conditional>.{4}))", re.DOTALL)
+_SHORT = 144
+"""More bytes than a short jump and itself span."""
+
+_LONGEST_JUMP = 6
+_CHUNK = 4096
+"""Bytes of code whose jumps are read at a time."""
+
+_STUB = 16
+"""Bytes of a stub in a PLT."""
+
 _JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
 
 
@@ -79,6 +91,8 @@ class Program:
         self._functions: dict[int, x86_64.Function] = {}
         self._far_jumps: dict[int, frozenset[int]] = {}
         self._jump_slots: dict[int, int | None] = {}
+        self._stubs: dict[int, bool] = {}
+        self._jumps: dict[int, list[tuple[int, int]]] = {}
         self.update(regions)
 
     # ------------------------------------------------------------------ modules
@@ -94,6 +108,8 @@ class Program:
         self._functions.clear()
         self._far_jumps.clear()
         self._jump_slots.clear()
+        self._stubs.clear()
+        self._jumps.clear()
         self._named.cache_clear()
 
     def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
@@ -323,6 +339,8 @@ class Program:
         self._functions.clear()
         self._far_jumps.clear()
         self._jump_slots.clear()
+        self._stubs.clear()
+        self._jumps.clear()
 
     def function(self, entry: int) -> x86_64.Function:
         """The code of the function at ``entry``, read once."""
@@ -370,9 +388,28 @@ class Program:
             code = self.read(start, end - start)
         except TargetError:
             return
-        for _, target in jumps(code, start):
-            if not start <= target < end and self.is_code(target):
+        edge = min(_SHORT, len(code))  # a short jump leads out of the function from there alone
+        found = itertools.chain(
+            jumps(code, start, _LONG_JUMP),
+            jumps(code[:edge], start),
+            jumps(code[-edge:], end - edge),
+        )
+        for _, target in found:
+            if not start <= target < end and self.is_code(target) and self._may_begin(target):
                 yield target
+
+    def _may_begin(self, address: int) -> bool:
+        """Whether a function may begin there, or a stub that leads to one."""
+        module = self.module_at(address)
+        extent = module.image.frame_range(address - module.bias) if module is not None else None
+        if module is None or extent is None or extent[0] == address - module.bias:
+            return True
+        start = extent[0] + module.bias
+        stubs = self._stubs.get(start)
+        if stubs is None:  # one description covers all the stubs of a PLT
+            places = (start, start + _STUB)
+            stubs = self._stubs[start] = any(self.jump_slot(at) is not None for at in places)
+        return stubs or bool(module.image.names_at(address - module.bias))
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """The bytes of the function part around ``address``."""
@@ -447,15 +484,28 @@ class Program:
         module = self.module_at(start)
         if module is None:
             return False
-        low = max(start - _NEIGHBOURHOOD, module.start)
+        low = max(start - _NEIGHBOURHOOD, module.start) // _CHUNK * _CHUNK
+        high = min(end + _NEIGHBOURHOOD, module.end)
         try:
-            code = self.read(low, min(end + _NEIGHBOURHOOD, module.end) - low)
+            for chunk in range(low, high, _CHUNK):
+                found = self._jumps_of(chunk, module)
+                first = bisect.bisect_left(found, (start + 1, 0))
+                last = bisect.bisect_left(found, (end, 0))
+                if any(self._is_instruction(place) for _, place in found[first:last]):
+                    return True
         except TargetError:
             return True  # who knows
-        for place, target in jumps(code, low):
-            if start < target < end and self._is_instruction(place):
-                return True
         return False
+
+    def _jumps_of(self, chunk: int, module: Module) -> list[tuple[int, int]]:
+        """Targets and places of all that could be a jump in a piece of the module's code."""
+        found = self._jumps.get(chunk)
+        if found is None:
+            start, end = max(chunk, module.start), min(chunk + _CHUNK + _LONGEST_JUMP, module.end)
+            seen = jumps(self.read(start, end - start), start)
+            found = sorted((target, at) for at, target in seen if at < chunk + _CHUNK)
+            self._jumps[chunk] = found
+        return found
 
     def _is_instruction(self, address: int) -> bool:
         """Whether an instruction begins at ``address``, seen from its function's start."""
@@ -560,9 +610,9 @@ def _start(region: Region) -> int:
     return region.start
 
 
-def jumps(code: bytes, address: int) -> Iterator[tuple[int, int]]:
-    """Everything in ``code`` that could be a jump: its place and target."""
-    for match in _JUMP.finditer(code):
+def jumps(code: bytes, address: int, form: re.Pattern[bytes] = _JUMP) -> Iterator[tuple[int, int]]:
+    """Everything in ``code`` that could be a jump, or one of that form: its place and target."""
+    for match in form.finditer(code):
         kind = match.lastgroup
         assert kind is not None
         place = address + match.start()

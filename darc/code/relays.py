@@ -27,6 +27,9 @@ _PLAIN = (
     *(OpKind.IMMEDIATE8TO16, OpKind.IMMEDIATE8TO32, OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE16),
     *(OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64),
 )
+_LONGEST_RUN = 32
+"""Bytes before the reach of a short jump in which instructions of a relay may begin."""
+
 _STACK = (Register.RSP, Register.RBP, Register.RIP)
 
 
@@ -70,17 +73,19 @@ def _functions(program: Program, address: int, low: int, high: int) -> Iterator[
 
 def _runs(program: Program, function: Function, low: int, high: int) -> Iterator[Relay]:
     """Instructions that are executed one after the other and stand in nobody's way."""
+    first, last = low - _LONGEST_RUN, high + PATCH_LENGTH
     taken = [(function.entry, function.entry + _ENTRY)]
     taken += [(min(site.patch, site.address), site.back) for site in function.sites]
+    taken = [(start, end) for start, end in taken if start < last and end > first]
     run: list[Instruction] = []
-    for at in sorted(function.instructions):
-        if at > high + PATCH_LENGTH:
-            return
-        instruction = function.instructions[at]
+    for at in range(first, last + 1):
+        instruction = function.instructions.get(at)
+        if instruction is None:
+            continue
         end = at + instruction.len
         if at in function.targets or (run and run[-1].next_ip != at):
             run = []
-        if any(at < last and end > first for first, last in taken) or not _is_mute(instruction):
+        if any(at < after and end > before for before, after in taken) or not _is_mute(instruction):
             run = []
             continue
         run.append(instruction)
