@@ -350,8 +350,8 @@ class Program:
         return found
 
     may_displace = True
-    """Whether instructions of its own may be run elsewhere, which needs to know every thread that
-    may stand among them."""
+    """Whether relays may be made of its code: for instructions that are run elsewhere every thread
+    has to be known that may stand among them, for padding that it is nothing else."""
 
     thunks: x86_64.Thunks | None = None
     """How calls through thunks are told, where there are any."""

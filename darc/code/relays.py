@@ -49,11 +49,11 @@ class Relay:
 
 def relays(program: Program, address: int) -> Iterator[Relay]:
     """Where a short jump at ``address`` may lead, best places first."""
+    if not program.may_displace:
+        return
     low, high = address + SHORT_JUMP - _BACK, address + SHORT_JUMP + _ON
     for place in program.caves(low, high):
         yield Relay(place, place, place + PATCH_LENGTH)
-    if not program.may_displace:
-        return
     for function in _functions(program, address, low, high):
         yield from _runs(program, function, low, high)
 
