@@ -18,7 +18,7 @@ from dataclasses import dataclass
 WORD = (1 << 64) - 1
 _RED_ZONE = 128
 _RESTART_SYSCALL = 219
-_RESTARTED = {-512 & WORD, -513 & WORD, -514 & WORD, -516 & WORD}
+RESTARTED = {-512 & WORD, -513 & WORD, -514 & WORD, -516 & WORD}
 """In rax: the kernel begins the system call anew that the thread was stopped in."""
 _RESTART_BLOCK = -516 & WORD
 
@@ -119,7 +119,7 @@ def _restarted(registers: Mapping[str, int]) -> dict[str, int]:
     """The registers with which an interrupted system call begins anew, as the kernel would set them
     if the thread did nothing else before."""
     rax, number = registers["rax"], registers["orig_rax"]
-    if rax not in _RESTARTED or number >> 63:
+    if rax not in RESTARTED or number >> 63:
         return dict(registers)
     number = _RESTART_SYSCALL if rax == _RESTART_BLOCK else number
     return {**registers, "rax": number, "rip": registers["rip"] - len(_SYSCALL)}

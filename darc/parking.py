@@ -11,12 +11,11 @@ from __future__ import annotations
 import struct
 
 from darc import agent
+from darc.detour import RESTARTED
 from darc.foothold import Foothold
 from darc.target import Target
 
 _SAVED = ("rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
-_RESTARTED = tuple(value & (1 << 64) - 1 for value in (-512, -513, -514, -516))
-"""In rax these tell the kernel that the system call the thread was stopped in is to begin anew."""
 
 
 def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
@@ -26,7 +25,7 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     if found is None:
         return False
     thread, words = found
-    if words["rax"] in _RESTARTED:
+    if words["rax"] in RESTARTED:
         return False
     # The debugger may be killed between any two of these. Until the thread is at darc_home it goes
     # on by itself with what is on its stack; there only its stack pointer is still another one.

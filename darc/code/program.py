@@ -105,11 +105,7 @@ class Program:
         known = {(m.path, m.start): m for m in self.modules}
         self.modules = sorted(self._find_modules(known), key=lambda m: m.start)
         self._starts = [m.start for m in self.modules]
-        self._functions.clear()
-        self._far_jumps.clear()
-        self._jump_slots.clear()
-        self._stubs.clear()
-        self._jumps.clear()
+        self.forget_code()
         self._named.cache_clear()
 
     def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:

@@ -90,6 +90,11 @@ def sites(code: Code, name: str = "f") -> list[x86_64.Site]:
     return x86_64.read_function(code.symbols[name], code).sites
 
 
+def where(code: Code, text: str) -> int:
+    """The address of the instruction that reads so."""
+    return next(int(i.ip) for i in x86_64.decode(code.data, BASE) if str(i) == text)
+
+
 def test_direct_calls_are_found_in_order_with_their_return_addresses(assembled):
     code = assembled("f: sub rsp,8\ncall g\ncall h\nadd rsp,8\nret\ng: ret\nh: ret\n")
     found = sites(code)
@@ -180,10 +185,9 @@ def test_labels_in_tables_are_targets(jump, form, assembled):
         f"f: sub rsp,8\n{jump}\n1: mov eax,11\nmov rcx,rsi\n2: mov rdi,rcx\ncall rbx\n"
         "add rsp,8\nret\n"
     )
-    lines = x86_64.decode(code.data, BASE)
-    first = next(int(i.ip) for i in lines if str(i) == "mov eax,0Bh")
-    second = next(int(i.ip) for i in lines if str(i) == "mov rdi,rcx")
-    call = next(int(i.ip) for i in lines if str(i) == "call rbx")
+    first = where(code, "mov eax,0Bh")
+    second = where(code, "mov rdi,rcx")
+    call = where(code, "call rbx")
     base = 0 if form == "<Q" else first
     code.table = b"".join(struct.pack(form, at - base) for at in (first, second, call))
     code.rules = {call: FrameRule("rsp", 16)}
@@ -201,9 +205,8 @@ def test_code_whose_address_is_taken_is_a_target(assembled):
         f"f: sub rsp,8\nlea rax,[rip+1f]\nmov [rsi],rax\njmp [{TABLE}+rdi*8]\n"
         "2: mov rdi,rcx\n1: call rbx\nadd rsp,8\nret\n"
     )
-    lines = x86_64.decode(code.data, BASE)
-    second = next(int(i.ip) for i in lines if str(i) == "mov rdi,rcx")
-    call = next(int(i.ip) for i in lines if str(i) == "call rbx")
+    second = where(code, "mov rdi,rcx")
+    call = where(code, "call rbx")
     code.table = struct.pack("<Q", second)
     function = x86_64.read_function(BASE, code)
     assert {second, call} <= function.targets
