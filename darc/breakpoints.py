@@ -186,9 +186,12 @@ class BreakpointCollector(Collector):
         self._unreturned = 0
 
     def _new_clock(self) -> HitClock:
-        known = (self._target.hits_stop_all, self._ground.waited_ns, self._own_wait)
-        own_clock = self._ground.own_clock()
-        return HitClock(*known, own_clock, stands_still=True) if own_clock else HitClock(*known)
+        ground = self._ground
+        known = (self._target.hits_stop_all, ground.waited_ns, self._own_waits)
+        own_clock = ground.own_clock()
+        if own_clock is not None:
+            return HitClock(*known, own_clock, stands_still=True)
+        return HitClock(*known, use=ground.use)
 
     # ------------------------------------------------------------- begin and end
 
@@ -348,7 +351,7 @@ class BreakpointCollector(Collector):
                 return None
             if not self._clock.is_calibrated:
                 follows = self._first if address == self._second else None
-                self._clock.calibrate(thread, address, follows, moment)
+                self._clock.calibrate(thread, address, follows)
             hit = _Hit(address, thread, self._ground.strand(thread), moment)
             try:
                 act = self._react(place, hit)
@@ -498,8 +501,8 @@ class BreakpointCollector(Collector):
         if any(timed.site.back == call.back for timed in place.returns):
             operation.close(call, now)
 
-    def _own_wait(self) -> int:
-        return sum(map(procfs.waited_ns, self._target.own_threads()))
+    def _own_waits(self) -> dict[int, int]:
+        return {thread: procfs.waited_ns(thread) for thread in self._target.own_threads()}
 
     def _word(self, address: int) -> int:
         return int.from_bytes(self._target.read(address, 8), "little")
@@ -601,10 +604,11 @@ class BreakpointCollector(Collector):
     def losses(self) -> list[str]:
         found = []
         if self._clock.is_calibrated:
-            each = format_cycles(self._clock.cost * self._hz / 1e9, self._hz)
+            clock = self._clock
+            each, least = map(self._shown, (clock.mean_stop, max(clock.cost, clock.exact_cost)))
             found.append(
-                f"collected with breakpoints: each hit took {each}, which is taken out; latencies "
-                f"below about {each} cannot be told apart"
+                f"collected with breakpoints: each hit stopped the program for about {each}, which "
+                f"is taken out; latencies below about {least} cannot be told apart"
             )
         if self._unreturned:
             found.append(
@@ -612,6 +616,9 @@ class BreakpointCollector(Collector):
                 "they were not measured, and the time may be theirs"
             )
         return found
+
+    def _shown(self, ns: float) -> str:
+        return format_cycles(ns * self._hz / 1e9, self._hz)
 
     @property
     def hits(self) -> tuple[int, float]:

@@ -15,6 +15,7 @@ from darc.code.program import Program
 from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.parameters import Parameters
+from darc.procfs import Use
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class Ground(ABC):
     def waited_ns(self, thread: int) -> int:
         """For how long a thread has waited for a processor so far, in ns; 0 where nothing tells."""
         return 0
+
+    def use(self, thread: int) -> Use | None:
+        """What a thread that has come to a breakpoint has had of processors so far; ``None`` where
+        nothing tells."""
+        return None
 
     @abstractmethod
     def check_supported(self) -> None:

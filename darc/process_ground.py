@@ -71,6 +71,9 @@ class ProcessGround(Ground):
     def waited_ns(self, thread: int) -> int:
         return procfs.waited_ns(thread)
 
+    def use(self, thread: int) -> procfs.Use | None:
+        return procfs.use(thread)
+
     def check_supported(self) -> None:
         self._target.check_supported()
 

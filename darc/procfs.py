@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from darc.errors import TargetError
@@ -72,6 +73,32 @@ def waited_ns(thread: int) -> int:
         return int(Path(f"/proc/{thread}/schedstat").read_text().split()[1])
     except (OSError, IndexError, ValueError):
         return 0
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a thread has had of processors so far."""
+
+    ns: int
+    """For how long it has executed, the kernel on its behalf included."""
+    pauses: int
+    """How often it has given its processor up of itself: to sleep, and at every stop for a
+    debugger."""
+
+
+_PAUSES = b"\nvoluntary_ctxt_switches:"
+
+
+def use(thread: int) -> Use | None:
+    """That of a thread of any process that stands still; ``None`` where the kernel does not count
+    it or the thread is gone."""
+    folder = Path(f"/proc/{thread}")
+    try:
+        ns = int((folder / "schedstat").read_bytes().split()[0])
+        status = (folder / "status").read_bytes()
+        return Use(ns, int(status.partition(_PAUSES)[2].split(None, 1)[0])) if ns else None
+    except (OSError, IndexError, ValueError):
+        return None
 
 
 def in_sandbox(pid: int) -> bool:

@@ -92,6 +92,9 @@ class Ground(ProcessGround):
 
     def check_supported(self) -> None: ...
     def refresh(self, program: Program) -> None: ...
+    def use(self, thread: int) -> None:
+        return None
+
     def waited_ns(self, thread: int) -> int:
         return 0
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.hitclock import HitClock, Moment
+from darc.procfs import Use
 
 TIMES = st.integers(0, 10**7)
 FIRST, SECOND, OTHER = 0x1000, 0x1004, 0x2000
@@ -24,19 +25,53 @@ class World:
     own: int = 0
 
     def clock(self, stops_all: bool = True) -> HitClock:
-        return HitClock(stops_all, lambda _: self.waited, lambda: self.own, lambda: self.now)
+        return HitClock(stops_all, lambda _: self.waited, lambda: {1: self.own}, lambda: self.now)
 
-    def hit(self, clock: HitClock, handler: int = 5000, thread: int = 1) -> Moment:
+    def hit(
+        self,
+        clock: HitClock,
+        handler: int = 5000,
+        thread: int = 1,
+        at: int = OTHER,
+        follows: int | None = None,
+    ) -> Moment:
         self.now += self.before
         with clock.hit(thread) as moment:
+            clock.calibrate(thread, at, follows)
             self.now += handler
         self.now += self.after
         return moment
 
     def calibrate(self, clock: HitClock) -> None:
         while not clock.is_calibrated:
-            clock.calibrate(1, FIRST, None, self.hit(clock))
-            clock.calibrate(1, SECOND, FIRST, self.hit(clock))
+            self.hit(clock, at=FIRST)
+            self.hit(clock, at=SECOND, follows=FIRST)
+
+
+@dataclass
+class Linux(World):
+    """One that counts what the thread has of its processor. It is busy: each hit waits for one."""
+
+    used: int = 0
+    pauses: int = 0
+    own_part: int = 9_000
+    """What a hit makes the thread execute."""
+
+    def clock(self, stops_all: bool = True) -> HitClock:
+        known = (stops_all, lambda _: self.waited, lambda: {1: self.own}, lambda: self.now)
+        return HitClock(*known, use=lambda _: Use(self.used, self.pauses))
+
+    def hit(
+        self,
+        clock: HitClock,
+        handler: int = 5000,
+        thread: int = 1,
+        at: int = OTHER,
+        follows: int | None = None,
+    ) -> Moment:
+        self.used += self.own_part
+        self.pauses += 1 if follows else 2
+        return super().hit(clock, handler, thread, at, follows)
 
 
 @given(st.lists(st.tuples(TIMES, st.integers(0, 10**6)), min_size=1, max_size=10))
@@ -82,12 +117,12 @@ def test_only_neighbours_tell_the_cost() -> None:
     world = World()
     clock = world.clock()
     for _ in range(100):
-        clock.calibrate(1, FIRST, None, world.hit(clock))
+        world.hit(clock, at=FIRST)
         world.now += 10**6
-        clock.calibrate(1, OTHER, None, world.hit(clock))
-        clock.calibrate(1, SECOND, FIRST, world.hit(clock))
-        clock.calibrate(1, FIRST, None, world.hit(clock))
-        clock.calibrate(2, SECOND, FIRST, world.hit(clock))
+        world.hit(clock)
+        world.hit(clock, at=SECOND, follows=FIRST)
+        world.hit(clock, at=FIRST)
+        world.hit(clock, thread=2, at=SECOND, follows=FIRST)
     assert not clock.is_calibrated
     assert clock.cost == 0
 
@@ -106,10 +141,12 @@ def test_where_nothing_can_be_measured() -> None:
 def test_a_clock_that_stands_still_at_hits() -> None:
     """That of a machine that the debugger stops: what the debugger waits for is nothing to it."""
     world = World(before=20_000, after=7_000)
-    clock = HitClock(True, lambda _: 0, lambda: world.own, lambda: world.now, stands_still=True)
+    clock = HitClock(
+        True, lambda _: 0, lambda: {1: world.own}, lambda: world.now, stands_still=True
+    )
     while not clock.is_calibrated:
-        clock.calibrate(1, FIRST, None, world.hit(clock, handler=0))
-        clock.calibrate(1, SECOND, FIRST, world.hit(clock, handler=0))
+        world.hit(clock, handler=0, at=FIRST)
+        world.hit(clock, handler=0, at=SECOND, follows=FIRST)
     begin = world.hit(clock, handler=0)
     world.now += 900_000
     world.own += 3_000_000
@@ -127,3 +164,32 @@ def test_what_the_debugger_waits_for_within_a_handler_counts_once() -> None:
         world.own += 50_000
     world.now += world.after + 900_000
     assert clock.between(begin, world.hit(clock)) == 900_000
+
+
+@given(
+    st.lists(
+        st.tuples(TIMES, st.integers(0, 10**8), st.one_of(st.none(), st.integers(0, 10**8))),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_processor_time_is_exact(steps: list[tuple[int, int, int | None]]) -> None:
+    """However long hits make the thread wait. Where it sleeps, what it used counts at least."""
+    world = Linux()
+    clock = world.clock()
+    world.calibrate(clock)
+    begin = end = world.hit(clock)
+    used = slept = noise = 0
+    for run, late, sleep in steps:
+        used += run
+        world.used += run
+        world.now += run + late
+        if sleep is not None:
+            world.pauses += 1
+            world.now += sleep
+            slept += sleep
+            noise += late
+        end = world.hit(clock)
+    total = clock.between(begin, end)
+    assert max(1, used) <= total <= max(1, used + slept + noise)
+    assert noise or total >= used + slept - len(steps) * world.own_part
