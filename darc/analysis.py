@@ -11,24 +11,28 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 
 from darc import refit
+from darc.callees import may_fall_back
 from darc.code.program import Program
 from darc.collector import Collector
 from darc.contest import Contest
 from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import TargetError, UsageError
-from darc.ftree import Fnode, Function
+from darc.ftree import Ending, Fnode, Function, NodeState
 from darc.parameters import Parameters, Probes
-from darc.peaks import choose_peak, find_peaks, reach
+from darc.peaks import PeakRange, choose_peak, find_peaks, reach
 from darc.profile import Profile, thresholds
-from darc.snapshot import ProgramFigures, Snapshot
+from darc.snapshot import ProgramFigures, SiteReport, Snapshot
 from darc.storage import Stored
 
 _FINAL = frozenset(
     {Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.STOPPED, Status.ENDED}
 )
+
+_CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
 
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
@@ -42,6 +46,9 @@ class Next(Enum):
     """The user is to choose a peak."""
     CHOOSE_NODES = auto()
     """The user is to choose where to descend."""
+    FALL_BACK = auto()
+    """Time may be in calls that took no pad: breakpoints are to time them
+    (see :meth:`Analysis.fall_back`), or :meth:`Analysis.stay` ends the search."""
     END = auto()
     """The search is over: every probe can come out."""
 
@@ -75,6 +82,10 @@ class Analysis:
         self._needed = parameters.start_ops
         self._contests: tuple[Contest, ...] = ()
         self._resumed = resumed
+        self._kind = collector.kind
+        self._used: AbstractSet[int] = frozenset()
+        self._second_look: dict[Fnode, Ending] = {}
+        """Whose calls breakpoints time, and how their paths had ended by then."""
 
     @property
     def finished(self) -> bool:
@@ -116,6 +127,7 @@ class Analysis:
         if self._descent is None:
             self.status = Status.NO_PEAK
         else:
+            self._settle(_CUT_SHORT)
             self.status = early_status(self._descent.status, bool(self._descent.paths()))
 
     def close(self, status: Status, alive: bool) -> None:
@@ -123,7 +135,8 @@ class Analysis:
         ``alive`` tells whether the collector still has them."""
         if not self.finished:
             self._keep_votes(alive)
-            self.status = status
+            self.status = Status.FOUND if self._second_look else status
+            self._settle(_CUT_SHORT)
 
     def _look_again(self) -> Next:
         """The peak is not there yet: look at each doubling of the calls."""
@@ -170,14 +183,16 @@ class Analysis:
 
     def _begin(self) -> Orders:
         assert self._peak is not None
-        table = thresholds(self.parameters.resolution)
-        low = table[self._peak.first_bin]
-        last = reach(self._peak, self._profile)
-        high = _LONGEST if last is None else table[last + 1]
-        self._collector.search(low, high)
+        self._collector.search(*self._limits(self._peak))
         self.status = Status.SEARCHING
         self._descent = Descent(self.root, self.parameters, self._callees.expand)
         return self._descent.begin(self._take_up())
+
+    def _limits(self, peak: PeakRange) -> tuple[int, int]:
+        """In cycles."""
+        table = thresholds(self.parameters.resolution)
+        last = reach(peak, self._profile)
+        return table[peak.first_bin], _LONGEST if last is None else table[last + 1]
 
     def descend(self, nodes: Sequence[Fnode]) -> Next:
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
@@ -190,11 +205,9 @@ class Analysis:
         """Carries out orders."""
         assert self._descent is not None
         if orders.finished:
-            self.status = self._descent.status
-            if explanation := self._descent.explain():
-                self._notes.append(explanation)
-            self._say_what_was_not_timed()
-            return Next.END
+            if self._may_fall_back():
+                return Next.FALL_BACK
+            return self.stay()
         if not orders.analyse:  # drill-down by hand: wait for the user
             self._collector.await_user()
             return Next.CHOOSE_NODES
@@ -203,21 +216,91 @@ class Analysis:
         self._collector.await_in_peak(self._needed)
         return Next.GO_ON
 
-    def _say_what_was_not_timed(self) -> None:
-        """A path that ends in a function's own time says which of its calls may be in it."""
+    # -------------------------------------------------------- calls that took no pad
+
+    def _not_timed(self) -> dict[Fnode, list[SiteReport]]:
+        """Where a path ends in a function's own time: which of its calls may be in it."""
         assert self._descent is not None
+        found = {}
         for path in self._descent.paths():
-            node, ending = path.nodes[-1], path.ending
+            node = path.nodes[-1]
             missed = self._callees.missed(node.function)
-            if missed and ending.note is None:
-                first = missed[0]
-                note = (
-                    f"{len(missed)} of its calls could not be timed, the time may be theirs: "
-                    f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
-                )
-                if self._collector.kind is Probes.PAD:
-                    note += "; '--probes breakpoint' can time them, if they take milliseconds"
-                node.end = dataclasses.replace(ending, note=note)
+            if missed and path.ending.note is None:
+                found[node] = missed
+        return found
+
+    def _may_fall_back(self) -> bool:
+        """Whether a second look with breakpoints can tell more."""
+        if not self.parameters.auto or self.parameters.probes is not Probes.AUTO:
+            return False
+        return self._collector.kind is Probes.PAD and bool(self._for_breakpoints())
+
+    def _for_breakpoints(self) -> dict[Fnode, list[SiteReport]]:
+        found = {n: list(filter(may_fall_back, r)) for n, r in self._not_timed().items()}
+        return {node: reports for node, reports in found.items() if reports}
+
+    @property
+    def not_timed_ns(self) -> float:
+        """Of the functions that have calls which took no pad, and may be the cause: how long the
+        fastest takes inside the peak, in ns."""
+        nodes = self._for_breakpoints()
+        cycles = min((n.totals.max_sum / max(1, n.totals.ops) for n in nodes), default=0.0)
+        return cycles * 1e9 / self._collector.hz
+
+    def fall_back(self, collector: Collector) -> Next:
+        """The search goes on with breakpoints, at the calls that could not be timed and may be the
+        cause, and below them. ``collector`` watches f0 already; the one before is removed."""
+        assert self._descent is not None
+        assert self._peak is not None
+        if explanation := self._descent.explain():
+            self._notes.append(explanation)
+        open_nodes = self._for_breakpoints()
+        self._second_look = {node: node.end for node in open_nodes if node.end is not None}
+        self._used |= self._collector.used
+        collector.callees.take_over(self._callees, self.root)
+        self._collector, self._callees = collector, collector.callees
+        children = {node: tuple(self._callees.fall_back(node)) for node in open_nodes}
+        self._notes += [_told(node, missed) for node, missed in open_nodes.items()]
+        lookahead = self.parameters.lookahead or collector.auto_lookahead
+        parameters = dataclasses.replace(self.parameters, lookahead=lookahead)
+        collector.search(*self._limits(self._peak))
+        self.status = Status.SEARCHING
+        self._descent = Descent(self.root, parameters, self._callees.expand)
+        return self._go(self._descent.reopen(children))
+
+    def stay(self, why: str | None = None) -> Next:
+        """The search is over. ``why`` says why no breakpoints time what could not be timed."""
+        assert self._descent is not None
+        self.status = self._descent.status
+        if explanation := self._descent.explain():
+            self._notes.append(explanation)
+        self._settle(None)
+        for node, missed in self._not_timed().items():
+            first = missed[0]
+            note = (
+                f"{len(missed)} of its calls could not be timed, the time may be theirs: "
+                f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
+            )
+            if self._collector.kind is Probes.PAD:
+                note += "; '--probes breakpoint' can time them, if they take milliseconds"
+            if why is not None:
+                note += f"; darc did not by itself: {why}"
+            assert node.end is not None
+            node.end = dataclasses.replace(node.end, note=note)
+        return Next.END
+
+    def _settle(self, note: str | None) -> None:
+        """Where the second look has found no path that goes on, what the first one saw holds: it
+        timed all the other callees. ``note`` is for paths that had not ended again."""
+        for node, before in self._second_look.items():
+            ended = [below for below in node.walk() if below.end is not None]
+            if not ended:
+                before = dataclasses.replace(before, note=note)
+            if node in ended or not ended:
+                node.end, node.state = before, NodeState.ROOT_CAUSE
+        if self._second_look and self.status is Status.INCONCLUSIVE:
+            self.status = Status.FOUND
+        self._second_look = {}
 
     # ----------------------------------------------------------------- resuming
 
@@ -310,13 +393,13 @@ class Analysis:
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
-            probes=self._collector.kind.value,
+            probes=self._kind.value,
             profile=profile,
             peak=self._peak,
             level=descent.level if descent is not None else 0,
             collected=collected,
             needed=self._needed,
-            program=ProgramFigures(probes=len(self._collector.used)),
+            program=ProgramFigures(probes=len(self._used | self._collector.used)),
         )
 
     def snapshot(self, alive: bool) -> Snapshot:
@@ -330,11 +413,11 @@ class Analysis:
         if self._resumed is not None and self._resumed.peak is not None:
             tree = self._resumed.root  # until the program has shown its profile again
             paths = ended_paths(tree)
-        used = self._collector.used
+        used = self._used | self._collector.used
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
-            probes=self._collector.kind.value,
+            probes=self._kind.value,
             profile=profile,
             peaks=find_peaks(profile.bins, profile.resolution),
             peak=self._peak,
@@ -350,6 +433,15 @@ class Analysis:
             ),
             parameters=self.parameters,
         )
+
+
+def _told(node: Fnode, missed: Sequence[SiteReport]) -> str:
+    first = missed[0]
+    which = f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
+    return (
+        f"breakpoints time {len(missed)} of the calls of {node.function.name}, and what lies below "
+        f"them, as they take no pad ({which})"
+    )
 
 
 def early_status(status: Status, has_paths: bool) -> Status:

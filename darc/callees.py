@@ -14,7 +14,7 @@ from typing import Protocol
 from darc import refit
 from darc.code.program import Program
 from darc.code.x86_64 import Site
-from darc.denial import RETURNS_TWICE
+from darc.denial import RETURNS_TWICE, VFORK
 from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState
 from darc.snapshot import SiteReport, SiteState
 
@@ -81,6 +81,46 @@ class Callees:
             site = self.site(child)
             found.setdefault(site.address, (site, []))[1].append(child)
         return list(found.values())
+
+    # ------------------------------------------------------------------- going on
+
+    def take_over(self, before: Callees, root: Fnode) -> None:
+        """Takes over the tree below ``root``, and what is told about it, from probes of another
+        kind. No node of it is looked into again but by :meth:`fall_back`."""
+        self._reports = dict(before._reports)
+        for node in root.walk():
+            site = before._sites.get(node)
+            if site is None:
+                continue
+            self._sites[node] = site
+            if site.target is None and node.root_cause and node.parent is not None:
+                targets = self._relearned.setdefault(site.address, [])
+                if node.function.address not in targets:
+                    targets.append(node.function.address)
+                lane = targets.index(node.function.address)
+                self._learned[node.parent, site.address, lane] = node
+
+    def fall_back(self, node: Fnode) -> list[Fnode]:
+        """Adds those callees of ``node`` that the probes before could not time, as far as these
+        can, and returns them. There may be indirect calls besides (see :meth:`indirect`)."""
+        found = []
+        for site in self._program.function(node.function.address).sites:
+            report = self._reports.get((site.address, node.function.name))
+            if report is None or not may_fall_back(report):
+                continue
+            problem = self._places.problem(site)
+            if problem is not None:
+                self.fail(node, site, problem)
+                continue
+            key = site.address, node.function.name
+            self._reports[key] = dataclasses.replace(report, state=SiteState.FELL_BACK)
+            if site.target is None:
+                self._indirect.setdefault(node, []).append(site)
+                node.has_unknown_callees = True
+            else:
+                callee = self._program.callee_at(site.target)
+                found.append(self._add_child(node, site, callee))
+        return found
 
     # ------------------------------------------------------------------ live code
 
@@ -224,9 +264,10 @@ class Callees:
         key = (site.address, node.function.name)
         if key not in self._reports:  # an interrupt's
             self._report(node, site, self._program.function_at(site.address).name, why)
-        self._reports[key] = dataclasses.replace(
-            self._reports[key], state=SiteState.NOT_POSSIBLE, why=why
-        )
+        before = self._reports[key]
+        if before.why is not None and before.state is SiteState.FELL_BACK:
+            why = f"{before.why}; {why}"
+        self._reports[key] = dataclasses.replace(before, state=SiteState.NOT_POSSIBLE, why=why)
 
     def reports(self, used: Iterable[int]) -> tuple[SiteReport, ...]:
         """The sites at the addresses ``used``, which were timed, and those that could not be."""
@@ -242,7 +283,15 @@ class Callees:
         return [
             report
             for report in self._reports.values()
-            if report.function == function.name
-            and report.state is SiteState.NOT_POSSIBLE
-            and report.callee not in RETURNS_TWICE
+            if report.function == function.name and _may_last(report)
         ]
+
+
+def may_fall_back(report: SiteReport) -> bool:
+    """Whether a breakpoint may time it in place of a pad, as far as its callee tells."""
+    return _may_last(report) and report.callee not in VFORK
+
+
+def _may_last(report: SiteReport) -> bool:
+    """Whether it is of a call that could not be timed, and may take its time."""
+    return report.state is SiteState.NOT_POSSIBLE and report.callee not in RETURNS_TWICE

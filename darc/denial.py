@@ -8,8 +8,11 @@ from darc.ftree import CallKind, Function
 
 RETURNS_TWICE = ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext")
 
+VFORK = ("vfork", "__vfork")
+"""Behind such a call a child runs in the program's own memory, in which no debugger may be."""
+
 DENIED = {
-    **dict.fromkeys((*RETURNS_TWICE, "vfork", "__vfork"), "it returns twice"),
+    **dict.fromkeys((*RETURNS_TWICE, *VFORK), "it returns twice"),
     **dict.fromkeys(
         ("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen", "mcount", "__fentry__"),
         "it looks at its own return address",

@@ -87,6 +87,7 @@ class Descent:
         self._parameters = parameters
         self._expand = expand
         self._expanded: set[Fnode] = set()
+        self._reopened: Mapping[Fnode, tuple[Fnode, ...]] = {}
         self._frontier: list[Fnode] = []
         self._contests: dict[Fnode, Contest] = {}
         self._pending: list[Fnode] = []
@@ -141,6 +142,20 @@ class Descent:
         if any(self._is_due(contest) for contest in self._due_contests()):
             return self._decide()
         return orders
+
+    def reopen(self, nodes: Mapping[Fnode, tuple[Fnode, ...]]) -> Orders:
+        """The first orders of a search that goes on at these ``nodes`` of a tree alone, whose paths
+        an earlier one has ended: their own time is compared with that of the children that are
+        named, and of others yet to be learned. All other children had lost."""
+        self._reopened = nodes
+        for node, children in nodes.items():
+            self._expanded.add(node)
+            node.end = None
+            node.state = NodeState.ANALYSIS
+            for child in children:
+                child.state = NodeState.CANDIDATE
+            self._frontier.append(node)
+        return self._orders()
 
     def decide(self, votes: Votes) -> Orders:
         """Take the votes of :meth:`in_peak_needed` in-peak calls, counted since the last orders,
@@ -243,7 +258,8 @@ class Descent:
         self._confidence = min(sure, 1.0 if self._confidence is None else self._confidence)
         own_wins, *children_win = decision.chosen(ballot, percentage)
         if own_wins:
-            node.end = own_ending(node, contest.own, _note(contest))
+            note = None if node in self._reopened else _note(contest)
+            node.end = own_ending(node, contest.own, note)
         if not self._parameters.auto:
             self._candidates += node.children
         for child, wins in zip(node.children, children_win, strict=True):
@@ -339,6 +355,8 @@ class Descent:
         return self._changed(analyse)
 
     def _new_contest(self, node: Fnode) -> Contest:
+        if node in self._reopened:
+            return Contest(node, batch=self._reopened[node])
         if len(call_sites(node.children)) <= self._parameters.max_probes:
             return Contest(node)
         first, *others = in_batches(node.children, self._parameters.max_probes)

@@ -59,6 +59,11 @@ class Ground(ABC):
         """Why putting pads there might end what runs there; ``None`` where nothing says so."""
         return None
 
+    def risk_of_breakpoints(self) -> str | None:
+        """Why darc takes no breakpoints there that the user has not asked for; ``None`` where
+        nothing speaks against them."""
+        return "a breakpoint there stops the whole machine"
+
     auto_lookahead: int | None = None
     """What ``--lookahead auto`` means where pads are dear; ``None``: it is for others to say."""
 

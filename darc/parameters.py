@@ -357,8 +357,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         "--probes",
         "KIND",
         "How latency is collected: jump pads, fast tracepoints or breakpoints. 'auto' takes pads, "
-        "and breakpoints where the program can take no pad at all. Breakpoints stop the program at "
-        "every call that is timed: they are for functions that take milliseconds.",
+        "and breakpoints for what can take none, where they do no harm. Breakpoints stop the "
+        "program at every call that is timed: they are for functions that take milliseconds.",
         "one of auto, pad, tracepoint, breakpoint",
         tuple(kind.value for kind in Probes),
         Probes,

@@ -54,6 +54,11 @@ class ProcessGround(Ground):
             return "the program has shadow stacks, on which pads cannot change return addresses"
         return None
 
+    def risk_of_breakpoints(self) -> str | None:
+        if self._target.attached:
+            return "the program was attached to: with breakpoints it would not outlive the debugger"
+        return None
+
     def begin(self) -> None:
         pass
 

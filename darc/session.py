@@ -32,6 +32,13 @@ from darc.source_lines import add_lines
 from darc.storage import Stored
 from darc.target import Target
 
+LEAST_FOR_BREAKPOINTS_NS = 2_000_000
+"""What a function must take inside the peak, in ns, before breakpoints time its calls without being
+asked for: some ten hits of gdb's."""
+
+MOST_CALLS_FOR_BREAKPOINTS = 500
+"""Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
+
 
 class Session:
     """See the module. ``changed`` is called when something worth telling has happened."""
@@ -58,6 +65,10 @@ class Session:
         self._entry = entry
         self._started = time.monotonic()
         self._ended: float | None = None
+        self._resumed_at = self._started
+        self._ran = 0.0
+        self._rate = 0.0
+        """Calls of f0 in a second, while its profile was collected."""
         self._stops = 0
         self._stop_seconds: list[float] = []
         self._pending_message: str | None = None
@@ -223,12 +234,15 @@ class Session:
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
         if self._alive:
+            if not self.collector.paused:
+                self._ran += time.monotonic() - self._resumed_at
             self.collector.pause()
             self._analysis.collect_profile()
 
     def before_resume(self) -> None:
         """The program is about to go on: the probes are put back."""
         if self._alive:
+            self._resumed_at = time.monotonic()
             self.notes += self.collector.resume()
 
     @property
@@ -252,6 +266,9 @@ class Session:
         for the user."""
         begin = time.monotonic()
         self._stops += 1
+        if self._analysis.status is Status.PROFILING:
+            seconds = self._ran + begin - self._resumed_at
+            self._rate = self.collector.profile().count / max(seconds, 1e-3)
         try:
             stop = self._decide()
         except DarcError as error:
@@ -318,10 +335,38 @@ class Session:
         """Does what follows from a decision. True: the program is to stop for the user."""
         if after is Next.END:
             return self._end()
+        if after is Next.FALL_BACK:
+            return self._fall_back()
         if after is Next.GO_ON:
             return False
         self._pending_message = "profile" if after is Next.CHOOSE_PEAK else "choose"
         return True
+
+    def _fall_back(self) -> bool:
+        """Breakpoints take the place of pads, where they do no harm. True: the program is to stop
+        for the user."""
+        why = self._fall_back_problem()
+        if why is None:
+            pads = self.collector
+            try:
+                pads.remove()
+                self.notes += pads.losses()
+                self.collector = self._collector(Probes.BREAKPOINT)
+                self.notes += self.collector.install(self.program.function(self._entry), 0)
+                return self._go(self._analysis.fall_back(self.collector))
+            except DarcError as error:
+                why = str(error)
+        return self._go(self._analysis.stay(why))
+
+    def _fall_back_problem(self) -> str | None:
+        """Why breakpoints would spoil more than they tell."""
+        if (risk := self._ground.risk_of_breakpoints()) is not None:
+            return risk
+        if self._analysis.not_timed_ns < LEAST_FOR_BREAKPOINTS_NS:
+            return "it takes less than 2 ms"
+        if (rate := self._rate) > MOST_CALLS_FOR_BREAKPOINTS:
+            return f"{self.spec} is called {rate:.0f} times a second"
+        return None
 
     def _end(self) -> bool:
         self._ended = time.monotonic()

@@ -533,7 +533,8 @@ class GdbTarget(Target):
     def arm_bell(self, number: int, handler: Callable[[], Verdict]) -> None:
         self._bell_handler = handler
         self._bell_signal = number
-        self._bury()
+        if not self._deciding:
+            self._bury()
         self._catch(number)
 
     def _catch(self, number: int) -> None:
