@@ -276,10 +276,9 @@ class Analysis:
             self._notes.append(explanation)
         self._settle(None)
         for node, missed in self._not_timed().items():
-            first = missed[0]
             note = (
                 f"{len(missed)} of its calls could not be timed, the time may be theirs: "
-                f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
+                f"{_first(missed)}"
             )
             if self._collector.kind is Probes.PAD:
                 note += "; '--probes breakpoint' can time them, if they take milliseconds"
@@ -435,12 +434,15 @@ class Analysis:
         )
 
 
-def _told(node: Fnode, missed: Sequence[SiteReport]) -> str:
+def _first(missed: Sequence[SiteReport]) -> str:
     first = missed[0]
-    which = f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
+    return f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
+
+
+def _told(node: Fnode, missed: Sequence[SiteReport]) -> str:
     return (
         f"breakpoints time {len(missed)} of the calls of {node.function.name}, and what lies below "
-        f"them, as they take no pad ({which})"
+        f"them, as they take no pad ({_first(missed)})"
     )
 
 
