@@ -22,6 +22,8 @@ def choose_ground(target: Target) -> Ground:
     """
     stack = gdb.execute("maint print target-stack", to_string=True)
     if " - remote " not in stack and " - extended-remote " not in stack:
+        assert isinstance(target, GdbTarget)
+        target.hidden = None
         return ProcessGround(target)
     from kgdb.ground import KernelGround  # only where it is needed: it reads a large file
     from kgdb.image import is_kernel

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import gdb
 import gdb.unwinder
@@ -82,6 +82,16 @@ class _BellCondition(gdb.Function):  # type: ignore[misc]
         return int(self._target.rang())
 
 
+class Hidden(Protocol):
+    """Memory that gdb cannot reach by its addresses."""
+
+    def read(self, address: int, size: int) -> bytes | None:
+        """``None``: nothing is there."""
+
+    def write(self, address: int, data: bytes) -> bool:
+        """Whether anything is there."""
+
+
 class GdbTarget(Target):
     """gdb's selected inferior; while it is analysed, that one (see :meth:`at_home`)."""
 
@@ -114,6 +124,8 @@ class GdbTarget(Target):
         self._lock = threading.Lock()
         self.unlock: Callable[[int, int], bool] | None = None
         """Makes the bytes at an address writable that were refused; whether it could."""
+        self.hidden: Hidden | None = None
+        """Memory that is there but not mapped now."""
         self.failed: Callable[[Exception], None] = lambda error: None
         self.on_user_stop: Callable[[], None] = lambda: None
         _BellCondition(self)
@@ -242,7 +254,13 @@ class GdbTarget(Target):
 
     @_translated
     def _read(self, address: int, size: int) -> bytes:
-        return bytes(gdb.selected_inferior().read_memory(address, size))
+        try:
+            return bytes(gdb.selected_inferior().read_memory(address, size))
+        except gdb.MemoryError:
+            found = None if self.hidden is None else self.hidden.read(address, size)
+            if found is None:
+                raise
+            return found
 
     @_translated
     def _write(self, address: int, data: bytes) -> None:
@@ -250,6 +268,8 @@ class GdbTarget(Target):
         try:
             memory.write_memory(address, data)
         except gdb.MemoryError:
+            if self.hidden is not None and self.hidden.write(address, data):
+                return
             if not self._unlocked(address, len(data)):
                 raise
             memory.write_memory(address, data)

@@ -26,6 +26,7 @@ from kgdb import tasks
 from kgdb.foothold import KernelFoothold, Left, left_behind
 from kgdb.guest import Guest
 from kgdb.image import KernelImage
+from kgdb.isolation import KernelMemory
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
@@ -53,6 +54,8 @@ class KernelGround(Ground):
         """Raises FormatError: gdb's file is no kernel."""
         self._target = target
         self._guest = Guest(target)
+        self._guest.be_virtual()
+        target.hidden = KernelMemory(self._guest) if self._guest.is_qemu else None
         path = target.executable
         if path is None:
             raise FormatError("gdb has no symbols: 'file vmlinux' with that of the running kernel")

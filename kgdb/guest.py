@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
@@ -22,6 +23,8 @@ _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _INTERRUPT_FLAG = 0x200
 _CLEARANCE = 256
 """Bytes of the stack of the task that is borrowed for a call that are left alone."""
+
+_PHYSICAL = "Qqemu.PhyMemMode:"
 
 _CALL, _CALL_SIZE = 0xE8, 5
 _SOON = 1.0
@@ -122,6 +125,26 @@ class Guest:
 
     def _write(self, name: str, value: int) -> None:
         gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+
+    @contextlib.contextmanager
+    def physical(self) -> Iterator[bool]:
+        """Whether gdb's addresses are physical ones meanwhile, as QEMU (4.1 and newer) allows: the
+        machine itself knows nothing of it."""
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield self._ask(f"{_PHYSICAL}1")
+        finally:
+            self._ask(f"{_PHYSICAL}0")
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+
+    def be_virtual(self) -> None:
+        """gdb's addresses are virtual ones, which an earlier debugger may have left otherwise."""
+        if self.is_qemu:
+            self._ask(f"{_PHYSICAL}0")
+
+    @staticmethod
+    def _ask(packet: str) -> bool:
+        return '"OK"' in gdb.execute(f"maint packet {packet}", to_string=True)
 
     # --------------------------------------------------------------------- calls
 

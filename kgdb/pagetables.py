@@ -54,12 +54,17 @@ class Leaf:
     entry: int
     size: int
 
+    def physical(self, address: int) -> int:
+        """The physical address of one that it maps."""
+        offset = self.size - 1
+        return (self.entry & _ADDRESS & ~offset) | (address & offset)
 
-def leaf(read: Read, pointers: int, direct_map: int, address: int) -> Leaf | None:
-    """What maps an address of the kernel's or of its modules'; arguments as above. ``None``:
-    nothing does."""
+
+def leaf(read: Read, pointers: int, direct_map: int, address: int, levels: int = 3) -> Leaf | None:
+    """What maps an address; arguments as above, where ``pointers`` may also be a table ``levels``
+    above the pages. ``None``: nothing does."""
     table = pointers
-    for shift in (30, 21, 12):
+    for shift in (48, 39, 30, 21, 12)[-levels:]:
         place = table + 8 * (address >> shift & 511)
         entry = int.from_bytes(read(place, 8), "little")
         if not entry & _PRESENT:
