@@ -1,4 +1,5 @@
-"""Measures what timing a kernel's function costs: darc, and what else can do it, in one guest.
+"""Measures what timing a kernel's function costs: darc, and what else can do it, in one guest; and
+what an analysis costs that goes on to its end.
 
 Writes ``docs/benchmarks-kernel.md``.
 """
@@ -12,8 +13,9 @@ import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 
+from benchmarks import kernel_debugger as debugger
+from benchmarks import kernel_overhead
 from benchmarks.measure import BIN, BUILT, HERE, ROOT, MeasurementError
 from darc.errors import DarcError
 from kgdb.vm import guest, kernels, machine
@@ -47,10 +49,11 @@ def main() -> None:
     try:
         kernel = kernels.find("debian")
         costs = _measure(kernel)
+        figures = kernel_overhead.measure_all(kernel)
     except (MeasurementError, DarcError) as error:
         sys.exit(f"benchmarks: {error}")
-    PAGE.write_text(_page(kernel, costs))
-    print("\n".join(_table(costs)))
+    PAGE.write_text(_page(kernel, costs, figures))
+    print("\n".join([*_table(costs), "", *kernel_overhead.tables(figures)]))
     print(f"benchmarks: all figures are in {PAGE.relative_to(ROOT)}")
 
 
@@ -85,7 +88,7 @@ def _with_pad(started: machine.Machine) -> Cost:
     """The blocks between the moment the pad stands and the stop after PAD_BLOCKS of them."""
     lines = f"shell wc -l <{started.folder}/messages.log"
     operations = PAD_BLOCKS * READS_A_BLOCK
-    output = _gdb(
+    output = debugger.run(
         BIN / "darc-gdb",
         started,
         f"darc start vfs_read --start-ops {operations}",
@@ -104,27 +107,11 @@ def _with_pad(started: machine.Machine) -> Cost:
 
 
 def _with_breakpoints(started: machine.Machine) -> Cost:
-    output = _gdb("gdb", started, f"source {HERE / 'kernel_breakpoints.py'}")
+    output = debugger.run("gdb", started, f"source {HERE / 'kernel_breakpoints.py'}")
     found = re.search(r"^nanoseconds ([0-9.]+)$", output, re.M)
     if not found:
         raise MeasurementError(f"gdb did not see the calls:\n{output}")
     return Cost(float(found[1]), float(found[1]))
-
-
-def _gdb(program: str | Path, started: machine.Machine, *commands: str) -> str:
-    command = [str(program), "-nx", "-q", "-batch", str(started.symbols)]
-    for one in (f"target remote {started.target}", *commands):
-        command += ["-ex", one]
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
-    return done.stdout
 
 
 def _table(costs: dict[str, Cost]) -> list[str]:
@@ -144,7 +131,7 @@ def _table(costs: dict[str, Cost]) -> list[str]:
     return lines
 
 
-def _page(kernel: kernels.Kernel, costs: dict[str, Cost]) -> str:
+def _page(kernel: kernels.Kernel, costs: dict[str, Cost], figures: kernel_overhead.Figures) -> str:
     lines = [
         "# Benchmarks: a kernel's function",
         "",
@@ -163,6 +150,8 @@ def _page(kernel: kernels.Kernel, costs: dict[str, Cost]) -> str:
         f"- host: {os.cpu_count()} cores",
         "",
         *_table(costs),
+        "",
+        *kernel_overhead.section(figures),
         "",
     ]
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
@@ -22,6 +23,7 @@ from darc.contest import Contest
 from darc.descent import Descent, Orders, Status, Vote, ended_paths
 from darc.errors import TargetError, UsageError
 from darc.ftree import Ending, Fnode, Function, NodeState
+from darc.lookahead import level_by_level
 from darc.parameters import Parameters, Probes
 from darc.peaks import PeakRange, choose_peak, find_peaks, reach
 from darc.profile import Profile, thresholds
@@ -33,6 +35,8 @@ _FINAL = frozenset(
 )
 
 _CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
+
+_LEAST_SECONDS = 1e-3
 
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
@@ -86,11 +90,37 @@ class Analysis:
         self._used: AbstractSet[int] = frozenset()
         self._second_look: dict[Fnode, Ending] = {}
         """Whose calls breakpoints time, and how their paths had ended by then."""
+        self._ran = 0.0
+        self._runs_since: float | None = None
+        self._profile_seconds = 0.0
 
     @property
     def finished(self) -> bool:
         """Whether the search has ended."""
         return self.status in _FINAL
+
+    # -------------------------------------------------------------------- time
+
+    def stopped(self) -> None:
+        """The program has stopped, for a decision or for the user. It had when this was made."""
+        self._ran = self._seconds
+        self._runs_since = None
+
+    def goes_on(self) -> None:
+        """The program is about to go on, with its probes."""
+        if self._runs_since is None:
+            self._runs_since = time.monotonic()
+
+    @property
+    def _seconds(self) -> float:
+        """How long the program has run under analysis."""
+        since = self._runs_since
+        return self._ran + (0.0 if since is None else time.monotonic() - since)
+
+    @property
+    def calls_per_second(self) -> float:
+        """How often f0 was called while its profile was collected."""
+        return self._profile.count / max(self._profile_seconds, _LEAST_SECONDS)
 
     # ----------------------------------------------------------------- decisions
 
@@ -153,6 +183,7 @@ class Analysis:
         """Reads f0's profile, up to the choice of a peak."""
         if self._descent is None:
             self._profile = self._collector.profile()
+            self._profile_seconds = self._seconds
 
     def _choose(self, spec: str) -> bool:
         peak = choose_peak(spec, self._profile)
@@ -185,7 +216,7 @@ class Analysis:
         assert self._peak is not None
         self._collector.search(*self._limits(self._peak))
         self.status = Status.SEARCHING
-        self._descent = Descent(self.root, self.parameters, self._callees.expand)
+        self._descent = Descent(self.root, self._for_search(), self._callees.expand)
         return self._descent.begin(self._take_up())
 
     def _limits(self, peak: PeakRange) -> tuple[int, int]:
@@ -193,6 +224,18 @@ class Analysis:
         table = thresholds(self.parameters.resolution)
         last = reach(peak, self._profile)
         return table[peak.first_bin], _LONGEST if last is None else table[last + 1]
+
+    def _for_search(self) -> Parameters:
+        """The parameters, with what ``--lookahead auto`` means for this peak."""
+        assert self._peak is not None
+        parameters, profile = self.parameters, self._profile
+        if parameters.lookahead is not None:
+            return parameters
+        in_peak = sum(count for number, count in profile.bins.items() if number in self._peak)
+        seconds, cost = max(self._profile_seconds, _LEAST_SECONDS), self._collector.probe_cost
+        if level_by_level(profile, in_peak, seconds, parameters.decision_ops, cost):
+            return dataclasses.replace(parameters, lookahead=1)
+        return parameters
 
     def descend(self, nodes: Sequence[Fnode]) -> Next:
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""

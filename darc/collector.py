@@ -135,6 +135,11 @@ class Collector(ABC):
     def hurry(self) -> None:
         """Enough was seen, whatever it was: the listener is asked at the next call. Any thread."""
 
+    @property
+    def probe_cost(self) -> int:
+        """Cycles that a timed call adds to its caller; 0 where nobody has measured it."""
+        return 0
+
     @abstractmethod
     def losses(self) -> list[str]:
         """What was not measured so far, and why."""

@@ -31,7 +31,7 @@ MAX_DEPTH_NOTE = "maximum depth reached"
 """The note of an ending that the parameter max_depth made."""
 
 AUTO_LOOKAHEAD = 3
-"""Levels under analysis at one time when ``lookahead`` is auto."""
+"""Levels under analysis at one time when ``lookahead`` is auto, but see :mod:`darc.lookahead`."""
 
 AUTO_SPECULATION = 200
 """Call sites that are timed ahead at most when ``lookahead`` is auto."""

@@ -75,6 +75,10 @@ class PadCollector(Collector):
         """What the agent and the debugger share."""
         return self.implant.tables
 
+    @property
+    def probe_cost(self) -> int:
+        return self.tables.get("full_cost")
+
     # ------------------------------------------------------------- begin and end
 
     def install(self, code: Code, needed: int) -> list[str]:

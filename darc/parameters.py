@@ -306,7 +306,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         "--lookahead",
         "K|auto",
         "Levels to time at once, so that rare peaks need fewer calls. "
-        "1 goes level by level, as the paper does.",
+        "1 goes level by level, as the paper does; auto is 3, but 1 where the function is short, "
+        "hot, and wanted often.",
         "a whole number from 1 to 1000, or auto",
         ("auto", "1"),
         _or_word("auto", _integer(1, 1000)),

@@ -65,10 +65,6 @@ class Session:
         self._entry = entry
         self._started = time.monotonic()
         self._ended: float | None = None
-        self._resumed_at = self._started
-        self._ran = 0.0
-        self._rate = 0.0
-        """Calls of f0 in a second, while its profile was collected."""
         self._stops = 0
         self._stop_seconds: list[float] = []
         self._pending_message: str | None = None
@@ -234,16 +230,15 @@ class Session:
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
         if self._alive:
-            if not self.collector.paused:
-                self._ran += time.monotonic() - self._resumed_at
+            self._analysis.stopped()
             self.collector.pause()
             self._analysis.collect_profile()
 
     def before_resume(self) -> None:
         """The program is about to go on: the probes are put back."""
         if self._alive:
-            self._resumed_at = time.monotonic()
             self.notes += self.collector.resume()
+            self._analysis.goes_on()
 
     @property
     def paused(self) -> bool:
@@ -266,15 +261,15 @@ class Session:
         for the user."""
         begin = time.monotonic()
         self._stops += 1
-        if self._analysis.status is Status.PROFILING:
-            seconds = self._ran + begin - self._resumed_at
-            self._rate = self.collector.profile().count / max(seconds, 1e-3)
+        self._analysis.stopped()
         try:
             stop = self._decide()
         except DarcError as error:
             self.notes.append(f"the search ended early: {error}")
             self._analysis.status = Status.INCONCLUSIVE
             stop = self._end()
+        if not stop:
+            self._analysis.goes_on()
         self._stop_seconds.append(time.monotonic() - begin)
         return stop
 
@@ -364,7 +359,7 @@ class Session:
             return risk
         if self._analysis.not_timed_ns < LEAST_FOR_BREAKPOINTS_NS:
             return "it takes less than 2 ms"
-        if (rate := self._rate) > MOST_CALLS_FOR_BREAKPOINTS:
+        if (rate := self._analysis.calls_per_second) > MOST_CALLS_FOR_BREAKPOINTS:
             return f"{self.spec} is called {rate:.0f} times a second"
         return None
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -59,6 +60,16 @@ def workload(
         started = machine.start(wanted, name, WATCHDOG_SECONDS)
         started.wait_for(guest.READY, WATCHDOG_SECONDS)
         yield started
+
+
+def assert_goes_on(started: machine.Machine) -> None:
+    """The program in it does more than it had done."""
+    before = started.messages.count("mean ")
+    deadline = time.monotonic() + WATCHDOG_SECONDS
+    while started.messages.count("mean ") <= before + 1:
+        assert started.alive, started.last_words()
+        assert time.monotonic() < deadline, started.last_words()
+        time.sleep(0.05)
 
 
 def debug(

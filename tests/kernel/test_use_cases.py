@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kgdb.vm.machine import Machine
-from tests.kernel.machines import WATCHDOG_SECONDS, debug, workload
+from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
 
@@ -95,3 +95,32 @@ def test_a_listing_from_the_disk(listing: Machine, tmp_path: Path) -> None:
     for path in causes:
         assert path[:2] == ("ext4_readdir", "ext4_bread")
         assert path[-2:] == ("io_schedule", "schedule")
+
+
+STAT = ("vfs_statx", "filename_lookup", "path_lookupat", "link_path_walk")
+
+
+@pytest.mark.parametrize("decision_ops", [20, 10_000])
+def test_the_facts_of_a_file(decision_ops: int, tmp_path: Path) -> None:
+    """The paper's first benchmark; as there, it is the walk along the file's name, however many
+    calls are wanted for it."""
+    with workload("stat", icount=True) as machine:
+        options = f"--peak 1 --start-ops 1000 --decision-ops {decision_ops}"
+        causes = analyse(machine, tmp_path, f"darc start vfs_statx --task stat {options}")
+        assert_goes_on(machine)
+    assert causes == {STAT: "function"}
+
+
+def test_a_read_past_the_page_cache(tmp_path: Path) -> None:
+    """The paper's second benchmark: it sleeps until the disk has read. The disk is slow, as no
+    host's page cache is."""
+    with workload("randomread", icount=True, disk_iops=200) as machine:
+        start = "darc start vfs_read --task randomread --peak last --start-ops 100"
+        causes = analyse(machine, tmp_path, start)
+        assert_goes_on(machine)
+    assert causes == {
+        (
+            *("vfs_read", "ext4_file_read_iter", "iomap_dio_rw", "__iomap_dio_rw"),
+            *("blk_io_schedule", "io_schedule_timeout", "schedule_timeout", "schedule"),
+        ): "blocked"
+    }

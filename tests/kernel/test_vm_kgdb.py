@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,7 @@ from kgdb.vm import kernels
 from kgdb.vm.errors import VmError
 from kgdb.vm.machine import Machine
 from tests.debugger import PLAIN_GDB
-from tests.kernel.machines import WATCHDOG_SECONDS, darc_vm, debug, workload
+from tests.kernel.machines import assert_goes_on, darc_vm, debug, workload
 
 BUILD_SECONDS = 3600
 """For hangs alone; the build takes four minutes of two processors that do nothing else."""
@@ -24,16 +23,6 @@ pytestmark = [pytest.mark.kernel, pytest.mark.timeout(BUILD_SECONDS)]
 def machine() -> Iterator[Machine]:
     with workload("stat", kernel="kgdb", cpus=2) as started:
         yield started
-
-
-def assert_goes_on(machine: Machine) -> None:
-    """The program in it does more than it had done."""
-    before = machine.messages.count("mean ")
-    deadline = time.monotonic() + WATCHDOG_SECONDS
-    while machine.messages.count("mean ") <= before + 1:
-        assert machine.alive, machine.last_words()
-        assert time.monotonic() < deadline, machine.last_words()
-        time.sleep(0.05)
 
 
 def test_it_stops_for_a_debugger_and_goes_on_again_and_again(machine: Machine) -> None:
