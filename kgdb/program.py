@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from iced_x86 import Code, FlowControl, Instruction, OpKind, Register
 
 from darc.code import x86_64
+from darc.code.overlay import Overlay
 from darc.code.program import Module, Program
 from darc.errors import FormatError, NotFoundError, TargetError
 from darc.ftree import CallKind, Cause, Fnode, Function
@@ -19,7 +21,11 @@ _INDIRECT_THUNK = re.compile(
 )
 _RETURN_THUNK = re.compile(r"(?:\w+_)?return_thunk")
 _STATIC_CALL = "__SCT__"
-_JUMP = 0xE9
+_CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
+_JUMP_SIZE = 5
+
+TRACED = "a tracer of the kernel's own (ftrace) is active on it"
+PROBED = "a kprobe or another debugger is active on it"
 
 _UNTOUCHABLE = (
     ("__entry_text_start", "__entry_text_end"),
@@ -111,6 +117,8 @@ class KernelProgram(Program):
         self.kernel = kernel
         self._load: Callable[[], Sequence[Module]] | None = load
         self._loaded: tuple[Module, ...] = (kernel,)
+        self._probed = Overlay()
+        """What stood where others have probes of their own: see :meth:`_see_through_probes`."""
         super().__init__(target, Path("/"), _code(self._loaded))
         self.interrupts = tuple(self._handlers())
 
@@ -192,11 +200,100 @@ class KernelProgram(Program):
                 return self.resolve(further, depth + 1)
         return address, None
 
+    def read(self, address: int, size: int) -> bytes:
+        return self._probed.over(address, super().read(address, size))
+
+    def forget_code(self) -> None:
+        super().forget_code()
+        self._probed.clear()
+
     def function(self, entry: int) -> x86_64.Function:
+        found = self._functions.get(entry)
+        if found is not None:
+            return found
         found = super().function(entry)
+        if self._see_through_probes(entry, found):
+            del self._functions[entry]
+            found = super().function(entry)
+        self._leave_probes_alone(found)
         if found.sites and self.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
             found.sites.clear()
         return found
+
+    # ------------------------------------------------------ probes of the kernel's own
+
+    def _see_through_probes(self, entry: int, found: x86_64.Function) -> bool:
+        """Whether somebody else has probes in a function: a kprobe, ftrace, a debugger from
+        outside. Decoded with them, the bytes behind would be taken for other instructions."""
+        before = len(self._probed)
+        way_in = self.way_in(entry)
+        live = self.read(way_in, _JUMP_SIZE)
+        if live[0] == _CALL and self._is_for_tracers(way_in):
+            self._probed[way_in] = _NOP
+        for start, end in found.parts:
+            for at, own in self._others(start, end):
+                self._probed[at] = own
+        return len(self._probed) > before
+
+    def _is_for_tracers(self, address: int) -> bool:
+        """Whether the kernel was built with a place for ftrace there."""
+        own = self._own(address, _JUMP_SIZE)
+        if not own:  # a tracer's trampoline is no code that anybody knows
+            return not self._leads_into_code(address, self.read(address, _JUMP_SIZE))
+        if own[0] != _CALL:
+            return own == _NOP
+        return "__fentry__" in self.names_at(_target(address, own))
+
+    def _others(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Where instructions of the kernel's file are a trap now, or jump out of all code, and the
+        instructions that they stand for. (Other changes are the kernel's own: alternatives,
+        static calls and branches, thunks.)"""
+        own, live = self._own(start, end - start), self.read(start, end - start)
+        strange = {
+            at
+            for at, byte in enumerate(live)
+            if byte in (_INT3, _JUMP) and own[at : at + 1] != live[at : at + 1]
+        }
+        if not strange or len(own) < len(live):
+            return
+        for instruction in x86_64.decode(own, start):
+            at = int(instruction.ip) - start
+            if at not in strange:
+                continue
+            if live[at] == _INT3:
+                yield start + at, own[at : at + 1] + live[at + 1 : at + instruction.len]
+            elif not self._leads_into_code(start + at, live[at : at + _JUMP_SIZE]):
+                yield start + at, own[at : self._whole(own, at)]
+
+    def _own(self, address: int, size: int) -> bytes:
+        """What the kernel's file has; of modules there is no file."""
+        start, end = self.kernel.start, self.kernel.end
+        if not start <= address < end:
+            return b""
+        return self.kernel.image.content(address - self.kernel.bias, size)  # type: ignore[attr-defined,no-any-return]
+
+    def _leads_into_code(self, address: int, code: bytes) -> bool:
+        """Whether a call or jump does; bytes that are too few for one are none."""
+        return len(code) < _JUMP_SIZE or self.is_code(_target(address, code))
+
+    @staticmethod
+    def _whole(own: bytes, at: int) -> int:
+        """Where the instructions end that a jump at ``at`` stands over."""
+        end = at
+        while end < at + _JUMP_SIZE:
+            end += x86_64.decode(own[end : end + 16], end)[0].len
+        return end
+
+    def _leave_probes_alone(self, found: x86_64.Function) -> None:
+        """A call site that somebody else's probe stands in is left alone."""
+        inside = [
+            (at, at + len(own))
+            for at, own in self._probed.items()
+            if any(start <= at < end for start, end in found.parts)
+        ]
+        for index, site in enumerate(found.sites):
+            if any(at < site.back and site.patch < end for at, end in inside):
+                found.sites[index] = replace(site, problem=PROBED, is_short=False)
 
     def landing_pads(self, address: int) -> frozenset[int]:
         return frozenset()  # C has no exceptions
@@ -260,6 +357,11 @@ class KernelProgram(Program):
             if start is not None and end is not None and start <= address < end:
                 return "it stands in code of the kernel's entries, which must not be touched"
         return None
+
+
+def _target(address: int, code: bytes) -> int:
+    """Where a call or jump of five bytes leads."""
+    return address + _JUMP_SIZE + int.from_bytes(code[1:_JUMP_SIZE], "little", signed=True)
 
 
 def _code(modules: Sequence[Module]) -> list[Region]:

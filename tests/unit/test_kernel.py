@@ -48,7 +48,10 @@ class Image:
     name = "vmlinux"
     segments = (Segment(TEXT, 0x1000, 0, True),)
 
-    def __init__(self, symbols: dict[str, tuple[int, int]], **values: int) -> None:
+    def __init__(
+        self, symbols: dict[str, tuple[int, int]], text: bytes = b"", **values: int
+    ) -> None:
+        self.text = text
         self.symbols = [Symbol(n, at, size, False, False, ()) for n, (at, size) in symbols.items()]
         self.values = {n: at for n, (at, _) in symbols.items()} | values
 
@@ -58,6 +61,9 @@ class Image:
     def names_at(self, address: int) -> list[str]:
         return [s.name for s in self.symbols if s.address == address]
 
+    def content(self, address: int, size: int) -> bytes:
+        return self.text[address - TEXT : address - TEXT + size]
+
     def frame_range(self, _address: int) -> None:
         return None
 
@@ -65,8 +71,11 @@ class Image:
         return FrameRule("rsp", 8)
 
 
-def kernel(code: bytes, modules: tuple[Module, ...] = ()) -> KernelProgram:
-    """A kernel whose function ``caller`` has these bytes behind its nop."""
+def kernel(
+    code: bytes, modules: tuple[Module, ...] = (), changes: dict[int, bytes] | None = None
+) -> KernelProgram:
+    """A kernel whose function ``caller`` has these bytes behind its nop, where they are not
+    other ones by now: ``changes``, by how far behind its begin."""
     text = bytearray(b"\xcc" * 0x1000)
     for at, data in ((CALLER, NOP + code), (STATIC, relative(b"\xe9", STATIC, CALLEE))):
         text[at - TEXT : at - TEXT + len(data)] = data
@@ -78,9 +87,12 @@ def kernel(code: bytes, modules: tuple[Module, ...] = ()) -> KernelProgram:
         "callee": (CALLEE, 8),
         "entry": (ENTRY, 8),
     }
-    image = Image(symbols, __entry_text_start=ENTRY, __entry_text_end=ENTRY + 0x100)
+    live = bytearray(text)
+    for at, data in (changes or {}).items():
+        live[CALLER - TEXT + at : CALLER - TEXT + at + len(data)] = data
+    image = Image(symbols, bytes(text), __entry_text_start=ENTRY, __entry_text_end=ENTRY + 0x100)
     module = Module("vmlinux", "vmlinux", 0, TEXT, TEXT + 0x1000, image)  # type: ignore[arg-type]
-    return KernelProgram(Memory((TEXT, bytes(text))), module, lambda: modules)  # type: ignore[arg-type]
+    return KernelProgram(Memory((TEXT, bytes(live))), module, lambda: modules)  # type: ignore[arg-type]
 
 
 def sites(code: bytes) -> list[Site]:
@@ -112,6 +124,42 @@ def test_no_patch_of_several_instructions_and_none_in_entry_code() -> None:
     assert program.site_problem(short) == "the call is shorter than a jump"
     assert program.untouchable(ENTRY + 3) is not None
     assert program.untouchable(CALLER) is None
+
+
+CALLS = (relative(b"\xe8", CALLER + 8, CALLEE), relative(b"\xe8", CALLER + 13, CALLEE))
+PROBED_CODE = b"\x48\x89\xfb" + b"".join(CALLS) + b"\xc3"
+"""``mov rbx, rdi`` and two calls."""
+
+OUTSIDE = relative(b"\xe9", CALLER + 5, TEXT + 0x10000)
+TRACER = relative(b"\xe8", CALLER, TEXT + 0x10000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "left_alone"),
+    [
+        ({}, []),
+        ({0: TRACER}, []),
+        ({5: b"\xcc"}, []),
+        ({8: b"\xcc"}, [8]),
+        ({13: b"\xcc"}, [13]),
+        ({5: OUTSIDE}, [8]),
+    ],
+    ids=["none", "ftrace", "kprobe", "at a call", "at the last call", "optimised"],
+)
+def test_code_under_the_probes_of_others(changes: dict[int, bytes], left_alone: list[int]) -> None:
+    """What it does is read as if they were not there; calls in their bytes take no pad."""
+    found = kernel(PROBED_CODE, changes=changes).function(CALLER)
+    problems = {site.address - CALLER: site.problem for site in found.sites}
+    probed = "a kprobe or another debugger is active on it"
+    assert problems == {at: probed if at in left_alone else None for at in (8, 13)}
+
+
+def test_what_the_kernel_itself_has_changed_is_no_probe() -> None:
+    """A branch that it switched on (a static key) leads into code."""
+    jump = relative(b"\xe9", CALLER + 5, CALLER + 13)
+    program = kernel(NOP + b"\x90\x90\x90\x31\xc0\xc3", changes={5: jump})
+    assert program.function(CALLER).targets == {CALLER + 13}
+    assert program.read(CALLER + 5, 5) == jump
 
 
 @pytest.mark.parametrize(
