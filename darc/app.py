@@ -216,6 +216,7 @@ class App:
         if session is None:
             return
         session.on_user_stop()
+        session.end_if_late()
         self._tell(session.take_message())
 
     def before_continue(self) -> None:
@@ -393,8 +394,8 @@ class App:
         self._pending = None
         self._session = session
         session.on_user_stop()  # the patches come with the program's going on
-        if session.opening is not None:
-            self.emit(f"darc: {session.opening}")
+        for line in session.openings:
+            self.emit(f"darc: {line}")
 
     def _rest(self) -> None:
         if self._heart is not None:

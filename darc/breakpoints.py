@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from iced_x86 import FlowControl
 
-from darc import admission, procfs
+from darc import procfs
 from darc.callees import Callees
 from darc.code.branches import frame_slot, indirect_target, is_taken
 from darc.code.program import Program
@@ -173,6 +173,7 @@ class BreakpointCollector(Collector):
         self._used: set[int] = set()
         self._given_up: set[int] = set()
         self._paused = False
+        self._has_limit = False
         self._signal: int | None = None
         self._pid: int | None = None
         self._first_bytes = b""
@@ -208,9 +209,9 @@ class BreakpointCollector(Collector):
         self._set_all()
         if code.entry not in self._breaks:
             raise UnsupportedError(f"cannot set a breakpoint at {self._spec}")
-        if self._pid is not None and self._parameters.max_time is not None:
-            self._signal = admission.bell_signal(self._pid)
-            self._target.arm_bell(self._signal, self._on_bell)
+        if self._parameters.max_time is not None:
+            self._has_limit = True
+            self._signal = self._ground.arm_limit(self._on_limit)
         return []
 
     def _plan_f0(self, code: Code) -> None:
@@ -231,11 +232,15 @@ class BreakpointCollector(Collector):
 
     def _measure_at(self, address: int) -> None:
         """The cost of a hit is to be measured between the instruction there, which has a
-        breakpoint, and the next one; not if it leads elsewhere."""
-        first = decode(self._target.read(address, LONGEST_INSTRUCTION), address)[0]
-        if first.flow_control == FlowControl.NEXT:
-            self._first, self._second = address, int(first.next_ip)
-            self._place(self._second)
+        breakpoint, and one soon after it; not if it leads elsewhere."""
+        at = address
+        for _ in range(self._ground.calibration_steps):
+            instruction = decode(self._target.read(at, LONGEST_INSTRUCTION), at)[0]
+            if instruction.flow_control != FlowControl.NEXT:
+                return
+            at = int(instruction.next_ip)
+        self._first, self._second = address, at
+        self._place(at)
 
     def _plan_guards(self) -> None:
         """Where exceptions are caught and longjmps begin: frames end there without a return."""
@@ -255,8 +260,8 @@ class BreakpointCollector(Collector):
         self._operations.clear()
         self._take_back_all()
         try:
-            if self._signal is not None:
-                self._target.disarm_bell()
+            if self._has_limit:
+                self._ground.disarm_bell()
         finally:
             self._ground.leave(is_there)
 
@@ -577,7 +582,7 @@ class BreakpointCollector(Collector):
         self.drop_open_calls()
         return Verdict.STOP if self._listener.decide() else Verdict.CONTINUE
 
-    def _on_bell(self) -> Verdict:
+    def _on_limit(self) -> Verdict:
         """The time limit has passed, and f0 may not be called any more."""
         if not self._listener.time_is_up() or not self._breaks:
             return Verdict.CONTINUE

@@ -38,6 +38,9 @@ class Listener(Protocol):
     def give_up(self, why: str) -> bool:
         """Nothing more can be seen. True: the program is to stop for the user."""
 
+    def vanished(self, why: str) -> bool:
+        """What the probes were put into is not there any more. True: stop for the user."""
+
     def before_resume(self) -> None:
         """The program went on after a stop for the user, and not step by step."""
 
@@ -81,6 +84,10 @@ class Collector(ABC):
     @abstractmethod
     def is_there(self) -> bool:
         """Whether the program that the probes were put into is still the one that runs."""
+
+    def lost(self) -> str | None:
+        """At a stop: why what the probes were put into is not what runs there any more."""
+        return None
 
     # ---------------------------------------------------------- the user's stops
 

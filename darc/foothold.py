@@ -93,6 +93,10 @@ class Foothold(ABC):
     def is_there(self) -> bool:
         """Whether it has not gone with what it stood in."""
 
+    def lost(self) -> str | None:
+        """At a stop: why what it stood in is not there any more, where nothing else tells."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """What it stood in is gone."""

@@ -16,6 +16,7 @@ from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.parameters import Parameters
 from darc.procfs import Use
+from darc.target import Verdict
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,21 @@ class Ground(ABC):
         """Why darc takes no breakpoints there that the user has not asked for; ``None`` where
         nothing speaks against them."""
         return "a breakpoint there stops the whole machine"
+
+    calibration_steps = 1
+    """How many instructions are executed between the two breakpoints that tell what a hit costs.
+    With one the debugger is there as soon as it has stepped; with two the hit costs as much as
+    others, which matters where nothing but a clock tells."""
+
+    @property
+    def breakpoints_blur(self) -> str:
+        """About what latencies cannot be told apart where breakpoints collect, for the user."""
+        return "1 ms"
+
+    @property
+    def opening(self) -> str | None:
+        """What the user is to know before an analysis goes on."""
+        return None
 
     auto_lookahead: int | None = None
     """What ``--lookahead auto`` means where pads are dear; ``None``: it is for others to say."""
@@ -158,8 +174,13 @@ class Ground(ABC):
         """``handler`` decides, with everything stopped, whenever the agent rings."""
 
     @abstractmethod
+    def arm_limit(self, handler: Callable[[], Verdict]) -> int | None:
+        """Without an agent: ``handler`` decides, with everything stopped, at the signal whose
+        number is returned, or after :meth:`knock` where that takes no signal."""
+
+    @abstractmethod
     def disarm_bell(self) -> None:
-        """Takes back what :meth:`arm_bell` set."""
+        """Takes back what :meth:`arm_bell` or :meth:`arm_limit` set."""
 
     def knock(self) -> None:  # noqa: B027  a process is sent a signal
         """Stops everything, and the handler of the bell decides, where that takes no signal. Any

@@ -85,8 +85,6 @@ class PadCollector(Collector):
         ground = self._ground
         notes = ground.check(self._program, self._root.function, self._spec)
         ground.begin()
-        if self.foothold is None or self.foothold.identity != ground.identity:
-            notes += ground.clean_up(self._program)
         self.implant = self._stand()
         self.callees = Callees(self._program, self.implant, self._note)
         self._instrumentation = Instrumentation(self.implant, self.callees, self._root)
@@ -116,7 +114,13 @@ class PadCollector(Collector):
         self._target.show_pads(agent.elf_file(), known.agent_base, known.caller)
         return Implant(self._target, self._program, known, self._ground.guard_places)
 
+    def lost(self) -> str | None:
+        return self.foothold.lost() if self.foothold is not None else None
+
     def remove(self) -> None:
+        if self._alive and self._is_set_up and self.lost():
+            self.gone()
+            return
         if self._alive and self._is_set_up:
             self._see_losses()
         self._alive = False
@@ -170,6 +174,8 @@ class PadCollector(Collector):
         """The agent has seen enough, or time is up, or the program is to get its pads back."""
         if not self._alive:
             return Bell()
+        if (why := self.lost()) is not None:
+            return Bell(self._listener.vanished(why))
         with self.implant.patcher.together():
             return self._answer()
 

@@ -124,6 +124,11 @@ class ProcessGround(Ground):
 
         target.arm_bell(self._signal, decide)
 
+    def arm_limit(self, handler: Callable[[], Verdict]) -> int | None:
+        number = admission.bell_signal(self._pid)
+        self._target.arm_bell(number, handler)
+        return number
+
     def disarm_bell(self) -> None:
         self._target.disarm_bell()
 

@@ -87,6 +87,8 @@ class Session:
         Raises:
             DarcError: it cannot be; whatever was changed was undone.
         """
+        if self._foothold is None or self._foothold.identity != self._ground.identity:
+            self.notes += self._ground.clean_up(self.program)  # before f0's code is read
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
@@ -114,15 +116,16 @@ class Session:
         self._install(code, self._collector(Probes.BREAKPOINT))
 
     @property
-    def opening(self) -> str | None:
+    def openings(self) -> list[str]:
         """What the user is to know before the program goes on."""
-        if self.collector.kind is not Probes.BREAKPOINT:
-            return None
-        why = "".join(f" ({note})" for note in self.notes if note.startswith("no pads"))
-        return (
-            f"{self.spec} is timed by breakpoints{why}: each of its calls stops the program, and "
-            "latencies below about 1 ms cannot be told apart"
-        )
+        found = [] if self._ground.opening is None else [self._ground.opening]
+        if self.collector.kind is Probes.BREAKPOINT:
+            why = "".join(f" ({note})" for note in self.notes if note.startswith("no pads"))
+            found.append(
+                f"{self.spec} is timed by breakpoints{why}: each of its calls stops the program, "
+                f"and latencies below about {self._ground.breakpoints_blur} cannot be told apart"
+            )
+        return found
 
     def _collector(self, probes: Probes) -> Collector:
         about = (self._target, self.program, self.root, self.spec, self._parameters)
@@ -229,10 +232,19 @@ class Session:
 
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
-        if self._alive:
+        if self._alive and (why := self.collector.lost()) is not None:
+            self.vanished(why)
+        elif self._alive:
             self._analysis.stopped()
             self.collector.pause()
             self._analysis.collect_profile()
+
+    def end_if_late(self) -> None:
+        """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
+        in kgdb cannot be interrupted."""
+        if self._alive and self.time_is_up():
+            self._analysis.finish_early("the time is up")
+            self._end()
 
     def before_resume(self) -> None:
         """The program is about to go on: the probes are put back."""
@@ -277,6 +289,13 @@ class Session:
         """Nothing more can be seen (see :class:`~darc.collector.Listener`)."""
         self._analysis.finish_early(why)
         return self._end()
+
+    def vanished(self, why: str) -> bool:
+        """See :class:`~darc.collector.Listener`."""
+        self.notes.append(why)
+        self.program_ended()
+        self._pending_message = "result"
+        return True
 
     def take_message(self) -> str | None:
         """What the user is to be told at the stop that :meth:`decide` asked for."""

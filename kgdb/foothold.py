@@ -64,15 +64,18 @@ class KernelFoothold(Foothold):
         identity: int,
         call: Call,
         enter: Callable[[], None],
+        is_another: Callable[[], bool],
         left: Left | None = None,
         writes_text: bool = True,
     ) -> None:
-        """``enter`` brings a task to where functions may be called; ``left`` may be used again;
-        ``writes_text``: the debugger writes also what is read-only."""
+        """``enter`` brings a task to where functions may be called; ``is_another`` says, where the
+        tables cannot be read, whether that is since another kernel runs; ``left`` may be used
+        again; ``writes_text``: the debugger writes also what is read-only."""
         super().__init__(target, program, identity)
         self._kernel = program
         self._call = call
         self._enter = enter
+        self._is_another = is_another
         self._left = left
         self._writes_text = writes_text
         self._told = (0, 0)
@@ -178,6 +181,13 @@ class KernelFoothold(Foothold):
         except TargetError:
             return False
         return magic == self._blob.constants["DARC_MAGIC"]
+
+    def lost(self) -> str | None:
+        try:
+            is_lost = self.tables.get("magic") != self._blob.constants["DARC_MAGIC"]
+        except TargetError:
+            is_lost = self._is_another()
+        return "the machine was booted anew, and the probes are gone" if is_lost else None
 
     def close(self) -> None:
         pass  # nothing of it is here

@@ -29,7 +29,7 @@ from kgdb.image import KernelImage
 from kgdb.isolation import KernelMemory
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas
-from kgdb.program import KernelProgram
+from kgdb.program import PROBED, TRACED, KernelProgram
 from kgdb.stub import Stub, stub
 
 _IDT = 0xFFFF_FE00_0000_0000
@@ -49,6 +49,8 @@ def _image(path: str, _stamp: tuple[int, int]) -> KernelImage:
 
 class KernelGround(Ground):
     """The kernel that gdb is connected to."""
+
+    calibration_steps = 2
 
     def __init__(self, target: GdbTarget) -> None:
         """Raises FormatError: gdb's file is no kernel."""
@@ -70,6 +72,9 @@ class KernelGround(Ground):
     @functools.cached_property
     def bias(self) -> int:
         """What address space layout randomisation has added to the kernel's addresses."""
+        return self._live_bias()
+
+    def _live_bias(self) -> int:
         entry = self._target.read(_IDT, 16)
         live = int.from_bytes(entry[0:2] + entry[6:12], "little")
         for name in _FIRST_HANDLERS:
@@ -159,7 +164,7 @@ class KernelGround(Ground):
         assert isinstance(program, KernelProgram)
         reason = denied(program, function) or program.untouchable(function.address)
         if reason is None:
-            reason = _entry_problem(program.read(program.way_in(function.address), 5))
+            reason = _entry_problem(self._target.read(program.way_in(function.address), 5))
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []
@@ -237,9 +242,20 @@ class KernelGround(Ground):
             self.identity,
             self._guest.call if sets else self._guest.call_instead,
             self._enter,
+            self._is_another,
             self._left,
             self._stub.writes_text,
         )
+
+    def _is_another(self) -> bool:
+        """Whether a kernel runs that has been booted since, at other addresses or without what was
+        put into the one before. In user mode, with page-table isolation, none is mapped."""
+        banner = self._value("linux_banner")
+        assert banner is not None
+        try:
+            return self._live_bias() != self.bias or bool(self._target.read(banner, 1))
+        except TargetError:
+            return False
 
     def _enter(self) -> None:
         self._guest.go_to_system_call(self._system_calls(), self._is_quiet)
@@ -277,6 +293,17 @@ class KernelGround(Ground):
     def risk_of_pads(self) -> str | None:
         return self._stub.why_no_pads()
 
+    @property
+    def breakpoints_blur(self) -> str:
+        return self._stub.blur
+
+    @property
+    def opening(self) -> str | None:
+        if self._stub.hears_interrupts:
+            return None
+        deaf_to = "neither Ctrl-C nor --max-time" if self._has_limit else "no Ctrl-C"
+        return f"a kernel in kgdb hears {deaf_to}: 'darc-vm break', or its magic key (g), stops it"
+
     def own_clock(self) -> Callable[[], int] | None:
         return self._stub.clock()
 
@@ -312,9 +339,15 @@ class KernelGround(Ground):
             self._disarm.append(self._target.set_watch(foothold.tables.doorbell, on_hit))
         else:
             self._disarm.append(self._target.set_break(foothold.symbol("darc_bell"), on_hit))
-        if self._has_limit and self._stub.hears_interrupts:
-            self._target.arm_interrupt(lambda: self._rung(handler))
+        if self._has_limit:
+            self.arm_limit(lambda: self._rung(handler))
+
+    def arm_limit(self, handler: Callable[[], Verdict]) -> int | None:
+        self._has_limit = True
+        if self._stub.hears_interrupts:
+            self._target.arm_interrupt(handler)
             self._disarm.append(self._target.disarm_bell)
+        return None
 
     def knock(self) -> None:
         if self._stub.hears_interrupts:
@@ -362,7 +395,7 @@ def _entry_problem(code: bytes) -> str | None:
     if code == _NOP:
         return None
     if code[0] == _CALL:
-        return "a tracer of the kernel's own (ftrace) is active on it"
+        return TRACED
     if code[0] in (_JUMP, _INT3):
-        return "a kprobe or another debugger is active on it"
+        return PROBED
     return "it has no room for a probe at its entry (notrace): time its callers or its callees"

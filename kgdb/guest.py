@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +62,7 @@ class Guest:
         at ``value`` there, is ``bias`` higher."""
         with contextlib.suppress(gdb.error):
             known = int(gdb.parse_and_eval("(unsigned long) &linux_banner")) & _WORD
-            if known == value:
+            if known != (value + bias) & _WORD:
                 with gdb.with_parameter("confirm", False):
                     quoted = "'" + path.replace("'", "'\\''") + "'"
                     gdb.execute(f"symbol-file {quoted} -o {bias:#x}", to_string=True)
@@ -120,8 +121,11 @@ class Guest:
                     own.enabled = True
 
     def register(self, name: str) -> int:
-        """A register of the processor that is gdb's thread."""
-        return int(gdb.newest_frame().read_register(name)) & _WORD
+        """A register of the processor that is gdb's thread. Raises TargetError."""
+        try:
+            return int(gdb.newest_frame().read_register(name)) & _WORD
+        except gdb.error as error:
+            raise TargetError(f"gdb: {error}") from None
 
     def _write(self, name: str, value: int) -> None:
         gdb.execute(f"set ${name} = {value:#x}", to_string=True)
@@ -236,10 +240,17 @@ def _told(waiting: str) -> Iterator[None]:
 
     def tell() -> None:
         if not over.wait(_SOON):
-            gdb.post_event(lambda: None if over.is_set() else gdb.write(f"darc: {waiting}\n"))
+            # Not by gdb, which keeps to itself whatever is written while the command runs.
+            os.write(2, f"darc: {waiting}\n".encode())
 
+    gdb.flush()
     thread = threading.Thread(target=tell, name="darc", daemon=True)
-    thread.start()
+    # gdb's own signals (SIGCHLD, SIGINT) are for its main thread alone.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         yield
     finally:
