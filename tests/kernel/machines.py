@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kgdb.vm import guest, kernels, machine, workloads
@@ -65,11 +67,7 @@ def workload(
 def assert_goes_on(started: machine.Machine) -> None:
     """The program in it does more than it had done."""
     before = started.messages.count("mean ")
-    deadline = time.monotonic() + WATCHDOG_SECONDS
-    while started.messages.count("mean ") <= before + 1:
-        assert started.alive, started.last_words()
-        assert time.monotonic() < deadline, started.last_words()
-        time.sleep(0.05)
+    wait_until(started, lambda: started.messages.count("mean ") > before + 1)
 
 
 def debug(
@@ -92,6 +90,27 @@ def debug(
         timeout=WATCHDOG_SECONDS,
         check=False,
     ).stdout
+
+
+def typed(started: machine.Machine, command: str) -> str:
+    """What a shell in the guest says to a command."""
+    before = len(started.console)
+    with socket.socket(socket.AF_UNIX) as console:
+        console.connect(str(started.console_socket))
+        console.sendall(f"{command}; echo do''ne\n".encode())
+        wait_until(
+            started, lambda: re.search(r"^done$", started.console[before:], re.M) is not None
+        )
+    return started.console[before:]
+
+
+def wait_until(started: machine.Machine, holds: Callable[[], bool]) -> None:
+    """Returns when something holds; fails where the machine is dead, or after the watchdog."""
+    deadline = time.monotonic() + WATCHDOG_SECONDS
+    while not holds():
+        assert started.alive, started.last_words()
+        assert time.monotonic() < deadline, started.last_words()
+        time.sleep(0.05)
 
 
 def darc_vm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

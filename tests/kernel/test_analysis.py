@@ -138,13 +138,14 @@ def test_symbols_of_another_kernel_are_refused(machine: Machine, tmp_path: Path)
     assert_unharmed(machine)
 
 
+@pytest.mark.parametrize("probes", ["pad", "breakpoint"])
 def test_the_time_limit_where_the_function_is_never_called(
-    machine: Machine, tmp_path: Path
+    machine: Machine, tmp_path: Path, probes: str
 ) -> None:
     """The agent never rings: darc stops the machine itself. What the user interrupts stops as
     always, also while a limit is set."""
     connected(machine, tmp_path, TEXT.format("before"))
-    limited = "darc start kernel_halt --max-time"
+    limited = f"darc start kernel_halt --probes {probes} --max-time"
     done = connected(machine, tmp_path, f"{limited} 2", "continue", TEXT.format("after"))
     assert "the time is up: this is what was known by then" in done.gdb
     assert "SIGINT" not in done.gdb

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +14,9 @@ import pytest
 
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.debugger import PLAIN_GDB
+from tests.debugger import DARC_GDB, PLAIN_GDB
 from tests.kernel import machines
-from tests.kernel.machines import WATCHDOG_SECONDS, workload
+from tests.kernel.machines import WATCHDOG_SECONDS, typed, wait_until, workload
 from tests.kernel.test_analysis import assert_unharmed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(4 * WATCHDOG_SECONDS)]
@@ -26,6 +29,15 @@ SLEEP = ["vfs_read", "pipe_read", "schedule"]
 def machine() -> Iterator[Machine]:
     with workload("piperead", kernel="kgdb") as started:
         yield started
+
+
+GOES_ON = "python print('goes on', flush=True)"
+
+NOTE_WRITES = (
+    "import itertools, pathlib; written = itertools.count(); gdb.events.memory_changed.connect("
+    "lambda _: pathlib.Path('{}').touch() if next(written) == 12 else None)"
+)
+"""Tells by a file when gdb has written so often that it puts in call sites' probes."""
 
 
 def text(machine: Machine, file: Path) -> bytes:
@@ -46,6 +58,92 @@ def test_pads_find_where_a_read_sleeps(machine: Machine, tmp_path: Path) -> None
     assert report["probes"] == "pad"
     assert [path["functions"] for path in report["root_cause_paths"]] == [SLEEP], said
     assert "blocked in schedule (pipe_read slept)" in said
+    assert text(machine, tmp_path / "after") == before
+    assert_unharmed(machine)
+
+
+@contextlib.contextmanager
+def at_work(machine: Machine, *commands: str) -> Iterator[subprocess.Popen[str]]:
+    """darc-gdb in batch, while it lets the kernel run."""
+    words = [
+        word for one in (f"target remote {machine.target}", *commands) for word in ("-ex", one)
+    ]
+    with subprocess.Popen(
+        [*DARC_GDB, "-nx", "-q", "-batch", machine.symbols, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as gdb:
+        try:
+            yield gdb
+        finally:
+            gdb.kill()
+
+
+def until_it_runs(machine: Machine, gdb: subprocess.Popen[str]) -> str:
+    """What gdb has said until it lets the kernel run for the user, behind :data:`GOES_ON`."""
+    assert gdb.stdout is not None
+    lines = []
+    for line in gdb.stdout:
+        lines.append(line)
+        if line == "goes on\n":
+            typed(machine, "echo")
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def rest(gdb: subprocess.Popen[str]) -> str:
+    """What gdb says from now on, until it ends."""
+    assert gdb.stdout is not None
+    return gdb.stdout.read()
+
+
+def test_ctrl_c_is_not_heard_but_the_magic_key_is(machine: Machine) -> None:
+    machine.break_in()
+    endless = "darc start vfs_read --start-ops 1000000"
+    with at_work(machine, endless, GOES_ON, "continue", "darc status", "detach") as gdb:
+        said = until_it_runs(machine, gdb)
+        gdb.send_signal(signal.SIGINT)
+        typed(machine, "echo")
+        machine.break_in()
+        said += rest(gdb)
+    lines = said.splitlines()
+    told = "a kernel in kgdb hears no Ctrl-C: 'darc-vm break', or its magic key (g), stops it"
+    assert f"darc: {told}" in lines
+    assert " received signal SIGTRAP" in said
+    assert "darc: vfs_read: profiling" in lines, said
+    assert_unharmed(machine)
+
+
+@pytest.mark.parametrize("probes", ["pad", "breakpoint"])
+def test_the_time_limit_where_nothing_can_interrupt_it(machine: Machine, probes: str) -> None:
+    """It is looked at at the next stop, whatever that is for."""
+    machine.break_in()
+    limited = f"darc start kernel_halt --probes {probes} --max-time 1ms"
+    with at_work(machine, limited, GOES_ON, "continue", "detach") as gdb:
+        said = until_it_runs(machine, gdb)
+        machine.break_in()
+        said += rest(gdb)
+    assert "darc: a kernel in kgdb hears neither Ctrl-C nor --max-time: 'darc-vm break'" in said
+    assert "the time is up: this is what was known by then" in said
+    assert_unharmed(machine)
+
+
+def test_a_debugger_that_is_killed_while_the_kernel_runs(machine: Machine, tmp_path: Path) -> None:
+    """It goes on with the probes, and the next debugger takes them out."""
+    before = text(machine, tmp_path / "before")
+    machine.break_in()
+    endless, mark = f"{START} --decision-ops 1000000", tmp_path / "written"
+    with at_work(machine, endless, f"python {NOTE_WRITES.format(mark)}", "continue") as gdb:
+        wait_until(machine, mark.exists)
+        typed(machine, "echo")  # it runs again, with probes at call sites
+        gdb.kill()
+    typed(machine, "echo")
+    assert text(machine, tmp_path / "left") != before
+    machine.break_in()
+    said = machines.debug(machine, "darc stop", "detach")
+    assert re.search(r"an earlier debugger had left [1-9]\d* probes in the kernel", said), said
     assert text(machine, tmp_path / "after") == before
     assert_unharmed(machine)
 

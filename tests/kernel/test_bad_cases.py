@@ -1,0 +1,281 @@
+"""What goes wrong around a kernel's analysis: the user is told in a line, and nothing is harmed."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kgdb.vm import guest, kernels, machine, qmp
+from kgdb.vm.machine import Machine
+from tests import debugger
+from tests.debugger import DARC_GDB, PLAIN_GDB
+from tests.kernel.machines import WATCHDOG_SECONDS, runtime, typed, workload
+from tests.kernel.test_analysis import TEXT, assert_unharmed, connected
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
+
+START = "darc start vfs_read --task piperead --start-ops 150 --peak '>10ms'"
+ENDLESS = f"{START} --decision-ops 1000000"
+SLEEP = ("vfs_read", "pipe_read", "schedule")
+
+AT_WORK = """
+import itertools, os, socket, threading, time
+from pathlib import Path
+from kgdb.vm import qmp
+written = itertools.count()
+
+def happen():
+    while not qmp.execute(Path('{monitor}'), 'query-status')['running']:
+        time.sleep(0.02)
+    {what}
+
+def count(_):
+    if next(written) == 60:
+        threading.Thread(target=happen, daemon=True).start()
+
+gdb.events.memory_changed.connect(count)
+"""
+"""Something happens when the machine runs again after gdb has written so often that it puts in call
+sites' probes."""
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Machine]:
+    with workload("piperead") as started:
+        yield started
+
+
+def at_work(started: Machine, folder: Path, what: str) -> str:
+    """A command that lets ``what``, Python in gdb, happen in the middle of a descent, while the
+    machine runs."""
+    file = folder / "at_work.py"
+    file.write_text(AT_WORK.format(monitor=started.monitor_socket, what=what))
+    return f"source {file}"
+
+
+def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
+    """There is no task to get memory by: the user sees what darc waits for, and it goes on when one
+    comes."""
+    (tmp_path / "spin.c").write_text(
+        '#include <stdio.h>\nint main(void) { puts("ready"); fflush(stdout); for (;;); }\n'
+    )
+    subprocess.run(["gcc", "-static", tmp_path / "spin.c", "-o", tmp_path / "spin"], check=True)
+    with runtime():
+        setup = machine.Setup(kernels.find("debian"), guest.Program(tmp_path / "spin"))
+        started = machine.start(setup, "spin", WATCHDOG_SECONDS)
+        started.wait_for(guest.READY, WATCHDOG_SECONDS)
+        commands = [f"target remote {started.target}", "darc start vfs_read", "darc status"]
+        more = [word for command in commands for word in ("-ex", command)]
+        with subprocess.Popen(
+            [*DARC_GDB, "-nx", "-q", "-batch", started.symbols, *more],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as gdb:
+            assert gdb.stdout is not None
+            try:
+                lines = iter(gdb.stdout.readline, "")
+                assert "darc: waits until a task makes a system call\n" in lines
+                typed(started, "ls")
+                rest = "".join(lines)
+            finally:
+                gdb.kill()
+        assert "vfs_read: profiling" in rest
+        assert_unharmed(started)
+
+
+PROBES = "/sys/kernel/tracing/kprobe_events"
+ENABLE = "/sys/kernel/tracing/events/kprobes/enable"
+
+
+@pytest.fixture
+def probe(shared: Machine) -> Iterator[Callable[[str], None]]:
+    """Sets a kprobe in the guest."""
+
+    def add(place: str) -> None:
+        typed(shared, f"echo p {place} > {PROBES}; echo 1 > {ENABLE}")
+
+    yield add
+    typed(shared, f"echo 0 > {ENABLE}; echo > {PROBES}")
+
+
+def test_a_kprobe_at_f0s_entry(
+    shared: Machine, probe: Callable[[str], None], tmp_path: Path
+) -> None:
+    """The kernel lets ftrace call it."""
+    probe("vfs_read")
+    done = connected(shared, tmp_path, START)
+    last = [line for line in done.gdb.splitlines() if line.startswith("darc: ")][-1]
+    assert (
+        last == "darc: cannot time vfs_read: a tracer of the kernel's own (ftrace) is active on it"
+    )
+    assert_unharmed(shared)
+
+
+def call_site(started: Machine, folder: Path, function: str, callee: str) -> int:
+    """How many bytes behind the begin of a function one of its calls stands."""
+    done = debugger.debug(
+        folder,
+        None,
+        (),
+        [f"target remote {started.target}", f"disassemble {function}"],
+        options=[str(started.symbols)],
+        gdb=PLAIN_GDB,
+    )
+    found = re.search(rf"<\+(\d+)>:\s+call .*<{callee}>", done.gdb)
+    assert found, done.gdb
+    return int(found[1])
+
+
+def test_a_kprobe_at_a_call_site(
+    shared: Machine, probe: Callable[[str], None], tmp_path: Path
+) -> None:
+    """Its trap stands for the call: what is behind it is read right, it is left alone, and is still
+    there in the end."""
+    at = call_site(shared, tmp_path, "pipe_read", "schedule")
+    probe(f"pipe_read+{at}")
+    byte = f"x/xb (char *) &pipe_read + {at}"
+    done = connected(shared, tmp_path, byte, START, "continue", debugger.REPORT, byte)
+    assert len(re.findall(r":\s+0xcc$", done.gdb, re.M)) == 2, done.gdb
+    assert done.paths == [SLEEP[:2]], done.gdb
+    assert done.report is not None
+    reasons = [
+        site["why"] for site in done.report["program"]["sites"] if site["function"] == "pipe_read"
+    ]
+    assert reasons.count("a kprobe or another debugger is active on it") == 1, reasons
+    assert_unharmed(shared)
+
+
+def test_ftrace_on_a_callee(shared: Machine, probe: Callable[[str], None], tmp_path: Path) -> None:
+    """Where its tracer is called is no call site of the function."""
+    probe("pipe_read")
+    done = connected(shared, tmp_path, START, "continue", debugger.REPORT)
+    assert done.paths == [SLEEP], done.gdb
+    assert_unharmed(shared)
+
+
+def test_a_machine_that_is_paused(shared: Machine, tmp_path: Path) -> None:
+    """In the middle of a search it is a stop for the user, and the search goes on afterwards. One
+    that stands still before is let go on."""
+    qmp.execute(shared.monitor_socket, "stop")
+    pause = f"qmp.execute(Path('{shared.monitor_socket}'), 'stop')"
+    done = connected(
+        shared,
+        tmp_path,
+        TEXT.format("before"),
+        f"{START} --decision-ops 60",
+        at_work(shared, tmp_path, pause),
+        "continue",
+        TEXT.format("within"),
+        "darc status",
+        "continue",
+        debugger.REPORT,
+        TEXT.format("after"),
+    )
+    assert "Program received signal SIGINT, Interrupt." in done.gdb
+    assert "darc: vfs_read: in progress" in done.gdb
+    assert done.paths == [SLEEP], done.gdb
+    before = (tmp_path / "before").read_bytes()
+    assert (tmp_path / "within").read_bytes() == before
+    assert (tmp_path / "after").read_bytes() == before
+    assert_unharmed(shared)
+
+
+@pytest.mark.parametrize("next_command", ["darc stop", START])
+def test_a_debugger_that_is_killed_while_the_machine_runs(
+    shared: Machine, tmp_path: Path, next_command: str
+) -> None:
+    """The kernel goes on with the probes. The next debugger takes them out, and does not take them
+    for somebody else's."""
+    connected(shared, tmp_path, TEXT.format("before"))
+    kill = at_work(shared, tmp_path, "os.kill(os.getpid(), 9)")
+    killed = connected(shared, tmp_path, ENDLESS, kill, "continue")
+    assert killed.status == -signal.SIGKILL, killed.gdb
+    assert typed(shared, "cat /proc/uptime /proc/uptime").count("\n") >= 3
+    plain = debugger.debug(
+        tmp_path,
+        None,
+        (),
+        [f"target remote {shared.target}", TEXT.format("left")],
+        options=[str(shared.symbols)],
+        gdb=PLAIN_GDB,
+    )
+    before = (tmp_path / "before").read_bytes()
+    assert (tmp_path / "left").read_bytes() != before, plain.gdb
+    commands = [next_command, "continue", debugger.REPORT]
+    done = connected(
+        shared,
+        tmp_path,
+        *commands[: 1 if next_command == "darc stop" else 3],
+        "darc status",
+        TEXT.format("after"),
+    )
+    assert re.search(r"an earlier debugger had left [1-9]\d* probes in the kernel", done.gdb)
+    assert (tmp_path / "after").read_bytes() == before
+    if next_command == START:
+        assert done.paths == [SLEEP], done.gdb
+    assert_unharmed(shared)
+
+
+@pytest.mark.parametrize("how", ["killed", "panic"])
+def test_a_machine_that_dies(tmp_path: Path, how: str) -> None:
+    """In the middle of a descent: gdb and darc say so, and what was known stays."""
+    with workload("piperead") as started:
+        what = f"os.kill({started.pid}, 9)"
+        if how == "panic":
+            what = (
+                "global console; console = socket.socket(socket.AF_UNIX); "
+                f"console.connect('{started.console_socket}'); "
+                r"console.sendall(b'echo c > /proc/sysrq-trigger\n')"
+            )
+        done = connected(
+            started,
+            tmp_path,
+            ENDLESS,
+            at_work(started, tmp_path, what),
+            "continue",
+            debugger.REPORT,
+            "darc status",
+        )
+    assert "darc: vfs_read: program ended" in done.gdb
+    assert done.report is not None, done.gdb
+    assert done.report["profile"]["count"] >= 150
+    assert "Traceback" not in done.gdb
+
+
+@pytest.mark.parametrize("kaslr", [False, True])
+def test_a_machine_that_boots_anew(tmp_path: Path, kaslr: bool) -> None:
+    """Nothing is written into the new kernel, and the user is told at the next stop."""
+    with workload("piperead", kaslr=kaslr) as started:
+        qmp.execute(started.monitor_socket, "set-action", reboot="reset")
+        what = (
+            f"qmp.execute(Path('{started.monitor_socket}'), 'system_reset')\n"
+            f"    log = Path('{started.folder}/messages.log')\n"
+            f"    while log.read_text().count('{guest.BOOTED}') < 2: time.sleep(0.05)\n"
+            "    os.kill(os.getpid(), 2)"
+        )
+        done = connected(
+            started,
+            tmp_path,
+            *([] if kaslr else [TEXT.format("before")]),
+            ENDLESS,
+            at_work(started, tmp_path, what),
+            "continue",
+            "darc status",
+            *([] if kaslr else [TEXT.format("after")]),
+            START,
+            "continue",
+            debugger.REPORT,
+        )
+        assert "the machine was booted anew, and the probes are gone" in done.gdb
+        if not kaslr:
+            assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+        assert done.paths == [SLEEP], done.gdb
+        assert_unharmed(started)

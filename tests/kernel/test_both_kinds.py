@@ -1,0 +1,62 @@
+"""Two ways to a kernel, QEMU's gdbstub and kgdb, and two ways to time its calls: the same path."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgdb.vm.machine import Machine
+from tests.kernel import machines
+from tests.kernel.machines import WATCHDOG_SECONDS, workload
+from tests.kernel.test_analysis import assert_unharmed
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(4 * WATCHDOG_SECONDS)]
+
+START = "darc start hrtimer_nanosleep --task naps --start-ops 12 --peak '>400ms' --decision-ops 3"
+SLEEP = ["hrtimer_nanosleep", "do_nanosleep", "schedule"]
+
+
+@pytest.fixture(scope="module", params=["debian", "kgdb"])
+def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
+    with workload("naps", kernel=request.param) as started:
+        yield started
+
+
+def assert_finds_the_sleep(
+    machine: Machine, folder: Path, start: str, probes: str, symbols: Path | None = None
+) -> str:
+    """What gdb has said meanwhile."""
+    file = folder / "report.json"
+    if machine.kernel == "kgdb":
+        machine.break_in()
+    commands = (start, "continue", f"darc report -o {file}", "detach")
+    said = machines.debug(machine, *commands, symbols=symbols)
+    assert file.exists(), said
+    report = json.loads(file.read_text())
+    assert report["probes"] == probes
+    assert [path["functions"] for path in report["root_cause_paths"]] == [SLEEP], said
+    assert "blocked in schedule (do_nanosleep slept)" in said
+    assert_unharmed(machine)
+    return said
+
+
+@pytest.mark.parametrize("probes", ["pad", "breakpoint"])
+def test_where_a_task_sleeps(machine: Machine, tmp_path: Path, probes: str) -> None:
+    start = f"{START} --probes {probes}"
+    said = assert_finds_the_sleep(machine, tmp_path, start, probes)
+    assert ("hrtimer_nanosleep is timed by breakpoints: each" in said) == (probes == "breakpoint")
+
+
+@pytest.mark.parametrize("machine", ["kgdb"], indirect=True)
+def test_breakpoints_where_kgdb_can_write_no_pads(machine: Machine, tmp_path: Path) -> None:
+    """darc takes them by itself, and says so: nothing tells where the page tables are."""
+    symbols = tmp_path / "vmlinux"
+    strip = ["objcopy", "--strip-symbol=level3_kernel_pgt", machine.symbols, symbols]
+    subprocess.run(strip, check=True)
+    said = assert_finds_the_sleep(machine, tmp_path, START, "breakpoint", symbols)
+    why = "no pads, but breakpoints: kgdb cannot write to the kernel's code"
+    assert f"hrtimer_nanosleep is timed by breakpoints ({why}" in said
