@@ -56,6 +56,7 @@ class KernelGround(Ground):
         """Raises FormatError: gdb's file is no kernel."""
         self._target = target
         self._guest = Guest(target)
+        self._guest.be_patient()
         self._guest.be_virtual()
         target.hidden = KernelMemory(self._guest) if self._guest.is_qemu else None
         path = target.executable

@@ -28,6 +28,8 @@ _CLEARANCE = 256
 _PHYSICAL = "Qqemu.PhyMemMode:"
 
 _CALL, _CALL_SIZE = 0xE8, 5
+_PATIENCE = 60
+"""Seconds."""
 _SOON = 1.0
 """Seconds to wait before the user is told what for."""
 
@@ -56,6 +58,14 @@ class Guest:
     def is_qemu(self) -> bool:
         """Whether the connection is to QEMU's gdbstub, which can watch memory."""
         return "ENABLE=" in gdb.execute("maint packet qqemu.sstepbits", to_string=True)
+
+    @staticmethod
+    def be_patient() -> None:
+        """Lets gdb wait for answers as long as a busy host may take for them, from now on. By
+        itself it asks again after two seconds, is answered twice, and from then on takes each
+        answer for that to another question."""
+        if gdb.parameter("remotetimeout") < _PATIENCE:
+            gdb.execute(f"set remotetimeout {_PATIENCE}", to_string=True)
 
     def move_symbols(self, path: str, value: int, bias: int) -> None:
         """Lets gdb know where the kernel really is, if it does not: the file's ``linux_banner``,

@@ -110,10 +110,8 @@ class Kgdb(Stub):
     name = "kgdb"
     settings = (
         # Else the debugger takes every breakpoint out and puts it back at each stop, in two
-        # packets; and its packets are of 400 bytes (kgdb's buffer holds 1024). A packet that is
-        # sent again because of a slow line is answered twice.
+        # packets; and its packets are of 400 bytes (kgdb's buffer holds 1024).
         ("breakpoint always-inserted", "on", None),
-        ("remotetimeout", "60", None),
         ("remote memory-read-packet-size", "1000", "0"),
         ("remote memory-read-packet-size", "fixed", "limit"),
         ("remote memory-write-packet-size", "1000", "0"),

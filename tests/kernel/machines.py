@@ -20,6 +20,9 @@ from tests.debugger import DARC_GDB
 WATCHDOG_SECONDS = 400
 """For hangs alone; under emulation, on a busy machine, a boot was seen to take a minute."""
 
+PATIENT = ("-l", "60")
+"""Of gdb: its own commands wait for answers as long as those of darc."""
+
 DARC_VM = (sys.executable, "-c", "import sys; from kgdb.vm.cli import main; sys.exit(main())")
 
 
@@ -80,7 +83,7 @@ def debug(
     """What ``darc-gdb`` says in batch, connected to the machine (to another of its sockets by
     ``target``); it may end with an error."""
     more = [word for one in commands for word in ("-ex", one)]
-    command = [*gdb, "-nx", "-q", "-batch", str(symbols or started.symbols)]
+    command = [*gdb, "-nx", "-q", "-batch", *PATIENT, str(symbols or started.symbols)]
     return subprocess.run(
         [*command, "-ex", f"target remote {target or started.target}", *more],
         stdin=subprocess.DEVNULL,

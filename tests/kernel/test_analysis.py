@@ -13,7 +13,7 @@ import pytest
 from kgdb.vm import guest
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.kernel.machines import WATCHDOG_SECONDS, workload
+from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS, workload
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -52,7 +52,7 @@ def connected(
 ) -> debugger.Done:
     """Runs darc-gdb in batch on the machine; a command that fails ends nothing."""
     connect = f"target remote {machine.target}"
-    options = [str(symbols or machine.symbols)]
+    options = [*PATIENT, str(symbols or machine.symbols)]
     try:
         return debugger.debug(folder, None, (), [connect, *commands], options=options)
     except debugger.HangError as error:

@@ -188,6 +188,34 @@ def test_a_machine_that_is_paused(shared: Machine, tmp_path: Path) -> None:
     assert_unharmed(shared)
 
 
+def test_a_host_that_is_busy_for_seconds(shared: Machine, tmp_path: Path) -> None:
+    """gdb by itself would ask again after two, and take each answer for another from then on."""
+    hold = (
+        "import itertools, subprocess; written = itertools.count(); pid = {pid}; "
+        "stop = f'kill -STOP {{pid}}; sleep 5; kill -CONT {{pid}}'; "
+        "hold = lambda: subprocess.Popen(stop, shell=True); "
+        "gdb.events.memory_changed.connect(lambda _: hold() if next(written) == 30 else None)"
+    )
+    connected(shared, tmp_path, TEXT.format("before"))
+    done = debugger.debug(
+        tmp_path,
+        None,
+        (),
+        [
+            f"target remote {shared.target}",
+            START,
+            f"python {hold.format(pid=shared.pid)}",
+            "continue",
+            debugger.REPORT,
+            TEXT.format("after"),
+        ],
+        options=[str(shared.symbols)],
+    )
+    assert done.paths == [SLEEP], done.gdb
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert_unharmed(shared)
+
+
 @pytest.mark.parametrize("next_command", ["darc stop", START])
 def test_a_debugger_that_is_killed_while_the_machine_runs(
     shared: Machine, tmp_path: Path, next_command: str
