@@ -354,6 +354,8 @@ class Implant:
         if isinstance(made, Patch):
             made.site = site
             self._sites[site.address] = made
+            if not site.is_own_callee:
+                self.tables.set_site(made.index, indirect=self.max_targets)
         return made
 
     def _f0_cells(self) -> dict[int, int]:

@@ -17,7 +17,7 @@ from darc.code.x86_64 import Site
 from darc.contest import Vote
 from darc.descent import Orders
 from darc.errors import TargetError
-from darc.ftree import CallKind, Fnode, Totals
+from darc.ftree import Fnode, Totals
 from darc.implant import Implant
 from darc.patching import Patch
 
@@ -238,4 +238,4 @@ def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:
 
 def _is_single(site: Site) -> bool:
     """Whether only one function is ever called there."""
-    return site.target is not None or site.kind is CallKind.INTERRUPT
+    return site.target is not None or site.is_own_callee

@@ -22,7 +22,8 @@ from darc.implant import clean_up
 from darc.parameters import Parameters
 from darc.target import Verdict
 from darc_gdb.target import GdbTarget
-from kgdb import tasks
+from kgdb import devices, tasks
+from kgdb.devices import Devices
 from kgdb.foothold import KernelFoothold, Left, left_behind
 from kgdb.guest import Guest
 from kgdb.image import KernelImage
@@ -139,7 +140,11 @@ class KernelGround(Ground):
     # ----------------------------------------------------------------------- code
 
     def program(self) -> Program:
-        return KernelProgram(self._target, self._kernel(), self._modules)
+        return KernelProgram(self._target, self._kernel(), self._modules, self._known_devices())
+
+    def _known_devices(self) -> Devices | None:
+        layout = devices.layout(self._image)
+        return None if layout is None else Devices(self._target.read, self._value, layout)
 
     def _kernel(self) -> Module:
         start, end = self._value("_stext"), self._value("_etext")
@@ -320,6 +325,7 @@ class KernelGround(Ground):
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
         self._has_limit = parameters.max_time is not None
+        layout = devices.layout(self._image)
         tables.set(
             bell_signal=1,
             no_calls=1,
@@ -328,6 +334,7 @@ class KernelGround(Ground):
             only_thread=0,
             patience=_NEVER_PATIENT,
             **tasks.watched(self._image, parameters.task),
+            **(layout.for_agent if layout is not None else {}),
         )
 
     def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:

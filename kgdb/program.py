@@ -15,6 +15,7 @@ from darc.code.program import Module, Program
 from darc.errors import FormatError, NotFoundError, TargetError
 from darc.ftree import CallKind, Cause, Fnode, Function
 from darc.target import Region, Target
+from kgdb.devices import Devices
 
 _INDIRECT_THUNK = re.compile(
     r"__x86_indirect_(?:its_|call_|jump_)?thunk_(r(?:[abcd]x|[sbd][ip]|sp|bp|\d+))"
@@ -65,8 +66,9 @@ _WAITS = re.compile(r"(?:io_)?schedule\w*|__schedule\w*")
 """Functions that only pass on that somebody else wants to sleep."""
 
 _PREEMPTS = "preempt_schedule_irq"
+_DEVICES = "__common_interrupt"
 _INTERRUPTS = (
-    "__common_interrupt",
+    _DEVICES,
     "__sysvec_apic_timer_interrupt",
     "__sysvec_call_function",
     "__sysvec_call_function_single",
@@ -111,10 +113,15 @@ class KernelProgram(Program):
     may_displace = False  # a task that sleeps or was preempted may stand anywhere
 
     def __init__(
-        self, target: Target, kernel: Module, load: Callable[[], Sequence[Module]]
+        self,
+        target: Target,
+        kernel: Module,
+        load: Callable[[], Sequence[Module]],
+        devices: Devices | None = None,
     ) -> None:
-        """``load`` finds the modules."""
+        """``load`` finds the modules; ``devices`` tell whose interrupts are whose."""
         self.kernel = kernel
+        self._devices = devices
         self._load: Callable[[], Sequence[Module]] | None = load
         self._loaded: tuple[Module, ...] = (kernel,)
         self._probed = Overlay()
@@ -316,7 +323,10 @@ class KernelProgram(Program):
             at = self.way_in(entry)
             if self.read(at, 5) == _NOP:
                 nop, kind = x86_64.decode(_NOP, at)[0], CallKind.INTERRUPT
-                yield x86_64.Site(entry, kind, at, 5, at + 5, None, None, nop, None)
+                is_one = self._devices is None or name != _DEVICES
+                yield x86_64.Site(
+                    entry, kind, at, 5, at + 5, None, None, nop, None, is_own_callee=is_one
+                )
 
     def _is_in_use(self, name: str) -> bool:
         owner = next((own for own in _HYPERVISORS if f"_{own}_" in name), None)
@@ -330,14 +340,19 @@ class KernelProgram(Program):
         if symbol == _PREEMPTS or symbol in _IS_PREEMPTED:
             return Cause.PREEMPTION, None
         if node.site is not None and node.site.kind is CallKind.INTERRUPT:
-            vector = _VECTORS.get(symbol)
-            return Cause.INTERRUPT, None if vector is None else f"vector {vector:#x}"
+            return Cause.INTERRUPT, self._vector(node.function)
         if symbol not in _SLEEPS:
             return None
         for above in reversed(node.route()[:-1]):
             if not _WAITS.fullmatch(above.function.symbol):
                 return Cause.BLOCKED, f"{above.function.name} slept"
         return Cause.BLOCKED, None
+
+    def _vector(self, handler: Function) -> str | None:
+        vector = _VECTORS.get(handler.symbol)
+        if vector is not None:
+            return f"vector {vector:#x}"
+        return self._devices.note(handler.address) if self._devices is not None else None
 
     # ------------------------------------------------------------------- refusals
 

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 6
+#define DARC_ABI_VERSION 7
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_NODES 4096    /* live fnodes at one time */
@@ -109,6 +109,9 @@ struct darc_control {
     u64 current_at;      /* kernel: the running task's address, seen from gs */
     u64 preempt_at;      /* and preempt_count */
     u64 stack_at;        /* and the end of the running task's stack */
+    u64 vectors_at;      /* and what each vector of a device's interrupt stands for, 0: not told apart */
+    u64 action_at;       /* where that has its first action, */
+    u64 handler_at;      /* and where an action has its handler */
     u64 task_at;         /* offset of two words in it that tell a task to watch */
     u64 task_mask[2];    /* bits that count; both 0: every task, and interrupts */
     u64 task_value[2];

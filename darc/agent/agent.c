@@ -595,9 +595,23 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     return (u64)rec | !((struct darc_node *)ctl->nodes)[node].timed;
 }
 
+static inline int is_kernel_pointer(u64 value)
+{
+    return (long)value < -4096; /* neither null nor an error number */
+}
+
+/* Whom the kernel is about to call for a device's interrupt (handle_irq, arch/x86/kernel/irq_64.c, and
+ * __handle_irq_event_percpu). */
+static COLD u64 device_handler(const control *ctl, u64 vector)
+{
+    u64 line = per_cpu(ctl->vectors_at + 8 * (vector & 0xff));
+    u64 action = is_kernel_pointer(line) ? *(u64 *)(line + ctl->action_at) : 0;
+    return is_kernel_pointer(action) ? *(u64 *)(action + ctl->handler_at) : 0;
+}
+
 /* Paper 3.6: an interrupt, or the scheduler at its end, is a call that the innermost open call of the
  * interrupted task makes, wherever that stands. What interrupts an interrupt is part of it. */
-static COLD record *enter_interrupt(control *ctl, site *s, u64 slot)
+static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
 {
     if (!((struct darc_live *)ctl->live)->enabled)
         return 0;
@@ -611,7 +625,8 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot)
         ctx->spoiled = ((record *)ctx->op)->serial; /* the agent or a pad was interrupted */
         return 0;
     }
-    u32 node = child_node(ctl, s, parent->node, s->address);
+    u64 handler = s->indirect ? device_handler(ctl, vector) : 0;
+    u32 node = child_node(ctl, s, parent->node, handler ? handler : s->address);
     if (node == NO_NODE)
         return 0;
     record *rec = claim_record(ctl, slot);
@@ -870,7 +885,7 @@ ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument)
     if (likely(s->kind == DARC_F0))
         return (u64)enter_f0(ctl, s, slot);
     if (s->kind == DARC_INTERRUPT)
-        return (u64)enter_interrupt(ctl, s, slot);
+        return (u64)enter_interrupt(ctl, s, slot, first_argument[-4]); /* the second one, as the stub saves */
     guard(ctl, s, slot, *first_argument);
     return 0;
 }

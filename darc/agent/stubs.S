@@ -171,7 +171,8 @@ darc_stub_tail:
     .cfi_endproc
 
 /* A function's entry. In: rdi site, [rsp+8] rdi, [rsp+16] rax, and above the red zone the slot. Out: as
- * darc_stub_call, with rax and rdi spoilt. The agent sees rdi where it is saved. */
+ * darc_stub_call, with rax and rdi spoilt. The agent sees rdi where it is saved, and
+ * rsi 4 words below. */
     .globl darc_stub_entry
 darc_stub_entry:
     .cfi_startproc

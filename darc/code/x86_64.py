@@ -80,6 +80,9 @@ class Site:
     why nothing longer does."""
     thunk: int | None = None
     """What an indirect call or jump really goes through (see :data:`Thunks`)."""
+    is_own_callee: bool = False
+    """Whether what is called there is the function that it stands in, whatever it calls in turn: an
+    interrupt's handler."""
 
 
 Thunks = Callable[[Instruction], Instruction | None]

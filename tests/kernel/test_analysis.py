@@ -93,6 +93,24 @@ def test_the_path_to_the_slow_commit(machine: Machine, tmp_path: Path) -> None:
     assert_unharmed(machine)
 
 
+def test_a_device_that_interrupts(machine: Machine, tmp_path: Path) -> None:
+    """A function of a module that tells the disk of a request, and is interrupted as that is done:
+    by the disk's own handler, also in a module."""
+    done = connected(
+        machine,
+        tmp_path,
+        TEXT.format("before"),
+        "darc start vp_notify --start-ops 100 --peak last",
+        "continue",
+        debugger.REPORT,
+        TEXT.format("after"),
+    )
+    assert done.paths == [("vp_notify", "iowrite16", "vring_interrupt")], done.gdb
+    assert re.search(r"interrupted by vring_interrupt \(.*vector 0x\w\w of virtio\d-req", done.gdb)
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert_unharmed(machine)
+
+
 def test_a_debugger_that_is_killed_and_the_next_one(machine: Machine, tmp_path: Path) -> None:
     """In the middle of putting probes in; 'darc stop' in the next one takes them out."""
     connected(machine, tmp_path, TEXT.format("before"))

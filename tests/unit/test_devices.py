@@ -1,0 +1,58 @@
+"""Which vector leads to which device's handler, by a kernel's memory."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from kgdb.devices import Devices, Layout
+from tests.unit.test_kernel import Memory
+
+PLACES = Layout(table=0x100, action=8, handler=0, name=16, following=24)
+DISK, NETWORK = 0xFFFFFFFFC0001000, 0xFFFFFFFFC0002000
+OFFSETS, COUNT, NAMES = (0xFFFF888000000000 + n * 0x1000 for n in range(3))
+BASES = 0xFFFF888010000000, 0xFFFF888020000000
+LINES = {"disk": 0xFFFF888030000000, "shared": 0xFFFF888030001000, "none": 0xFFFF888030002000}
+SHUT_DOWN = (1 << 64) - 1  # VECTOR_SHUTDOWN
+
+
+def table(lines: dict[int, int]) -> bytes:
+    return b"".join(struct.pack("<Q", lines.get(vector, 0)) for vector in range(256))
+
+
+def devices() -> Devices:
+    first, second, third = (0xFFFF888040000000 + n * 0x100 for n in range(3))
+    memory = Memory(
+        (COUNT, struct.pack("<I", 2)),
+        (OFFSETS, struct.pack("<2Q", *BASES)),
+        (BASES[0] + 0x100, table({0x26: LINES["disk"], 0x27: SHUT_DOWN, 0x28: LINES["none"]})),
+        (BASES[1] + 0x100, table({0x26: LINES["disk"], 0x30: LINES["shared"]})),
+        (LINES["disk"], struct.pack("<2Q", 0, first)),
+        (LINES["shared"], struct.pack("<2Q", 0, second)),
+        (LINES["none"], struct.pack("<2Q", 0, 0)),
+        (first, struct.pack("<4Q", DISK, 0, NAMES, 0)),
+        (second, struct.pack("<4Q", NETWORK, 0, NAMES + 64, third)),
+        (third, struct.pack("<4Q", DISK, 0, NAMES + 128, 0)),
+        (NAMES, b"disk0".ljust(64, b"\0") + b"net0".ljust(64, b"\0") + b"disk1".ljust(64, b"\0")),
+    )
+    symbols = {"__per_cpu_offset": OFFSETS, "nr_cpu_ids": COUNT}
+    return Devices(memory.read, symbols.get, PLACES)
+
+
+@pytest.mark.parametrize(
+    ("handler", "note"),
+    [
+        (DISK, "vector 0x26 of disk0, vector 0x30 of disk1"),
+        (NETWORK, "vector 0x30 of net0"),
+        (NETWORK + 1, None),
+    ],
+)
+def test_a_handler_is_told_by_its_vectors(handler: int, note: str | None) -> None:
+    assert devices().note(handler) == note
+
+
+def test_a_kernel_that_does_not_tell() -> None:
+    assert Devices(Memory().read, {}.get, PLACES).note(DISK) is None
+    symbols = {"__per_cpu_offset": OFFSETS, "nr_cpu_ids": COUNT}
+    assert Devices(Memory().read, symbols.get, PLACES).note(DISK) is None
