@@ -7,6 +7,7 @@ that is stopped takes no time either.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,19 @@ Causes = dict[tuple[str, ...], str]
 
 def analyse(machine: Machine, folder: Path, start: str) -> Causes:
     """The cause at the end of each root cause path."""
+    report = analysis(machine, folder, start)
+    return {tuple(path["functions"]): path["cause"] for path in report["root_cause_paths"]}
+
+
+def analysis(machine: Machine, folder: Path, start: str) -> dict[str, Any]:
+    """The report of one that has found a root cause."""
     file = folder / "report.json"
     output = debug(machine, start, "continue", f"darc report --format json -o {file}")
     assert file.exists(), output
     report: dict[str, Any] = json.loads(file.read_text())
     assert report["status"] == "root cause found", output
     assert machine.alive, machine.last_words()
-    return {tuple(path["functions"]): path["cause"] for path in report["root_cause_paths"]}
+    return report
 
 
 def test_a_read_of_nothing_is_slow_when_the_timer_interrupts_it(tmp_path: Path) -> None:
@@ -109,6 +116,19 @@ def test_the_facts_of_a_file(decision_ops: int, tmp_path: Path) -> None:
         causes = analyse(machine, tmp_path, f"darc start vfs_statx --task stat {options}")
         assert_goes_on(machine)
     assert causes == {STAT: "function"}
+
+
+def test_the_guest_stops_no_more_than_it_has_to(tmp_path: Path) -> None:
+    """Once for each decision, which is about as many levels as are timed at once; and for the
+    profile."""
+    start = "darc start vfs_statx --task stat --peak 1 --start-ops 1000"
+    with workload("stat", icount=True) as machine:
+        for lookahead, levels in (("1", 1), ("2", 2), ("3", 3), ("auto", 3)):
+            report = analysis(machine, tmp_path, f"{start} --lookahead {lookahead}")
+            deepest = max(len(path["functions"]) for path in report["root_cause_paths"])
+            stops = report["program"]["stops"]
+            assert deepest > 2
+            assert stops <= math.ceil(deepest / levels) + 2, (lookahead, report)
 
 
 def test_a_read_past_the_page_cache(tmp_path: Path) -> None:
