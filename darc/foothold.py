@@ -194,6 +194,12 @@ class Foothold(ABC):
         self._pads.append((len(pad.code), pad.frames, back))
         return origin, pad
 
+    def lead(self, site: Site, pad: int) -> bytes | None:
+        """What to write over a site that has a nop behind it, to lead to its pad; ``None`` where
+        that cannot be."""
+        del site, pad
+        return None
+
     def new_index(self) -> int:
         """The number of a site that was never used before."""
         self._next_index += 1

@@ -255,7 +255,7 @@ class Implant:
 
     def problem(self, site: Site) -> str | None:
         """Why ``site`` cannot be given a pad, as far as its code tells."""
-        if self._user_stands_in(site.patch, site.back):
+        if self._user_stands_in(site.patch, max(site.back, site.patch + site.length)):
             return "a breakpoint stands in its bytes"
         if not self._overlaps_f0(site):
             known = self._sites.get(site.address)
@@ -278,7 +278,9 @@ class Implant:
             return self._prepare_interrupt(site)
         in_f0 = self._overlaps_f0(site)
         if in_f0:
-            site = replace(site, patch=site.address, displaced=(), problem=None, is_short=False)
+            site = replace(
+                site, patch=site.address, displaced=(), problem=None, is_short=False, nop=0
+            )
         known = self._sites.get(site.address)
         block = parent // pads.BLOCK * pads.BLOCK
         if known is not None and block in known.blocks:
@@ -303,6 +305,10 @@ class Implant:
                 kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]
                 through = self._lead_through(relay, area, origin, kind)
                 patch = pads.patch_short_site(site, relay.address)
+            elif site.nop:
+                patch = self._foothold.lead(site, origin) or b""
+                if not patch:
+                    return "the call is shorter than a jump"
             elif not in_f0 and tail:
                 patch = pads.patch_tail(site, origin)
             elif not in_f0:

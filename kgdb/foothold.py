@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 from darc import agent
 from darc.agent.memory import AgentMemory, plan
+from darc.code.x86_64 import Site
 from darc.errors import TargetError, UnsupportedError
 from darc.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
 from darc.pads import x86_64 as pads
+from darc.pads.landings import SIZE as LANDINGS_SIZE
+from darc.pads.landings import Landings
 from darc.target import Target
 from kgdb.program import KernelProgram
 
@@ -23,8 +26,9 @@ _PAGE = 4096
 _AREA_SIZE = 1 << 20
 _CONTEXTS = (64, 16)
 _EXECMEM_MODULE_TEXT = 0
-_HEADER = struct.Struct("<8s4Q")
-"""The mark, the address of the control structure, bytes and sites in use, bytes in all."""
+_HEADER = struct.Struct("<8s6Q")
+"""The mark, the address of the control structure, bytes and sites in use, bytes in all; where
+landings are, and how many bytes."""
 
 _CHUNK = 4096
 _SITE_CHUNK = 64
@@ -42,6 +46,7 @@ class Left:
     used: int
     sites: int
     size: int
+    landings: range
     tables: AgentMemory
 
     @property
@@ -51,7 +56,7 @@ class Left:
 
     def is_pad(self, address: int) -> bool:
         """Whether a patch leads there."""
-        return self.base <= address < self.base + self.size
+        return self.base <= address < self.base + self.size or address in self.landings
 
 
 class KernelFoothold(Foothold):
@@ -79,6 +84,7 @@ class KernelFoothold(Foothold):
         self._left = left
         self._writes_text = writes_text
         self._told = (0, 0)
+        self._landings: Landings | None = None
 
     def install(self, resolution: int) -> None:
         if self._left is not None and self._adopt(self._left):
@@ -100,9 +106,11 @@ class KernelFoothold(Foothold):
         self._areas = [Area(left.base, left.size, left.used)]
         self._told = (left.used, left.sites)
         self._use_agent(left.base + MARK_SIZE)
+        self._use_landings(left.landings)
         if self.is_usable():
             return True
         self._areas, self._next_index, self._told = [], 0, (0, 0)
+        self._landings = None
         return False
 
     def place(
@@ -127,7 +135,9 @@ class KernelFoothold(Foothold):
         return pads.F0Code(blob.code[enter:leave], blob.code[leave:end], addresses)
 
     def _write_header(self, area: Area) -> None:
-        raw = _HEADER.pack(MARK, self.tables.control, *self._told, area.size)
+        landings = self._landings
+        more = (0, 0) if landings is None else (landings.base, landings.size)
+        raw = _HEADER.pack(MARK, self.tables.control, *self._told, area.size, *more)
         self._target.write(area.base, raw)
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
@@ -153,24 +163,35 @@ class KernelFoothold(Foothold):
     def _take_areas(self) -> None:
         if self._areas:
             return
-        base = self._module_memory()
-        if not base:
-            raise TargetError(f"the kernel has no {_AREA_SIZE >> 20} MiB of memory for modules")
+        base = self._module_memory(_AREA_SIZE)
         start, end = _whole_block(base, base + _AREA_SIZE)
-        pages = _AREA_SIZE // _PAGE
-        for name in ("set_memory_ro", "set_memory_x")[not self._writes_text :]:
-            error = self.call(self._kernels(name), [base, pages])
-            if error & 0xFFFFFFFF:
-                raise TargetError(f"the kernel's {name} failed for the memory of the pads")
         area = Area(start, end - start, MARK_SIZE)
         self._areas.append(area)
+        if self._writes_text and self._kernel.has_nops_behind_calls:
+            base = self._module_memory(LANDINGS_SIZE)
+            self._use_landings(range(base, base + LANDINGS_SIZE))
         self._write_header(area)
 
-    def _module_memory(self) -> int:
-        """Memory in reach of the kernel's code."""
+    def _module_memory(self, size: int) -> int:
+        """Memory in reach of the kernel's code, to be executed."""
         if self._kernel.value("module_alloc") is not None:
-            return self.call(self._kernels("module_alloc"), [_AREA_SIZE])
-        return self.call(self._kernels("execmem_alloc"), [_EXECMEM_MODULE_TEXT, _AREA_SIZE])
+            base = self.call(self._kernels("module_alloc"), [size])
+        else:
+            base = self.call(self._kernels("execmem_alloc"), [_EXECMEM_MODULE_TEXT, size])
+        if not base:
+            raise TargetError(f"the kernel has no {size >> 20} MiB of memory for modules")
+        for name in ("set_memory_ro", "set_memory_x")[not self._writes_text :]:
+            error = self.call(self._kernels(name), [base, size // _PAGE])
+            if error & 0xFFFFFFFF:
+                raise TargetError(f"the kernel's {name} failed for the memory of the pads")
+        return base
+
+    def _use_landings(self, memory: range) -> None:
+        read, write = self._target.read, self._target.write
+        self._landings = Landings(memory.start, len(memory), read, write) if memory else None
+
+    def lead(self, site: Site, pad: int) -> bytes | None:
+        return None if self._landings is None else self._landings.lead(site, pad)
 
     def _thread_key(self) -> ThreadKey:
         return ThreadKey.STACK
@@ -210,7 +231,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
         for base in (first, border) if border < first + _AREA_SIZE else (first,):
             try:
                 raw = target.read(base, _HEADER.size)
-                mark, control, used, sites, size = _HEADER.unpack(raw)
+                mark, control, used, sites, size, landings, extent = _HEADER.unpack(raw)
                 if mark != MARK or target.read(control, 8) != _magic(blob):
                     continue
                 values = blob.unpack(
@@ -220,7 +241,8 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
                 continue
             layout = plan(blob, values["context_mask"] + 1)
             tables = AgentMemory(blob, control - layout.control, layout, target.read, target.write)
-            yield Left(base, used, sites, size, tables)
+            memory = range(landings, landings + extent)
+            yield Left(base, used, sites, size, memory, tables)
 
 
 def _magic(blob: agent.Blob) -> bytes:

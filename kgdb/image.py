@@ -71,6 +71,14 @@ class KernelImage(Image):
         section = self._elf.get_section_by_name(name)
         return bytes(section.data()) if section is not None else b""
 
+    def relative_places(self, name: str) -> Iterator[int]:
+        """The addresses that a section tells, each as its distance from where that stands."""
+        section = self._elf.get_section_by_name(name)
+        if section is None:
+            return
+        for number, distance in enumerate(array.array("i", section.data())):
+            yield int(section["sh_addr"]) + 4 * number + distance
+
     # -------------------------------------------------------- frame information
 
     def frame_range(self, address: int) -> tuple[int, int] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iced_x86 import Code, FlowControl, Instruction, OpKind, Register
+from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from darc.code import x86_64
 from darc.code.overlay import Overlay
@@ -16,6 +17,7 @@ from darc.errors import FormatError, NotFoundError, TargetError
 from darc.ftree import CallKind, Cause, Fnode, Function
 from darc.target import Region, Target
 from kgdb.devices import Devices
+from kgdb.image import KernelImage
 
 _INDIRECT_THUNK = re.compile(
     r"__x86_indirect_(?:its_|call_|jump_)?thunk_(r(?:[abcd]x|[sbd][ip]|sp|bp|\d+))"
@@ -24,6 +26,9 @@ _RETURN_THUNK = re.compile(r"(?:\w+_)?return_thunk")
 _STATIC_CALL = "__SCT__"
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _JUMP_SIZE = 5
+_DIRECT = (_CALL, _JUMP)
+_NOTHING = (Mnemonic.NOP, Mnemonic.INT3)
+_SAMPLE = 16
 
 TRACED = "a tracer of the kernel's own (ftrace) is active on it"
 PROBED = "a kprobe or another debugger is active on it"
@@ -222,6 +227,7 @@ class KernelProgram(Program):
         if self._see_through_probes(entry, found):
             del self._functions[entry]
             found = super().function(entry)
+        found.sites[:] = [self._with_nops(site, found) for site in found.sites]
         self._leave_probes_alone(found)
         if found.sites and self.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
             found.sites.clear()
@@ -299,8 +305,47 @@ class KernelProgram(Program):
             if any(start <= at < end for start, end in found.parts)
         ]
         for index, site in enumerate(found.sites):
-            if any(at < site.back and site.patch < end for at, end in inside):
+            last = max(site.back, site.patch + site.length)
+            if any(at < last and site.patch < end for at, end in inside):
                 found.sites[index] = replace(site, problem=PROBED, is_short=False)
+
+    # ---------------------------------------------- calls where there are no retpolines
+
+    def _with_nops(self, site: x86_64.Site, function: x86_64.Function) -> x86_64.Site:
+        """With the nops behind a short call or jump through a register: where there are no
+        retpolines, the kernel has written both over what its compiler wrote."""
+        behind = int(site.instruction.next_ip)
+        indirect = site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT)
+        if not indirect or site.thunk is not None or site.slot is None:
+            return site  # whatever stands behind it
+        end = next(end for start, end in function.parts if start <= site.address < end)
+        rest = x86_64.decode(self.read(behind, min(end - behind, x86_64.PATCH_LENGTH)), behind)
+        if site.kind is CallKind.INDIRECT:
+            rest = rest[:1]  # a task may come back to it, but not to one behind it
+        end = behind
+        for nop in itertools.takewhile(lambda one: one.mnemonic in _NOTHING, rest):
+            if end < site.address + x86_64.PATCH_LENGTH:
+                end = int(nop.next_ip)
+        length = end - site.address
+        inside = range(site.address + 1, end)
+        if length < x86_64.PATCH_LENGTH or not function.targets.isdisjoint(inside):
+            return site
+        site = replace(site, patch=site.address, length=length, displaced=(), problem=None)
+        if site.kind is CallKind.TAIL_INDIRECT:
+            return replace(site, back=end, is_short=False)
+        return replace(site, nop=end - behind, is_short=True)
+
+    @property
+    def has_nops_behind_calls(self) -> bool:
+        """Whether it has replaced its compiler's calls of thunks by shorter ones, see above."""
+        image = self.kernel.image
+        assert isinstance(image, KernelImage)
+        places = image.relative_places(".retpoline_sites")
+        start, end = self.value("_stext"), self.value("_etext")  # what comes behind is freed
+        assert start is not None
+        assert end is not None
+        live = (at for place in places if start <= (at := place + self.kernel.bias) < end)
+        return any(self.read(at, 1)[0] not in _DIRECT for at in itertools.islice(live, _SAMPLE))
 
     def landing_pads(self, address: int) -> frozenset[int]:
         return frozenset()  # C has no exceptions

@@ -83,6 +83,9 @@ class Site:
     is_own_callee: bool = False
     """Whether what is called there is the function that it stands in, whatever it calls in turn: an
     interrupt's handler."""
+    nop: int = 0
+    """Bytes of a nop behind a short call, which together have room for a long jump. Threads come
+    back to the nop while that stands there (see :mod:`darc.pads.landings`)."""
 
 
 Thunks = Callable[[Instruction], Instruction | None]

@@ -13,7 +13,7 @@ import pytest
 from kgdb.vm import guest
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS, workload
+from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS, assert_goes_on, workload
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -125,6 +125,77 @@ def test_a_debugger_that_is_killed_and_the_next_one(machine: Machine, tmp_path: 
     assert "nothing is being analysed" in done.gdb
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     assert_unharmed(machine)
+
+
+def test_indirect_calls_in_a_kernel_without_retpolines(tmp_path: Path) -> None:
+    """They have two bytes, to which tasks come back that slept meanwhile: while the patch is there,
+    and when it is no more. The next debugger goes on in the memory of the first one."""
+    with workload("piperead", icount=True, parameters="mitigations=off") as machine:
+        connected(machine, tmp_path, TEXT.format("before"))
+        for text in ("after", "at_last"):
+            done = connected(
+                machine,
+                tmp_path,
+                "darc start vfs_read --task piperead --start-ops 300 --peak last",
+                "continue",
+                debugger.REPORT,
+                TEXT.format(text),
+            )
+            assert done.paths == [("vfs_read", "pipe_read", "schedule")], done.gdb
+            assert (tmp_path / "before").read_bytes() == (tmp_path / text).read_bytes()
+        assert done.report is not None
+        call = done.report["root_cause_paths"][0]["calls"][0]
+        shown = connected(machine, tmp_path, f"x/i {call['offset']:#x}")
+        assert re.search(r"call +\*%r", shown.gdb), shown.gdb
+        assert_unharmed(machine)
+
+
+DIE_WHILE_IT_RUNS = """
+import os, threading, time, gdb
+
+def die_when_it_has_gone_on():
+    before = told()
+    while told() <= before + 1:
+        time.sleep(0.05)
+    os.kill(os.getpid(), 9)
+
+def told():
+    with open("{messages}") as messages:
+        return messages.read().count("mean ")
+
+def written(event):
+    if event.address <= {site} < event.address + event.length:
+        gdb.events.memory_changed.disconnect(written)
+        threading.Thread(target=die_when_it_has_gone_on).start()
+
+gdb.events.memory_changed.connect(written)
+"""
+"""Kills gdb while the machine runs, when it has done so with a patch at that place."""
+
+
+def test_a_debugger_that_is_killed_while_short_calls_are_timed(tmp_path: Path) -> None:
+    """In a kernel without retpolines, while two processors run: the next debugger takes out what
+    leads to pads by way of landings."""
+    start = "darc start vfs_read --task piperead --start-ops 300 --peak last"
+    with workload("piperead", cpus=2, parameters="mitigations=off") as machine:
+        found = connected(machine, tmp_path, start, "continue", debugger.REPORT)
+        assert found.report is not None, found.gdb
+        site = found.report["root_cause_paths"][0]["calls"][0]["offset"]
+        script = tmp_path / "die.py"
+        messages = machine.folder / "messages.log"
+        script.write_text(DIE_WHILE_IT_RUNS.format(messages=messages, site=site))
+        connected(machine, tmp_path, TEXT.format("before"))
+        more = f"{start} --decision-ops 1000000"
+        killed = connected(machine, tmp_path, f"source {script}", more, "continue")
+        assert killed.status == -signal.SIGKILL, killed.gdb
+        show = f"x/i {site:#x}"
+        done = connected(machine, tmp_path, show, "darc stop", show, TEXT.format("after"))
+        shown = re.findall(r"^ .*:\t(\w+) ", done.gdb, re.M)
+        assert shown == ["jmp", "call"], done.gdb
+        assert re.search(r"left [1-9]\d* probes in the kernel", done.gdb), done.gdb
+        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+        assert_goes_on(machine)
+        assert_unharmed(machine)
 
 
 @pytest.mark.parametrize(

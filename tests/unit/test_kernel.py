@@ -72,12 +72,15 @@ class Image:
 
 
 def kernel(
-    code: bytes, modules: tuple[Module, ...] = (), changes: dict[int, bytes] | None = None
+    code: bytes,
+    modules: tuple[Module, ...] = (),
+    changes: dict[int, bytes] | None = None,
+    behind: bytes = b"",
 ) -> KernelProgram:
     """A kernel whose function ``caller`` has these bytes behind its nop, where they are not
-    other ones by now: ``changes``, by how far behind its begin."""
+    other ones by now: ``changes``, by how far behind its begin. ``behind`` it is another."""
     text = bytearray(b"\xcc" * 0x1000)
-    for at, data in ((CALLER, NOP + code), (STATIC, relative(b"\xe9", STATIC, CALLEE))):
+    for at, data in ((CALLER, NOP + code + behind), (STATIC, relative(b"\xe9", STATIC, CALLEE))):
         text[at - TEXT : at - TEXT + len(data)] = data
     symbols = {
         "caller": (CALLER, len(NOP + code)),
@@ -87,6 +90,8 @@ def kernel(
         "callee": (CALLEE, 8),
         "entry": (ENTRY, 8),
     }
+    if behind:
+        symbols["next"] = (CALLER + len(NOP + code), len(behind))
     live = bytearray(text)
     for at, data in (changes or {}).items():
         live[CALLER - TEXT + at : CALLER - TEXT + at + len(data)] = data
@@ -160,6 +165,49 @@ def test_what_the_kernel_itself_has_changed_is_no_probe() -> None:
     program = kernel(NOP + b"\x90\x90\x90\x31\xc0\xc3", changes={5: jump})
     assert program.function(CALLER).targets == {CALLER + 13}
     assert program.read(CALLER + 5, 5) == jump
+
+
+@pytest.mark.parametrize(
+    ("code", "length", "nop"),
+    [
+        pytest.param("ffd0 0f1f00 c3", 5, 3, id="call"),
+        pytest.param("41ffd3 0f1f00 c3", 6, 3, id="call through a register with a number"),
+        pytest.param("ffe0 cc 6690 c3", 5, 0, id="jump"),
+        pytest.param("41ffe3 cc 6690 cc c3", 6, 0, id="jump through a register with a number"),
+    ],
+)
+def test_a_short_call_and_the_nop_behind_it_have_room_together(
+    code: str, length: int, nop: int
+) -> None:
+    """Which the kernel has written over a call of a thunk."""
+    program = kernel(bytes.fromhex(code))
+    (found,) = (s for s in program.function(CALLER).sites if s.address >= CALLER + len(NOP))
+    assert (found.patch, found.length, found.nop) == (CALLER + len(NOP), length, nop)
+    assert (found.problem, found.displaced, program.site_problem(found)) == (None, (), None)
+    assert found.is_short is bool(nop)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("ffd0 90 90 90 c3", id="nops between which a task may stand"),
+        pytest.param("ffd0 6690 c3", id="too few"),
+        pytest.param("ffd0 0f1f00 ebfb c3", id="a jump leads to the nop"),
+    ],
+)
+def test_no_room_where_more_than_a_return_leads_to_it(code: str) -> None:
+    program = kernel(bytes.fromhex(code))
+    (found,) = (s for s in program.function(CALLER).sites if s.kind is CallKind.INDIRECT)
+    assert found.nop == 0
+    assert (found.problem or program.site_problem(found)) is not None
+
+
+def test_no_room_where_the_function_ends() -> None:
+    """What stands behind it is the next function."""
+    program = kernel(bytes.fromhex("ffe0"), behind=NOP)
+    (found,) = (s for s in program.function(CALLER).sites if s.kind is CallKind.TAIL_INDIRECT)
+    assert found.back == CALLER + len(NOP) + 2
+    assert (found.problem or program.site_problem(found)) is not None
 
 
 @pytest.mark.parametrize(
