@@ -47,8 +47,17 @@ def text(machine: Machine, file: Path) -> bytes:
     return file.read_bytes()
 
 
+def writable(machine: Machine) -> int:
+    """How many pages of the kernel's code it could write to itself."""
+    script = Path(__file__).parent / "writable_text.py"
+    said = machines.debug(machine, f"source {script}", target=machine.gdb_socket)
+    found = re.search(r"^(\d+) pages of the code are writable$", said, re.M)
+    assert found is not None, said
+    return int(found[1])
+
+
 def test_pads_find_where_a_read_sleeps(machine: Machine, tmp_path: Path) -> None:
-    """Code that kgdb may not write to is written, and is as it was in the end."""
+    """Code that kgdb may not write to is written, and is as it was in the end, and protected."""
     before = text(machine, tmp_path / "before")
     file = tmp_path / "report.json"
     machine.break_in()
@@ -59,6 +68,7 @@ def test_pads_find_where_a_read_sleeps(machine: Machine, tmp_path: Path) -> None
     assert [path["functions"] for path in report["root_cause_paths"]] == [SLEEP], said
     assert "blocked in schedule (pipe_read slept)" in said
     assert text(machine, tmp_path / "after") == before
+    assert writable(machine) == 0
     assert_unharmed(machine)
 
 
@@ -142,9 +152,11 @@ def test_a_debugger_that_is_killed_while_the_kernel_runs(machine: Machine, tmp_p
     typed(machine, "echo")
     assert text(machine, tmp_path / "left") != before
     machine.break_in()
+    assert writable(machine) > 0
     said = machines.debug(machine, "darc stop", "detach")
     assert re.search(r"an earlier debugger had left [1-9]\d* probes in the kernel", said), said
     assert text(machine, tmp_path / "after") == before
+    assert writable(machine) == 0
     assert_unharmed(machine)
 
 
