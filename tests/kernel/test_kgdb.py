@@ -72,6 +72,19 @@ def test_pads_find_where_a_read_sleeps(machine: Machine, tmp_path: Path) -> None
     assert_unharmed(machine)
 
 
+def test_two_processors(tmp_path: Path) -> None:
+    """The task and the one that writes to its pipe run at once; kgdb stops both."""
+    with workload("piperead", kernel="kgdb", cpus=2) as machine:
+        before = text(machine, tmp_path / "before")
+        machine.break_in()
+        said = machines.debug(machine, START, "continue", "detach")
+        assert "root cause of bins" in said
+        assert " → ".join(SLEEP) in said, said
+        assert text(machine, tmp_path / "after") == before
+        assert writable(machine) == 0
+        assert_unharmed(machine)
+
+
 @contextlib.contextmanager
 def at_work(machine: Machine, *commands: str) -> Iterator[subprocess.Popen[str]]:
     """darc-gdb in batch, while it lets the kernel run."""
