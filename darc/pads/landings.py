@@ -60,9 +60,6 @@ class Landings:
         self._read = read
         self._write = write
 
-    def __contains__(self, address: int) -> bool:
-        return self.base <= address < self.base + self.size
-
     def lead(self, site: Site, pad: int) -> bytes | None:
         """What to write over ``site`` (see :attr:`~darc.code.x86_64.Site.nop`) and its nop, to
         lead to ``pad``; ``None`` where no landing is left for it."""

@@ -116,6 +116,26 @@ def wait_until(started: machine.Machine, holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@contextlib.contextmanager
+def at_work(started: machine.Machine, *commands: str) -> Iterator[subprocess.Popen[str]]:
+    """``darc-gdb`` in batch, connected to the machine, while it works; killed in the end."""
+    words = [
+        word for one in (f"target remote {started.target}", *commands) for word in ("-ex", one)
+    ]
+    with subprocess.Popen(
+        [*DARC_GDB, "-nx", "-q", "-batch", started.symbols, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as gdb:
+        try:
+            yield gdb
+        finally:
+            gdb.kill()
+
+
 def darc_vm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs ``darc-vm`` as a person would."""
     return subprocess.run(

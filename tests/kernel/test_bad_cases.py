@@ -13,7 +13,8 @@ import pytest
 from kgdb.vm import guest, kernels, machine, qmp
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.debugger import DARC_GDB, PLAIN_GDB
+from tests.debugger import PLAIN_GDB
+from tests.kernel import machines
 from tests.kernel.machines import WATCHDOG_SECONDS, runtime, typed, workload
 from tests.kernel.test_analysis import TEXT, assert_unharmed, connected
 
@@ -69,24 +70,12 @@ def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
         setup = machine.Setup(kernels.find("debian"), guest.Program(tmp_path / "spin"))
         started = machine.start(setup, "spin", WATCHDOG_SECONDS)
         started.wait_for(guest.READY, WATCHDOG_SECONDS)
-        commands = [f"target remote {started.target}", "darc start vfs_read", "darc status"]
-        more = [word for command in commands for word in ("-ex", command)]
-        with subprocess.Popen(
-            [*DARC_GDB, "-nx", "-q", "-batch", started.symbols, *more],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as gdb:
+        with machines.at_work(started, "darc start vfs_read", "darc status") as gdb:
             assert gdb.stdout is not None
-            try:
-                lines = iter(gdb.stdout.readline, "")
-                assert "darc: waits until a task makes a system call\n" in lines
-                typed(started, "ls")
-                rest = "".join(lines)
-            finally:
-                gdb.kill()
+            lines = iter(gdb.stdout.readline, "")
+            assert "darc: waits until a task makes a system call\n" in lines
+            typed(started, "ls")
+            rest = "".join(lines)
         assert "vfs_read: profiling" in rest
         assert_unharmed(started)
 

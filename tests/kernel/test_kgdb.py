@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
@@ -14,9 +13,9 @@ import pytest
 
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.debugger import DARC_GDB, PLAIN_GDB
+from tests.debugger import PLAIN_GDB
 from tests.kernel import machines
-from tests.kernel.machines import WATCHDOG_SECONDS, typed, wait_until, workload
+from tests.kernel.machines import WATCHDOG_SECONDS, at_work, typed, wait_until, workload
 from tests.kernel.test_analysis import assert_unharmed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(4 * WATCHDOG_SECONDS)]
@@ -83,25 +82,6 @@ def test_two_processors(tmp_path: Path) -> None:
         assert text(machine, tmp_path / "after") == before
         assert writable(machine) == 0
         assert_unharmed(machine)
-
-
-@contextlib.contextmanager
-def at_work(machine: Machine, *commands: str) -> Iterator[subprocess.Popen[str]]:
-    """darc-gdb in batch, while it lets the kernel run."""
-    words = [
-        word for one in (f"target remote {machine.target}", *commands) for word in ("-ex", one)
-    ]
-    with subprocess.Popen(
-        [*DARC_GDB, "-nx", "-q", "-batch", machine.symbols, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as gdb:
-        try:
-            yield gdb
-        finally:
-            gdb.kill()
 
 
 def until_it_runs(machine: Machine, gdb: subprocess.Popen[str]) -> str:
