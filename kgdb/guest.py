@@ -148,8 +148,10 @@ class Guest:
         try:
             yield self._ask(f"{_PHYSICAL}1")
         finally:
-            self._ask(f"{_PHYSICAL}0")
-            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+            try:
+                self._ask(f"{_PHYSICAL}0")
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, signals)
 
     def be_virtual(self) -> None:
         """gdb's addresses are virtual ones, which an earlier debugger may have left otherwise."""
