@@ -9,8 +9,9 @@ JOBS ?= auto
 PYTEST_ARGS ?=
 MATRIX_ARGS ?=
 KILLS_ARGS ?=
+FUZZ_ARGS ?=
 
-.PHONY: help setup packages test-packages demo demo-lldb demo-kernel test test-lldb matrix kills kernel test-kernel bench-kernel lint types bench soak fixtures clean distclean
+.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb matrix kills fuzz kernel test-kernel bench-kernel lint types bench soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,7 +22,8 @@ help:
 	@echo 'make test-lldb those of them that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
 	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 440 MB once)'
-	@echo 'make kills     gdb is killed at random moments, and the program goes on'
+	@echo 'make kills     debuggers are killed 1,000 times, and the programs go on (KILLS_ARGS=…)'
+	@echo 'make fuzz      damaged files, names and lines by the thousand; none may end in a traceback'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks; make bench-kernel: those on a kernel in QEMU'
@@ -34,6 +36,9 @@ setup: $(STAMP) $(AGENT)
 # Says nothing and takes no time when every system package is there.
 packages:
 	@bash tools/setup.sh
+
+lldb-packages:
+	@bash tools/setup.sh lldb
 
 test-packages:
 	@bash tools/setup.sh test
@@ -60,7 +65,7 @@ demo: setup
 		-ex 'darc report --require root-cause' \
 		--args "$$program" 200000
 
-demo-lldb: setup
+demo-lldb: setup lldb-packages
 	@program="$$($(PY) -m fixtures.build mixture)" && \
 	$(BIN)/darc-lldb -b \
 		-o 'darc start handle --peak last --start-ops 2000' \
@@ -82,9 +87,14 @@ test-lldb: setup test-packages
 matrix: setup test-packages
 	@$(PY) -m tests.matrix $(MATRIX_ARGS)
 
-# gdb is killed 200 times while it analyses a server.
+# Debuggers are killed 1,000 times, and as many bare ones: an hour or two.
 kills: setup
 	@$(PY) -m tests.kills $(KILLS_ARGS)
+
+# 10,000 inputs for each fuzzer, the same ones for the same seed: some minutes each.
+fuzz: setup
+	@$(PY) -m tests.fuzz $(FUZZ_ARGS)
+	@$(PY) -m tests.fuzz.live
 
 # Downloads Debian's kernel, 300 MB, when it is asked for the first time.
 kernel: setup
@@ -103,7 +113,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	@$(BIN)/mypy --strict --no-error-summary
 
-bench: setup
+bench: setup lldb-packages
 	@$(PY) -m benchmarks
 
 # For as long as the programs' own tests take, several times.

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from darc import clock, procfs
+from darc import bell, clock, journal, procfs
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.denial import denied, entered_otherwise
-from darc.errors import NotFoundError, UnsupportedError
+from darc.errors import NotFoundError, TargetError, UnsupportedError
 from darc.ftree import Function
 from darc.implant import clean_up
 from darc.process_foothold import left_behind
-from darc.target import Target
+from darc.target import Journal, Target
 
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
 _GO_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
 """What tells a Go program, in every version and build mode of Go, also when it is stripped."""
 
 _PATIENCE_SECONDS = 10.0
-"""How long the pads go on without a sign of life from the debugger."""
+"""How long the pads go on without a sign of life from the debugger, before they look for it."""
+
+_FRESH_SECONDS = 0.2
+"""For how long a sign of life is taken for life: the heart gives one twice as often."""
 
 
 def check(target: Target, program: Program, function: Function, spec: str) -> list[str]:
@@ -45,21 +48,81 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
 
 
 def clean_up_after_another(target: Target, program: Program, pid: int) -> list[str]:
-    """Takes out what a debugger that was killed left in this process; tells of it.
+    """Takes out what a debugger that was killed left in this process, by what is noted in it and
+    outside of it; tells of it.
 
     Raises:
-        UnsupportedError: it was one of another version.
+        UnsupportedError: it was one of another version, and nothing is noted outside.
     """
-    notes = []
+    noted = journal.left(pid)
+    restored, rang = 0, False
     with procfs.Memory(pid) as memory:
-        for left in left_behind(target, memory, procfs.regions(pid)):
-            if restored := clean_up(target, left.tables, left.is_pad):
-                program.forget_code()
-                notes.append(
-                    f"an earlier debugger had left {restored} probes in the program: "
-                    "they were taken out"
-                )
+        try:
+            for left in left_behind(target, memory, procfs.regions(pid)):
+                rang = rang or bool(left.tables.get("bell"))
+                restored += clean_up(target, left.tables, left.is_pad, left.own_back)
+                left.retire(target, memory, pid)
+        except (TargetError, UnsupportedError):
+            if noted is None:
+                raise
+    waiting: list[int] = []
+    if noted is not None:
+        waiting = _let_out(target, noted)
+        restored += _put_back(target, noted)
+    notes = []
+    if restored:
+        program.forget_code()
+        notes.append(
+            f"an earlier debugger had left {restored} probes in the program: they were taken out"
+        )
+    if noted is None:
+        return notes
+    if waiting:
+        listed = ", ".join(map(str, waiting))
+        notes.append(
+            f"thread {listed} is on its way through code of an earlier debugger's: let the program "
+            "go on for a moment, then type 'darc stop'"
+        )
+    else:
+        noted.remove()
+    if noted.stood or rang:
+        target.journal = journal.ProcessJournal(pid, needed=target.attached)
+        target.journal.open()  # it may take a call
+        target.wake()
+        notes.append("an earlier debugger ended while it had stopped the program: it goes on now")
+    if not waiting:
+        target.journal.close(lambda _: False)
+        target.journal = Journal()
     return notes
+
+
+def _let_out(target: Target, noted: journal.Left) -> list[int]:
+    """Leads threads out of borrowed code and gives that back; those that have to go by
+    themselves."""
+    waiting = []
+    counters = target.program_counters()
+    for address, passage in list(noted.passages.items()):
+        end = address + len(passage.place.written)
+        inside = [thread for thread, pc in counters.items() if address <= pc < end]
+        stay = [thread for thread in inside if not target.lead_out(thread, passage)]
+        if stay:
+            waiting += stay
+            del noted.passages[address]
+    return waiting
+
+
+def _put_back(target: Target, noted: journal.Left) -> int:
+    """Restores every place that is not as it was; how many."""
+    restored = set()
+    borrowed = [passage.place for passage in noted.passages.values()]
+    for place in (*reversed(noted.places), *borrowed):
+        try:
+            if journal.is_darcs(place, target.read(place.address, len(place.original))):
+                target.write(place.address, place.original)
+                restored.add(place.address)
+        except TargetError:
+            continue  # its file was unloaded
+    return len(restored)
 
 
 def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, needed: int) -> int:
@@ -70,7 +133,7 @@ def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, 
     Raises:
         NotFoundError: there is no such thread.
     """
-    signal = bell_signal(pid)
+    signal = bell.choose(pid)
     may_ring = not procfs.in_sandbox(pid)
     only = 0
     if isinstance(thread, int):
@@ -80,13 +143,25 @@ def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, 
     tables.set(
         bell_signal=signal if may_ring else 0,
         no_calls=int(not may_ring),
-        process=_own_pid(pid),
+        process=procfs.own_id(pid, pid),
         needed=needed,
         batch=batch_size(needed),
         only_thread=only,
         patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
+        fresh=int(_FRESH_SECONDS * clock.tsc_hz()),
+        debugger=bell.own_pid_for(pid),
     )
     return signal
+
+
+def give_sign(tables: AgentMemory, seconds_left: float | None) -> None:
+    """Tells the agent that the debugger lives, and when the time that is left is over."""
+    never, hz = tables.blob.constants["DARC_NEVER"], clock.tsc_hz()
+    now = clock.tsc_now()
+    deadline = never
+    if seconds_left is not None:  # a little late, as the time must be up when the agent rings
+        deadline = min(never, now + int((max(seconds_left, 0) * 1.0005 + 0.02) * hz))
+    tables.beat(now, min(deadline, now + int(_PATIENCE_SECONDS * hz)), deadline)
 
 
 def bell_signal(pid: int) -> int:
@@ -98,9 +173,3 @@ def batch_size(ops: int) -> int:
     """How many calls a thread keeps to itself before it adds them to the common count: the
     largest divisor of ``ops`` that keeps the count fine enough."""
     return next(b for b in range(max(1, min(64, ops // 64)), 0, -1) if ops % b == 0)
-
-
-def _own_pid(pid: int) -> int:
-    """The process id as the program itself sees it (a container has its own)."""
-    numbers = procfs.status(pid).get("NSpid", str(pid)).split()
-    return int(numbers[-1])

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 
@@ -20,7 +20,7 @@ from darc.callees import may_fall_back
 from darc.code.program import Program
 from darc.collector import Collector
 from darc.contest import Contest
-from darc.descent import Descent, Orders, Status, Vote, ended_paths
+from darc.descent import Descent, Orders, Status, ended_paths
 from darc.errors import TargetError, UsageError
 from darc.ftree import Ending, Fnode, Function, NodeState
 from darc.lookahead import level_by_level
@@ -128,13 +128,16 @@ class Analysis:
         """Enough calls were seen: reads what was counted and orders what comes next."""
         if self._descent is None:
             return self._look_at_profile()
-        votes = self._collector.votes()
-        self._in_peak += self._followed(votes)
+        votes, counted = self._collector.votes(), self._collector.voted
+        if counted < self._needed:
+            self._collector.await_more(self._needed)
+            return Next.GO_ON
+        self._in_peak += counted
         if self._collector.make_room(votes):
             self._collector.apply_again()
             self._collector.await_in_peak(self._needed)
             return Next.GO_ON
-        return self._go(self._descent.decide(votes))
+        return self._go(self._descent.decide(votes, counted))
 
     def _look_at_profile(self) -> Next:
         self.collect_profile()
@@ -380,10 +383,8 @@ class Analysis:
         assert self._descent is not None
         if not alive:
             return self._descent.open_contests({}, 0), self._in_peak
-        votes = self._collector.votes()
-        seen = self._collector.seen
-        in_peak = self._in_peak + self._followed(votes)
-        return self._descent.open_contests(votes, seen), in_peak
+        votes, counted = self._collector.votes(), self._collector.voted
+        return self._descent.open_contests(votes, counted), self._in_peak + counted
 
     def _keep_votes(self, alive: bool) -> None:
         """The search ends before its next decision: what was counted for it is not lost."""
@@ -409,11 +410,6 @@ class Analysis:
         module = self._program.module_at(new.address)
         identity = self._resumed.modules.get(old.module)
         return module is not None and module.image.identity == identity and new.offset == old.offset
-
-    def _followed(self, votes: Mapping[Fnode, Vote]) -> int:
-        """How many calls inside the peak were counted since the last orders."""
-        seen = self._collector.seen
-        return min(seen, votes[self.root].ops if self.root in votes else 0)
 
     # --------------------------------------------------------------------- views
 

@@ -20,16 +20,22 @@ from darc.code.program import (
 )
 from darc.demangle import display_name
 from darc.descent import Status
-from darc.errors import AmbiguousError, DarcError, NotFoundError, UsageError
+from darc.errors import AmbiguousError, DarcError, NotFoundError, UnsupportedError, UsageError
 from darc.foothold import Foothold
 from darc.ground import Ground
 from darc.heart import Heart
-from darc.parameters import Parameters
+from darc.parameters import Parameters, Probes
 from darc.process_ground import ProcessGround
 from darc.report import replace_file
 from darc.session import Session
 from darc.snapshot import Snapshot
 from darc.target import State, Target
+from darc.words import Shown, message
+
+_CANNOT_WAIT = (
+    "in a program that was attached to darc waits for no function, as a breakpoint is its end if "
+    "the debugger is killed: let it go on a little, then type 'darc start' again"
+)
 
 
 class App:
@@ -81,8 +87,8 @@ class App:
         return self._session
 
     def emit(self, text: str) -> None:
-        """Shows text to the user."""
-        self._target.emit(text)
+        """Shows text to the user: what a view made, or a message of one line."""
+        self._target.emit(text if isinstance(text, Shown) else message(text))
 
     def set_parameter(self, name: str, text: str) -> None:
         """``set darc NAME TEXT``."""
@@ -128,12 +134,14 @@ class App:
         try:
             entry = self._find(program, function)
         except NotFoundError as error:
+            if not self._may_wait(parameters):
+                raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
             if not self._target.accepts_pending(f"{error}; wait for a library that has it?"):
                 raise
             self._pending = (function, parameters)
             self.emit(f"darc: {error}: waits for a library that has it")
             return
-        if self._ground.is_at_start():
+        if self._ground.is_at_start() and self._may_begin_late(program, parameters):
             self._wait_for(entry, function, parameters)
             self.emit(f"darc: the program has not begun yet: waits for {function}")
             return
@@ -163,17 +171,19 @@ class App:
             self._forget()
             self.emit("darc: waits no more")
             return
-        if self._session is None and self._take_out_anothers():
+        if not (self._session is not None and self._session.alive) and self._take_out_anothers():
             return
         session = self._need_session()
         if session.alive:
             self._need_stopped()
             session.stop()
         self._rest()
+        self._give_back()
         self.emit("darc: every probe is out")
 
     def _take_out_anothers(self) -> bool:
-        """Whether a debugger that was killed had left probes in the program, which are out now."""
+        """Whether a debugger that was killed, or an error, had left probes in the program, which
+        are out now."""
         if self._target.state is not State.STOPPED:
             return False
         program = self._program()
@@ -214,7 +224,10 @@ class App:
         self._rest()
         session = self._session
         if session is None:
+            if self._pending is not None and self._target.attached:
+                self._modules_changed()  # not every debugger tells of files at an attach
             return
+        self._target.journal.stands(True)
         session.on_user_stop()
         session.end_if_late()
         self._tell(session.take_message())
@@ -226,9 +239,11 @@ class App:
 
     def on_resume(self) -> None:
         """The program goes on."""
+        self._target.journal.stands(False)
         session = self._session
         if session is not None and session.alive and self._heart is None:
-            self._heart = Heart(session, self._target)
+            style = render.Style(self.width, self.colour)
+            self._heart = Heart(session, self._target, style)
 
     def on_exit(self) -> None:
         """The program is gone."""
@@ -257,6 +272,8 @@ class App:
                 session.stop()
             else:
                 session.program_ended()
+        if not stopped and self._target.attached:
+            self._give_back()
         self._leave_process()
 
     def on_child(self) -> None:
@@ -265,6 +282,15 @@ class App:
         ground.clean_up(ground.program())
 
     # ----------------------------------------------------------------- workings
+
+    def _give_back(self) -> None:
+        """Darc's memory in the program, where nothing needs it any more."""
+        foothold = self._foothold
+        if foothold is None or self._target.state is not State.STOPPED:
+            return
+        if foothold.give_back():
+            self._foothold = None
+            self._target.hide_pads()
 
     def _leave_process(self) -> None:
         if self._foothold is not None:
@@ -342,7 +368,30 @@ class App:
         except DarcError as error:
             self._fail(error)
             return
+        if not self._may_wait(self._pending[1]):
+            self._fail(UsageError(f"{function} is there now; {_CANNOT_WAIT}"))
+            return
         self._wait_for(entry, *self._pending)
+
+    def _may_wait(self, parameters: Parameters) -> bool:
+        """Whether a breakpoint may stand at f0 until it is called: of a killed debugger's it would
+        be the end of a program that was attached to."""
+        if parameters.probes is Probes.BREAKPOINT or self._ground is None:
+            return True
+        return self._ground.danger_of_breakpoints() is None
+
+    def _may_begin_late(self, program: Program, parameters: Parameters) -> bool:
+        """Of a program without thread-local storage: whether to wait for f0. One that never has any
+        begins at once where darc may not wait.
+
+        Raises:
+            UnsupportedError: it will have some, and nobody may wait for that.
+        """
+        if self._may_wait(parameters):
+            return True
+        if any(module.name.startswith("ld") for module in program.modules):
+            raise UnsupportedError(f"the program has not begun yet; {_CANNOT_WAIT}")
+        return False
 
     def _wait_for(self, entry: int, function: str, parameters: Parameters) -> None:
         """The analysis begins at the first call of f0, where it is known now."""

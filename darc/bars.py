@@ -14,7 +14,7 @@ from rich.text import Text
 
 from darc.peaks import Peak, PeakRange
 from darc.profile import Profile, format_cycles
-from darc.words import shorten
+from darc.words import columns, shorten
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _MAX_ROWS = 12
@@ -68,7 +68,8 @@ def draw(
         return format_cycles(profile.mean_cycles(scale.bins(column)[0]), profile.hz)
 
     axis = "calls".rjust(margin)
-    lines = [Text(axis + shorten(title, width - len(axis) - 1).rjust(width - len(axis)), "bold")]
+    title = shorten(title, width - len(axis) - 1)
+    lines = [Text(axis + " " * (width - len(axis) - columns(title)) + title, "bold")]
     lines.append(_labels(scale, margin, latency, AXIS))
     lines += _rows(scale, heights, styles, margin)
     lines.append(Text(" " * (margin - 1) + "└" + "─" * (scale.columns * scale.width), AXIS))

@@ -660,6 +660,14 @@ class BreakpointCollector(Collector):
         self._seen = 0
         self._needed = needed
 
+    @property
+    def voted(self) -> int:
+        return self._tally.voted
+
+    def await_more(self, needed: int) -> None:
+        self._seen = self.voted
+        self._needed = needed
+
     def await_user(self) -> None:
         self._needed = _NEVER
 

@@ -38,6 +38,11 @@ def _sample() -> tuple[int, int]:
     return best[1], best[2]
 
 
+def tsc_now() -> int:
+    """The counter now. All processors of a machine whose counter is invariant have the same."""
+    return int(_reader()[0]())
+
+
 @functools.cache
 def tsc_hz() -> int:
     """Cycles of this machine's time-stamp counter in one second, measured against the monotonic

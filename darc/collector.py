@@ -32,11 +32,18 @@ class Listener(Protocol):
     def time_is_up(self) -> bool:
         """Whether the analysis is to end now, whatever was seen."""
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the time is up; ``None``: there is no limit. Any thread."""
+
     def decide(self) -> bool:
         """Enough calls were seen, or time is up. True: the program is to stop for the user."""
 
     def give_up(self, why: str) -> bool:
         """Nothing more can be seen. True: the program is to stop for the user."""
+
+    def damaged(self, why: str) -> bool:
+        """What is counted with was written over by the program. True: stop for the user."""
 
     def vanished(self, why: str) -> bool:
         """What the probes were put into is not there any more. True: stop for the user."""
@@ -58,6 +65,11 @@ class Collector(ABC):
 
     auto_lookahead: ClassVar[int | None] = None
     """What ``--lookahead auto`` means where that is not for the search to say."""
+
+    @property
+    def most_probes(self) -> int | None:
+        """How many call sites can be timed at once at most, where there is a limit."""
+        return None
 
     callees: Callees
     """The call sites of every fnode that was looked into; set when it is made."""
@@ -87,6 +99,11 @@ class Collector(ABC):
 
     def lost(self) -> str | None:
         """At a stop: why what the probes were put into is not what runs there any more."""
+        return None
+
+    def damage(self) -> str | None:
+        """Why nothing can be made of what was counted, as the program has written over it. Any
+        thread."""
         return None
 
     # ---------------------------------------------------------- the user's stops
@@ -121,7 +138,7 @@ class Collector(ABC):
 
     @abstractmethod
     def beat(self) -> None:
-        """A sign of life, every second. Any thread."""
+        """A sign of life, several times a second. Any thread."""
 
     @property
     @abstractmethod
@@ -179,6 +196,17 @@ class Collector(ABC):
     @abstractmethod
     def await_in_peak(self, needed: int) -> None:
         """Asks the listener after ``needed`` calls inside the peak from now on."""
+
+    @property
+    @abstractmethod
+    def voted(self) -> int:
+        """In how many calls inside the peak every vote was counted since the orders: what a
+        decision rests on. (:attr:`seen` may be off by a call for each thread that a stop has
+        caught on its way.)"""
+
+    @abstractmethod
+    def await_more(self, needed: int) -> None:
+        """Asks the listener once :attr:`voted` is ``needed``."""
 
     @abstractmethod
     def await_user(self) -> None:

@@ -27,6 +27,7 @@ from darc.parameters import (
     parse_start_options,
 )
 from darc.snapshot import Snapshot
+from darc.words import LOG_NAME_WIDTH, Shown, lines, message, printable
 
 
 class App(Protocol):
@@ -69,7 +70,7 @@ class App(Protocol):
         """Keep the parameter called ``name``, as typed by the user."""
 
     def emit(self, text: str) -> None:
-        """Show ``text``, which may have several lines, to the user."""
+        """Show ``text`` to the user: what is :class:`~darc.words.Shown`, or one line."""
 
     def complete_function(self, prefix: str) -> list[str]:
         """Names of functions that begin with ``prefix``."""
@@ -117,7 +118,7 @@ def run(app: App, name: str, argline: str) -> None:
     Raises :class:`DarcError`, with one line for the user.
     """
     if not name and not argline.strip():
-        app.emit(help_text(""))
+        app.emit(lines(help_text("")))
         return
     command = find_command(name or argline.split()[0])
     command.action(app, command.parse(argline if name else argline.split(None, 1)[-1]))
@@ -146,7 +147,13 @@ def complete(app: App, name: str, argline: str, word: str) -> list[str]:
     except DarcError:
         return []
     cut = len(typed) - len(word) if typed.endswith(word) else 0
-    return [candidate[cut:] for candidate in candidates if candidate.startswith(typed)]
+    fitting = (candidate for candidate in candidates if candidate.startswith(typed))
+    return [candidate[cut:] for candidate in fitting if _can_be_typed(candidate)]
+
+
+def _can_be_typed(candidate: str) -> bool:
+    """Whether a name may stand in a list on a terminal, and be typed there."""
+    return len(candidate) <= LOG_NAME_WIDTH and printable(candidate) == candidate
 
 
 def completes_files(name: str, argline: str) -> bool:
@@ -186,12 +193,11 @@ def set_parameter(app: App, name: str, text: str) -> None:
     app.set_parameter(name, text)
 
 
-def show_parameter(app: App, name: str = "") -> str:
+def show_parameter(app: App, name: str = "") -> Shown:
     """The text of ``show darc NAME``, or of ``show darc``. Raises :class:`UsageError`."""
     shown = [find_parameter(name)] if name else [p for p in PARAMETERS if p.is_available]
-    return "\n".join(
-        f"darc {parameter.name}: {app.parameters.text_of(parameter.name)}" for parameter in shown
-    )
+    texts = ((parameter.name, app.parameters.text_of(parameter.name)) for parameter in shown)
+    return Shown("\n".join(message(f"darc {name}: {text}") for name, text in texts))
 
 
 def parameter_help(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -117,6 +118,10 @@ class Contest:
                     came[handler] += min(votes, count)
         return came
 
+    def called(self, child: Fnode) -> int:
+        """In how many of the in-peak calls a child was on the path."""
+        return self.callee_totals.get(child, NOTHING).ops
+
     def next_round(self, percentage: float, size: int) -> None:
         """Keep the winners of this batch and go on to the next one or to the last round, with at
         most ``size`` call sites each. When no batch has a winner, this one was the last round."""
@@ -156,6 +161,14 @@ class Contest:
 
 Contests = Mapping[Fnode, Contest]
 """What is being compared, by node."""
+
+
+def likely_share(count: int, calls: int) -> float:
+    """What part of all calls something is in at least that was in ``count`` of these: the lower end
+    of Wilson's interval, at two standard deviations, but never none. What was in all twenty of
+    twenty calls may be missing in the next one."""
+    spread = 2 * math.sqrt(count * (calls - count) / calls + 1)
+    return max((count + 2 - spread) / (calls + 4), 0.5 / calls)
 
 
 def is_interrupt(node: Fnode) -> bool:

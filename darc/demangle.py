@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator
 
 from darc.rust_names import demangle_rust
 
+_LONGEST = 1 << 14
+"""Characters of a symbol that is demangled; compilers' longest are some thousands."""
+
 _RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.so.1")
 
 _CLONE = re.compile(
@@ -30,6 +33,7 @@ _DATA = re.compile(
 )
 _QUALIFIERS = re.compile(r"(?: (?:const|volatile|noexcept|&&|&))+$")
 _SCOPE_QUALIFIERS = re.compile(r"(?: (?:const|volatile|noexcept|&&|&))+::")
+_TAG = re.compile(r"\[abi:[^\]]*\]")
 _ARRAY = re.compile(r"(?<=\)) ?(?:\[\d*\])+$")
 _POINTER = re.compile(r"\((?:[\w:<>, ]*[*&]+)(?: const| volatile)*+\s*(?=[A-Za-z_(~])")
 _OPERATOR = re.compile(
@@ -47,12 +51,17 @@ def display_name(symbol: str) -> str:
     ``.cold``, ``.llvm.1``), ``@version`` and ``@plt``; template arguments stay. A name that
     cannot be demangled stays as it is, without suffixes.
     """
+    if len(symbol) > _LONGEST:
+        return symbol
     name = base_symbol(symbol)
-    rust = demangle_rust(name)
-    if rust is not None:
-        return rust
-    demangled = demangle_cxx(name)
-    return name if demangled is None else without_signature(demangled)
+    try:
+        rust = demangle_rust(name)
+        if rust is not None:
+            return rust
+        demangled = demangle_cxx(name)
+        return name if demangled is None else without_signature(demangled)
+    except RecursionError:  # nested on purpose: no compiler's
+        return name
 
 
 def base_symbol(symbol: str) -> str:
@@ -61,6 +70,34 @@ def base_symbol(symbol: str) -> str:
     if "@" in symbol[1:]:
         symbol = symbol[0] + symbol[1:].partition("@")[0]
     return _CLONE.sub("", symbol) or symbol
+
+
+def without_tags(name: str) -> str:
+    """A display name without ABI tags: ``Cache::get`` for ``Cache::get[abi:cxx11]``."""
+    return _TAG.sub("", name)
+
+
+def without_arguments(name: str) -> str:
+    """A display name without the arguments of templates: ``Cache::get`` for
+    ``Cache<int>::get<char>``, and for Rust's ``Cache<T>::get::<char>``. Those of operators stay
+    (``operator<``)."""
+    kept: list[str] = []
+    depth = index = 0
+    while index < len(name):
+        operator = _OPERATOR.match(name, index) if name[index] == "o" else None
+        if operator is not None and operator["token"]:
+            kept.append(operator[0] if depth == 0 else "")
+            index = operator.end()
+            continue
+        char = name[index]
+        if char == "<":
+            depth += 1
+        elif char == ">" and depth and name[index - 1] != "-":
+            depth -= 1
+        elif depth == 0:
+            kept.append(char)
+        index += 1
+    return name if depth else "".join(kept).replace("::::", "::").removesuffix("::")
 
 
 def demangle_cxx(symbol: str) -> str | None:
@@ -93,7 +130,10 @@ def _bind(runtime: ctypes.CDLL, process: ctypes.CDLL) -> Callable[[str], str | N
     free.restype = None
 
     def call(symbol: str) -> str | None:
-        encoded = symbol.encode("utf-8", "surrogateescape")
+        try:
+            encoded = symbol.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # no symbol of a file
+            return None
         result = demangle(encoded, None, None, ctypes.byref(ctypes.c_int()))
         if not result:
             return None

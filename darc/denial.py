@@ -81,13 +81,19 @@ def _follows_call(program: Program, address: int) -> bool:
 
 
 def _may_end_in_one(program: Program, address: int, depth: int) -> bool:
-    """Whether any jump in the function's bytes, or what looks like one, may lead there in the end:
-    cheap, as it is asked of thousands of callees."""
+    """Whether jumps out of the function may lead there in the end: cheap, as it is asked of
+    thousands of callees."""
     seen: set[int] = set()
     ahead = program.far_jumps(address)
     for _ in range(depth):
         if any(not program.names_of(target).isdisjoint(DENIED) for target in ahead):
             return True
         seen |= ahead
-        ahead = frozenset().union(*map(program.far_jumps, ahead)) - seen
+        ahead = frozenset().union(*(program.far_jumps(_real(program, t)) for t in ahead)) - seen
     return False
+
+
+def _real(program: Program, target: int) -> int:
+    """Through a PLT entry that is bound by now."""
+    resolved = program.resolve(target)
+    return target if resolved is None else resolved[0]

@@ -13,13 +13,14 @@ nothing is decided before a last round, among the best of each batch.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from darc import decision
-from darc.contest import Contest, call_sites, in_batches, is_interrupt
+from darc.contest import Contest, call_sites, in_batches, is_interrupt, likely_share
 from darc.contest import Vote as Vote
 from darc.contest import Votes as Votes
 from darc.endings import own_ending
@@ -35,6 +36,9 @@ AUTO_LOOKAHEAD = 3
 
 AUTO_SPECULATION = 200
 """Call sites that are timed ahead at most when ``lookahead`` is auto."""
+
+AUTO_LEAST_OPS = decision.CHECKPOINTS[0]
+"""In-peak calls that a decision rests on at least when ``decision_ops`` is auto."""
 
 AUTO_BATCH_OPS = 20
 """In-peak calls for each batch when ``decision_ops`` is auto."""
@@ -93,6 +97,8 @@ class Descent:
         self._pending: list[Fnode] = []
         self._candidates: list[Fnode] = []
         self._inconclusive: dict[Fnode, str] = {}
+        self._shares: dict[Fnode, float] = {self._root: 1.0}
+        """Of a root cause: in what part of the in-peak calls it was on the path, at least."""
         self._last = Orders()
         self._timed: dict[Fnode, None] = {}
         self._confidence: float | None = None
@@ -157,10 +163,9 @@ class Descent:
             self._frontier.append(node)
         return self._orders()
 
-    def decide(self, votes: Votes) -> Orders:
-        """Take the votes of :meth:`in_peak_needed` in-peak calls, counted since the last orders,
+    def decide(self, votes: Votes, seen: int) -> Orders:
+        """Take the votes of ``seen`` in-peak calls, all that were counted since the last orders,
         and decide as many levels as they suffice for."""
-        seen = self.in_peak_needed()
         for contest in self._contests.values():
             contest.add(votes, seen)
         for contest in self._contests.values():
@@ -188,12 +193,7 @@ class Descent:
         while ready:
             for child in self._judge(self._contests[ready.popleft()]):
                 ahead = self._contests.get(child)
-                if ahead is None:
-                    continue
-                # Of the calls so far, only those on its path count for a node that was looked
-                # ahead at; for the others there was no telling yet that it would be due.
-                ahead.seen = ahead.ops
-                if self._is_due(ahead):
+                if ahead is not None and self._is_due(ahead):
                     ready.append(child)
         return self._orders()
 
@@ -222,7 +222,7 @@ class Descent:
     def in_peak_needed(self) -> int:
         """How many in-peak calls of f0 to collect, counted from the last orders, before
         :meth:`decide`; 0 when there is nothing to decide."""
-        return min((self._goal(c) - c.seen for c in self._due_contests()), default=0)
+        return min((self._missing(c) for c in self._due_contests()), default=0)
 
     def paths(self) -> tuple[RootCausePath, ...]:
         """The root cause paths that have ended so far, in the order of the tree."""
@@ -249,8 +249,8 @@ class Descent:
         contest.show(self._contests)
         del self._contests[node]
         node.state = NodeState.ROOT_CAUSE
-        if not any(ballot):
-            self._inconclusive[node] = _what_was_seen(contest)
+        if not any(ballot) or contest.ops < self._least(contest):
+            self._inconclusive[node] = _what_was_seen(contest, self._least(contest))
             for child in node.children:
                 self._reject(child)
             return []
@@ -266,6 +266,7 @@ class Descent:
             child.root_cause = wins and not _is_told_above(child)
             if not child.root_cause:
                 self._reject(child)
+            self._shares[child] = likely_share(contest.called(child), contest.seen)
         winners = [child for child in node.children if child.root_cause]
         return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
 
@@ -312,18 +313,51 @@ class Descent:
         return (self._contests[node] for node in self._frontier if node in self._contests)
 
     def _goal(self, contest: Contest) -> int:
-        """In-peak calls after which to look at a contest."""
+        """In-peak calls with the node on the path after which to look at a contest."""
         if self._parameters.decision_ops is not None:
             return self._parameters.decision_ops
         if not contest.last_round:
             return AUTO_BATCH_OPS
-        later = (ops for ops in decision.CHECKPOINTS if ops > contest.seen)
+        later = (ops for ops in decision.CHECKPOINTS if ops > contest.ops)
         return next(later, decision.CHECKPOINTS[-1])
 
+    def _least(self, contest: Contest) -> int:
+        """On how many of them a decision rests at least."""
+        if self._parameters.decision_ops is not None:
+            return self._parameters.decision_ops
+        return AUTO_LEAST_OPS if contest.last_round else 1
+
+    def _bound(self, contest: Contest) -> int:
+        """In-peak calls of f0 after which no more are waited for.
+
+        A node that is on the path in a part ``s`` of them is so in ``g`` after g / s, on average,
+        give or take (g (1 - s))^0.5 / s (a negative binomial distribution). It hardly ever takes
+        four times that more: then the node is not on the path as often as it was.
+        """
+        goal = self._parameters.decision_ops or decision.CHECKPOINTS[-1]
+        share = self._share(contest.node)
+        return math.ceil((goal + 4 * math.sqrt(goal * (1 - share))) / share)
+
+    def _share(self, node: Fnode) -> float:
+        """In what part of the in-peak calls the node is on the path, at least. Of one that an
+        earlier search decided for, as often as it won there."""
+        if node not in self._shares and node.parent is not None:
+            above, won = max(node.parent.totals.ops, 1), min(node.maxcount, node.parent.totals.ops)
+            self._shares[node] = self._share(node.parent) * likely_share(won, above)
+        return self._shares[node]
+
+    def _missing(self, contest: Contest) -> int:
+        """How many more in-peak calls of f0 are to be waited for before a look at it."""
+        share = contest.ops / contest.seen if contest.ops else 1.0
+        wanted = math.ceil((self._goal(contest) - contest.ops) / share)
+        return max(1, min(wanted, self._bound(contest) - contest.seen))
+
     def _is_due(self, contest: Contest) -> bool:
+        if contest.seen >= self._bound(contest):
+            return True
         if self._parameters.decision_ops is not None or not contest.last_round:
-            return contest.seen >= self._goal(contest)
-        if contest.seen >= decision.CHECKPOINTS[-1]:
+            return contest.ops >= self._goal(contest)
+        if contest.ops >= decision.CHECKPOINTS[-1]:
             return True
         sure = decision.confidence(
             contest.ballot(self._contests), self._parameters.maxcount_percentage
@@ -441,11 +475,16 @@ def _note(contest: Contest) -> str | None:
     return f"the last round compared {len(contest.batch)} of {len(contest.node.children)} callees"
 
 
-def _what_was_seen(contest: Contest) -> str:
+def _what_was_seen(contest: Contest, least: int) -> str:
     node = contest.node
     where = f"{node.id} {node.function.name}"
     if not contest.ops:
         return f"{where} was on the path in none of {contest.seen} in-peak calls"
+    if contest.ops < least:
+        return (
+            f"{where} was on the path in {contest.ops} of {contest.seen} in-peak calls: a decision "
+            f"takes {least}"
+        )
     return (
         f"{where} was on the path in {contest.ops} of {contest.seen} in-peak calls, but neither "
         f"its own time nor any of its {len(node.children)} callees had a vote"

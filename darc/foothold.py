@@ -8,19 +8,22 @@ see :class:`darc.process_foothold.ProcessFoothold` for a process.
 from __future__ import annotations
 
 import bisect
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from darc import agent
-from darc.agent.memory import AgentMemory, Node
+from darc.agent.damage import DamagedError
+from darc.agent.memory import AgentMemory, Node, Room
 from darc.code.elf import FrameRule
 from darc.code.program import Program
 from darc.code.x86_64 import Site, decode
 from darc.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.ftree import CallKind
 from darc.pads import x86_64 as pads
+from darc.pads.returns import ReturnLandings
 from darc.target import Target
 
 MARK = b"darc pad"
@@ -47,10 +50,14 @@ class Area:
     base: int
     size: int
     used: int = 0
+    landings: ReturnLandings | None = None
+    """What its pads' calls come back to: in a process; perhaps those of another area."""
 
     @property
     def block(self) -> int:
-        return self.base // pads.BLOCK * pads.BLOCK
+        """That of the return addresses of its pads' calls."""
+        base = self.base if self.landings is None else self.landings.base
+        return base // pads.BLOCK * pads.BLOCK
 
 
 class Foothold(ABC):
@@ -68,6 +75,8 @@ class Foothold(ABC):
         self._pads: list[tuple[int, tuple[tuple[int, int], ...], int | None]] = []
         self._next_index = 0
         self._agent_base = 0
+        self.damaged = False
+        """Whether the program has written over its tables: nothing is to be built on them."""
         self.tables: AgentMemory
         self.stubs: pads.Stubs
 
@@ -82,8 +91,9 @@ class Foothold(ABC):
         """Sees to it that there is an area in reach of each module."""
 
     @abstractmethod
-    def _thread_key(self) -> ThreadKey:
-        """How the agent is to tell threads apart."""
+    def _thread_key(self) -> tuple[ThreadKey, int]:
+        """How the agent is to tell threads apart, and where, seen from its fs base, each has the id
+        of its own, by which it is told from an earlier one; 0: not known."""
 
     @abstractmethod
     def call(self, address: int, arguments: Sequence[int]) -> int:
@@ -96,6 +106,11 @@ class Foothold(ABC):
     def lost(self) -> str | None:
         """At a stop: why what it stood in is not there any more, where nothing else tells."""
         return None
+
+    def give_back(self) -> bool:
+        """Nothing of an analysis is there any more, and all threads stand still: gives its memory
+        back, where nothing can need it. ``False``: not now."""
+        return False
 
     @abstractmethod
     def close(self) -> None:
@@ -122,11 +137,18 @@ class Foothold(ABC):
         first.used += (len(self._blob.code) + 63) // 64 * 64
         self.tables.write_control(
             resolution,
-            self._thread_key(),
+            *self._thread_key(),
             enter=self.symbol("darc_from_pad_enter"),
             leave=self.symbol("darc_from_pad_leave"),
         )
+        self._begin_landings()
         self._calibrate()
+
+    def _begin_landings(self) -> None:
+        """They lead to the agent from now on."""
+        for landings in self.landings:
+            landings.begin(self.tables.control, self.stubs.landed)
+        self.tables.set_landings([landings.base for landings in self.landings])
 
     def _use_agent(self, base: int) -> None:
         """The agent's code is, or will be, at ``base``."""
@@ -140,12 +162,54 @@ class Foothold(ABC):
         self._program = program
         self._take_areas()
         self.tables.reset(resolution)
+        self._begin_landings()
 
-    def is_usable(self) -> bool:
-        """Whether it is still there and has room for another analysis."""
-        full = self._next_index > self._blob.constants["DARC_MAX_SITES"] // 2
+    @property
+    def landings(self) -> list[ReturnLandings]:
+        """Those that calls come back to: see :mod:`darc.pads.returns`."""
+        found = {a.landings.base: a.landings for a in self._areas if a.landings is not None}
+        return list(found.values())
+
+    def own_back(self, word: int) -> int | None:
+        """The program's own return address where ``word`` is one that leads to a landing."""
+        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
+
+    def restore_copies(self) -> None:
+        """Return addresses that lead to landings become the program's own wherever they stand in
+        its memory: guards are taken out, or about to be. Nothing is waiting to be written."""
+        return
+
+    def retire(self) -> bool:
+        """The analysis is over, patches are taken out and stacks restored, all threads stand still:
+        from now on landings just return by themselves (copies of stacks may have their addresses
+        for the process's life), until :meth:`install` or :meth:`reopen` of the next analysis, of
+        this debugger or another one, takes them up again.
+
+        Returns whether the agent, the tables and the pads may be unmapped: no thread is on its way
+        through one. What must stay then is :meth:`ReturnLandings.kept` of :attr:`landings`.
+        """
+        if not self.landings:
+            return False
+        counters = self._target.program_counters().values()
+        is_left = not any(map(self.is_inside, counters))
+        for landings in self.landings:
+            landings.retire(is_left)
+        return is_left
+
+    def is_inside(self, pc: int) -> bool:
+        """Whether a thread at ``pc`` needs the agent or a pad to go on."""
+        of_landings = [one for one in self.landings if one.base <= pc < one.base + one.extent]
+        if of_landings:
+            return of_landings[0].is_calling(pc)
+        return self.holds(pc)
+
+    def is_usable(self, room: Room | None = None) -> bool:
+        """Whether it is still there and has room for another analysis, which needs ``room``."""
+        full = self._next_index > self.tables.layout.room.sites // 2
         full = full or any(area.used > area.size // 2 for area in self._areas)
-        return self.is_there() and not full
+        if full or self.damaged or not self.is_there():
+            return False
+        return room is None or self.tables.layout.room.holds(room)
 
     def symbol(self, name: str) -> int:
         """Address of one of the agent's functions."""
@@ -156,9 +220,23 @@ class Foothold(ABC):
         del index
         return None
 
+    def is_damaged(self) -> bool:
+        """Whether it is there, but its tables are not what they must be. Any thread."""
+        try:
+            self.tables.check()
+        except DamagedError:
+            self.damaged = True
+        except TargetError:
+            # Unmapped alone, or with all that was there (an exec)?
+            with contextlib.suppress(TargetError):
+                self.damaged = self.tables.raw(self._areas[0].base, len(MARK)) == MARK
+        return self.damaged
+
     def holds(self, address: int) -> bool:
-        """Whether ``address`` is in the agent or a pad."""
-        return any(a.base <= address < a.base + a.size for a in self._areas)
+        """Whether ``address`` is in the agent, a pad or a landing."""
+        return any(a.base <= address < a.base + a.size for a in self._areas) or any(
+            one.base <= address < one.base + one.extent for one in self.landings
+        )
 
     @property
     def agent_base(self) -> int:
@@ -194,6 +272,35 @@ class Foothold(ABC):
         self._pads.append((len(pad.code), pad.frames, back))
         return origin, pad
 
+    def place_call(
+        self, area: Area, site: Site, index: int, blocks: Sequence[int]
+    ) -> tuple[int, pads.Pad, int]:
+        """Writes the pad of a call site, which is number ``index``, and its landing; ``blocks`` are
+        those of its callers. Returns where it is, the pad, and the return address of its call.
+
+        Raises:
+            TargetError: there is no more room.
+            OutOfReachError: the program's code or data is too far away, or no landing is left.
+        """
+        data, landings = self.tables.site(index), area.landings
+        if landings is None:
+            origin, pad = self.place(
+                area,
+                site.back,
+                lambda at: pads.call_pad(site, data, blocks, self.stubs, at),
+            )
+            assert pad.back is not None
+            return origin, pad, origin + pad.back
+        cell = landings.claim(site.back)
+        back = landings.returns_to(cell)
+        origin, pad = self.place(
+            area, site.back, lambda at: pads.call_pad(site, data, blocks, self.stubs, at, back)
+        )
+        assert pad.back is not None
+        far = origin + pad.cells.get("target", 0)
+        landings.lead(cell, pads.landing_call(site, back, far), origin + pad.back)
+        return origin, pad, back
+
     def lead(self, site: Site, pad: int) -> bytes | None:
         """What to write over a site that has a nop behind it, to lead to its pad; ``None`` where
         that cannot be."""
@@ -216,21 +323,16 @@ class Foothold(ABC):
         )
         index = self.new_index()
         parent_index = self.new_index()
-        origin, pad = self.place(
-            area,
-            back,
-            lambda at: pads.call_pad(site, tables.site(index), (area.block,), self.stubs, at),
-        )
-        assert pad.back is not None
+        origin, _, pad_back = self.place_call(area, site, index, (area.block,))
         tables.write_site(
             index,
             back=back,
-            pad_back=origin + pad.back,
+            pad_back=pad_back,
             kind=limits["DARC_CALL"],
             timed=1,
             route_count=1,
         )
-        tables.write_site(parent_index, pad_back=area.base + MARK_SIZE, kind=limits["DARC_CALL"])
+        tables.write_site(parent_index, pad_back=area.block, kind=limits["DARC_CALL"])
         arguments = (
             tables.control,
             tables.site(parent_index),
@@ -257,6 +359,9 @@ class Foothold(ABC):
     def caller(self, pc: int, rsp: int) -> tuple[int, int] | None:
         """For unwinders: where ``pc`` is in a pad, the address of the stack word of the return
         address, and that address."""
+        for landings in self.landings:
+            if (found := landings.caller(pc, rsp)) is not None:
+                return found
         index = bisect.bisect_right(self._origins, (pc, 1 << 64)) - 1
         if index < 0:
             return None
@@ -273,6 +378,8 @@ class Foothold(ABC):
         if back:
             return slot, back
         word = int.from_bytes(self.tables.raw(slot, 8), "little")
+        if (own := self.own_back(word)) is not None:
+            return slot, own
         if back is None or (distance >= 0 and not self.holds(word)):
             return slot, word
         for record in self.tables.records():

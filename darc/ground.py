@@ -7,10 +7,11 @@ come from, how the agent is told which calls to watch, and how it calls the debu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from darc.agent.memory import AgentMemory
+from darc.agent.memory import AgentMemory, Room
 from darc.code.program import Program
 from darc.foothold import Foothold
 from darc.ftree import Function
@@ -64,6 +65,11 @@ class Ground(ABC):
         """Why darc takes no breakpoints there that the user has not asked for; ``None`` where
         nothing speaks against them."""
         return "a breakpoint there stops the whole machine"
+
+    def danger_of_breakpoints(self) -> str | None:
+        """Why what runs there may end with the debugger, were that killed with breakpoints in it;
+        ``None`` where it ends with the debugger in any case, or outlives them."""
+        return None
 
     calibration_steps = 1
     """How many instructions are executed between the two breakpoints that tell what a hit costs.
@@ -153,8 +159,26 @@ class Ground(ABC):
         """
 
     @abstractmethod
-    def new_foothold(self, program: Program) -> Foothold:
-        """A foothold that is still to be installed."""
+    def room(self, parameters: Parameters) -> Room:
+        """How much the agent's tables are to hold at least for an analysis."""
+
+    def living(self) -> AbstractSet[int]:
+        """The ids of all threads, as they know them themselves. Any thread."""
+        return frozenset()
+
+    @abstractmethod
+    def new_foothold(self, program: Program, room: Room) -> Foothold:
+        """A foothold that is still to be installed, with tables of that ``room``, or more."""
+
+    def faults(self) -> frozenset[int]:
+        """Signals of faults (:data:`~darc.code.faults.FAULTS`) for which what runs there has
+        handlers, whosever they are. Any thread."""
+        return frozenset()
+
+    def own_handlers(self, program: Program, foothold: Foothold) -> Mapping[int, int]:
+        """The addresses of those handlers, by signal, that may know an instruction by its address.
+        May call functions."""
+        return {}
 
     @abstractmethod
     def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
@@ -178,6 +202,15 @@ class Ground(ABC):
         """Without an agent: ``handler`` decides, with everything stopped, at the signal whose
         number is returned, or after :meth:`knock` where that takes no signal."""
 
+    @property
+    def bell_is_lost(self) -> bool:
+        """Whether the program listens to the bell's signal by now, and another one would do. Any
+        thread."""
+        return False
+
+    def change_bell(self, tables: AgentMemory) -> None:  # noqa: B027
+        """Takes that other signal. May be called while the bell's handler decides."""
+
     @abstractmethod
     def disarm_bell(self) -> None:
         """Takes back what :meth:`arm_bell` or :meth:`arm_limit` set."""
@@ -185,6 +218,10 @@ class Ground(ABC):
     def knock(self) -> None:  # noqa: B027  a process is sent a signal
         """Stops everything, and the handler of the bell decides, where that takes no signal. Any
         thread."""
+
+    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:  # noqa: B027
+        """A sign of life from the debugger, which ends the analysis in ``seconds_left``, where the
+        agent looks for one. Any thread."""
 
     @abstractmethod
     def beat(self, tables: AgentMemory) -> None:

@@ -26,19 +26,31 @@ JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglong
 SANDBOX_AT = ("prctl", "syscall")
 """Where a program may enter a seccomp sandbox, which could kill it for the agent's system calls."""
 
+HANDLER_AT = (
+    *("sigaction", "__sigaction", "__libc_sigaction", "signal", "bsd_signal", "ssignal"),
+    *("sysv_signal", "__sysv_signal", "sigset"),
+)
+"""Where a program says who handles a signal, which is told first: one that is of a fault may know
+instructions by their addresses."""
+
 BACK_AT = ("_Unwind_Backtrace",)
 """Unwinders that come back: then the frames above are taken up again."""
 
 SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
 """Where a handler begins: the frames above it are taken up again, those below are closed."""
 
+END_AT = ("__call_tls_dtors",)
+"""Where a thread ends, in glibc: others may have its room in the agent's tables."""
+
 
 _GUARDED = {
     "DARC_HIDE": HIDE_AT,
     "DARC_SHOW": SHOW_AT,
     "DARC_EXIT": EXIT_AT,
+    "DARC_END": END_AT,
     "DARC_JUMP": JUMP_AT,
     "DARC_SANDBOX": SANDBOX_AT,
+    "DARC_HANDLER": HANDLER_AT,
 }
 
 

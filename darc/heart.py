@@ -1,22 +1,22 @@
 """A thread that runs while the program does: signs of life for the pads, the live line, and the
-time limit. It never touches the debugger, only memory and signals.
+time limit. It never asks the debugger (:mod:`darc.ownthread`), only memory and signals.
 """
 
 from __future__ import annotations
 
-import ctypes
+import dataclasses
+import os
 import signal
 import threading
 import time
 
-from darc import procfs, render
-from darc.errors import DarcError
+from darc import bell, procfs, render
 from darc.session import Session
 from darc.target import Target
 
-_SYS_TGKILL = 234
 _TICK_SECONDS = 0.1
-_BEAT_SECONDS = 1.0
+"""Half of what a sign of life counts for (``darc/admission.py``)."""
+
 _GRACE_SECONDS = 0.2
 """How long an agent that may not ring by itself waits before it is done for it."""
 
@@ -27,14 +27,27 @@ _PATIENCE_SECONDS = 3.0
 """How long one that may ring has for it, on a busy machine."""
 
 
+_DEEP_SECONDS = 1.0
+"""How long a stop is put off while a thread is in a wait that no signal ends."""
+
+_DEEP_NOTE = (
+    "a thread waited for a child of its vfork, or for a device, for longer than a second: the "
+    "program was stopped all the same, until it came back"
+)
+
+
 class Heart:
     """One thread, from its making until :meth:`stop`."""
 
-    def __init__(self, session: Session, target: Target) -> None:
+    def __init__(self, session: Session, target: Target, style: render.Style) -> None:
+        """``style`` is that of the live line, as the debugger has it now."""
         self._session = session
+        self._style = style
+        self._columns = _columns()
         self._target = target
         self._done = threading.Event()
         self._pid = target.pid
+        self._deep_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="darc", daemon=True)
         # The debugger's own signals (SIGCHLD, SIGINT) are for its main thread alone: one that
         # landed here would never wake it.
@@ -53,7 +66,6 @@ class Heart:
 
     def _run(self) -> None:
         begin = time.monotonic()
-        last_beat = 0.0
         late_since: float | None = None
         while not self._done.wait(_TICK_SECONDS):
             session = self._session
@@ -61,15 +73,27 @@ class Heart:
                 return
             try:
                 now = time.monotonic()
-                if session.is_readable and now - last_beat >= _BEAT_SECONDS:
+                if session.is_readable:
                     session.beat()
-                    last_beat = now
                 if now - begin >= 1:
-                    style = render.Style(self._target.width, self._target.colour)
-                    self._target.live(render.live(session.live_snapshot(), style))
+                    self._target.live(render.live(session.live_snapshot(), self._line_style()))
                 late_since = self._knock(late_since, now)
-            except (DarcError, OSError, AttributeError):
-                return  # the program is gone; the debugger will tell
+            except AssertionError:
+                raise  # the debugger was asked, from here
+            except Exception:  # the program is gone, or has written over the tables
+                if self._pid is None or not procfs.threads(self._pid):
+                    return  # the debugger will tell
+                if session.is_readable:
+                    late_since = self._insist(late_since, time.monotonic())
+
+    def _line_style(self) -> render.Style:
+        """A terminal whose window has another size than at the start has the last word, as it has
+        with the debugger."""
+        columns = _columns()
+        if columns != self._columns:
+            self._columns = columns
+            self._style = dataclasses.replace(self._style, width=columns)
+        return self._style
 
     def _knock(self, late_since: float | None, now: float) -> float | None:
         """When the agent may not ring by itself (seccomp), or f0 is not called any more at the
@@ -92,19 +116,50 @@ class Heart:
             # The debugger may take its time. One signal too many would come to the program, or
             # stop it for the user, once darc does not listen any more.
             if number is not None and not procfs.is_heard(self._pid, number):
-                _signal_thread(self._pid, number)
+                if self._is_awaited(now):
+                    return late_since
+                signal_thread(self._pid, number)
             return now
         return late_since
 
+    def _insist(self, late_since: float | None, now: float) -> float | None:
+        """The debugger is to see what has become of the tables: the program is stopped by a signal
+        from here, whatever they say."""
+        if late_since is not None and now - late_since < _PATIENCE_SECONDS:
+            return late_since
+        number = self._session.bell_signal
+        if self._pid is not None and number is not None and not procfs.is_heard(self._pid, number):
+            signal_thread(self._pid, number)
+        return now
 
-def _signal_thread(pid: int, number: int) -> None:
+    def _is_awaited(self, now: float) -> bool:
+        """Whether a thread waits so that the stop would last until it comes back, with all others
+        stopped. It is given a second."""
+        assert self._pid is not None
+        if not procfs.waits_deeply(self._pid):
+            self._deep_since = None
+            return False
+        if self._deep_since is None:
+            self._deep_since = now
+        if now - self._deep_since < _DEEP_SECONDS:
+            return True
+        self._deep_since = None
+        self._session.note(_DEEP_NOTE)
+        return False
+
+
+def _columns() -> int:
+    """The terminal's own width, 0 where there is none."""
+    try:
+        return os.get_terminal_size(1).columns
+    except OSError:
+        return 0
+
+
+def signal_thread(pid: int, number: int) -> None:
     """Sends a signal to a thread of the process that does not block it."""
     for thread in procfs.threads(pid):
         blocked = int(procfs.status(pid, thread).get("SigBlk", "0"), 16)
         if not blocked >> (number - 1) & 1:
-            _tgkill(pid, thread, number)
+            bell.send(pid, thread, number)
             return
-
-
-def _tgkill(pid: int, thread: int, number: int) -> None:
-    ctypes.CDLL(None, use_errno=True).syscall(_SYS_TGKILL, pid, thread, number)

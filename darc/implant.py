@@ -7,12 +7,16 @@ stay in their :class:`~darc.foothold.Foothold`, as a thread may still be on its 
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from iced_x86 import Instruction
+
 from darc import agent
 from darc.agent.memory import AgentMemory
+from darc.code.faults import leaves_frame
 from darc.code.program import Program
 from darc.code.relays import Relay, relays
 from darc.code.x86_64 import (
@@ -30,11 +34,17 @@ from darc.foothold import Area, Foothold
 from darc.ftree import CallKind, Function
 from darc.guards import guard_places
 from darc.pads import x86_64 as pads
+from darc.pads.returns import Own
 from darc.patching import Patch, Patcher
 from darc.target import Target
 
 _FIRST = 32
 """Bytes at a function's entry that may be run in its pad for the sake of a short call there."""
+
+_AHEAD = 4
+"""Instructions at f0's entry that may be executed before the one that is timed first."""
+
+_FAULTS = "the program's own handler of faults may know an instruction there by its address"
 
 
 class Implant:
@@ -61,7 +71,7 @@ class Implant:
 
     @property
     def f0_back(self) -> int:
-        """Where f0 returns to when its pad called it."""
+        """Where f0 returns to when its pad called it; its landings are all in that block."""
         assert self._f0 is not None
         return self._f0.pad_back
 
@@ -73,7 +83,7 @@ class Implant:
     @property
     def max_nodes(self) -> int:
         """How many fnodes the agent can hold at one time."""
-        return self._blob.constants["DARC_MAX_NODES"]
+        return self.tables.layout.room.nodes
 
     # --------------------------------------------------------------------- f0
 
@@ -88,13 +98,15 @@ class Implant:
     def _entry(self, code: Code, kind: int, timed: int) -> Patch | str:
         relay: Relay | None = None
         code = replace(code, entry=self._program.way_in(code.entry))
-        prologue = self._prologue(code, PATCH_LENGTH)
+        if timed:
+            code = replace(code, entry=self._behind_faults(code))
+        prologue = self._prologue(code, PATCH_LENGTH, not timed)
         if timed:
             prologue = self._with_short_call(code, prologue)
         if isinstance(prologue, str):
             why = prologue
             relay = self._relay(code.entry)
-            prologue = self._prologue(code, SHORT_JUMP)
+            prologue = self._prologue(code, SHORT_JUMP, not timed)
             if relay is None or isinstance(prologue, str):
                 return why
         low, high = prologue.entry, prologue.entry + prologue.length
@@ -104,18 +116,27 @@ class Implant:
         index = self._foothold.new_index()
         address = self.tables.site(index)
         foothold = self._foothold
-        own_code = foothold.f0_code(index) if kind == self._blob.constants["DARC_F0"] else None
+        is_f0 = kind == self._blob.constants["DARC_F0"]
+        own_code = foothold.f0_code(index) if is_f0 else None
+        landings = area.landings if is_f0 else None
 
         def make(at: int) -> pads.Pad:
             if own_code is not None:
                 return pads.f0_pad(prologue, own_code, at)
-            return pads.entry_pad(prologue, address, foothold.stubs, at)
+            return pads.entry_pad(prologue, address, foothold.stubs, at, landings is not None)
 
         try:
-            origin, pad = foothold.place(area, 0, make)
+            origin, pad = foothold.place(area, 0 if landings is None else None, make)
         except pads.OutOfReachError as error:
             return str(error)
-        assert pad.back is not None
+        if landings is None:
+            assert pad.back is not None
+            pad_back, lands = origin + pad.back, {}
+        else:
+            assert pad.body is not None
+            body = origin + pad.body
+            landings.bind(prologue.entry, body)
+            pad_back, lands = landings.callers, {"landings": landings.base, "body": body}
         if relay is None:
             through = None
             patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
@@ -128,14 +149,29 @@ class Implant:
             bytes=patch,
             index=index,
             pad=origin,
-            pad_back=origin + pad.back,
+            pad_back=pad_back,
             moved={at: origin + offset for at, offset in pad.moved.items()},
             displaced=prologue.instructions,
             cells={name: origin + offset for name, offset in pad.cells.items()},
             through=through,
         )
-        self._write_site(made, kind, timed)
+        self._write_site(made, kind, timed, **lands)
         return made
+
+    def _behind_faults(self, code: Code) -> int:
+        """Where f0's patch can stand: at its entry, or behind instructions there that are to be
+        executed in their places and change neither the stack nor flags, which its pad does not
+        keep."""
+        at = code.entry
+        for _ in range(_AHEAD):
+            if self._prologue(replace(code, entry=at), PATCH_LENGTH) is not _FAULTS:
+                return at
+            instruction = code.instructions[at]
+            at = int(instruction.next_ip)
+            is_led_to = at in code.targets or self._program.is_jumped_into(at - 1, at + 1)
+            if not code.complete or is_led_to or not leaves_frame(instruction):
+                break
+        return code.entry
 
     def _with_short_call(self, code: Code, prologue: Prologue | str) -> Prologue | str:
         """The prologue up to the end of a short call whose own patch would begin in it, as in a
@@ -150,13 +186,22 @@ class Implant:
                 return prologue if isinstance(longer, str) else longer
         return prologue
 
-    def _prologue(self, code: Code, room: int) -> Prologue | str:
+    def _prologue(self, code: Code, room: int, is_guard: bool = False) -> Prologue | str:
         prologue = read_prologue(code, self._program, room)
         if isinstance(prologue, str):
             return prologue
         if self._user_stands_in(prologue.entry, prologue.entry + prologue.length):
             return "a breakpoint stands in its first bytes"
+        if any(self._stays(instruction, is_guard) for instruction in prologue.instructions):
+            return _FAULTS
         return prologue
+
+    def _stays(self, instruction: Instruction, is_guard: bool) -> bool:
+        """Whether an instruction at a function's entry is to be executed in its place. A guard's
+        function is a runtime's, whose own data nobody polls."""
+        if is_guard and instruction.is_ip_rel_memory_operand:
+            return False
+        return self._program.may_fault(instruction)
 
     def _user_stands_in(self, start: int, end: int) -> bool:
         """Whether a breakpoint of the user's would be overwritten or never be reached."""
@@ -200,9 +245,10 @@ class Implant:
         self._write_site(made, kind, 0)
         return made
 
-    def _write_site(self, made: Patch, kind: int, timed: int) -> None:
+    def _write_site(self, made: Patch, kind: int, timed: int, **lands: int) -> None:
         self.tables.write_site(
             made.index,
+            **lands,
             pad_back=made.pad_back,
             kind=kind,
             timed=timed,
@@ -236,7 +282,7 @@ class Implant:
                 raise UnsupportedError(
                     f"the program's exceptions cannot be followed: {name}: {why}"
                 )
-            if why is not None:
+            if why is not None and kind != "DARC_END":
                 problems.append(f"{name}: {why}")
         return problems
 
@@ -255,6 +301,7 @@ class Implant:
 
     def problem(self, site: Site) -> str | None:
         """Why ``site`` cannot be given a pad, as far as its code tells."""
+        site = self._in_place(site)
         if self._user_stands_in(site.patch, max(site.back, site.patch + site.length)):
             return "a breakpoint stands in its bytes"
         if not self._overlaps_f0(site):
@@ -264,6 +311,17 @@ class Implant:
             return problem or self._program.site_problem(site)
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
 
+    def _in_place(self, site: Site) -> Site:
+        """``site`` without what it would displace, where that is to be executed in its place."""
+        if self._program.may_fault(site.instruction):
+            return replace(site, problem=_FAULTS, is_short=False)
+        if not any(map(self._program.may_fault, site.displaced)):
+            return site
+        length = site.back - site.address
+        return replace(
+            site, patch=site.address, length=length, displaced=(), problem=_FAULTS, is_short=True
+        )
+
     def denies(self, program: Program, callee: Function) -> str | None:
         """Why no call of ``callee`` goes through a pad."""
         return denied(program, callee)
@@ -271,6 +329,7 @@ class Implant:
     def prepare_site(self, site: Site, parent: int) -> Patch | str:
         """A pad for ``site``, whose caller's frame was entered through the pad that returns to
         ``parent``. Returns a reason when there can be none."""
+        site = self._in_place(site)
         problem = self.problem(site)
         if problem is not None:
             return problem
@@ -283,7 +342,7 @@ class Implant:
             )
         known = self._sites.get(site.address)
         block = parent // pads.BLOCK * pads.BLOCK
-        if known is not None and block in known.blocks:
+        if known is not None and block in known.blocks and not self._displaces_faults(known):
             return known
         blocks = tuple(sorted({block, *(known.blocks if known is not None else ())}))
         area = self._foothold.area_for(site.patch, site.back)
@@ -292,14 +351,15 @@ class Implant:
         index = self._foothold.new_index()
         relay = self._relay(site.address, known) if site.is_short else None
         tail = site.kind in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
-        make = pads.tail_pad if tail else pads.call_pad
-        data = self.tables.site(index)
+        back = 0
         try:
-            origin, pad = self._foothold.place(
-                area,
-                None if tail else site.back,
-                lambda at: make(site, data, blocks, self._foothold.stubs, at),
-            )
+            if tail:
+                data, stubs = self.tables.site(index), self._foothold.stubs
+                origin, pad = self._foothold.place(
+                    area, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
+                )
+            else:
+                origin, pad, back = self._foothold.place_call(area, site, index, blocks)
             patch, through = b"", None
             if relay is not None:
                 kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]
@@ -316,7 +376,6 @@ class Implant:
         except pads.OutOfReachError as error:
             return str(error)
         original = self._program.read(site.patch, len(patch) or site.length)
-        back = origin + pad.back if pad.back is not None else 0
         self.tables.write_site(
             index,
             back=site.back,
@@ -391,21 +450,42 @@ class Implant:
     def make_way(self) -> str | None:
         """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0
         cannot be timed any more."""
+        return self._take_back(self._is_in_the_users_way)
+
+    def leave_faults(self) -> str | None:
+        """Takes back patches that displace what is to be executed in its place from now on (see
+        :meth:`~darc.code.program.Program.may_fault`); as :meth:`make_way`."""
+        return self._take_back(self._displaces_faults)
+
+    def _displaces_faults(self, patch: Patch) -> bool:
+        moved = []
+        if any(self._stays(i, patch is not self._f0) for i in patch.displaced):
+            return True
+        if patch.site is not None:
+            moved += [*patch.site.displaced, patch.site.instruction]
+        if patch.through is not None:
+            moved += patch.through.displaced
+        return any(map(self._program.may_fault, moved))
+
+    def _take_back(self, is_wanted: Callable[[Patch], bool]) -> str | None:
         for patch in self._sites.values():
-            if self._is_in_the_users_way(patch):
+            if is_wanted(patch):
                 self.deactivate(patch)
+                self.patcher.lead_back(patch)
         for patch in list(self._guards):
-            if self._is_in_the_users_way(patch):
+            if is_wanted(patch):
                 self.deactivate(patch)
+                self.patcher.lead_back(patch)
                 self._guards.remove(patch)
         try:
             self.guard()  # in another way, where there is one
         except UnsupportedError as error:
             return str(error)
         f0 = self._f0
-        if f0 is None or not self._is_in_the_users_way(f0):
+        if f0 is None or not is_wanted(f0):
             return None
         self._deactivate_f0()
+        self.patcher.lead_back(f0)
         why = self.prepare_f0(self._program.function(f0.address))
         if why is None:
             assert self._f0 is not None
@@ -429,6 +509,8 @@ class Implant:
         """At a stop for the user: code and stacks are the program's own."""
         self.patcher.pause()
         self.show_own_stack()
+        self._target.flush()
+        self._foothold.restore_copies()
 
     def resume(self) -> list[str]:
         """The program goes on: patches are put back. Tells which ones could not be."""
@@ -439,23 +521,33 @@ class Implant:
     def show_own_stack(self) -> None:
         """Puts the program's return addresses back on its stacks: whoever looks sees no pad. The
         calls that were open are measured no more."""
-        restore_stacks(self._target, self.tables)
+        own_back = self._foothold.own_back if self._foothold.landings else None
+        restore_stacks(self._target, self.tables, own_back)
 
     def remove(self) -> None:
         """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
         with self.patcher.together():
-            self.tables.enabled = False
+            # Whatever has become of the tables: the patches are known without them.
+            with contextlib.suppress(TargetError):
+                self.tables.enabled = False
             self._deactivate_f0()
             for patch in (*self._sites.values(), *self._guards):
                 self.deactivate(patch)
-            self.show_own_stack()
+            with contextlib.suppress(TargetError):
+                self.show_own_stack()
+            self._target.flush()
+            self._foothold.restore_copies()
+            self._foothold.retire()
 
 
-def clean_up(target: Target, tables: AgentMemory, is_pad: Callable[[int], bool]) -> int:
+def clean_up(
+    target: Target, tables: AgentMemory, is_pad: Callable[[int], bool], own_back: Own | None
+) -> int:
     """Takes out what a debugger that was killed left in the program: how many places.
 
-    ``is_pad`` tells addresses in its pads. The debugger may have been killed before it wrote a
-    place, and the file may be another one by now: only what leads to a pad is restored.
+    ``is_pad`` tells addresses in its pads, ``own_back`` is as in :func:`restore_stacks`. The
+    debugger may have been killed before it wrote a place, and the file may be another one by now:
+    only what leads to a pad is restored.
     """
     tables.enabled = False
     restored = 0
@@ -464,7 +556,8 @@ def clean_up(target: Target, tables: AgentMemory, is_pad: Callable[[int], bool])
     for site in sites:
         try:
             live = target.read(site.address, len(site.original))
-            leads_to = decode(live, site.address)[0].near_branch_target
+            found = decode(live, site.address)
+            leads_to = found[0].near_branch_target if found else 0
             if live != site.original and (
                 is_pad(leads_to) or any(leads_to in place for place in places)
             ):
@@ -473,19 +566,28 @@ def clean_up(target: Target, tables: AgentMemory, is_pad: Callable[[int], bool])
         except TargetError:
             continue  # its file was unloaded
         tables.set_site(site.index, patched=0)
-    restore_stacks(target, tables)
+    restore_stacks(target, tables, own_back)
     return restored
 
 
-def restore_stacks(target: Target, tables: AgentMemory) -> None:
-    """Replaces every pad's return address that stands on a stack by the program's own."""
-    for record in tables.open_records():
-        slot, pad_back, back = record["slot"], record["pad_back"], record["back"]
+def restore_stacks(target: Target, tables: AgentMemory, own_back: Own | None) -> None:
+    """Replaces every pad's return address that stands on a stack by the program's own.
+
+    Where there are landings the word alone tells it, by ``own_back``: coroutines that share a stack
+    may have put another one's frame where a record was made, also where none is open any more.
+    """
+    for record in tables.open_records() if own_back is None else tables.records():
+        slot, is_open = record["slot"], record["open"]
         try:
-            if int.from_bytes(target.read(slot, 8), "little") != pad_back:
+            word = int.from_bytes(tables.raw(slot, 8), "little")
+            back = None if own_back is None else own_back(word)
+            if back is None and is_open and word == record["pad_back"]:
+                back = record["back"]
+            if not back:
                 continue  # not called yet, or left by a jump: its pad will see to it
             target.write(slot, struct.pack("<Q", back))
         except TargetError:
             pass  # the stack is gone, and its thread with it
-        tables.close_record(record["address"])
+        if is_open:
+            tables.close_record(record["address"])
     target.forget_frames()

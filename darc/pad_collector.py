@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
 from darc import admission, agent
+from darc.agent.damage import DAMAGED
 from darc.agent.memory import AgentMemory, Stale
 from darc.callees import Callees
+from darc.code.faults import FAULTS
 from darc.code.program import Program
 from darc.code.x86_64 import Function as Code
 from darc.collector import Collector, Listener
 from darc.contest import Vote
 from darc.descent import Orders
-from darc.errors import DarcError, UnsupportedError
+from darc.errors import DarcError, TargetError, UnsupportedError
 from darc.foothold import Foothold
 from darc.ftree import Fnode
 from darc.ground import Bell, Ground
@@ -26,10 +29,16 @@ from darc.target import Target
 
 _LOSSES = {
     "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
+    "lost_callers": "calls were not timed: they came from more places than darc can tell apart",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
 }
 """What the agent counts of calls that it could not measure, and what is told of it."""
+
+_LEFT = "which may know instructions by their places: those that may fault stay there"
+
+_CARE_SECONDS = 1.0
+"""Between two looks at what may change while the program runs."""
 
 _NEVER = (1 << 63) - 1
 """So many calls are never seen: the agent does not ring until the user has chosen."""
@@ -62,10 +71,14 @@ class PadCollector(Collector):
         self._parameters = parameters
         self._listener = listener
         self._note = note
+        self._faults: frozenset[int] = frozenset()
+        """Signals of faults that the program is known to handle."""
         self._seen_stale: frozenset[Stale] = frozenset()
         self._lost = dict.fromkeys(_LOSSES, 0)
         self._is_set_up = False
         self._alive = True
+        self._cared = 0.0
+        self._bell_is_lost = False
         self.foothold = foothold
         self.implant: Implant
         self._instrumentation: Instrumentation
@@ -74,6 +87,10 @@ class PadCollector(Collector):
     def tables(self) -> AgentMemory:
         """What the agent and the debugger share."""
         return self.implant.tables
+
+    @property
+    def most_probes(self) -> int:
+        return self.tables.layout.room.nodes * 3 // 4
 
     @property
     def probe_cost(self) -> int:
@@ -88,27 +105,61 @@ class PadCollector(Collector):
         self.implant = self._stand()
         self.callees = Callees(self._program, self.implant, self._note)
         self._instrumentation = Instrumentation(self.implant, self.callees, self._root)
+        assert self.foothold is not None
+        notes += self._look_for_handlers(ground.own_handlers(self._program, self.foothold))
         problem = self.implant.prepare_f0(code)
         if problem is not None:
+            danger = ground.danger_of_breakpoints()
             raise UnsupportedError(
                 f"cannot time {self._spec}: {problem}; '--probes breakpoint' can, but stops the "
-                "program at every call"
+                "program at every call" + ("" if danger is None else f", and {danger}")
             )
         notes += self.implant.guard()
         ground.configure(self.tables, self._parameters, needed)
         self.implant.enable()
         self._is_set_up = True
-        assert self.foothold is not None
         ground.arm_bell(self.foothold, self.on_bell)
         return notes
+
+    def _look_for_handlers(self, own: Mapping[int, int]) -> list[str]:
+        """What may raise a signal that the program handles itself is left where it is."""
+        program = self._program
+        self._faults = self._ground.faults()
+        program.handled = frozenset(own)
+        if not own:
+            return []
+        modules = {m.name for at in own.values() if (m := program.module_at(at)) is not None}
+        where = f" in {', '.join(sorted(modules))}" if modules else ""
+        names = ", ".join(FAULTS[signal] for signal in sorted(own))
+        return [f"the program handles {names} by a handler{where}, {_LEFT}"]
+
+    def _see_handlers(self) -> str | None:
+        """The program has, or is about to have, another handler of faults. Whosever that is cannot
+        be asked now. A string says why f0 cannot be timed any more."""
+        program, tables = self._program, self.tables
+        announced = tables.get("faults")
+        tables.set(faults=0)
+        self._faults = self._ground.faults() | {n for n in FAULTS if announced >> n & 1}
+        handled = program.handled | self._faults
+        if handled == program.handled:
+            return None
+        program.handled = handled
+        self._note(f"the program has other handlers of faults from now on, {_LEFT}")
+        why = self.implant.leave_faults()
+        if why is None:
+            self._instrumentation.apply_again()
+        return why
 
     def _stand(self) -> Implant:
         """An agent on the ground: that of the analysis before, or a new one."""
         resolution, known = self._parameters.resolution, self.foothold
-        if known is not None and known.identity == self._ground.identity and known.is_usable():
+        room = self._ground.room(self._parameters)
+        if known is not None and known.identity == self._ground.identity and known.is_usable(room):
             known.reopen(self._program, resolution)
         else:
-            known = self._ground.new_foothold(self._program)
+            if known is not None and known.identity == self._ground.identity:
+                known.give_back()  # the one that is to be follows
+            known = self._ground.new_foothold(self._program, room)
             known.install(resolution)
             self.foothold = known
         self._target.show_pads(agent.elf_file(), known.agent_base, known.caller)
@@ -122,7 +173,8 @@ class PadCollector(Collector):
             self.gone()
             return
         if self._alive and self._is_set_up:
-            self._see_losses()
+            with contextlib.suppress(TargetError):
+                self._see_losses()
         self._alive = False
         with contextlib.ExitStack() as last:
             last.callback(self._ground.leave)
@@ -155,6 +207,8 @@ class PadCollector(Collector):
 
     def resume(self) -> list[str]:
         self.tables.begin_epoch()
+        self._ground.change_bell(self.tables)
+        self._give_sign()
         return self.implant.resume()
 
     @property
@@ -176,14 +230,23 @@ class PadCollector(Collector):
             return Bell()
         if (why := self.lost()) is not None:
             return Bell(self._listener.vanished(why))
+        if (why := self.damage()) is not None:
+            return Bell(self._listener.damaged(why))
+        self._bell_is_lost = False
+        self._ground.change_bell(self.tables)
         with self.implant.patcher.together():
-            return self._answer()
+            answer = self._answer()
+        if self._alive:
+            self._give_sign()
+        return answer
 
     def _answer(self) -> Bell:
         tables, listener = self.tables, self._listener
         if tables.get("exiting"):
             listener.exits()
             return Bell()
+        if tables.get("faults") and (why := self._see_handlers()) is not None:
+            return Bell(listener.give_up(f"{self._spec} is not timed any more: {why}"))
         if self.paused and not tables.get("bell"):
             listener.before_resume()
             return Bell()
@@ -205,7 +268,8 @@ class PadCollector(Collector):
         for name in self._lost:
             self._lost[name] += tables.get(name)
             tables.set(**{name: 0})
-        limit = tables.blob.constants["DARC_MAX_RECORDS"] // 2
+        tables.free_contexts(self._ground.living)
+        limit = tables.layout.room.records // 2
         if tables.get("record_count") > limit and self._threads_inside() <= 1:
             tables.compact()
 
@@ -214,21 +278,43 @@ class PadCollector(Collector):
         counters, foothold = self._target.program_counters().values(), self.foothold
         return sum(foothold is not None and foothold.holds(pc) for pc in counters)
 
+    def damage(self) -> str | None:
+        # A kernel's memory is far away, and a kernel that writes over it does not live long.
+        if not self._is_set_up or not self._ground.is_readable_while_it_runs:
+            return None
+        assert self.foothold is not None
+        return DAMAGED if self.foothold.is_damaged() else None
+
+    def _give_sign(self) -> None:
+        """Also from here, as the heart may not get to run while the program does."""
+        self._ground.give_sign(self.tables, self._listener.seconds_left)
+
     def beat(self) -> None:
+        self._give_sign()
+        now = time.monotonic()
+        if now - self._cared < _CARE_SECONDS:
+            return
+        self._cared = now
         tables = self.tables
-        tables.set(heartbeat=tables.get("heartbeat") + 1)
         if not tables.enabled:
             tables.enabled = True
         self._seen_stale = tables.watch_stale(self._seen_stale)
+        for signal in self._ground.faults() - self._faults:  # set in a way that no guard sees
+            tables.set(faults=tables.get("faults") | 1 << signal)
+        tables.free_contexts(self._ground.living)
+        self._bell_is_lost = self._ground.bell_is_lost
         self._ground.beat(tables)
 
     @property
     def waits(self) -> bool:
-        return bool(self.tables.get("bell"))
+        tables = self.tables
+        return bool(tables.get("bell") or tables.get("faults") or self._bell_is_lost)
 
     @property
     def rings_itself(self) -> bool:
-        return bool(self.tables.get("bell_signal"))
+        tables = self.tables
+        ringing = tables.blob.constants["DARC_RINGING"]
+        return bool(tables.get("bell_signal")) and tables.get("bell") == ringing
 
     @property
     def signal(self) -> int | None:
@@ -258,6 +344,13 @@ class PadCollector(Collector):
 
     def await_in_peak(self, needed: int) -> None:
         self.tables.set(seen=0, needed=needed, batch=1)
+
+    @property
+    def voted(self) -> int:
+        return self.tables.voted()
+
+    def await_more(self, needed: int) -> None:
+        self.tables.set(seen=self.voted, needed=needed, batch=1)
 
     def await_user(self) -> None:
         self.tables.set(needed=_NEVER, batch=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from iced_x86 import Instruction
@@ -19,7 +19,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.code.x86_64 import PATCH_LENGTH, Site
 from darc.errors import TargetError
-from darc.target import Target
+from darc.target import Place, Target
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Patcher:
                 self._taken = None
                 self._target.flush()
                 for index in sorted(taken):
-                    tables.set_site(index, patched=0)
+                    self._forget(index)
 
     def pause(self) -> None:
         """Shows the program's own code until :meth:`resume`."""
@@ -174,9 +174,12 @@ class Patcher:
         if live != patch.original:
             raise TargetError(f"the code at {patch.address:#x} has changed since it was read")
         if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
+            self._target.flush()  # another patch may have stood there until now
+        if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
             raise _DeferredError  # the debugger has a breakpoint of its own there, for a while
         self._move_threads(patch)
         # In this order: the debugger may be killed in between, and another one has to find it.
+        self._target.journal.patches([Place(patch.address, patch.original, patch.bytes)])
         self._tables.set_site(patch.index, patched=1)
         if self._taken is not None:
             self._taken.discard(patch.index)
@@ -197,13 +200,26 @@ class Patcher:
         except TargetError:
             pass  # its file was unloaded
         if self._taken is None:
-            self._tables.set_site(patch.index, patched=0)
+            self._forget(patch.index)
         else:
             self._taken.add(patch.index)
 
+    def _forget(self, index: int) -> None:
+        """The tables say that a site is not patched, if they are still there."""
+        with contextlib.suppress(TargetError):
+            self._tables.set_site(index, patched=0)
+
     def _bring_back(self, patches: Iterable[Patch]) -> None:
         """Threads in a relay's pad stand in their function again: its frames are known."""
-        own = {pad: at for patch in patches if patch.is_relay for at, pad in patch.moved.items()}
+        self._lead({pad: at for p in patches if p.is_relay for at, pad in p.moved.items()})
+
+    def lead_back(self, patch: Patch) -> None:
+        """Threads among what was displaced by a patch that is no more, in its pad, go on where
+        that has its place."""
+        if not patch.in_place:
+            self._lead({pad: at for at, pad in patch.moved.items()})
+
+    def _lead(self, own: Mapping[int, int]) -> None:
         if not own:
             return
         for thread, pc in self._target.program_counters().items():

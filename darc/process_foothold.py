@@ -5,30 +5,49 @@ They end with the process.
 
 from __future__ import annotations
 
+import contextlib
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from darc import agent
-from darc.agent.memory import AgentMemory, plan
+from darc import agent, copies, limits
+from darc.agent.memory import AgentMemory, Room, plan, room_in
 from darc.code.program import Program
-from darc.errors import PadsImpossibleError, TargetError, UnsupportedError
-from darc.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
+from darc.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
+from darc.foothold import MARK, Area, Foothold, ThreadKey
+from darc.pads import returns
 from darc.pads import x86_64 as pads
-from darc.procfs import Memory, regions
-from darc.target import Region, Target
+from darc.pads.returns import ReturnLandings
+from darc.procfs import Memory, own_id, populated, regions
+from darc.procfs import flags as flags_of
+from darc.target import Place, Region, Target
 
-_AREA_SIZE = 1 << 20
-_DATA_CONTEXTS = (256, 16)
-_SYS_MMAP, _SYS_MADVISE = 9, 28
-_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
+_PAGE = 4096
+_SEARCHED = 256 << 20  # bytes: takes some 100 ms
+_CHUNK = 1 << 20
+_AREA_UNIT = _PAGE
+_AGENT_BYTES = 1 << 15
+_PAD_BYTES = 104  # of one site, on average
+_SYS_RT_SIGACTION = 13
+_SIGNAL_SET = 8  # bytes of a set of signals in the kernel
+_SYS_MMAP, _SYS_MPROTECT, _SYS_MUNMAP, _SYS_MADVISE, _SYS_MUNLOCK = 9, 10, 11, 28, 150
+_PROT_NONE, _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0, 1, 2, 4
 _MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_NORESERVE = 2, 0x20, 0x4000
 _MAP_FIXED_NOREPLACE = 0x100000
-_MADV_WIPEONFORK = 18
+_MADV_NOHUGEPAGE, _MADV_WIPEONFORK = 15, 18
+_EEXIST = 17
+_TOUCHED_PER_CONTEXT = 2 << 12
+
+_ID_PLACES = (0x2D0, 0x30)
+"""Where a thread's id stands in what fs leads to: in glibc (struct pthread, since 2.4) and musl."""
 
 _LOWEST = 1 << 16
 _HIGHEST = 0x7FFF_FFFF_0000
 _GROWTH = 1 << 30
+
+_HEADER = struct.Struct("<8sQ8sQ")
+"""What an area begins with: the mark; the address of the control structure, 0 where there is none
+any more; the kind of the landings; the size of all."""
 
 # mov eax, imm32; mov r10, rcx; syscall; ret
 _SYSCALL_STUB = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
@@ -37,8 +56,12 @@ _SYSCALL_STUB = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
 class ProcessFoothold(Foothold):
     """The mappings in one process."""
 
-    def __init__(self, target: Target, program: Program, pid: int) -> None:
+    def __init__(self, target: Target, program: Program, pid: int, room: Room) -> None:
         super().__init__(target, program, pid)
+        self._room = room
+        self._layout = plan(self._blob, room)
+        self._area_size = _area_size(room)
+        self._mapped: list[tuple[int, int]] = []
         self.memory = Memory(pid)
 
     def is_there(self) -> bool:
@@ -56,24 +79,124 @@ class ProcessFoothold(Foothold):
     def call(self, address: int, arguments: Sequence[int]) -> int:
         return self._target.call(address, arguments)
 
+    def install(self, resolution: int) -> None:
+        layout = self._layout
+        areas = 2 * self._area_size
+        touched = layout.contexts + layout.room.contexts * _TOUCHED_PER_CONTEXT + areas
+        need = limits.Need(layout.size + areas, layout.size, touched)
+        if (why := limits.problem(self.identity, need)) is not None:
+            raise PadsImpossibleError(why)
+        try:
+            super().install(resolution)
+        except BaseException:
+            self._undo()
+            raise
+
+    def _undo(self) -> None:
+        """What was mapped is not needed, unless a thread stands there."""
+        with contextlib.suppress(DarcError):
+            pcs = self._target.program_counters().values()
+            if not any(start <= pc < start + size for pc in pcs for start, size in self._mapped):
+                self._unmap(self._mapped)
+        self.memory.close()
+
+    def give_back(self) -> bool:
+        try:
+            if not self.is_there() or not self.retire() or self._is_needed():
+                return False
+            kept = [page for landings in self.landings for page in landings.kept()]
+            for landings in self.landings:
+                self._target.write(landings.base, _header(0, returns.SIZE))
+            self._areas.clear()
+            self._unmap(self._mapped, kept)
+        except DarcError:
+            return False
+        self.close()
+        return True
+
+    def _is_needed(self) -> bool:
+        """Whether a thread stands in the agent or a pad, or may come back to one: a word leads
+        there from a stack, or from memory where the stack of a coroutine may be. Words that lead
+        to landings may be anywhere: those stay."""
+        stacks = {}
+        for thread, pc in self._target.program_counters().items():
+            if self.is_inside(pc):
+                return True
+            stack = self._target.read_register(thread, "rsp")
+            stacks[stack] = self._target.read_register(thread, "fs_base")
+        budget = _SEARCHED
+        own = [range(self.tables.base, self.tables.base + self.tables.layout.size)]
+        own += [range(one.base, one.base + one.extent) for one in self.landings]
+        for region in regions(self.identity):
+            if "w" not in region.permissions or "p" not in region.permissions:
+                continue
+            if any(region.start in mine for mine in own):
+                continue
+            if region.end - region.start > copies.LARGEST:
+                return True
+            start = _live_part(region, stacks)
+            for part in populated(self.identity, start // _PAGE * _PAGE, region.end):
+                budget -= len(part)
+                if budget < 0 or self._leads_here(range(max(start, part.start), part.stop)):
+                    return True
+        return False
+
+    def _leads_here(self, part: range) -> bool:
+        marks = {(area.base >> 24).to_bytes(5, "little") for area in self._areas}
+        for at in range(part.start, part.stop, _CHUNK):
+            raw = self.memory.read(at, min(_CHUNK, part.stop - at))
+            for mark in marks:
+                found = raw.find(mark)
+                while found >= 0:
+                    start = found - 3
+                    if 0 <= start <= len(raw) - 8 and self.is_inside(
+                        int.from_bytes(raw[start : start + 8], "little")
+                    ):
+                        return True
+                    found = raw.find(mark, found + 1)
+        return False
+
+    def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
+        for start, size in list(places):
+            for part in _without(range(start, start + size), kept):
+                self.system_call(_SYS_MUNMAP, part.start, len(part))
+            self._mapped.remove((start, size))
+
+    def restore_copies(self) -> None:
+        tables = range(self.tables.base, self.tables.base + self.tables.layout.size)
+        restore_copies(self.memory, self.identity, self.landings, [tables])
+
     def _take_areas(self) -> None:
+        self._program.update(regions(self.identity))
+        for base, _ in _areas_of(self._target, self._program.regions):
+            self._complete(base)  # before anything else takes the room
         self._program.update(regions(self.identity))
         for module in self._program.modules:
             if module.name != "[vdso]":
                 self._area_near(module.start, module.end)
 
     def system_call(self, number: int, *arguments: int) -> int:
-        """Makes a system call in the program: a few bytes of its code are borrowed for it, while
-        all its threads stand still."""
+        """Makes a system call in the program, while all its threads stand still. Where the debugger
+        has no better way, a few bytes of its code are borrowed for it."""
+        made = self._target.system_call(number, arguments)
+        if made is not None:
+            return made - (1 << 64) if made >= 1 << 63 else made
         place = self._borrowed_place()
         stub = _SYSCALL_STUB.replace(b"%s", struct.pack("<I", number))
         original = self._target.read(place, len(stub))
+        self._target.journal.patches([Place(place, original, stub)])
         self._target.write(place, stub)
         try:
             result = self._target.call(place, arguments)
         finally:
             self._target.write(place, original)
         return result - (1 << 64) if result >= 1 << 63 else result
+
+    def handler_of(self, signal: int) -> int:
+        """The address of the program's handler for a signal, as the kernel has it."""
+        place, size = self.tables.field("handler")
+        self.system_call(_SYS_RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
+        return int.from_bytes(self.memory.read(place, size)[:8], "little")
 
     def _borrowed_place(self) -> int:
         main = self._program.modules[0]
@@ -86,46 +209,138 @@ class ProcessFoothold(Foothold):
             return main.image.entry + main.bias
         return next(r.start for r in self._program.regions if "x" in r.permissions)
 
-    def _map(self, hint: int, size: int, protection: int, flags: int) -> int:
+    def _map(self, hint: int, size: int, protection: int, flags: int) -> int | None:
+        """Maps memory that is not locked, whatever the program has told the kernel of its own;
+        ``None``: the place is taken.
+
+        Raises:
+            PadsImpossibleError: it may not.
+        """
         flags |= _MAP_PRIVATE | _MAP_ANONYMOUS
-        return self.system_call(_SYS_MMAP, hint, size, protection, flags, (1 << 64) - 1, 0)
+        base = self.system_call(_SYS_MMAP, hint, size, protection, flags, (1 << 64) - 1, 0)
+        if base == -_EEXIST:
+            return None
+        if base < 0:
+            raise PadsImpossibleError(limits.refused(-base))
+        self._mapped.append((base, size))
+        if hint and base != hint:  # a kernel that does not know that the place matters
+            self._unmap([(base, size)])
+            return None
+        if "lo" in flags_of(self.identity, base):
+            self.system_call(_SYS_MUNLOCK, base, size)
+        return base
 
     def _take_tables(self) -> AgentMemory:
-        for count in _DATA_CONTEXTS:
-            layout = plan(self._blob, count)
-            base = self._map(0, layout.size, _PROT_READ | _PROT_WRITE, _MAP_NORESERVE)
-            if base > 0:
-                break
-        else:
+        # Not to be used at first: memory that is locked as it is mapped would be used as a whole.
+        layout = self._layout
+        base = self._map(0, layout.size, _PROT_NONE, _MAP_NORESERVE)
+        assert base is not None
+        error = self.system_call(_SYS_MPROTECT, base, layout.size, _PROT_READ | _PROT_WRITE)
+        if error:
+            raise PadsImpossibleError(limits.refused(-error))
+        self.system_call(_SYS_MADVISE, base, layout.size, _MADV_NOHUGEPAGE)
+        error = self.system_call(_SYS_MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
+        if error:
             raise PadsImpossibleError(
-                f"the program may not map {layout.size >> 20} MiB (error {-base})"
+                "the system is older than Linux 4.14: a child of the program would find probes on"
             )
-        self.system_call(_SYS_MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
         return AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
 
-    def _thread_key(self) -> ThreadKey:
+    def _thread_key(self) -> tuple[ThreadKey, int]:
         """A program without thread-local storage has no fs base."""
+        possible = set(_ID_PLACES)
         for thread in self._target.threads():
             base = self._target.read_register(thread, "fs_base")
             try:
-                if base == 0 or int.from_bytes(self.memory.read(base, 8), "little") != base:
-                    return ThreadKey.NONE
+                raw = self.memory.read(base, 8)
+                if base == 0 or int.from_bytes(raw, "little") != base:
+                    return ThreadKey.NONE, 0
+                own = own_id(self.identity, thread)
+                possible = {at for at in possible if self._is_there(base + at, own)}
             except TargetError:
-                return ThreadKey.NONE
-        return ThreadKey.FS_BASE
+                return ThreadKey.NONE, 0
+        return ThreadKey.FS_BASE, min(possible, default=0)
+
+    def _is_there(self, address: int, number: int) -> bool:
+        return int.from_bytes(self.memory.read(address, 4), "little") == number
 
     def _area_near(self, low: int, high: int) -> Area | None:
         """An area from which all of [low, high) is in reach; mapped when there is none yet."""
         known = self._reaching(low, high)
         if known is not None:
             return known
-        for place in _gaps(self._program.regions, low, high):
-            if self._map(place, _AREA_SIZE, _PROT_READ | _PROT_EXEC, _MAP_FIXED_NOREPLACE) == place:
-                area = Area(place, _AREA_SIZE, MARK_SIZE)
+        size = self._area_size
+        for place in _gaps(self._program.regions, low, high, size):
+            if self._map(place, size, _PROT_READ | _PROT_EXEC, _MAP_FIXED_NOREPLACE) is not None:
+                area = Area(place, size, returns.SIZE)
                 self._areas.append(area)
-                self._target.write(place, MARK + struct.pack("<Q", self.tables.control))
+                area.landings = self._landings_near(area, low, high)
+                self._mark(area.base, area.size)
                 return area
         return None
+
+    def _landings_near(self, area: Area, low: int, high: int) -> ReturnLandings:
+        """Those of an earlier analysis that are in reach of the area and the module in [low, high),
+        else the area's own."""
+        for base, size in _areas_of(self._target, self._program.regions):
+            if max(high, area.base + area.size, base + returns.SIZE) - min(low, base) < pads.NEAR:
+                self._mark(base, size)
+                return ReturnLandings(self._target, base)
+        words = returns.WRITABLE
+        error = self.system_call(
+            _SYS_MPROTECT, area.base + words.start, len(words), _PROT_READ | _PROT_WRITE
+        )
+        if error:
+            raise PadsImpossibleError(f"the program may not write to its own memory ({-error})")
+        return ReturnLandings(self._target, area.base)
+
+    def _complete(self, base: int) -> None:
+        """Maps those pages of the landings at ``base`` that an earlier analysis has given back.
+
+        Raises:
+            PadsImpossibleError: something else is there by now.
+        """
+        mapped = [range(r.start, r.end) for r in self._program.regions]
+        writable = range(base + returns.WRITABLE.start, base + returns.WRITABLE.stop)
+        for whole, access in (
+            (range(base, writable.start), _PROT_READ | _PROT_EXEC),
+            (writable, _PROT_READ | _PROT_WRITE),
+        ):
+            for part in _without(whole, mapped):
+                if self._map(part.start, len(part), access, _MAP_FIXED_NOREPLACE) is None:
+                    raise PadsImpossibleError("found no room for pads near the program's code")
+
+    def _mark(self, base: int, size: int) -> None:
+        self._target.write(base, _header(self.tables.control, size))
+
+
+def _header(control: int, size: int) -> bytes:
+    return _HEADER.pack(MARK, control, returns.KIND, size)
+
+
+def _without(whole: range, parts: Iterable[range]) -> list[range]:
+    """What is left of a range of addresses."""
+    left, at = [], whole.start
+    for part in sorted(parts, key=lambda one: one.start):
+        if part.stop <= at or part.start >= whole.stop:
+            continue
+        if part.start > at:
+            left.append(range(at, part.start))
+        at = part.stop
+    if at < whole.stop:
+        left.append(range(at, whole.stop))
+    return left
+
+
+def _areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int]]:
+    """Base and size of each area that is mapped, of this and of earlier debuggers."""
+    found = []
+    for region in mapped:
+        if not region.path and "x" in region.permissions:
+            mark, _, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
+            if mark == MARK and kind == returns.KIND:
+                found.append((region.start, size))
+    return found
 
 
 @dataclass(frozen=True)
@@ -133,12 +348,39 @@ class LeftBehind:
     """An agent that an earlier debugger left in the process."""
 
     tables: AgentMemory
-    areas: list[Region]
+    areas: list[range]
     """Where its pads are."""
+    landings: list[ReturnLandings]
 
     def is_pad(self, address: int) -> bool:
         """Whether ``address`` is in one of its pads."""
-        return any(area.start <= address < area.end for area in self.areas)
+        return any(address in area for area in self.areas)
+
+    def own_back(self, word: int) -> int | None:
+        """The program's own return address where ``word`` is one that leads to a landing."""
+        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
+
+    def retire(self, target: Target, memory: Memory, pid: int) -> None:
+        """Lets its landings return by themselves, once patches and stacks are restored."""
+        target.flush()
+        restore_copies(memory, pid, self.landings, [])
+        counters = target.program_counters().values()
+        is_left = not any(map(self.is_pad, counters))
+        for landings in self.landings:
+            landings.retire(is_left)
+
+
+def restore_copies(
+    memory: Memory, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
+) -> None:
+    """See :mod:`darc.copies`."""
+    own: dict[int, int] = {}
+    for one in landings:
+        own.update(one.all_own())
+    if own:
+        words = [range(one.base, one.base + one.extent) for one in landings]
+        with contextlib.suppress(TargetError, OSError):
+            copies.replace(memory, pid, regions(pid), own, [*besides, *words])
 
 
 def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[LeftBehind]:
@@ -152,12 +394,16 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
     for region in mapped:
         if region.path or "x" not in region.permissions:
             continue
-        mark = target.read(region.start, 16)
-        if not mark.startswith(MARK):
+        mark, control, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
+        if mark != MARK or not control:
             continue
-        control = int.from_bytes(mark[8:], "little")
+        area, landings = range(region.start, region.end), list[ReturnLandings]()
+        if kind == returns.KIND:
+            area = range(region.start, region.start + size)
+            landings = [ReturnLandings(target, region.start)]
         if control in found:
-            found[control].areas.append(region)
+            found[control].areas.append(area)
+            found[control].landings.extend(landings)
             continue
         raw = memory.read(control, blob.sizes["darc_control"])
         values = blob.unpack("darc_control", raw)
@@ -168,14 +414,31 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
                 "another version of darc left its probes in the program: attach with that one and "
                 "type 'darc stop'"
             )
-        layout = plan(blob, values["context_mask"] + 1)
+        layout = plan(blob, room_in(values))
         base = control - layout.control
         tables = AgentMemory(blob, base, layout, memory.read, memory.write)
-        found[control] = LeftBehind(tables, [region])
+        found[control] = LeftBehind(tables, [area], landings)
     return list(found.values())
 
 
-def _gaps(mapped: Sequence[Region], low: int, high: int) -> Iterable[int]:
+def _live_part(region: Region, stacks: Mapping[int, int]) -> int:
+    """Where what lives in a region begins: what is below the stack pointer of a
+    thread is nobody's, on the main thread's stack and where the C library has put the thread's
+    storage behind it. ``stacks`` tells each stack pointer's fs base."""
+    for stack, base in stacks.items():
+        if region.start <= stack < region.end and (
+            region.path == "[stack]" or stack < base < region.end
+        ):
+            return stack // 8 * 8
+    return region.start
+
+
+def _area_size(room: Room) -> int:
+    wanted = returns.SIZE + room.sites * _PAD_BYTES + _AGENT_BYTES
+    return min(-(-wanted // _AREA_UNIT) * _AREA_UNIT, pads.BLOCK)
+
+
+def _gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[int]:
     """Free places for an area in reach of all of [low, high): blocks of their own before shared
     ones, near before far. The heap and the stack keep room to grow."""
     found: list[tuple[bool, int, int]] = []
@@ -192,23 +455,22 @@ def _gaps(mapped: Sequence[Region], low: int, high: int) -> Iterable[int]:
         if region.path == "[stack]":
             end -= _GROWTH
         previous, path = max(previous, region.end), region.path
-        for candidate in _candidates(start, end, low):
-            if max(high, candidate + _AREA_SIZE) - min(low, candidate) < pads.NEAR:
+        # A page between: adjacent mappings are one to the kernel, and areas are found by where they
+        # begin.
+        for candidate in _candidates(start + _PAGE, end - _PAGE, low, size):
+            if max(high, candidate + size) - min(low, candidate) < pads.NEAR:
                 shared = not start <= candidate // pads.BLOCK * pads.BLOCK <= end - pads.BLOCK
                 found.append((shared, abs(candidate - low), candidate))
     return [candidate for _, _, candidate in sorted(found)[:64]]
 
 
-def _candidates(start: int, end: int, low: int) -> Iterable[int]:
+def _candidates(start: int, end: int, low: int, size: int) -> Iterable[int]:
     """Blocks of their own at the gap's two ends and nearest to ``low``, then the gap's ends."""
     block = pads.BLOCK
     first = (start + block - 1) // block * block
     last = (end - block) // block * block
     if first <= last:
         yield from (first, last, min(max(first, (low - block) // block * block), last))
-    for place in (start, (end - _AREA_SIZE) // 4096 * 4096):
-        if (
-            start <= place <= end - _AREA_SIZE
-            and place // block == (place + _AREA_SIZE - 1) // block
-        ):
+    for place in (start, (end - size) // 4096 * 4096):
+        if start <= place <= end - size and place // block == (place + size - 1) // block:
             yield place

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
-from darc import admission, clock, guards, procfs
-from darc.agent.memory import AgentMemory
+from darc import admission, bell, clock, guards, handlers, procfs
+from darc.agent.memory import AgentMemory, Room, room_for
+from darc.code.faults import FAULTS
 from darc.code.program import Program
-from darc.errors import NotFoundError, UsageError
+from darc.errors import NotFoundError, TargetError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.ground import Bell, Ground
+from darc.journal import ProcessJournal, is_darcs
 from darc.parameters import Parameters
 from darc.parking import lead_home
 from darc.process_foothold import ProcessFoothold
-from darc.target import Target, Verdict
+from darc.target import Place, Target, Verdict
 
 _NO_TASKS = "--task is for kernels: take --thread here"
 
@@ -55,15 +58,29 @@ class ProcessGround(Ground):
         return None
 
     def risk_of_breakpoints(self) -> str | None:
+        return self.danger_of_breakpoints()
+
+    def danger_of_breakpoints(self) -> str | None:
         if self._target.attached:
-            return "the program was attached to: with breakpoints it would not outlive the debugger"
+            return "the program was attached to: if the debugger is killed, breakpoints are its end"
         return None
 
     def begin(self) -> None:
-        pass
+        known = self._target.journal
+        if not isinstance(known, ProcessJournal) or known.pid != self._pid:
+            known = ProcessJournal(self._pid, needed=self._target.attached)
+            self._target.journal = known
+        known.open()
 
     def leave(self, is_there: bool = True) -> None:
-        pass
+        def is_in(place: Place) -> bool:
+            try:
+                live = self._target.read(place.address, len(place.original))
+            except TargetError:
+                return False  # its file was unloaded
+            return is_darcs(place, live)
+
+        self._target.journal.close(is_in if is_there else lambda _: False)
 
     def watch(self, parameters: Parameters) -> Callable[[int], bool]:
         if parameters.task != "all":
@@ -99,8 +116,21 @@ class ProcessGround(Ground):
     def clean_up(self, program: Program) -> list[str]:
         return admission.clean_up_after_another(self._target, program, self._pid)
 
-    def new_foothold(self, program: Program) -> Foothold:
-        return ProcessFoothold(self._target, program, self._pid)
+    def room(self, parameters: Parameters) -> Room:
+        return room_for(parameters.max_probes, len(procfs.threads(self._pid)))
+
+    def living(self) -> AbstractSet[int]:
+        return procfs.own_ids(self._pid)
+
+    def new_foothold(self, program: Program, room: Room) -> Foothold:
+        return ProcessFoothold(self._target, program, self._pid, room)
+
+    def faults(self) -> frozenset[int]:
+        return procfs.caught(self._pid) & FAULTS.keys()
+
+    def own_handlers(self, program: Program, foothold: Foothold) -> Mapping[int, int]:
+        assert isinstance(foothold, ProcessFoothold)
+        return handlers.own_handlers(program, sorted(self.faults()), foothold.handler_of)
 
     def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
         return guards.guard_places(program)
@@ -117,20 +147,41 @@ class ProcessGround(Ground):
         target = self._target
 
         def decide() -> Verdict:
+            target.journal.stands(True)
             answer = handler()
             if answer.stop and answer.back:
                 lead_home(target, foothold, answer.slot)
+            target.journal.stands(answer.stop)
             return Verdict.STOP if answer.stop else Verdict.CONTINUE
 
         target.arm_bell(self._signal, decide)
 
     def arm_limit(self, handler: Callable[[], Verdict]) -> int | None:
-        number = admission.bell_signal(self._pid)
+        number = self._signal = bell.choose(self._pid)
         self._target.arm_bell(number, handler)
         return number
 
     def disarm_bell(self) -> None:
         self._target.disarm_bell()
+
+    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
+        admission.give_sign(tables, seconds_left)
+
+    @property
+    def bell_is_lost(self) -> bool:
+        number = self._signal
+        return (
+            number is not None
+            and procfs.catches(self._pid, number)
+            and bell.choose(self._pid) != number
+        )
+
+    def change_bell(self, tables: AgentMemory) -> None:
+        if self.bell_is_lost:
+            self._signal = bell.choose(self._pid)
+            self._target.change_bell(self._signal)
+            if tables.get("bell_signal"):
+                tables.set(bell_signal=self._signal)
 
     def beat(self, tables: AgentMemory) -> None:
         """In a seccomp sandbox the agent makes no system calls; the heart rings for it."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from darc.errors import TargetError
 from darc.target import Region
+
+_PAGE = 4096
 
 
 def regions(pid: int) -> tuple[Region, ...]:
@@ -41,21 +44,115 @@ def root(pid: int) -> Path:
 def status(pid: int, thread: int | None = None) -> dict[str, str]:
     """Fields of ``/proc/PID/status`` (or of one thread's); empty when it is gone."""
     path = f"/proc/{pid}/status" if thread is None else f"/proc/{pid}/task/{thread}/status"
-    return _fields(path)
+    return fields(Path(path), ":\t")
 
 
-def _fields(path: str) -> dict[str, str]:
+def fields(file: Path, separator: str) -> dict[str, str]:
+    """Name and value of each line that has the separator; none where the file cannot be read."""
     try:
-        lines = Path(path).read_text().splitlines()
+        lines = file.read_text().splitlines()
     except OSError:
         return {}
-    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    pairs = (line.partition(separator) for line in lines)
+    return {name: value for name, found, value in pairs if found}
+
+
+def limits(pid: int) -> dict[str, int]:
+    """The limits that a process has by name as in ``/proc/PID/limits``; none for what is unlimited
+    or not told."""
+    found = {}
+    try:
+        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    except OSError:
+        return {}
+    for line in lines[1:]:
+        soft = line[26:].split()[:1]
+        if soft and soft[0].isdecimal():
+            found[line[:26].strip()] = int(soft[0])
+    return found
+
+
+def mapping_count(pid: int) -> int:
+    """How many mappings a process has; 0 when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/maps").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def flags(pid: int, address: int) -> frozenset[str]:
+    """What the kernel notes of the mapping at ``address`` (``VmFlags``, as "lo" for locked); empty
+    where it does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    here = False
+    for line in lines:
+        first = line.split(" ", 1)[0]
+        if line.startswith("VmFlags:") and here:
+            return frozenset(line.split()[1:])
+        if "-" in first and ":" not in first:
+            start, _, end = first.partition("-")
+            here = int(start, 16) <= address < int(end, 16)
+    return frozenset()
+
+
+_PAGEMAP_ENTRY = 8
+_IN_USE = 0b11 << 62  # in memory, or in swap
+
+
+def populated(pid: int, start: int, end: int) -> list[range]:
+    """Which parts of [start, end) a process has ever used, in pages of 4096 bytes: reading others
+    would take memory for them.
+
+    Raises:
+        TargetError: the kernel does not tell.
+    """
+    first, count = start // _PAGE, (end - start) // _PAGE
+    try:
+        with Path(f"/proc/{pid}/pagemap").open("rb") as file:
+            file.seek(first * _PAGEMAP_ENTRY)
+            raw = file.read(count * _PAGEMAP_ENTRY)
+    except OSError as error:
+        raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
+    found: list[range] = []
+    for index, (entry,) in enumerate(struct.iter_unpack("<Q", raw)):
+        if entry & _IN_USE:
+            at = (first + index) * _PAGE
+            if found and found[-1].stop == at:
+                found[-1] = range(found[-1].start, at + _PAGE)
+            else:
+                found.append(range(at, at + _PAGE))
+    return found
+
+
+def cgroup_mounts(kind: str) -> list[tuple[Path, str]]:
+    """Where cgroups are mounted here, and which of them stands there: those of ``kind``, or of the
+    second version where it is empty."""
+    found = []
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        kinds, options = after.split()[0], after.split()[-1].split(",")
+        if kinds == ("cgroup" if kind else "cgroup2") and (not kind or kind in options):
+            fields = before.split()
+            found.append((Path(fields[4]), fields[3]))
+    return found
 
 
 def catches(pid: int, signal: int) -> bool:
     """Whether the process has a handler for ``signal``."""
+    return signal in caught(pid)
+
+
+def caught(pid: int) -> frozenset[int]:
+    """The signals that the process has handlers for."""
     mask = int(status(pid).get("SigCgt", "0"), 16)
-    return bool(mask >> (signal - 1) & 1)
+    return frozenset(number for number in range(1, 65) if mask >> (number - 1) & 1)
 
 
 def threads(pid: int) -> list[int]:
@@ -64,6 +161,24 @@ def threads(pid: int) -> list[int]:
         return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
         return []
+
+
+def own_id(pid: int, thread: int) -> int:
+    """A thread's id as the process itself sees it: a container has its own."""
+    ids = status(pid, thread).get("NSpid", "").split()
+    return int(ids[-1]) if ids else thread
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, though its debugger may not have looked yet."""
+    return status(pid).get("State", "Z").startswith(("Z", "X"))
+
+
+def own_ids(pid: int) -> frozenset[int]:
+    """The ids of all threads of a process as it sees them itself."""
+    if own_id(pid, pid) == pid:
+        return frozenset(threads(pid))
+    return frozenset(own_id(pid, thread) for thread in threads(pid))
 
 
 def waited_ns(thread: int) -> int:
@@ -104,14 +219,14 @@ def use(thread: int) -> Use | None:
 def in_sandbox(pid: int) -> bool:
     """Whether a seccomp filter stands over any thread of the process."""
     found = (status(pid, task) for task in threads(pid)[:256])
-    return any(fields.get("Seccomp", "0").strip() != "0" for fields in found)
+    return any(one.get("Seccomp", "0").strip() != "0" for one in found)
 
 
 def has_shadow_stack(pid: int) -> bool:
     """Whether a thread of the process keeps its return addresses a second time, where no debugger
     and no pad can change them (Linux, ``Documentation/arch/x86/shstk.rst``)."""
     found = (status(pid, task) for task in threads(pid)[:256])
-    return any("shstk" in fields.get("x86_Thread_features", "").split() for fields in found)
+    return any("shstk" in one.get("x86_Thread_features", "").split() for one in found)
 
 
 def in_sandbox_of_its_own(pid: int) -> bool:
@@ -125,7 +240,7 @@ def in_sandbox_of_its_own(pid: int) -> bool:
         return True
     if filters <= (_filters(os.getpid()) or 0) or _is_containers(pid, filters):
         return False
-    return not (filters == _filters(parent) and _file(pid) != _file(parent))
+    return not (filters == _filters(parent) and file(pid) != file(parent))
 
 
 def _is_containers(pid: int, filters: int) -> bool:
@@ -134,7 +249,7 @@ def _is_containers(pid: int, filters: int) -> bool:
     ids = status(pid).get("NSpid", "").split()
     if len(ids) < 2:
         return False
-    first = _fields(f"/proc/{pid}/root/proc/1/status")
+    first = fields(Path(f"/proc/{pid}/root/proc/1/status"), ":\t")
     return ids[-1] == "1" or first.get("Seccomp_filters", "").strip() == str(filters)
 
 
@@ -142,15 +257,15 @@ def _filters(pid: int) -> int | None:
     """How many seccomp filters stand over any thread of a process at most; ``None`` in strict mode
     and where the kernel does not tell."""
     found = [status(pid, task) for task in threads(pid)[:256]]
-    if any(fields.get("Seccomp", "0").strip() == "1" for fields in found):
+    if any(one.get("Seccomp", "0").strip() == "1" for one in found):
         return None
-    counts = [fields.get("Seccomp_filters") for fields in found]
+    counts = [one.get("Seccomp_filters") for one in found]
     if not counts or None in counts:
         return None
     return max(int(count or 0) for count in counts)
 
 
-def _file(pid: int) -> str:
+def file(pid: int) -> str:
     """The file that a process executes; empty where that is not told."""
     try:
         return str(Path(f"/proc/{pid}/exe").readlink())
@@ -158,13 +273,28 @@ def _file(pid: int) -> str:
         return ""
 
 
+def waits_deeply(pid: int) -> bool:
+    """Whether a thread of the process is in a wait that no signal ends: for a child of its vfork,
+    for a device. A debugger that stops the process waits for that thread, with all others
+    stopped."""
+    return any(_state(pid, task) == "D" for task in threads(pid))
+
+
+def _state(pid: int, thread: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace")
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split(None, 1)[0]
+
+
 def is_heard(pid: int, signal: int) -> bool:
     """Whether a ``signal`` that was sent to the process may still be on its way, or its debugger
     may be looking at it: it waits for a thread, or a thread is stopped."""
     for task in threads(pid):
-        fields = status(pid, task)
-        waiting = int(fields.get("SigPnd", "0"), 16) | int(fields.get("ShdPnd", "0"), 16)
-        if waiting >> (signal - 1) & 1 or fields.get("State", "").startswith(("t", "T")):
+        found = status(pid, task)
+        waiting = int(found.get("SigPnd", "0"), 16) | int(found.get("ShdPnd", "0"), 16)
+        if waiting >> (signal - 1) & 1 or found.get("State", "").startswith(("t", "T")):
             return True
     return False
 

@@ -1,14 +1,16 @@
 """What the user sees of a session: profile, tree, root cause paths, status and report.
 
 Each view makes text from a :class:`~darc.snapshot.Snapshot` and a :class:`Style`. Without colour
-the text has no escape codes; without unicode it has ASCII characters only.
+the text has no escape codes; without unicode it has ASCII characters only. Names are made fit to
+be shown before they are laid out and styled (:mod:`darc.words`).
 """
 
 from __future__ import annotations
 
 import io
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -21,7 +23,19 @@ from darc.peaks import PeakRange
 from darc.profile import Profile, format_cycles
 from darc.snapshot import SiteReport, SiteState, Snapshot
 from darc.treeview import draw_tree, ending_text, inlined, place
-from darc.words import calls_text, elapsed_text, shorten, to_ascii
+from darc.words import (
+    LOG_NAME_WIDTH,
+    NAME_WIDTH,
+    Shown,
+    calls_text,
+    columns,
+    elapsed_text,
+    message,
+    name,
+    printable,
+    shorten,
+    to_ascii,
+)
 
 DEFAULT_WIDTH = 80
 LOG_WIDTH = 4096
@@ -37,7 +51,7 @@ class Style:
     """How to write: columns, escape codes, everything or the essential, beyond ASCII.
 
     A ``width`` that is not positive is output without limits, a log: drawings take 80 columns, and
-    names are whole.
+    the tree is as wide as its names. ``whole_names`` is for files: no name is shortened.
     """
 
     width: int = DEFAULT_WIDTH
@@ -45,26 +59,44 @@ class Style:
     verbose: bool = False
     unicode: bool = True
     whole_names: bool = False
+    is_log: bool = False
 
     def __post_init__(self) -> None:
         if self.width <= 0:
-            object.__setattr__(self, "whole_names", True)
+            object.__setattr__(self, "is_log", True)
             object.__setattr__(self, "width", DEFAULT_WIDTH)
 
+    def name(self, text: str) -> str:
+        """A foreign name, fit to be shown."""
+        if self.whole_names:
+            return printable(text)
+        return name(text, LOG_NAME_WIDTH if self.is_log or self.verbose else NAME_WIDTH)
 
-def histogram(snapshot: Snapshot, style: Style) -> str:
+    def note(self, text: str) -> str:
+        """A line of text that holds such names."""
+        return printable(text) if self.whole_names else message(text)
+
+    @property
+    def tree_width(self) -> int:
+        """Columns of the tree."""
+        if self.whole_names:
+            return sys.maxsize
+        return LOG_WIDTH if self.is_log else self.width
+
+
+def histogram(snapshot: Snapshot, style: Style) -> Shown:
     """The profile drawn, with the table of its peaks."""
     return _write(_profile_lines(snapshot, style), style)
 
 
-def tree(snapshot: Snapshot, style: Style) -> str:
+def tree(snapshot: Snapshot, style: Style) -> Shown:
     """The ftree with maxcounts and states."""
     return _write(_tree_lines(snapshot, style), style)
 
 
-def status(snapshot: Snapshot, style: Style) -> str:
+def status(snapshot: Snapshot, style: Style) -> Shown:
     """Where the search is, and the root cause paths so far."""
-    lines = [Text(f"darc: {snapshot.function}: {snapshot.status.value}", "bold")]
+    lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
     profile = snapshot.profile
     calls = profile.count if profile is not None else 0
     if snapshot.peak is not None and profile is not None:
@@ -82,14 +114,15 @@ def status(snapshot: Snapshot, style: Style) -> str:
     if snapshot.status is Status.NO_PEAK and snapshot.peaks:
         lines.append(Text(f"  type 'darc peak N' (1 to {len(snapshot.peaks)}) or 'darc peak last'"))
     lines.append(Text(f"  {_program(snapshot)}"))
-    lines += _path_lines(snapshot)
-    lines += [Text(f"  {note}") for note in snapshot.notes]
+    lines += _path_lines(snapshot, style)
+    lines += [Text(f"  {style.note(note)}") for note in snapshot.notes]
     return _write(lines, style)
 
 
-def live(snapshot: Snapshot, style: Style) -> str:
+def live(snapshot: Snapshot, style: Style) -> Shown:
     """One line that fits the width: what the search is doing now."""
-    parts = [f"darc: {snapshot.function}: {snapshot.status.value}"]
+    function = style.name(snapshot.function)
+    parts = [f"darc: {function}: {snapshot.status.value}"]
     if snapshot.profile is not None and snapshot.collected is not None:
         parts.append(f"{snapshot.profile.count} calls")
     if snapshot.peak is not None and snapshot.needed:
@@ -103,35 +136,36 @@ def live(snapshot: Snapshot, style: Style) -> str:
     parts.append(f"{snapshot.program.probes} probes")
     parts.append(elapsed_text(snapshot.elapsed_seconds))
     separator = " · "
-    excess = len(separator.join(parts)) - style.width
+    excess = columns(separator.join(parts)) - style.width
     if excess > 0:
-        name = shorten(snapshot.function, max(len(snapshot.function) - excess, 8))
-        parts[0] = f"darc: {name}: {snapshot.status.value}"
-    while len(parts) > 1 and len(separator.join(parts)) > style.width:
+        function = shorten(function, max(columns(function) - excess, 8))
+        parts[0] = f"darc: {function}: {snapshot.status.value}"
+    while len(parts) > 1 and columns(separator.join(parts)) > style.width:
         parts.pop()
     line = shorten(separator.join(parts), style.width)
-    return line if style.unicode else to_ascii(line)[: style.width]
+    return Shown(line if style.unicode else to_ascii(line)[: style.width])
 
 
-def paths(snapshot: Snapshot, style: Style) -> str:
+def paths(snapshot: Snapshot, style: Style) -> Shown:
     """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
-    return _write(_path_lines(snapshot), style)
+    return _write(_path_lines(snapshot, style), style)
 
 
-def report(snapshot: Snapshot, style: Style) -> str:
+def report(snapshot: Snapshot, style: Style) -> Shown:
     """Everything: profile, peaks, root cause paths, ftree and what was done to the program."""
-    lines = [Text(f"darc report: {snapshot.function}: {snapshot.status.value}", "bold"), Text()]
+    function = style.name(snapshot.function)
+    lines = [Text(f"darc report: {function}: {snapshot.status.value}", "bold"), Text()]
     lines += [*_profile_lines(snapshot, style), Text()]
     if snapshot.paths:
-        lines += [Text("Root cause paths", _HEADING), *_path_lines(snapshot)]
-        lines += [Text(), *_call_lines(snapshot.paths)]
+        lines += [Text("Root cause paths", _HEADING), *_path_lines(snapshot, style)]
+        lines += [Text(), *_call_lines(snapshot.paths, style)]
     else:
         lines.append(Text(f"No root cause: {snapshot.status.value}."))
     lines.append(Text())
     if snapshot.ftree is not None:
         lines += [Text("Function tree", _HEADING), *_tree_lines(snapshot, style), Text()]
     lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
-    lines += [Text(f"note: {note}") for note in snapshot.notes]
+    lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
     return _write(lines, style)
 
 
@@ -140,16 +174,28 @@ def peak_name(peak: PeakRange) -> str:
     return f"peak {peak.number}" if peak.number is not None else f"bins {_bins(peak)}"
 
 
-def path_text(path: RootCausePath) -> str:
+def path_text(path: RootCausePath, show: Callable[[str], str] = name) -> str:
     """``handle → (inlined flush_one) → write_out``: the path as one line."""
     words: list[str] = []
     for node in path.nodes:
-        within = inlined(node.site, node.function.name)
-        words += [within, node.function.name] if within else [node.function.name]
+        within = inlined(node.site, node.function.name, show)
+        words += [within] if within else []
+        words.append(show(node.function.name))
     return " → ".join(words)
 
 
-def _write(lines: Iterable[Text], style: Style) -> str:
+def _clean(line: Text) -> Text:
+    """The line again, should anything have come as far as this that is not printable."""
+    plain = line.plain
+    if printable(plain) == plain:
+        return line
+    made = Text(style=line.style)
+    for piece in line.divide(range(1, len(plain))):  # each character with its styles
+        made.append_text(Text(printable(piece.plain), piece.spans[0].style if piece.spans else ""))
+    return made
+
+
+def _write(lines: Iterable[Text], style: Style) -> Shown:
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -163,20 +209,22 @@ def _write(lines: Iterable[Text], style: Style) -> str:
         legacy_windows=False,
     )
     for line in lines:
+        line = _clean(line)
         line.rstrip()
         if style.colour:
             console.print(line, soft_wrap=True)
         else:
             buffer.write(f"{line.plain}\n")
     text = buffer.getvalue().rstrip("\n")
-    return text if style.unicode else to_ascii(text)
+    return Shown(text if style.unicode else to_ascii(text))
 
 
 def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     profile = snapshot.profile
     if profile is None or not profile.bins:
-        return [Text(f"no call of {snapshot.function} was seen yet")]
-    title = f"{shorten(snapshot.function, style.width // 2)}: {calls_text(profile.count)}"
+        return [Text(f"no call of {style.name(snapshot.function)} was seen yet")]
+    function = shorten(style.name(snapshot.function), style.width // 2)
+    title = f"{function}: {calls_text(profile.count)}"
     lines = draw(title, profile, snapshot.peaks, snapshot.peak, style.width)
     return [*lines, Text(), *_peak_table(snapshot, profile)]
 
@@ -235,20 +283,21 @@ def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     def latency(cycles: float) -> str:
         return format_cycles(cycles, hz) if hz else f"{cycles:.0f} cycles"
 
-    width = LOG_WIDTH if style.whole_names else style.width
-    return list(draw_tree(snapshot.ftree, width, style.verbose, latency))
+    return list(draw_tree(snapshot.ftree, style.tree_width, style.verbose, latency, style.name))
 
 
-def _path_lines(snapshot: Snapshot) -> list[Text]:
+def _path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
     lines = []
     for path in snapshot.paths:
-        lines.append(Text(f"darc: root cause{of}: {path_text(path)}", "bold"))
-        lines.append(Text(f"  {ending_text(path.nodes[-1].function.name, path.ending)}"))
+        lines.append(Text(f"darc: root cause{of}: {path_text(path, style.name)}", "bold"))
+        ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
+        lines.append(Text(f"  {ending}"))
     return lines
 
 
-def _call_lines(root_cause_paths: Sequence[RootCausePath]) -> list[Text]:
+def _call_lines(root_cause_paths: Sequence[RootCausePath], style: Style) -> list[Text]:
+    show = style.name
     lines: list[Text] = []
     seen: set[Fnode] = set()
     for path in root_cause_paths:
@@ -256,11 +305,12 @@ def _call_lines(root_cause_paths: Sequence[RootCausePath]) -> list[Text]:
             if node.site is None or node in seen:
                 continue
             seen.add(node)
-            within = inlined(node.site, node.function.name)
+            within = inlined(node.site, node.function.name, show)
             lines.append(
                 Text(
-                    f"  {node.id}  {caller.function.name} calls {node.function.name} at "
-                    f"{place(node.site)}{f' {within}' if within else ''}, maxcount {node.maxcount}"
+                    f"  {node.id}  {show(caller.function.name)} calls {show(node.function.name)} "
+                    f"at {place(node.site, show)}{f' {within}' if within else ''}, "
+                    f"maxcount {node.maxcount}"
                 )
             )
     return lines
@@ -275,16 +325,17 @@ def _program_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         lines.append(Text(f"call sites: {counts}"))
     other = [site for site in sites if site.state is not SiteState.INSTRUMENTED]
     shown = other if style.verbose else other[:SHOWN_SITES]
-    lines += [Text(f"  {_site(site)}") for site in shown]
+    lines += [Text(f"  {_site(site, style)}") for site in shown]
     if len(other) > len(shown):
         lines.append(Text(f"  … {len(other) - len(shown)} more; 'set darc verbose on' lists them"))
     return lines
 
 
-def _site(site: SiteReport) -> str:
-    callee = site.callee or "an indirect call"
-    why = f": {site.why}" if site.why else ""
-    return f"{site.function} → {callee} at {site.offset:#x}: {site.state.value}{why}"
+def _site(site: SiteReport, style: Style) -> str:
+    function = style.name(site.function)
+    callee = style.name(site.callee) if site.callee else "an indirect call"
+    why = f": {style.note(site.why)}" if site.why else ""
+    return f"{function} → {callee} at {site.offset:#x}: {site.state.value}{why}"
 
 
 def _program(snapshot: Snapshot) -> str:

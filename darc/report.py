@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
 from darc import render
 from darc.errors import DarcError, TargetError, UsageError
 from darc.ftree import Cause, Fnode, RootCausePath
+from darc.parameters import MAX_DEPTH
 from darc.render import Style
 from darc.snapshot import Snapshot
+from darc.words import Shown, whole
 
 SCHEMA = 1
 """Version of the JSON report: more keys may follow, the ones that are there stay."""
@@ -97,10 +101,11 @@ def write_report(
     """
     check_format(form)
     if form == "json":
-        text = json.dumps(to_json(snapshot), indent=1, ensure_ascii=False)
+        text: str = _json_text(snapshot)
     else:
         given = style or Style()
-        text = render.report(snapshot, given if file is None else Style(verbose=given.verbose))
+        in_file = Style(verbose=given.verbose, whole_names=True)
+        text = render.report(snapshot, given if file is None else in_file)
     if file is None:
         emit(text)
     else:
@@ -111,6 +116,34 @@ def write_report(
             f"no root cause of {snapshot.function} was found: {snapshot.status.value}; "
             "'darc status' tells more"
         )
+
+
+def _json_text(snapshot: Snapshot) -> Shown:
+    """The JSON report as text. It is plain ASCII, also for whoever shows the file on a terminal,
+    and names are whole."""
+    with deep():
+        text = json.dumps(_whole(to_json(snapshot)), indent=1)
+    return Shown(text.replace("\x7f", "\\u007f"))
+
+
+def _whole(value: Any) -> Any:
+    """The same values without half surrogate pairs, which some readers of JSON refuse."""
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, dict):
+        return {key: _whole(inner) for key, inner in value.items()}
+    return [_whole(inner) for inner in value] if isinstance(value, list) else value
+
+
+@contextlib.contextmanager
+def deep() -> Iterator[None]:
+    """Recursion over a tree of :data:`~darc.parameters.MAX_DEPTH` levels fits in."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 12 * MAX_DEPTH))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def format_of(file: Path | None) -> str:
@@ -138,12 +171,21 @@ def replace_file(file: Path, text: str) -> None:
         if not file.absolute().parent.is_dir():
             raise UsageError(f"there is no directory {file.parent}; make it first")
         if file.exists() and not file.is_file():
-            file.write_text(text, encoding="utf-8")
+            _write_to_device(file, text)
         else:
             _replace(Path(os.path.realpath(file)), text)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # a name that no file can have
+        reason = getattr(error, "strerror", None) or str(error)
         raise TargetError(f"cannot write {file}: {reason}; name another file") from error
+
+
+def _write_to_device(file: Path, text: str) -> None:
+    """A terminal, a pipe: one that nobody reads from is refused, as waiting for a reader would be
+    for ever."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        os.set_blocking(descriptor, True)
+        stream.write(text)
 
 
 def _replace(target: Path, text: str) -> None:
@@ -200,6 +242,8 @@ def _tree(root: Fnode) -> dict[str, Any]:
             "id": node.id,
             "function": node.function.name,
             "maxcount": node.maxcount,
+            "self_maxcount": node.self_maxcount,
+            "ops": totals.ops,
             "root_cause": node.root_cause,
             "mean_cycles": round(totals.max_sum / totals.ops) if totals.ops else 0,
             "children": [],

@@ -13,15 +13,23 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from darc import refit
+from darc import procfs, refit
+from darc.agent.damage import DamagedError
 from darc.analysis import Analysis, Next
 from darc.breakpoints import BreakpointCollector
 from darc.code.program import Program
 from darc.code.x86_64 import Function as Code
 from darc.collector import Collector
 from darc.descent import Status
-from darc.errors import DarcError, PadsImpossibleError, UnsupportedError, UsageError
+from darc.errors import (
+    DarcError,
+    PadsImpossibleError,
+    TargetError,
+    UnsupportedError,
+    UsageError,
+)
 from darc.foothold import Foothold
 from darc.ftree import Fnode
 from darc.ground import Ground
@@ -31,6 +39,8 @@ from darc.snapshot import Snapshot
 from darc.source_lines import add_lines
 from darc.storage import Stored
 from darc.target import Target
+
+_T = TypeVar("_T")
 
 LEAST_FOR_BREAKPOINTS_NS = 2_000_000
 """What a function must take inside the peak, in ns, before breakpoints time its calls without being
@@ -66,6 +76,8 @@ class Session:
         self._started = time.monotonic()
         self._ended: float | None = None
         self._stops = 0
+        self._own_stops_before = target.own_stops
+        self._own_stops = 0
         self._stop_seconds: list[float] = []
         self._pending_message: str | None = None
         self._alive = True
@@ -103,8 +115,8 @@ class Session:
             raise
 
     def _install_what_is_possible(self, code: Code) -> None:
-        """Pads; breakpoints where the program can take no pad at all. Where only f0 can take none,
-        it is for the user to say whether every call of it may stop the program."""
+        """Pads; breakpoints where the program can take no pad at all and ends with the debugger.
+        Else, and where only f0 can take none, they are for the user to choose."""
         why = self._ground.risk_of_pads()
         if why is None:
             try:
@@ -112,6 +124,10 @@ class Session:
                 return
             except PadsImpossibleError as error:
                 why = str(error)
+        if (danger := self._ground.danger_of_breakpoints()) is not None:
+            raise UnsupportedError(
+                f"cannot time {self.spec} with pads: {why}; '--probes breakpoint' can, but {danger}"
+            )
         self.notes.append(f"no pads, but breakpoints: {why}")
         self._install(code, self._collector(Probes.BREAKPOINT))
 
@@ -121,9 +137,11 @@ class Session:
         found = [] if self._ground.opening is None else [self._ground.opening]
         if self.collector.kind is Probes.BREAKPOINT:
             why = "".join(f" ({note})" for note in self.notes if note.startswith("no pads"))
+            danger = self._ground.danger_of_breakpoints()
             found.append(
                 f"{self.spec} is timed by breakpoints{why}: each of its calls stops the program, "
                 f"and latencies below about {self._ground.breakpoints_blur} cannot be told apart"
+                + ("" if danger is None else f"; {danger}")
             )
         return found
 
@@ -142,6 +160,8 @@ class Session:
         installed = False
         try:
             self.notes += collector.install(code, self._parameters.start_ops)
+            if (most := collector.most_probes) is not None and most < parameters.max_probes:
+                parameters = dataclasses.replace(parameters, max_probes=most)
             self._analysis = Analysis(
                 self.program,
                 collector,
@@ -175,6 +195,9 @@ class Session:
         if self._target.pid != self._pid:
             self.program_ended()  # it was started again
             return
+        if (why := self.collector.damage()) is not None:
+            self.damaged(why)
+            return
         if not self.collector.is_there():
             self.notes.append("the program executed another file")
             self.program_ended()
@@ -189,8 +212,15 @@ class Session:
         """Takes every probe out and keeps what is known."""
         if not self._alive:
             return
-        self._analysis.collect_profile()
-        self._analysis.close(status, alive=True)
+
+        def close() -> None:
+            self._analysis.collect_profile()
+            self._analysis.close(status, alive=True)
+
+        self._unless_damaged(close, None)
+        if not self._alive:
+            return
+        self._count_stops()
         self._ended = time.monotonic()
         try:
             self.collector.remove()
@@ -201,6 +231,7 @@ class Session:
         """The program is gone, and everything that was in it."""
         if not self._alive:
             return
+        self._count_stops()
         self._ended = time.monotonic()
         self._alive = False
         if self.collector.outlives:
@@ -224,7 +255,7 @@ class Session:
         """The user has set a breakpoint: darc's probes make way for it."""
         if not self._alive:
             return
-        why = self.collector.make_way()
+        why = self._unless_damaged(self.collector.make_way, None)
         if why is not None:
             self.notes.append(f"{self.spec} is not timed any more: {why}")
             self.stop(Status.STOPPED)
@@ -236,21 +267,26 @@ class Session:
             self.vanished(why)
         elif self._alive:
             self._analysis.stopped()
-            self.collector.pause()
-            self._analysis.collect_profile()
+            self._unless_damaged(self._pause, None)
+
+    def _pause(self) -> None:
+        self.collector.pause()
+        self._analysis.collect_profile()
 
     def end_if_late(self) -> None:
         """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
         in kgdb cannot be interrupted."""
         if self._alive and self.time_is_up():
-            self._analysis.finish_early("the time is up")
-            self._end()
+            self._unless_damaged(self._end_late, False)
 
     def before_resume(self) -> None:
         """The program is about to go on: the probes are put back."""
         if self._alive:
-            self.notes += self.collector.resume()
-            self._analysis.goes_on()
+            self._unless_damaged(self._resume, None)
+
+    def _resume(self) -> None:
+        self.notes += self.collector.resume()
+        self._analysis.goes_on()
 
     @property
     def paused(self) -> bool:
@@ -258,8 +294,10 @@ class Session:
         return self._alive and self.collector.paused
 
     def beat(self) -> None:
-        """A sign of life to the probes, at least every few seconds. Any thread."""
+        """A sign of life to the probes, several times a second. Any thread."""
         if self._alive:
+            if (why := self.collector.damage()) is not None:
+                raise TargetError(why)
             self.collector.beat()
 
     # ---------------------------------------------------------------- decisions
@@ -275,7 +313,7 @@ class Session:
         self._stops += 1
         self._analysis.stopped()
         try:
-            stop = self._decide()
+            stop = self._unless_damaged(self._decide, True)
         except DarcError as error:
             self.notes.append(f"the search ended early: {error}")
             self._analysis.status = Status.INCONCLUSIVE
@@ -290,12 +328,57 @@ class Session:
         self._analysis.finish_early(why)
         return self._end()
 
+    def damaged(self, why: str) -> bool:
+        """See :class:`~darc.collector.Listener`. What is known stays, and the probes are taken out
+        by what is known of them here."""
+        self.notes.append(why)
+        self._analysis.close(Status.STOPPED, alive=False)
+        self._ended = time.monotonic()
+        self._pending_message = "result"
+        try:
+            self.collector.remove()
+        except DarcError as error:
+            self.notes.append(str(error))
+        finally:
+            self._alive = False
+        return True
+
+    def _unless_damaged(self, action: Callable[[], _T], otherwise: _T) -> _T:
+        """What ``action`` makes of the collector's figures. Where the program has written over
+        them, before or meanwhile, or has been killed while it stood still, that is the reason of
+        whatever they led to, and the session's end."""
+        why = self.collector.damage() if self._alive else None
+        try:
+            if why is None:
+                return action()
+        except Exception as error:
+            if self._alive and self._is_gone():
+                self.notes.append("the program was killed while it stood still")
+                self.program_ended()
+                return otherwise
+            why = str(error) if isinstance(error, DamagedError) else self.collector.damage()
+            if why is None:
+                raise
+        if self._alive:
+            self.damaged(why)
+        return otherwise
+
+    def _is_gone(self) -> bool:
+        # A kernel has no process here.
+        local = self._ground.is_readable_while_it_runs
+        return local and self._pid is not None and procfs.is_gone(self._pid)
+
     def vanished(self, why: str) -> bool:
         """See :class:`~darc.collector.Listener`."""
         self.notes.append(why)
         self.program_ended()
         self._pending_message = "result"
         return True
+
+    def _count_stops(self) -> None:
+        """Those of darc's, up to the end of the analysis."""
+        if self._ended is None:
+            self._own_stops = self._target.own_stops - self._own_stops_before
 
     def take_message(self) -> str | None:
         """What the user is to be told at the stop that :meth:`decide` asked for."""
@@ -321,9 +404,12 @@ class Session:
     def _decide(self) -> bool:
         """True: the program is to stop for the user."""
         if self.time_is_up():
-            self._analysis.finish_early("the time is up")
-            return self._end()
+            return self._end_late()
         return self._go(self._analysis.decide())
+
+    def _end_late(self) -> bool:
+        self._analysis.finish_early("the time is up")
+        return self._end()
 
     def choose_peak(self, spec: str) -> None:
         """``darc peak``: the user's choice, at a stop.
@@ -333,7 +419,7 @@ class Session:
         """
         if not self._alive:
             raise UsageError("the analysis is over: begin another one with 'darc start'")
-        self._go(self._analysis.choose_peak(spec))
+        self._unless_damaged(lambda: self._go(self._analysis.choose_peak(spec)), True)
 
     def descend(self, nodes: Sequence[Fnode]) -> None:
         """``darc descend``: go on into these nodes only (``set darc auto off``).
@@ -343,7 +429,7 @@ class Session:
         """
         if not self._alive:
             raise UsageError("choose a peak first: 'darc peak N'")
-        self._go(self._analysis.descend(nodes))
+        self._unless_damaged(lambda: self._go(self._analysis.descend(nodes)), True)
 
     def _go(self, after: Next) -> bool:
         """Does what follows from a decision. True: the program is to stop for the user."""
@@ -383,6 +469,7 @@ class Session:
         return None
 
     def _end(self) -> bool:
+        self._count_stops()
         self._ended = time.monotonic()
         self._pending_message = "result"
         message_now = self._parameters.on_finish is OnFinish.CONTINUE
@@ -403,7 +490,8 @@ class Session:
 
     def stored(self) -> Stored:
         """What a later run needs to go on from here."""
-        return self._analysis.stored(self._alive)
+        found = self._unless_damaged(lambda: self._analysis.stored(self._alive), None)
+        return found or self._analysis.stored(False)
 
     def live_snapshot(self) -> Snapshot:
         """What a live line shows. Any thread, while the program runs."""
@@ -413,13 +501,15 @@ class Session:
 
     def snapshot(self) -> Snapshot:
         """Everything that is known now."""
-        shown = self._analysis.snapshot(self._alive)
+        shown = self._unless_damaged(lambda: self._analysis.snapshot(self._alive), None)
+        shown = shown or self._analysis.snapshot(False)
         if shown.ftree is self.root:
             add_lines(self._target, self.root)
         hits, seconds = self.collector.hits
+        self._count_stops()
         figures = dataclasses.replace(
             shown.program,
-            stops=self._stops + hits,
+            stops=max(self._stops + hits, self._own_stops),
             stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
         )
         return dataclasses.replace(
@@ -443,6 +533,10 @@ class Session:
     def is_readable(self) -> bool:
         """Whether its counters can be read while the program runs. Any thread."""
         return self._ground.is_readable_while_it_runs
+
+    def note(self, text: str) -> None:
+        """Keeps something that the user should know. Any thread."""
+        self.notes.append(text)
 
     def knock(self) -> None:
         """Stops the program for the debugger to look, where no signal does. Any thread."""

@@ -34,7 +34,7 @@ FORMAT = "darc session"
 VERSION = 1
 """The newest version that this release reads, and the one that it writes."""
 
-LARGEST_FILE = 256 << 20
+LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
 
 _LARGEST = 1 << 96
@@ -489,6 +489,8 @@ def _list(value: object, where: str) -> list[Any]:
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
         _damaged(where, "a text")
+    if "\0" in value:  # no name of a program, file or symbol has one
+        _damaged(where, "a text without NUL")
     return value
 
 

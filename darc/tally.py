@@ -42,6 +42,8 @@ class Tally:
     bins: dict[int, int] = field(default_factory=dict)
     count: int = 0
     total: int = 0
+    voted: int = 0
+    """Calls whose votes were counted since :meth:`forget_votes`."""
     _votes: dict[Fnode, Vote] = field(default_factory=dict)
 
     def add_call(self, latency: int) -> None:
@@ -58,6 +60,7 @@ class Tally:
 
     def add_votes(self, analyse: Iterable[Fnode], sums: Sums) -> None:
         """One more call inside the peak: the nodes of ``analyse`` and their callees vote."""
+        self.voted += 1
         own, won = self.winners(analyse, sums)
         for node, times in sums.items():
             before = self._votes.get(node, Vote())
@@ -95,3 +98,4 @@ class Tally:
     def forget_votes(self) -> None:
         """Votes are counted anew."""
         self._votes.clear()
+        self.voted = 0

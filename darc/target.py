@@ -1,15 +1,17 @@
 """What a debugger must offer. One abstract class; ints and bytes only.
 
 The engine calls these methods on the debugger's own thread while the program is stopped, but where
-a method says otherwise. Implementations translate every native exception into
-:class:`darc.errors.TargetError`.
+a method says otherwise; implementations assert the thread (:mod:`darc.ownthread`), and translate
+every native exception into :class:`darc.errors.TargetError`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -47,8 +49,65 @@ the registers of that thread. ``None``: the program goes on. Else what it return
 threads stopped; that may write, set and take back breaks, but call nothing in the program."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Some bytes of the program's code, and what darc wrote over them."""
+
+    address: int
+    original: bytes
+    written: bytes
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Code in a borrowed place that a thread is sent through (see :mod:`darc.detour`). The thread
+    goes its way back from ``leave`` on; that leads to these ``registers``, to be set in order, and
+    to this ``mask`` of signals, where that is known."""
+
+    place: Place
+    thread: int
+    leave: int
+    registers: Mapping[str, int]
+    mask: int | None
+
+
+class Journal:
+    """Where nothing needs to be written down: what is in there ends with its debugger, or others
+    see to it."""
+
+    def open(self) -> None:
+        """An analysis begins.
+
+        Raises:
+            UnsupportedError: there is no place for a journal, and it is needed.
+        """
+
+    def patches(self, places: Iterable[Place]) -> None:
+        """These places are about to be written over. Those that are noted already are not noted
+        again.
+
+        Raises:
+            TargetError: it cannot be noted.
+        """
+
+    def borrows(self, passage: Passage) -> None:
+        """A place is about to be borrowed. Raises TargetError: it cannot be noted."""
+
+    def gives_back(self) -> None:
+        """The place that was borrowed last is as it was."""
+
+    def stands(self, stopped: bool) -> None:
+        """The program is stopped for darc or for the user, or is about to go on."""
+
+    def close(self, is_in: Callable[[Place], bool]) -> None:
+        """The analysis is over; ``is_in`` tells whether darc's bytes are still there."""
+
+
 class Target(ABC):
     """A debugger with at most one program."""
+
+    journal = Journal()
+    """Where changes of the program are noted before they are made."""
 
     @property
     @abstractmethod
@@ -58,7 +117,7 @@ class Target(ABC):
     @property
     @abstractmethod
     def state(self) -> State:
-        """Whether there is a program, and whether it runs. May be asked at any time."""
+        """Whether there is a program, and whether it runs. May be asked while it does."""
 
     @property
     @abstractmethod
@@ -121,6 +180,24 @@ class Target(ABC):
         """Calls a function in the stopped program, in its current thread alone; the others stay.
         May not be used while the debugger decides about a doorbell."""
 
+    def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
+        """Makes a system call as :meth:`call` calls a function, and borrows nothing that the
+        program may run through meanwhile. ``None``: it cannot be made in this way."""
+        del number, arguments
+        return None
+
+    def lead_out(self, thread: int, passage: Passage) -> bool:
+        """Leads a thread home that stands in a passage of a debugger that is gone. ``False``: it
+        has to go on for a moment, and comes home by itself."""
+        if passage.mask is not None and self.read_register(thread, "rip") < passage.leave:
+            self.write_register(thread, "rip", passage.leave)
+        return False
+
+    def wake(self) -> None:
+        """The process is not stopped any more, for others than this debugger."""
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGCONT)
+
     @abstractmethod
     def when_modules_change(self, handler: Callable[[], None] | None) -> None:
         """``handler`` is called whenever the program has loaded or unloaded a file, at a moment
@@ -152,11 +229,23 @@ class Target(ABC):
     def hits_stop_all(self) -> bool:
         """Whether no other thread runs while ``on_hit`` decides."""
 
+    @property
+    @abstractmethod
+    def own_stops(self) -> int:
+        """How often it has stopped the program for the engine alone so far, whatever came of it:
+        bells, hits, files that were loaded. Any thread."""
+
     @abstractmethod
     def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
         """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``. It may
         write memory and registers, but call nothing in the program. When it says so the program
-        stops at once, for the user, where the thread then is."""
+        stops at once, for the user, where the thread then is. A signal that bears darc's mark
+        (:mod:`darc.bell`) never reaches a handler of the program's, any other does."""
+
+    @abstractmethod
+    def change_bell(self, signal: int) -> None:
+        """The handler of :meth:`arm_bell` listens to another signal from now on. May be called
+        while it decides."""
 
     @abstractmethod
     def disarm_bell(self) -> None:

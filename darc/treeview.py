@@ -10,7 +10,7 @@ from rich.text import Text
 
 from darc.descent import MAX_DEPTH_NOTE
 from darc.ftree import CallSite, Cause, Ending, Fnode, NodeState
-from darc.words import shorten
+from darc.words import columns, message, name, shorten
 
 SHOWN_REJECTED = 3
 """Callees without a part in the result that are listed at a node, the best ones."""
@@ -23,8 +23,16 @@ _MARKS = {
 }
 
 
+Show = Callable[[str], str]
+"""Makes a name fit to be shown, as :func:`darc.words.name` does."""
+
+
 def draw_tree(
-    root: Fnode, width: int, verbose: bool, latency: Callable[[float], str]
+    root: Fnode,
+    width: int,
+    verbose: bool,
+    latency: Callable[[float], str],
+    show: Show = name,
 ) -> Iterator[Text]:
     """The lines of the tree, at most ``width`` wide unless ``verbose``.
 
@@ -36,10 +44,11 @@ def draw_tree(
         if isinstance(item, str):
             yield Text(first + item, "dim")
             continue
-        yield _line(item, first, width, verbose, latency)
+        yield _line(item, first, width, verbose, latency, show)
         if item.end is not None:
             bar = "│ " if item.children else "  "
-            yield Text(f"{rest}{bar}  {ending_text(item.function.name, item.end)}", "italic")
+            ending = ending_text(item.function.name, item.end, show)
+            yield Text(f"{rest}{bar}  {ending}", "italic")
         below = _below(item, verbose)
         for index, child in reversed(list(enumerate(below))):
             is_last = index == len(below) - 1
@@ -47,8 +56,9 @@ def draw_tree(
             stack.append((child, rest + branch, rest + guide))
 
 
-def ending_text(name: str, ending: Ending) -> str:
-    """Why a root cause path ends at the function called ``name``."""
+def ending_text(function: str, ending: Ending, show: Show = name) -> str:
+    """Why a root cause path ends at the function called ``function``."""
+    name = show(function)
     if ending.note == MAX_DEPTH_NOTE:
         return f"{MAX_DEPTH_NOTE} at {name}: a larger --max-depth goes on from there"
     if ending.cause is Cause.LOOP and ending.loop_callee is not None:
@@ -58,7 +68,7 @@ def ending_text(name: str, ending: Ending) -> str:
             if ending.loop_share is not None
             else ""
         )
-        text = f"loop: calls {ending.loop_callee}{calls}{share}"
+        text = f"loop: calls {show(ending.loop_callee)}{calls}{share}"
     else:
         text = {
             Cause.FUNCTION: f"cause: {name} itself",
@@ -68,18 +78,18 @@ def ending_text(name: str, ending: Ending) -> str:
             Cause.PREEMPTION: f"cause: preempted in {name}",
             Cause.BLOCKED: f"cause: blocked in {name}",
         }[ending.cause]
-    return f"{text} ({ending.note})" if ending.note else text
+    return f"{text} ({message(ending.note)})" if ending.note else text
 
 
-def place(site: CallSite) -> str:
+def place(site: CallSite, show: Show = name) -> str:
     """The source line of a call site, or its offset in the module where there is none."""
     if site.file is None:
-        return f"{PurePath(site.module).name}+{site.offset:#x}"
+        return f"{show(PurePath(site.module).name)}+{site.offset:#x}"
     line = f":{site.line}" if site.line is not None else ""
-    return f"{PurePath(site.file).name}{line}"
+    return f"{show(PurePath(site.file).name)}{line}"
 
 
-def inlined(site: CallSite | None, callee: str) -> str:
+def inlined(site: CallSite | None, callee: str, show: Show = name) -> str:
     """``(inlined a, b)`` for a call that stands in inlined functions, or nothing.
 
     A compiler that inlines a function in parts repeats its name, and may call the rest of it by
@@ -88,11 +98,16 @@ def inlined(site: CallSite | None, callee: str) -> str:
     names = [name for name, _ in itertools.groupby(site.inlined if site is not None else ())]
     if names and names[-1] == callee:
         names.pop()
-    return f"(inlined {', '.join(names)})" if names else ""
+    return f"(inlined {', '.join(map(show, names))})" if names else ""
 
 
 def _line(
-    node: Fnode, first: str, width: int, verbose: bool, latency: Callable[[float], str]
+    node: Fnode,
+    first: str,
+    width: int,
+    verbose: bool,
+    latency: Callable[[float], str],
+    show: Show,
 ) -> Text:
     state = NodeState.ROOT_CAUSE if node.root_cause else node.state
     mark, style = _MARKS[state]
@@ -100,8 +115,8 @@ def _line(
     if node.site is not None:
         details += [
             f"maxcount {node.maxcount}",
-            place(node.site),
-            inlined(node.site, node.function.name),
+            place(node.site, show),
+            inlined(node.site, node.function.name, show),
         ]
     if node.totals.ops:
         details.append(latency(node.totals.max_sum / node.totals.ops))
@@ -109,8 +124,10 @@ def _line(
         details.append("in analysis")
     tail = "  ".join(detail for detail in details if detail)
     head = f"{first}{mark} {node.id} "
-    room = max(width - len(head) - len(tail) - 2, 12)
-    name = node.function.name if verbose else shorten(node.function.name, room)
+    room = max(width - columns(head) - columns(tail) - 2, 12)
+    name = show(node.function.name)
+    if not verbose:
+        name = shorten(name, room)
     line = Text()
     line.append(first, "dim")
     line.append(f"{mark} ", style)

@@ -10,11 +10,12 @@ from typing import Any
 
 import gdb
 
-from darc import commands
+from darc import commands, heart, words
 from darc.app import App
 from darc.errors import DarcError
 from darc.parameters import PARAMETERS, Parameter
 from darc_gdb import target as backend
+from darc_gdb.farewell import Farewell
 from darc_gdb.grounds import check_runnable, choose_ground
 from darc_gdb.target import GdbTarget
 
@@ -22,15 +23,16 @@ from darc_gdb.target import GdbTarget
 def _tell(app: App, error: Exception) -> str:
     """The one line for the user."""
     if app.parameters.verbose:
-        gdb.write(traceback.format_exc(), gdb.STDERR)
-    if isinstance(error, DarcError):
-        return f"darc: {error}"
-    return f"darc: internal error: {error!r} ('set darc verbose on' shows where)"
+        gdb.write(backend.TARGET.fitting(words.lines(traceback.format_exc())), gdb.STDERR)
+    text = f"darc: {error}"
+    if not isinstance(error, DarcError):
+        text = f"darc: internal error: {error!r} ('set darc verbose on' shows where)"
+    return backend.TARGET.fitting(words.message(text))
 
 
 class _Command(gdb.Command):  # type: ignore[misc]
-    def __init__(self, app: App, name: str) -> None:
-        self.__doc__ = commands.help_text(name)
+    def __init__(self, app: App, name: str, text: str) -> None:
+        self.__doc__ = text
         super().__init__(f"darc {name}", gdb.COMMAND_RUNNING)
         self._app = app
         self._name = name
@@ -56,8 +58,8 @@ class _Command(gdb.Command):  # type: ignore[misc]
 
 
 class _Prefix(gdb.Command):  # type: ignore[misc]
-    def __init__(self, app: App) -> None:
-        self.__doc__ = commands.help_text("")
+    def __init__(self, app: App, text: str) -> None:
+        self.__doc__ = text
         super().__init__("darc", gdb.COMMAND_RUNNING, prefix=True)
         self._app = app
 
@@ -90,14 +92,14 @@ class _ShowPrefix(gdb.Command):  # type: ignore[misc]
 
 
 class _Parameter(gdb.Parameter):  # type: ignore[misc]
-    def __init__(self, app: App, parameter: Parameter) -> None:
+    def __init__(self, app: App, parameter: Parameter, text: str) -> None:
         name = parameter.name
-        first, _, rest = commands.parameter_help(name).partition("\n")
+        first, _, rest = text.partition("\n")
         self.set_doc = self.show_doc = first
         self.__doc__ = rest
-        words = parameter.completions if isinstance(parameter.default, Enum) else ("on", "off")
+        values = parameter.completions if isinstance(parameter.default, Enum) else ("on", "off")
         if isinstance(parameter.default, (Enum, bool)):  # a closed list, which gdb completes
-            super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_ENUM, words)
+            super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_ENUM, values)
         else:
             super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_STRING_NOESCAPE)
         self._app = app
@@ -114,19 +116,24 @@ class _Parameter(gdb.Parameter):  # type: ignore[misc]
         return ""
 
     def get_show_string(self, _value: str) -> str:
-        return commands.show_parameter(self._app, self._name)
+        return backend.TARGET.fitting(commands.show_parameter(self._app, self._name))
 
 
-def _connect(app: App, target: GdbTarget) -> None:
+def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     def failed(error: Exception) -> None:
         gdb.write(_tell(app, error) + "\n", gdb.STDERR)
 
     def on_stop(event: gdb.StopEvent) -> None:
         target.stopped(event)
-        if not target.is_own_stop(event):
+        if not target.settle(event):
             on_user_stop()
 
+    def hears_stops_last() -> None:
+        gdb.events.stop.disconnect(on_stop)
+        gdb.events.stop.connect(on_stop)
+
     def on_user_stop() -> None:
+        farewell.rest()
         target.at_prompt()
         try:
             with _home(app):
@@ -137,6 +144,7 @@ def _connect(app: App, target: GdbTarget) -> None:
     def on_exit(event: gdb.ExitedEvent) -> None:
         if not target.is_home(event.inferior):
             return  # a child that gdb had as well
+        farewell.rest()
         target.on_exit()
         try:
             app.on_exit()
@@ -156,12 +164,45 @@ def _connect(app: App, target: GdbTarget) -> None:
         if forked and str(gdb.parameter("follow-fork-mode")) == "child":
             app.on_leave(stopped=True)  # gdb will let the parent go, or keep it as it is
 
+    def begin_to_leave(pid: int) -> bool:
+        """See :class:`Farewell`."""
+        session = app.session
+        if session is None or not session.alive or session.paused:
+            return False
+        number = session.bell_signal
+        if number is None:
+            return False
+        target.leaving = leave_at_bell
+        heart.signal_thread(pid, number)
+        return True
+
+    def leave_at_bell() -> None:
+        try:
+            if app.session is not None:
+                app.session.stop()
+        finally:
+            farewell.out()
+
+    farewell = Farewell(begin_to_leave)
+
+    def went_on() -> None:
+        on_continue(None)
+
     def on_continue(_event: object) -> None:
         with target.at_children() as children:
             for _ in children:
                 app.on_child()
+        pid = target.pid
+        if pid is not None and app.session is not None and app.session.alive and target.attached:
+            farewell.watch(pid)  # before the heart, which is not to get the signals either
         with _home(app):
             app.on_resume()
+
+    def goes_on() -> None:
+        with _home(app):
+            target.before_continue()
+            if not target.dies:
+                app.before_continue()
 
     def guarded(handler: Callable[[Any], None]) -> Callable[[Any], None]:
         def guard(event: Any) -> None:
@@ -174,14 +215,22 @@ def _connect(app: App, target: GdbTarget) -> None:
 
     target.failed = failed
     target.on_user_stop = on_user_stop
-    gdb.events.stop.connect(on_stop)
-    gdb.events.exited.connect(on_exit)
-    gdb.events.cont.connect(guarded(on_continue))
-    gdb.events.new_inferior.connect(guarded(on_new_inferior))
-    gdb.events.before_prompt.connect(target.at_prompt)
-    gdb.events.gdb_exiting.connect(on_leave)
-    _LeaveHook(on_leave)
-    _ContinueHook(app)
+    target.goes_on = goes_on
+    target.went_on = went_on
+    target.hears_stops_last = hears_stops_last
+    for registry, handler in (
+        (gdb.events.stop, on_stop),
+        (gdb.events.exited, on_exit),
+        (gdb.events.cont, guarded(on_continue)),
+        (gdb.events.new_inferior, guarded(on_new_inferior)),
+        (gdb.events.before_prompt, target.at_prompt),
+        (gdb.events.gdb_exiting, on_leave),
+        *target.listeners(),
+    ):
+        registry.connect(handler)
+        undo.callback(registry.disconnect, handler)
+    _LeaveHook(on_leave, undo)
+    _ContinueHook(app, undo)
 
 
 def _home(app: App) -> contextlib.AbstractContextManager[None]:
@@ -194,11 +243,11 @@ def _home(app: App) -> contextlib.AbstractContextManager[None]:
 class _LeaveHook(gdb.Command):  # type: ignore[misc]
     """Called by gdb before the program is let go or killed: takes darc's probes out of it."""
 
-    def __init__(self, on_leave: object) -> None:
+    def __init__(self, on_leave: object, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
         self._on_leave = on_leave
         for command in ("detach", "disconnect", "kill"):
-            _hook(command, "maintenance darc-leave")
+            _hook(command, "maintenance darc-leave", undo)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         assert callable(self._on_leave)
@@ -210,24 +259,21 @@ class _ContinueHook(gdb.Command):  # type: ignore[misc]
     without them, and so it crashes: core file and handlers see its own code. When it runs on for
     long, the heart of the session rings for them."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-continue", gdb.COMMAND_MAINTENANCE)
         self._app = app
-        _hook("continue", "maintenance darc-continue")
+        _hook("continue", "maintenance darc-continue", undo)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         if backend.TARGET.errand:
             return
         try:
-            with _home(self._app):
-                backend.TARGET.before_continue()
-                if not backend.TARGET.dies:
-                    self._app.before_continue()
+            backend.TARGET.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
 
 
-def _hook(command: str, action: str) -> None:
+def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:
     """Adds to the user's own hook, if there is one."""
     try:
         shown = gdb.execute(f"show user hook-{command}", to_string=True)
@@ -235,20 +281,37 @@ def _hook(command: str, action: str) -> None:
     except gdb.error:
         own = []
     lines = [line for line in own if line != action]
-    gdb.execute("\n".join([f"define hook-{command}", *lines, action, "end"]), to_string=True)
+
+    def define(*added: str) -> None:
+        gdb.execute("\n".join([f"define hook-{command}", *lines, *added, "end"]), to_string=True)
+
+    undo.callback(define)
+    define(action)
 
 
 def register() -> App:
-    """Makes darc known to gdb."""
-    target = backend.TARGET = GdbTarget()
+    """Makes darc known to gdb: all of it, or nothing.
+
+    What gdb cannot be made to forget, its commands, comes last, when nothing can go wrong any more.
+    """
+    target = GdbTarget()
     app = App(target, choose_ground, check_runnable)
-    _Prefix(app)
-    for name in commands.COMMANDS:
-        _Command(app, name)
-    _SetPrefix()
-    _ShowPrefix(app)
-    for parameter in PARAMETERS:
-        if parameter.is_available:
-            _Parameter(app, parameter)
-    _connect(app, target)
+    texts = {name: target.fitting(commands.help_text(name)) for name in ("", *commands.COMMANDS)}
+    parameters = [
+        (parameter, target.fitting(commands.parameter_help(parameter.name)))
+        for parameter in PARAMETERS
+        if parameter.is_available
+    ]
+    with contextlib.ExitStack() as undo:
+        _connect(app, target, undo)
+        backend.TARGET = target
+        target.announce()
+        _Prefix(app, texts.pop(""))
+        for name, text in texts.items():
+            _Command(app, name, text)
+        _SetPrefix()
+        _ShowPrefix(app)
+        for parameter, text in parameters:
+            _Parameter(app, parameter, text)
+        undo.pop_all()
     return app

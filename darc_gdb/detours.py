@@ -1,66 +1,169 @@
-"""Calls in a program that gdb has attached to: see :mod:`darc.detour`."""
+"""Calls in a program without gdb's noticing: see :mod:`darc.detour`.
+
+gdb itself would let the thread go on with the signal that it was stopped for, in whose handler it
+might stay; it would show a stop to other extensions; and its own way of calling leaves a breakpoint
+for the function to return to. So the thread is sent on its way beside gdb (:mod:`.tracee`), with
+all signals blocked, and comes back to the very state that gdb knows: registers, mask, and the
+signal that it was stopped for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import gdb
-
-from darc import detour, procfs
+from darc import admission, detour, procfs
+from darc.detour import EndedError
 from darc.errors import TargetError
+from darc.target import Passage, Place
+from darc_gdb.tracee import Tracee
 
 if TYPE_CHECKING:
     from darc_gdb.target import GdbTarget
 
 _ATTEMPTS = 20
+_NONE = (1 << 64) - 1
+_SYS_MMAP, _SYS_MUNMAP, _SYS_SIGTIMEDWAIT = 9, 11, 128
+_STACK_SIZE = 16384
+_MMAP = (0, _STACK_SIZE, 3, 0x22, _NONE, 0)  # readable and writable, private and anonymous
 
 
 def find_place(pid: int) -> int | None:
-    """Where code may stand for a moment: the zeros behind a file's code, up to the page's end."""
+    """Where a detour may stand."""
     with procfs.Memory(pid) as memory:
-        for region in procfs.regions(pid):
-            if "x" in region.permissions and region.path.startswith("/"):
-                place = region.end - detour.LENGTH
-                if not any(memory.read(place, detour.LENGTH)):
-                    return place
-    return None
+        return detour.find_place(procfs.regions(pid), memory.read)
 
 
-def call(target: GdbTarget, place: int, number: int, address: int, arguments: Sequence[int]) -> int:
-    """Calls a function in the selected thread, which rings with the signal ``number``, at which gdb
-    stops; the others stay."""
-    pid, thread = target.pid, gdb.selected_thread()
-    assert pid is not None
-    tid = thread.ptid[1]
-    registers = {name: target.read_register(tid, name) for name in detour.REGISTERS}
-    way = detour.plan(registers, place, _ringer(pid, tid, number), address, arguments)
-    target.write(way.stack, way.data)
-    target.write(place, way.code)
-    try:
-        target.write_register(tid, "rip", way.entry)
-        with target.on_errand(), gdb.with_parameter("scheduler-locking", "on"):
-            _go(target, tid, way)
+def system_call(target: GdbTarget, place: int, number: int, arguments: Sequence[int]) -> int:
+    """Makes a system call in a thread of the program; the others stay."""
+    return _run(target, place, detour.Call(number, arguments))
+
+
+def wake(target: GdbTarget, place: int, pid: int) -> None:
+    """Ends a stop of the whole process. The signal that does it is taken by the thread that makes
+    the call, or gdb would show it, and a handler of the program's be called."""
+    base = system_call(target, place, _SYS_MMAP, _MMAP)
+    if base >> 63:
+        raise TargetError("the program may not map memory")
+    target.write(base, (1 << (signal.SIGCONT - 1)).to_bytes(8, "little"))
+    os.kill(pid, signal.SIGCONT)
+    system_call(target, place, _SYS_SIGTIMEDWAIT, (base, 0, base + 8, 8))  # for no time
+    system_call(target, place, _SYS_MUNMAP, (base, _STACK_SIZE))
+
+
+def call(target: GdbTarget, place: int, address: int, arguments: Sequence[int]) -> int:
+    """Calls a function in a thread of the program, on a stack of its own; the others stay."""
+    return detour.call_function(lambda what: _run(target, place, what), address, arguments)
+
+
+def _run(target: GdbTarget, place: int, what: detour.Call) -> int:
+    pid = target.pid
+    if pid is None:
+        raise TargetError("the program has ended")
+    bell = admission.bell_signal(pid)
+    target.flush()
+    tracee, registers = _choose(target, pid)
+    ringer = _ringer(pid, tracee.thread, bell)
+    mask = tracee.mask()
+    way = detour.plan(registers, place, ringer, what, mask)
+    with _written(target, place, way, tracee.thread, mask):
+        _send(tracee, way, registers, bell, mask)
         return int.from_bytes(target.read(way.result, 8), "little")
-    finally:
-        if thread.is_valid():
-            for name, value in way.registers.items():
-                target.write_register(tid, name, value)
-            target.write(place, bytes(len(way.code)))
+
+
+@contextlib.contextmanager
+def _written(
+    target: GdbTarget, place: int, way: detour.Detour, thread: int, mask: int
+) -> Iterator[None]:
+    """A detour's code stands at its place."""
+    free = Place(place, bytes(len(way.code)), way.code)
+    target.journal.borrows(Passage(free, thread, way.leave, way.registers, mask))
+    target.write(place, way.code)
+
+    def restore() -> None:
+        target.write(place, free.original)
+        target.journal.gives_back()
+
+    try:
+        yield
+    except EndedError:
+        raise
+    except BaseException:
+        restore()
+        raise
+    restore()
+
+
+def lead_out(target: GdbTarget, pid: int, thread: int, passage: Passage) -> None:
+    """Leads a thread home from a detour that another gdb has sent it on."""
+    target.write_register(thread, "rip", passage.leave)  # alone it would go on from there
+    for name, value in passage.registers.items():
+        if name not in ("rsp", "rip"):
+            target.write_register(thread, name, value)
+    if passage.mask is not None:
+        Tracee(pid, thread).set_mask(passage.mask)
+    for name in ("rsp", "rip"):
+        target.write_register(thread, name, passage.registers[name])
+
+
+def _choose(target: GdbTarget, pid: int) -> tuple[Tracee, dict[str, int]]:
+    """A thread that has some stack, and its registers."""
+    writable = [r for r in procfs.regions(pid) if "w" in r.permissions]
+    for thread in target.threads_from_selected():
+        tracee = Tracee(pid, thread)
+        registers = tracee.registers()
+        needed = detour.stack_needed(registers)
+        if any(r.start <= needed.start and needed.stop <= r.end for r in writable):
+            return tracee, registers
+    raise TargetError("no thread of the program has room on its stack for a call of darc's")
 
 
 def _ringer(pid: int, tid: int, number: int) -> detour.Ringer:
-    fields = procfs.status(pid, tid)
     process, own = (procfs.status(pid, task).get("NSpid", str(task)) for task in (pid, tid))
-    blocked = int(fields.get("SigBlk", "0"), 16)
-    return detour.Ringer(int(process.split()[-1]), int(own.split()[-1]), number, blocked)
+    return detour.Ringer(int(process.split()[-1]), int(own.split()[-1]), number)
 
 
-def _go(target: GdbTarget, tid: int, way: detour.Detour) -> None:
-    for _ in range(_ATTEMPTS):
-        gdb.execute("continue", to_string=True)
-        if target.pid is None:
-            raise TargetError("the program ended in a call of darc's")
-        if way.rung <= target.read_register(tid, "rip") < way.entry + len(way.code):
-            return
-    raise TargetError("a call of darc's in the program does not come back")
+def _send(
+    tracee: Tracee, way: detour.Detour, registers: Mapping[str, int], bell: int, mask: int
+) -> None:
+    """Sends the thread its way and leads it back. gdb may be killed between any two of these steps:
+    on its way the thread comes back by itself, with the registers and the mask that it had."""
+    held, is_own = tracee.held()
+    if held in (bell, signal.SIGTRAP) or (held == signal.SIGSTOP and is_own):
+        held = 0  # gdb's alone: the program is not to have it
+    # orig_rax: the kernel has no system call to begin anew meanwhile.
+    tracee.set_registers({**registers, "rip": way.entry, "orig_rax": _NONE})
+    tracee.set_mask(detour.all_but(bell))
+    stopped, rang = False, False
+    number = held
+
+    def back() -> None:
+        tracee.set_mask(mask)
+        tracee.set_registers(registers)
+        if stopped:
+            tracee.send(signal.SIGSTOP)  # gdb waits for it
+
+    try:
+        for _ in range(_ATTEMPTS):
+            number = tracee.go(number)  # one that is blocked waits in the kernel
+            rang = number == bell and tracee.registers()["rip"] in way.rungs
+            if rang or number not in (bell, signal.SIGSTOP):
+                break
+            stopped = stopped or number == signal.SIGSTOP
+            number = 0
+        if held:
+            tracee.set_mask(detour.all_but(held))
+            if tracee.go() != held:
+                raise TargetError("a signal is lost in a call of darc's")
+    except EndedError:
+        raise
+    except BaseException:
+        back()
+        raise
+    back()
+    if not rang:
+        what = signal.Signals(number).name if number else "nothing"
+        raise TargetError(f"a call of darc's in the program ended in {what}")

@@ -51,7 +51,9 @@ def main() -> None:
     gdb = shutil.which("gdb")
     trouble = "gdb is not installed: apt install gdb" if gdb is None else why_not(gdb)
     if gdb is None or trouble is not None:
-        sys.exit(f"darc-gdb: {trouble}")
+        from darc.words import message
+
+        sys.exit(message(f"darc-gdb: {trouble}"))
     environment = {**os.environ, PYTHONPATH: os.pathsep.join(package_folders())}
     arguments = [gdb, "-iex", f"source {LOAD}", *sys.argv[1:]]
     os.execve(gdb, arguments, environment)

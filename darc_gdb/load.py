@@ -1,39 +1,68 @@
-"""Loads darc into gdb: ``source …/darc_gdb/load.py``, or start gdb as ``darc-gdb``."""
+"""Loads darc into gdb: ``source .../darc_gdb/load.py``, or start gdb as ``darc-gdb``.
+
+All of it or nothing: whatever goes wrong is one line, and nothing of darc stays in gdb then. This
+file itself is for any Python 3, and has ASCII characters alone.
+"""
 
 import os
 import sys
-from pathlib import Path
 
 import gdb
 
+OLDEST_PYTHON = (3, 11)
 
-def _find_packages() -> None:
+
+def _find_packages():
     """darc itself stands beside this file; what it needs is where the launcher says, or in the
-    virtual environment that 'make setup' made."""
+    virtual environment that 'make setup' made. Returns what ``sys.path`` was."""
+    from pathlib import Path
+
+    before = list(sys.path)
     root = Path(__file__).resolve().parent.parent
     folders = [p for p in os.environ.pop("DARC_PYTHONPATH", "").split(os.pathsep) if p]
     gdb.execute("unset environment DARC_PYTHONPATH", to_string=True)
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    version = "python{}.{}".format(*sys.version_info[:2])
     folders += [str(p) for p in root.glob(f".venv/lib/{version}/site-packages")]
     folders += [str(p) for p in root.glob(".venv/lib/python3*/site-packages")]
     for folder in [str(root), *folders]:
         if folder not in sys.path:
             sys.path.append(folder)
+    return before
 
 
-def _load() -> None:
-    _find_packages()
-    try:
-        import darc_gdb
-        from darc_gdb import commands
-    except ImportError as error:
-        raise gdb.GdbError(
-            f"darc: cannot load: {error}; run 'make setup' in darc's folder first"
-        ) from None
+def _import_and_register():
+    import darc_gdb
+
     if not hasattr(darc_gdb, "APP"):
-        darc_gdb.APP = commands.register()  # type: ignore[attr-defined]
-        # Breakpoint commands are run as code of the main module.
-        gdb.execute("python import darc_gdb.target")
+        from darc_gdb import commands
+
+        darc_gdb.APP = commands.register()
 
 
-_load()
+def _load():
+    if sys.version_info < OLDEST_PYTHON:
+        version = "{}.{}".format(*sys.version_info[:2])
+        return f"this gdb has Python {version}; darc needs 3.11 or newer"
+    modules, path = set(sys.modules), list(sys.path)
+    try:
+        path = _find_packages()
+        _import_and_register()
+        return None
+    except ImportError as error:
+        why = f"{error}; run 'make setup' in darc's folder first"
+    except Exception as error:  # told in one line, like every other
+        why = f"{error!r}; 'make setup' in darc's folder makes it anew"
+    # A later try, when that is repaired, finds nothing of this one.
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] in ("darc", "darc_gdb", "kgdb"):
+            del sys.modules[name]
+    return "cannot load: " + why
+
+
+# Not raised: gdb would show where in this file.
+_trouble = _load()
+if _trouble is not None:
+    _line = " ".join(_trouble.split()).encode("ascii", "replace").decode("ascii")
+    gdb.write(f"darc: {_line}\n", gdb.STDERR)
+del _trouble

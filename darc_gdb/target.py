@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,17 +19,25 @@ from typing import Any, Protocol, TypeVar
 import gdb
 import gdb.unwinder
 
-from darc import admission, procfs
+from darc import bell, glyphs, procfs
 from darc.batch import Batch
-from darc.errors import DarcError, TargetError, UnsupportedError
-from darc.target import OnHit, State, Target, Verdict
+from darc.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
+from darc.ownthread import any_thread, own_thread
+from darc.target import OnHit, Passage, State, Target, Verdict
+from darc.words import message
 from darc_gdb import detours
 from darc_gdb.unwinder import PadUnwinder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _WORD = (1 << 64) - 1
+_PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
+_PLAIN_FUNCTION = re.compile(r"[A-Za-z_~][\w.:~<>()\[\]&*, +/=!|^%-]*")
+"""What is no expression in gdb's places; a name from a saved session may be anything."""
+
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
 """What a program does not ask for. It ends in a core file, or in a handler that makes a report."""
+_AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
+"""Commands of a breakpoint are code of the user's main module."""
 
 
 def _translated(function: _F) -> _F:
@@ -39,21 +48,32 @@ def _translated(function: _F) -> _F:
         try:
             return function(*args, **kwargs)
         except (gdb.error, gdb.MemoryError, ValueError, OverflowError, RuntimeError) as error:
-            raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
+            raise TargetError(f"gdb: {_first_line(error)}") from None
+        except SystemError:  # gdb has failed without a word, as when the program is gone
+            raise TargetError("gdb: it cannot say why; is the program gone?") from None
 
     return wrapper  # type: ignore[return-value]
 
 
-class _Once(gdb.Breakpoint):  # type: ignore[misc]
-    """Stops at f0's first instruction, lets darc begin, and goes on. Commands, not ``stop``,
-    as functions may be called only in a program that has really stopped."""
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
 
-    def __init__(self, address: int, handler: Callable[[], None]) -> None:
+
+class _Once(gdb.Breakpoint):  # type: ignore[misc]
+    """At f0's first instruction lets darc begin, and the program goes on. Nobody else hears of it
+    where darc can do so while gdb asks whether to stop; else it is a stop, with commands."""
+
+    def __init__(self, target: GdbTarget, address: int, handler: Callable[[], None]) -> None:
         super().__init__(f"*{address:#x}", internal=True)
         self.silent = True
         self.handler = handler
         self.address = address
-        self.commands = "silent\npython darc_gdb.target.TARGET.arrived()\ncontinue"
+        self.commands = _at_stop()
+        self._target = target
+
+    def stop(self) -> bool:
+        return self._target.came(self)
 
 
 class _Break(gdb.Breakpoint):  # type: ignore[misc]
@@ -64,7 +84,7 @@ class _Break(gdb.Breakpoint):  # type: ignore[misc]
         self._target = target
         self.on_hit = on_hit
         self.silent = True
-        self.commands = "silent\npython darc_gdb.target.TARGET.after_hit()"
+        self.commands = _at_stop()
 
     def stop(self) -> bool:
         return self._target.hit(self)
@@ -92,25 +112,34 @@ class Hidden(Protocol):
         """Whether anything is there."""
 
 
+@own_thread
 class GdbTarget(Target):
     """gdb's selected inferior; while it is analysed, that one (see :meth:`at_home`)."""
 
     def __init__(self) -> None:
+        self._own_thread = threading.get_ident()
         self._modules_handler: Callable[[], None] | None = None
         self._once: _Once | None = None
         self._bell: gdb.Breakpoint | None = None
         self._bell_handler: Callable[[], Verdict] | None = None
         self._bell_signal = 0
         self._bell_caught = 0
+        self._withheld: str | None = None
+        """The signal that gdb is told not to pass on, as the one that it has now is darc's."""
         self._asked = False
         """Whether darc itself is about to stop the program."""
         self._doomed: list[gdb.Breakpoint] = []
+        self._own_stops = 0
         self._counters: dict[int, int] | None = None
         self._deciding = False
         self._breaks: set[_Break] = set()
         self._batch: Batch | None = None
-        self._deferred: Callable[[], Verdict] | None = None
-        self._on_detour = False
+        self._owed: Callable[[], Verdict] | None = None
+        """What is to be done as soon as all threads stand still."""
+        self._too_early = False
+        """Whether a breakpoint's commands were carried out before that was done."""
+        self._goes = False
+        """Whether the program is to go on when its stop has been told to everybody."""
         self.errand = False
         """Whether the program runs for darc's sake alone."""
         self._breakpoints_handler: Callable[[], None] | None = None
@@ -121,6 +150,7 @@ class GdbTarget(Target):
         self._children: set[int] = set()
         self._agent: tuple[int | None, int] | None = None
         self._shown_live = False
+        self._encoding = str(gdb.host_charset())
         self._lock = threading.Lock()
         self.unlock: Callable[[int, int], bool] | None = None
         """Makes the bytes at an address writable that were refused; whether it could."""
@@ -128,15 +158,37 @@ class GdbTarget(Target):
         """Memory that is there but not mapped now."""
         self.failed: Callable[[Exception], None] = lambda error: None
         self.on_user_stop: Callable[[], None] = lambda: None
+        self._settles = False
+        """Whether :meth:`settle` does what was owed."""
+        self._is_told = False
+        """Whether all handlers have heard of a stop that is darc's own."""
+        self.goes_on: Callable[[], None] = lambda: None
+        self.went_on: Callable[[], None] = lambda: None
+        """Before the program goes on, and not step by step."""
+        self.leaving: Callable[[], None] | None = None
+        """What the bell is to do now, as gdb is about to leave."""
+        self.hears_stops_last: Callable[[], None] = lambda: None
+        """Makes :meth:`settle` the last of the handlers of the next stop."""
+        self._all_stop = False
+
+    def listeners(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
+        """What to connect with which of gdb's events."""
+        events = gdb.events
+        found = [
+            (events.new_objfile, self._on_new_objfile),
+            (events.breakpoint_created, self._on_breakpoint),
+            (events.breakpoint_deleted, self._on_deleted),
+            (events.breakpoint_modified, self._on_breakpoint),
+            (events.memory_changed, lambda _event: self._moved()),
+            (events.cont, lambda _event: self._moved(runs=True)),
+        ]
+        if hasattr(events, "free_objfile"):
+            found.append((events.free_objfile, self._on_new_objfile))
+        return found
+
+    def announce(self) -> None:
+        """Tells gdb of it."""
         _BellCondition(self)
-        gdb.events.new_objfile.connect(self._on_new_objfile)
-        if hasattr(gdb.events, "free_objfile"):
-            gdb.events.free_objfile.connect(self._on_new_objfile)
-        gdb.events.breakpoint_created.connect(self._on_breakpoint)
-        gdb.events.breakpoint_deleted.connect(self._on_deleted)
-        gdb.events.breakpoint_modified.connect(self._on_breakpoint)
-        gdb.events.memory_changed.connect(lambda _event: self._moved())
-        gdb.events.cont.connect(lambda _event: self._moved(runs=True))
         self._all_stop = self._ask_all_stop()
 
     @staticmethod
@@ -148,7 +200,13 @@ class GdbTarget(Target):
         text = gdb.execute("maint show target-non-stop", to_string=True)
         return " off" in text.splitlines()[0]
 
+    def is_own_thread(self) -> bool:
+        """Whether this is the thread that gdb runs on, and loaded darc on."""
+        return threading.get_ident() == self._own_thread
+
     def _moved(self, *, runs: bool = False) -> None:
+        if runs:
+            self._pass_again()
         self._counters = None
         self._runs = runs or self._runs
 
@@ -221,7 +279,14 @@ class GdbTarget(Target):
 
     @property
     def executable(self) -> str | None:
-        name = gdb.current_progspace().filename
+        try:
+            name = gdb.current_progspace().filename
+        except UnicodeError:  # gdb tells it only in the locale's characters
+            if self.pid is None:
+                raise TargetError(
+                    "gdb cannot tell the name of the program's file in this locale: 'run' first"
+                ) from None
+            return procfs.file(self.pid) or None
         return str(name) if name else None
 
     @_translated
@@ -348,20 +413,16 @@ class GdbTarget(Target):
     @_translated
     def write_register(self, thread: int, name: str, value: int) -> None:
         with self._selected(thread):
-            gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+            # Not by a command: behind each of those gdb carries out what breakpoints have to do,
+            # also in the middle of a stop.
+            gdb.parse_and_eval(f"${name} {_assignment()} {value:#x}")
         self._moved()
 
     @_translated
     def call(self, address: int, arguments: Sequence[int]) -> int:
         place = self._detour()
         if place is not None:
-            number = admission.bell_signal(self.pid or 0)
-            self._catch(number)
-            self._on_detour = True
-            try:
-                return detours.call(self, place, number, address, arguments)
-            finally:
-                self._on_detour = False
+            return detours.call(self, place, address, arguments)
         listed = ", ".join(f"{argument & _WORD:#x}UL" for argument in arguments)
         types = ", ".join(["unsigned long"] * len(arguments)) or "void"
         with (
@@ -372,13 +433,52 @@ class GdbTarget(Target):
             value = gdb.parse_and_eval(f"((unsigned long (*)({types})){address:#x})({listed})")
         return int(value) & _WORD
 
+    @_translated
+    def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
+        place = self._detour()
+        return None if place is None else detours.system_call(self, place, number, arguments)
+
+    def lead_out(self, thread: int, passage: Passage) -> bool:
+        if self.pid is None or passage.mask is None:
+            return super().lead_out(thread, passage)
+        detours.lead_out(self, self.pid, thread, passage)
+        return True
+
+    def wake(self) -> None:
+        place = self._detour()
+        if place is None or self.pid is None:
+            super().wake()
+        else:
+            detours.wake(self, place, self.pid)
+
     def _detour(self) -> int | None:
-        """Where a call may stand that comes back by itself; ``None`` for a program that ends with
-        gdb in any case, or might be killed for ringing."""
+        """Where a call may stand that comes back by itself; ``None``: gdb is to make it, as the
+        program might be killed for what a detour asks of the kernel, or would end with gdb anyway
+        and has no room.
+
+        Raises:
+            PadsImpossibleError: it would not end with gdb, and has no room.
+        """
         pid = self.pid
-        if pid is None or not self.attached or procfs.in_sandbox(pid) or self._once is not None:
+        if pid is None or procfs.in_sandbox_of_its_own(pid):
             return None
-        return detours.find_place(pid)
+        place = detours.find_place(pid)
+        if place is None and self.attached:
+            raise PadsImpossibleError("the program's files have no room for darc's calls")
+        return place
+
+    def _calls_unnoticed(self) -> bool:
+        """Whether gdb has no part in calls."""
+        try:
+            return self._detour() is not None
+        except DarcError:
+            return True  # they are all refused
+
+    def threads_from_selected(self) -> Sequence[int]:
+        """All threads, the selected one first."""
+        thread, found = gdb.selected_thread(), self.threads()
+        first = [] if thread is None else [self._tid(thread)]
+        return first + [other for other in found if other not in first]
 
     # ----------------------------------------------------------- stops and bells
 
@@ -449,21 +549,38 @@ class GdbTarget(Target):
             self._once.handler = handler
             return
         self.cancel_break()
-        self._once = _Once(address, handler)
+        self._once = _Once(self, address, handler)
 
     @_translated
     def cancel_break(self) -> None:
-        if self._once is not None and self._once.is_valid():
-            self._once.delete()
-        self._once = None
-
-    def arrived(self) -> None:
-        """The commands of :class:`_Once`."""
-        once = self._once
-        if once is None:
+        once, self._once = self._once, None
+        if once is None or not once.is_valid():
             return
-        self.cancel_break()
-        self._guarded(once.handler)
+        once.enabled = False
+        self._doomed.append(once)
+        if not self._deciding:
+            self._bury()
+
+    def came(self, once: _Once) -> bool:
+        """Whether gdb has to stop for :meth:`arrived`."""
+        if once is not self._once:
+            return False
+        if not self._all_stop or not self._calls_unnoticed():
+            return self._owe(self._arrive)
+        self._moved()
+        with self._undisturbed():
+            self._arrive()
+            self._guarded(self.goes_on)
+            self._guarded(self.went_on)  # gdb tells of users' commands alone
+        return False
+
+    def _arrive(self) -> Verdict:
+        once = self._once
+        if once is not None:
+            self._own_stops += 1
+            self.cancel_break()
+            self._guarded(once.handler)
+        return Verdict.CONTINUE
 
     @_translated
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
@@ -495,8 +612,14 @@ class GdbTarget(Target):
         if not self._deciding:
             self._bury()
 
+    @any_thread
     def own_threads(self) -> Sequence[int]:
         return [os.getpid()]  # Python runs on gdb's main thread
+
+    @property
+    @any_thread
+    def own_stops(self) -> int:
+        return self._own_stops
 
     @property
     def hits_stop_all(self) -> bool:
@@ -507,6 +630,7 @@ class GdbTarget(Target):
         if made not in self._breaks:
             return False
         self._moved()
+        self._own_stops += 1
         thread = self._tid(gdb.selected_thread())
         try:
             with self._undisturbed():
@@ -518,8 +642,7 @@ class GdbTarget(Target):
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True
-        self._deferred = deferred
-        return True
+        return self._owe(deferred)
 
     @contextlib.contextmanager
     def _undisturbed(self) -> Iterator[None]:
@@ -533,21 +656,84 @@ class GdbTarget(Target):
             self._deciding = False
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def after_hit(self) -> None:
-        """The commands of a break, at a real stop: for the user, or for what has to wait until all
-        threads stand still."""
-        deferred, self._deferred = self._deferred, None
-        if deferred is not None:
-            verdict = Verdict.STOP
-            try:
-                verdict = deferred()
-            except Exception as error:  # told to the user, in one place
-                self.failed(error)
-            if verdict is Verdict.CONTINUE:
-                gdb.execute("continue")
-                return
-            self.on_user_stop()
-        gdb.execute("frame")
+    def _owe(self, work: Callable[[], Verdict]) -> bool:
+        """gdb is to stop: ``work`` waits until all threads stand still."""
+        self._owed, self._too_early, self._goes, self._is_told = work, False, False, False
+        self.hears_stops_last()
+        return True
+
+    def settle(self, event: gdb.StopEvent) -> bool:
+        """At a stop, after all other handlers: whether it is darc's alone, and the program goes on
+        by itself. Other handlers may do what they like, but not let it go on."""
+        if self.errand:
+            return True
+        is_own = self._is_own(event)
+        if is_own and self._owed is not None and not self._too_early:
+            self._is_told = True  # so the commands may do it
+            return True
+        owed, self._owed = self._owed, None
+        if owed is None:
+            return False
+        self._moved()
+        self._settles = True
+        try:
+            stays = owed() is Verdict.STOP
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+            stays = True
+        finally:
+            self._settles = False
+        if stays or not is_own:
+            return False
+        self._goes = True
+        if self._too_early:
+            gdb.post_event(self._go_on)
+        return True
+
+    def _is_own(self, event: gdb.StopEvent) -> bool:
+        """Whether nothing but breakpoints of darc's has stopped the program."""
+        if isinstance(event, gdb.SignalEvent):  # some gdb tell of a catchpoint so
+            return self._owed == self._answer and event.stop_signal == self._bell_name
+        if not isinstance(event, gdb.BreakpointEvent):
+            return False
+        return all(isinstance(b, (_Once, _Break)) or b is self._bell for b in event.breakpoints)
+
+    @property
+    def _bell_name(self) -> str:
+        return signal.Signals(self._bell_signal).name if self._bell_signal else ""
+
+    def after_stop(self) -> None:
+        """The commands of darc's breakpoints. gdb carries them out when everybody was told of the
+        stop, or in the middle of that, behind any command that one of those has executed."""
+        if self._owed is not None and self._is_told:
+            self._do_what_is_owed()
+        elif self._owed is not None or self._settles:
+            self._too_early = True
+        elif self._goes:
+            self._go_on()
+        elif not _has_front_end():
+            gdb.execute("frame")
+
+    def _do_what_is_owed(self) -> None:
+        owed, self._owed = self._owed, None
+        assert owed is not None
+        self._moved()
+        try:
+            stays = owed() is Verdict.STOP
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+            stays = True
+        if not stays:
+            gdb.execute("continue")
+            return
+        self.on_user_stop()
+        if not _has_front_end():
+            gdb.execute("frame")
+
+    def _go_on(self) -> None:
+        goes, self._goes = self._goes, False
+        if goes and self.state is State.STOPPED:
+            gdb.execute("continue")
 
     @_translated
     def arm_bell(self, number: int, handler: Callable[[], Verdict]) -> None:
@@ -569,7 +755,48 @@ class GdbTarget(Target):
         made = int(gdb.parse_and_eval("$bpnum"))
         self._bell = next(b for b in gdb.breakpoints() if b.number == made)
         self._bell.condition = "$_darc_bell()"
-        self._bell.commands = "silent\npython darc_gdb.target.TARGET.after_bell()"
+        self._bell.commands = _at_stop()
+
+    @_translated
+    def change_bell(self, number: int) -> None:
+        before, self._bell = self._bell, None
+        if before is not None and before.is_valid():
+            before.enabled = False
+            self._doomed.append(before)
+        self._bell_signal = number
+        self._catch(number)
+
+    def _pass_again(self) -> None:
+        """What :meth:`_is_programs` withheld is over."""
+        withheld, self._withheld = self._withheld, None
+        if withheld is not None:
+            gdb.execute(f"handle {withheld} pass", to_string=True)
+
+    def _is_programs(self) -> bool:
+        """Whether the signal that gdb has now is one of the program's own, which it hears. One of
+        darc's that it would hear is not passed on."""
+        self._pass_again()
+        number = self._bell_caught
+        pid = self.pid
+        if pid is None or number == signal.SIGINT or not procfs.catches(pid, number):
+            return False
+        if not self._is_marked():
+            return True
+        name = signal.Signals(number).name
+        listed = gdb.execute(f"info signals {name}", to_string=True).splitlines()[-1].split()
+        if listed[3] == "Yes":  # stop, print, pass
+            gdb.execute(f"handle {name} nopass", to_string=True)
+            self._withheld = name
+        return False
+
+    @staticmethod
+    def _is_marked() -> bool:
+        try:
+            info = gdb.convenience_variable("_siginfo")
+            value = info["_sifields"]["_rt"]["si_sigval"]["sival_ptr"]
+            return bell.is_marked(int(info["si_code"]), int(value))
+        except gdb.error:
+            return False
 
     def arm_interrupt(self, handler: Callable[[], Verdict]) -> None:
         """``handler`` decides, with all threads stopped, after :meth:`interrupt`. The user's own
@@ -589,6 +816,7 @@ class GdbTarget(Target):
         gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
         return Verdict.STOP
 
+    @any_thread
     def interrupt(self) -> None:
         """Stops the program for the handler of :meth:`arm_interrupt`, if it runs. Any thread."""
         gdb.post_event(self._interrupt)
@@ -622,41 +850,29 @@ class GdbTarget(Target):
             return self._interrupted() is Verdict.STOP  # the catchpoint is not buried yet
         if self._bell_handler is None or not self.is_home(gdb.selected_inferior()):
             return False
+        if self._is_programs():
+            return False
+        self._own_stops += 1
         if not self._all_stop:
-            return True
-        return self._answer()
+            return self._owe(self._answer)
+        self._moved()
+        return self._answer() is Verdict.STOP
 
-    def _answer(self) -> bool:
+    def _answer(self) -> Verdict:
         handler = self._bell_handler
         if handler is None:
-            return False
-        self._moved()
+            return Verdict.CONTINUE
+        if self.leaving is not None:
+            leave, self.leaving = self.leaving, None
+            with self._undisturbed():
+                leave()
+            return Verdict.CONTINUE
         try:
             with self._undisturbed():
-                return handler() is Verdict.STOP
+                return handler()
         except Exception as error:  # told to the user, in one place
             self.failed(error)
-            return True
-
-    def after_bell(self) -> None:
-        """The catchpoint's commands, at a real stop."""
-        if self._on_detour:
-            return
-        if not self._all_stop and not self._answer():
-            gdb.execute("continue")
-            return
-        gdb.execute("frame")
-
-    def is_own_stop(self, event: gdb.StopEvent) -> bool:
-        """Whether a stop is darc's alone, and the program goes on by itself."""
-        if self.errand:
-            return True
-        if not isinstance(event, gdb.BreakpointEvent):
-            return False
-        if self._deferred is not None:
-            return all(isinstance(b, _Break) for b in event.breakpoints)
-        own = [self._once] if self._all_stop else [self._once, self._bell]
-        return all(any(b is o for o in own) for b in event.breakpoints)
+            return Verdict.STOP
 
     @contextlib.contextmanager
     def on_errand(self) -> Iterator[None]:
@@ -680,7 +896,7 @@ class GdbTarget(Target):
     def on_exit(self) -> None:
         """The program is gone, and what was set at its addresses."""
         self._moved()
-        self._deferred = None
+        self._owed, self._goes = None, False
         for made in list(self._breaks):
             self._take_back(made)
 
@@ -691,7 +907,10 @@ class GdbTarget(Target):
         found = gdb.find_pc_line(address)
         if found.symtab is None or not found.line:
             return None
-        return str(found.symtab.filename), int(found.line)
+        try:
+            return str(found.symtab.filename), int(found.line)
+        except UnicodeError:
+            return None
 
     @_translated
     def inlined_at(self, address: int) -> tuple[str, ...]:
@@ -699,12 +918,14 @@ class GdbTarget(Target):
         block = gdb.block_for_pc(address)
         while block is not None and not block.is_global and not block.is_static:
             if block.function is not None:
-                names.append(str(block.function.print_name))
+                names.append(_name_of(block.function))
             block = block.superblock
         return tuple(reversed(names[:-1]))
 
     @_translated
     def functions_in(self, file: str, function: str) -> Sequence[int]:
+        if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(function)):
+            return []  # gdb would evaluate it, which may call functions, or run programs
         try:
             _, places = gdb.decode_line(f"{file}:{function}")
         except gdb.error as error:
@@ -728,17 +949,19 @@ class GdbTarget(Target):
             return bool(setting)
         if not gdb.parameter("confirm") or not sys.stdin.isatty():
             return True
-        print(f"darc: {question} (y or [n]) ", end="", flush=True)
+        print(f"{message(f'darc: {question}')} (y or [n]) ", end="", flush=True)
         return sys.stdin.readline().strip().lower().startswith("y")
 
     @property
     def colour(self) -> bool:
-        return bool(gdb.parameter("style enabled")) and _is_terminal()
+        wanted = bool(gdb.parameter("style enabled")) and glyphs.takes_colour(os.environ)
+        return wanted and _is_terminal()
 
     @property
     def width(self) -> int:
         return int(gdb.parameter("width") or 0)
 
+    @any_thread
     def live(self, text: str | None) -> None:
         if not _is_terminal():
             return
@@ -746,15 +969,52 @@ class GdbTarget(Target):
             if text is None and not self._shown_live:
                 return
             self._shown_live = text is not None
-            os.write(2, b"\r\x1b[K" + (text or "").encode("utf-8", "replace"))
+            line = glyphs.fitting(text or "", self._encoding)[: len(text or "")]
+            os.write(2, b"\r\x1b[K" + glyphs.encoded(line, self._encoding))
 
     def emit(self, text: str) -> None:
         self.live(None)
-        try:
-            gdb.write(text + "\n")
-        except UnicodeEncodeError:
-            gdb.write(text.encode("ascii", "replace").decode() + "\n")
+        gdb.write(self.fitting(text) + "\n")
         gdb.flush()
+
+    def fitting(self, text: str) -> str:
+        """``text`` as gdb can show it, which has a setting for that."""
+        self._encoding = str(gdb.host_charset())
+        return glyphs.fitting(text, self._encoding)
+
+
+def _name_of(function: gdb.Symbol) -> str:
+    try:
+        return str(function.print_name)
+    except UnicodeError:
+        return "?"  # gdb has no way to tell a name that is no UTF-8
+
+
+def _at_stop() -> str:
+    """The commands of darc's breakpoints. To a front end gdb tells where a silent stop is not."""
+    return _AT_STOP if _has_front_end() else f"silent\n{_AT_STOP}"
+
+
+@functools.cache
+def _has_front_end() -> bool:
+    """Whether gdb was started for a program that speaks with it (-i=mi, --interpreter mi2, …)."""
+    words = Path("/proc/self/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    ends = [words.index(word) for word in ("-args", "--args") if word in words]
+    words = words[: min(ends, default=len(words))]  # what is behind is the program's
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    names = [
+        b if a.lstrip("-") in ("i", "interpreter") else a.partition("=")[2]
+        for a, b in pairs
+        if re.match("--?i(nterpreter)?(=|$)", a)
+    ]
+    return any(not name.startswith(("console", "tui")) for name in names)
+
+
+def _assignment() -> str:
+    """How the frame's language writes it."""
+    frame = gdb.selected_frame()
+    language = str(frame.language()) if hasattr(frame, "language") else "c"
+    return ":=" if language in ("pascal", "ada", "modula-2") else "="
 
 
 def _quoted(path: Path) -> str:
@@ -762,7 +1022,7 @@ def _quoted(path: Path) -> str:
 
 
 def _is_terminal() -> bool:
-    return os.isatty(1) and os.isatty(2)
+    return os.isatty(1) and os.isatty(2) and glyphs.takes_escapes(os.environ)
 
 
 TARGET: GdbTarget

@@ -6,13 +6,16 @@ registers are set for the call, it alone runs to a return address, and the regis
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import lldb
 
+from darc import admission, detour, procfs
 from darc.errors import TargetError
+from darc.target import Journal, Passage, Place
 
 WORD = (1 << 64) - 1
 _REGISTERS = (
@@ -32,8 +35,9 @@ for its own."""
 INTERRUPTS = (2, 19)
 """SIGINT and SIGSTOP, by which lldb lets the user interrupt the program."""
 
+_URGENT = 23
 _CRASHES = (4, 5, 7, 8, 11)
-_RETURN = b"\xc3"
+_RETURN, _INT3 = b"\xc3", b"\xcc"
 _NOP = b"\x66\x90"
 _JUMP = b"\xff\x25\x00\x00\x00\x00"
 """jmp [rip]: to the address in the word that follows."""
@@ -77,6 +81,20 @@ def forget_frames(thread: lldb.SBThread) -> None:
     thread.GetFrameAtIndex(0).SetPC(read_register(thread, "rip"))
 
 
+def system_call_of(process: lldb.SBProcess, thread: lldb.SBThread) -> int:
+    """The number of the system call that a thread was stopped in.
+
+    Raises:
+        TargetError: that cannot be seen.
+    """
+    number = int(thread.GetThreadID())
+    path = Path(f"/proc/{process.GetProcessID()}/task/{number}/syscall")
+    try:
+        return int(path.read_text().split()[0])
+    except (OSError, ValueError) as error:
+        raise TargetError(f"cannot see which system call thread {number} is in: {error}") from None
+
+
 class Call:
     """One call in one thread; the others stay where they are. ``back`` is an address in executable
     memory that nothing else runs through.
@@ -91,12 +109,15 @@ class Call:
         thread: lldb.SBThread,
         back: int,
         events: lldb.SBListener | None = None,
+        note: Callable[[Place], None] = lambda place: None,
     ) -> None:
+        """``note`` is told of each place before it is written over."""
         self._process = process
         self._thread = thread
         self._events = events
         self._id = thread.GetThreadID()
         self._back = back
+        self._note = note
         self.interrupted = False
 
     def run(self, address: int, arguments: Sequence[int]) -> int:
@@ -137,6 +158,7 @@ class Call:
         code = _NOP + _JUMP + struct.pack("<Q", saved["rip"])
         place = self._back - 16
         original = self._read(place, len(code))
+        self._note(Place(place, original, code))
         self._write(place, code)
         try:
             if restart:
@@ -152,6 +174,7 @@ class Call:
             self._write(place, original)
 
     def _go(self, address: int, stack: int) -> None:
+        self._note(Place(self._back, self._read(self._back, 1), _INT3))  # lldb's breakpoint
         for _ in range(_ATTEMPTS):
             error = self._run_to(self._back)
             if self._process.GetState() != lldb.eStateStopped:
@@ -209,6 +232,7 @@ class Call:
         original = self._read(place, 1)
         signals.SetShouldSuppress(number, True)
         try:
+            self._note(Place(place, original, _RETURN))
             self._write(place, _RETURN)
             self._write(stack, struct.pack("<Q", self._back))
             write_register(self._thread, "rsp", stack)
@@ -226,13 +250,7 @@ class Call:
             return {}
         number = _RESTARTS[result]
         if number is None:
-            path = Path(f"/proc/{self._process.GetProcessID()}/task/{self._id}/syscall")
-            try:
-                number = int(path.read_text().split()[0])
-            except (OSError, ValueError) as error:
-                raise TargetError(
-                    f"cannot see which system call thread {self._id} is in: {error}"
-                ) from None
+            number = system_call_of(self._process, self._thread)
         return {"rax": number, "rip": saved["rip"] - 2}
 
     def _read(self, address: int, size: int) -> bytes:
@@ -247,3 +265,109 @@ class Call:
         self._process.WriteMemory(address, data, error)
         if error.Fail():
             raise TargetError(f"lldb: {error.GetCString()}")
+
+
+def detour_call(
+    process: lldb.SBProcess,
+    thread: lldb.SBThread,
+    what: detour.Call,
+    journal: Journal,
+    read_orig_rax: Callable[[], int],
+) -> int | None:
+    """Makes a call in a thread by :mod:`darc.detour`; ``None``: there is no place for one, and
+    nothing was done. lldb-server is told directly to let the thread run, so that lldb does not see
+    it run: its own way would be a breakpoint for the thread to come to.
+
+    Raises:
+        TargetError: the call did not come back; the thread is where it was.
+    """
+    pid, tid = int(process.GetProcessID()), int(thread.GetThreadID())
+    bell = admission.bell_signal(pid)
+    with procfs.Memory(pid) as memory:
+        place = detour.find_place(procfs.regions(pid), memory.read)
+    if place is None:
+        return None
+    names = {"eflags": "rflags"}
+    registers = {
+        name: read_register(thread, names.get(name, name))
+        for name in detour.REGISTERS
+        if name != "orig_rax"
+    }
+    registers["orig_rax"] = read_orig_rax() if registers["rax"] in detour.RESTARTED else WORD
+    own = [procfs.status(pid, task).get("NSpid", str(task)).split()[-1] for task in (pid, tid)]
+    way = detour.plan(registers, place, detour.Ringer(int(own[0]), int(own[1]), bell), what)
+    server = _Server(process, tid)
+    free = bytes(len(way.code))
+    journal.borrows(Passage(Place(place, free, way.code), tid, way.leave, way.registers, None))
+    server.write(place, way.code)
+    try:
+        write_register(thread, "rip", way.entry)
+        server.pass_on(bell)
+        number = server.go_until(way, bell)
+        with procfs.Memory(pid) as memory:
+            result = int.from_bytes(memory.read(way.result, 8), "little")
+        if number and number != bell:  # it has its mask of signals again
+            write_register(thread, "rip", way.leave)
+            server.go_until(way, bell)
+    finally:
+        if Path(f"/proc/{pid}").exists():
+            for name, value in way.registers.items():
+                write_register(thread, names.get(name, name), value)
+            server.write(place, free)
+            journal.gives_back()
+            server.forget()
+    if number != bell:
+        raise TargetError(f"a call of darc's in the program ended in signal {number}")
+    return result
+
+
+class _Server:
+    """lldb-server, spoken to beside lldb, about one thread of a stopped process."""
+
+    def __init__(self, process: lldb.SBProcess, thread: int) -> None:
+        self._process = process
+        self._thread = thread
+
+    def pass_on(self, bell: int) -> None:
+        """It tells of the bell, and of what is not for the program. Signals that come all the time
+        would not let the thread take a step if each were told of."""
+        told = {bell, *_CRASHES, *INTERRUPTS}
+        passed = ";".join(f"{number:02x}" for number in range(1, 65) if number not in told)
+        self._send(f"QPassSignals:{passed}")
+
+    def forget(self) -> None:
+        """lldb tells it anew what to tell of when the program goes on."""
+        signals = self._process.GetUnixSignals()
+        for number in (_URGENT, _URGENT):
+            signals.SetShouldNotify(number, not signals.GetShouldNotify(number))
+
+    def go_until(self, way: detour.Detour, bell: int) -> int:
+        """Lets the thread go until it has rung, or raised a signal by itself: which."""
+        packet = "c"
+        for _ in range(_ATTEMPTS):
+            answer = self._send(f"vCont;{packet}:{self._thread:x}")
+            found = re.match(r"T([0-9a-f]{2})", answer)
+            if found is None:
+                raise detour.EndedError("the program ended in a call of darc's")
+            number = int(found[1], 16)
+            at = re.search(r"[;0-9a-f]10:([0-9a-f]{16});", answer)
+            pc = int.from_bytes(bytes.fromhex(at[1]), "little") if at else 0
+            if number in _CRASHES or (number == bell and pc in way.rungs):
+                return number
+            packet = "c" if number in (bell, *INTERRUPTS) else f"C{number:02x}"
+        raise TargetError("a call of darc's in the program does not come back")
+
+    def write(self, address: int, data: bytes) -> None:
+        """Writes memory through lldb, which knows its breakpoints."""
+        error = lldb.SBError()
+        if self._process.WriteMemory(address, data, error) != len(data) or error.Fail():
+            raise TargetError(f"lldb: {error.GetCString()}")
+
+    def _send(self, packet: str) -> str:
+        result = lldb.SBCommandReturnObject()
+        interpreter = self._process.GetTarget().GetDebugger().GetCommandInterpreter()
+        # Of itself, the interpreter might still have in mind the process of the run before.
+        context = lldb.SBExecutionContext(self._process)
+        interpreter.HandleCommand(f"process plugin packet send {packet}", context, result, False)
+        _, _, answer = (result.GetOutput() or "").partition("response: ")
+        return str(answer.strip())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable
 
 import lldb
 
-from darc import commands
+from darc import commands, glyphs, words
 from darc.app import App
 from darc.errors import DarcError
 from darc.parameters import PARAMETERS
@@ -27,6 +28,8 @@ _COMPLETIONS = {
     "darc report": "disk-file",
 }
 """What lldb itself can complete behind a command, from release 16 on; no extension may."""
+
+_CONTAINERS = ("set darc", "darc", "set", "show")
 
 _LEAVING = ("process detach", "process kill", "quit")
 _CONTINUING = ("process continue", "thread continue")
@@ -60,10 +63,15 @@ _LOOKING = (
 
 def _tell(app: App, error: Exception) -> str:
     """The one line for the user, below a traceback where that is wanted."""
-    above = traceback.format_exc() if app.parameters.verbose else ""
-    if isinstance(error, DarcError):
-        return f"{above}darc: {error}"
-    return f"{above}darc: internal error: {error!r} ('set darc verbose on' shows where)"
+    above = words.lines(traceback.format_exc()) if app.parameters.verbose else ""
+    text = f"darc: {error}"
+    if not isinstance(error, DarcError):
+        text = f"darc: internal error: {error!r} ('set darc verbose on' shows where)"
+    return _fitting(above + words.message(text))
+
+
+def _fitting(text: str) -> str:
+    return glyphs.fitting(text, glyphs.locale_encoding(os.environ))
 
 
 class _Command:
@@ -138,6 +146,7 @@ def _define(
     interpreter: lldb.SBCommandInterpreter, path: str, text: str, action: Callable[[App, str], None]
 ) -> None:
     """Makes the command ``path`` with the help ``text``."""
+    text = _fitting(text)
     name = "Command_" + path.replace(" ", "_").replace("-", "_")
     short = " ".join(text.partition("\n\n")[0].splitlines()).split(". ")[0].rstrip(".") + "."
     members = {"action": action, "short": short, "long": text}
@@ -246,6 +255,12 @@ def register(debugger: lldb.SBDebugger) -> None:
     interpreter = debugger.GetCommandInterpreter()
     target = hook.TARGETS[number] = LldbTarget(debugger)
     app = APPS[number] = App(target)
-    _connect(debugger, app, target)
-    _add_commands(interpreter)
-    _execute(interpreter, "target stop-hook add -P darc_lldb.hook.StopHook")
+    try:
+        _add_commands(interpreter)
+        _connect(debugger, app, target)
+        _execute(interpreter, "target stop-hook add -P darc_lldb.hook.StopHook")
+    except BaseException:
+        for path in _CONTAINERS:
+            _try(interpreter, f"command container delete {path}")
+        del hook.TARGETS[number], APPS[number]
+        raise

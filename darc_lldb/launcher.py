@@ -118,7 +118,9 @@ def main() -> None:
     """Become lldb; end with status 1 and one line when there is none that can load darc."""
     usable = find_usable()
     if isinstance(usable, str):
-        sys.exit(f"darc-lldb: {usable}")
+        from darc.words import message
+
+        sys.exit(message(f"darc-lldb: {usable}"))
     lldb, chosen = usable
     before = {name: os.environ.get(name) for name in chosen}
     environment = {

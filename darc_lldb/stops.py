@@ -62,6 +62,11 @@ class Signal:
         )
         self._set(True, True, False)
 
+    @property
+    def stopped_before(self) -> bool:
+        """Whether the program stops at it for the user's sake."""
+        return bool(self._before[0])
+
     def restore(self) -> None:
         """lldb does with it what it did."""
         self._set(*self._before)

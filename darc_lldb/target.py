@@ -21,9 +21,11 @@ from typing import Any, TypeVar
 
 import lldb
 
-from darc import procfs
+from darc import bell as bells
+from darc import detour, glyphs, procfs
 from darc.errors import TargetError, UnsupportedError
-from darc.target import OnHit, State, Target, Verdict
+from darc.ownthread import any_thread, own_thread
+from darc.target import OnHit, Place, State, Target, Verdict
 from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
 from darc_lldb.stops import OwnBreakpoints, Reason, Signal
@@ -48,6 +50,10 @@ _SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
 """mov eax, edi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret"""
 
 
+class _NoPlaceError(Exception):
+    """There is no place for a detour."""
+
+
 def _locked(function: _F) -> _F:
     @functools.wraps(function)
     def wrapper(self: LldbTarget, *args: Any, **kwargs: Any) -> Any:
@@ -57,6 +63,7 @@ def _locked(function: _F) -> _F:
     return wrapper  # type: ignore[return-value]
 
 
+@own_thread
 class LldbTarget(Target):
     """The selected target of one of lldb's debuggers."""
 
@@ -68,6 +75,7 @@ class LldbTarget(Target):
         self._executable: str | None = None
         self._in_hook = False
         self._asynchronous = False
+        self._own_stops = 0
         self._told: tuple[int, int] | None = None
         self._went_on = False
         self._calling = False
@@ -85,6 +93,8 @@ class LldbTarget(Target):
         self._fs_bases: dict[int, int] = {}
         self._local = threading.local()
         self._output = threading.Lock()
+        self._style = (False, 0)
+        self._kept: tuple[int, bool] | None = None
         self._shown_live = False
         self.failed: Callable[[Exception], None] = lambda error: None
         self.on_user_stop: Callable[[], None] = lambda: None
@@ -93,6 +103,16 @@ class LldbTarget(Target):
         self.on_end: Callable[[], None] = lambda: None
 
     # -------------------------------------------------------------------- state
+
+    def is_own_thread(self) -> bool:
+        """Whether lldb may be asked here: on a thread that lldb itself has called, and on the
+        watcher's only where that has lldb's leave. lldb may hold its own lock, and wait for others
+        of darc's."""
+        asks = getattr(self._local, "asks", None)
+        if asks is not None:
+            return bool(asks)
+        here = threading.current_thread()
+        return here is threading.main_thread() or isinstance(here, threading._DummyThread)
 
     @property
     def _target(self) -> lldb.SBTarget:
@@ -103,6 +123,7 @@ class LldbTarget(Target):
         return self._target.GetProcess()
 
     @property
+    @any_thread
     def pid(self) -> int | None:
         if self._blind():
             return self._pid
@@ -121,6 +142,7 @@ class LldbTarget(Target):
         return bool(self._target.GetPlatform().GetName() == "host")
 
     @property
+    @any_thread
     def state(self) -> State:
         if self._blind():
             return State.NONE if self._pid is None else State.RUNNING
@@ -139,6 +161,7 @@ class LldbTarget(Target):
         return procfs.status(parent).get("PPid", "").strip() != str(os.getpid())
 
     @property
+    @any_thread
     def executable(self) -> str | None:
         if not self._blind():
             file = self._target.GetExecutable()
@@ -260,6 +283,7 @@ class LldbTarget(Target):
         """A place of the program's code with a function ``syscall(number, …)`` for the moment."""
         place = self._back_address() - 64
         original = self.read(place, len(_SYSCALL))
+        self.journal.patches([Place(place, original, _SYSCALL)])
         self.write(place, _SYSCALL)
         try:
             yield place
@@ -271,13 +295,35 @@ class LldbTarget(Target):
 
     @_locked
     def call(self, address: int, arguments: Sequence[int]) -> int:
+        return self._call_in(self._calling_thread(), address, arguments)
+
+    @_locked
+    def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
+        return self._on_detour(self._calling_thread(), detour.Call(number, arguments))
+
+    def _calling_thread(self) -> lldb.SBThread:
         process = self._stopped()
         thread = process.GetThreadByID(self._thread or 0)
-        return self._call_in(
-            thread if thread.IsValid() else process.GetSelectedThread(), address, arguments
+        return thread if thread.IsValid() else process.GetSelectedThread()
+
+    def _on_detour(self, thread: lldb.SBThread, what: detour.Call) -> int | None:
+        """Makes a call without lldb's noticing; ``None``: it cannot be."""
+        process = self._stopped()
+        if procfs.in_sandbox_of_its_own(int(process.GetProcessID())):
+            return None
+        return calls.detour_call(
+            process, thread, what, self.journal, lambda: calls.system_call_of(process, thread)
         )
 
     def _call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
+        def run(what: detour.Call) -> int:
+            result = self._on_detour(thread, what)
+            if result is None:
+                raise _NoPlaceError
+            return result
+
+        with contextlib.suppress(_NoPlaceError):
+            return detour.call_function(run, address, arguments)
         with self._errand(thread) as call:
             return call.run(address, arguments)
 
@@ -290,7 +336,10 @@ class LldbTarget(Target):
             self._watcher.pause()
         asynchronous = self._debugger.GetAsync()
         events = self._debugger.GetListener() if self._in_hook and asynchronous else None
-        call = calls.Call(process, thread, self._back_address(), events)
+        back = self._back_address()
+        call = calls.Call(
+            process, thread, back, events, lambda place: self.journal.patches([place])
+        )
         self._debugger.SetAsync(events is not None)
         self._calling = True
         try:
@@ -347,6 +396,7 @@ class LldbTarget(Target):
         self._own.break_once(self._target, address)
         self._once = handler
 
+    @any_thread
     def cancel_break(self) -> None:
         self._once = None
         self._own.cancel_break()
@@ -371,6 +421,11 @@ class LldbTarget(Target):
         return [*own, int(procfs.status(self._pid).get("TracerPid", "0"))]
 
     @property
+    @any_thread
+    def own_stops(self) -> int:
+        return self._own_stops
+
+    @property
     def hits_stop_all(self) -> bool:
         return True
 
@@ -379,6 +434,12 @@ class LldbTarget(Target):
         self._bell = Signal(self._stopped(), signal)
         self._bell_handler = handler
 
+    def change_bell(self, signal: int) -> None:
+        handler = self._bell_handler
+        if handler is not None:
+            self.arm_bell(signal, handler)
+
+    @any_thread
     def disarm_bell(self) -> None:
         self._bell_handler = None
         bell, self._bell = self._bell, None
@@ -387,7 +448,7 @@ class LldbTarget(Target):
 
     def _blind(self) -> bool:
         """Whether lldb may not be asked: its main thread may hold lldb's lock, and wait for us."""
-        return getattr(self._local, "blind", False)
+        return not self.is_own_thread()
 
     def _tidy(self) -> None:
         """Deletes what is not needed any more."""
@@ -423,23 +484,34 @@ class LldbTarget(Target):
     def _look(self, process: lldb.SBProcess) -> bool:
         self._meet(process)
         self._interrupted = False
+        self._pass_again(process)
         bell = self._bell.number if self._bell is not None else None
         if self._watcher is not None:
             self._watcher.pause()
         # A call changes what lldb knows of its thread's stop: all are looked at before.
         reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
         stay = any(reason.users for reason in reasons)
+        rung = [reason for reason in reasons if reason.signal is not None and reason.signal == bell]
+        own = [reason for reason in rung if self._is_own_signal(process, reason)]
         if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
             self._executed()
+        self._own_stops += bool(own) or any(reason.breakpoints for reason in reasons)
+        stops_anyway = self._bell is not None and self._bell.stopped_before
         for reason in reasons:
             self._thread = reason.thread
+            if reason in rung and reason not in own:  # the program's own
+                stay = stops_anyway or stay
+                continue
             stay = self._react(reason, bell) or stay
             if self.state is not State.STOPPED:
                 return True
+        if rung and bell is not None:
+            self._keep(process, bell, own == rung)
         if stay or self._interrupted:
-            for reason in reasons:
-                if reason.signal is not None and reason.signal == bell:
-                    self._forget_signal(reason.thread)
+            for reason in own:
+                self._forget_signal(reason.thread)
+            if own == rung:
+                self._pass_again(process)
             self.user_stop()
             return True
         self._went_on = True
@@ -447,6 +519,29 @@ class LldbTarget(Target):
         if self._watcher is not None:
             self._watcher.wait_for_stop()
         return False
+
+    @staticmethod
+    def _is_own_signal(process: lldb.SBProcess, reason: Reason) -> bool:
+        """Whether the program does not hear the signal in any case, or it bears darc's mark."""
+        assert reason.signal is not None
+        if not procfs.catches(int(process.GetProcessID()), reason.signal):
+            return True
+        info = process.GetThreadByID(reason.thread).GetSiginfo()
+        value = info.GetValueForExpressionPath("._sifields._rt.si_sigval.sival_ptr")
+        code = info.GetChildMemberWithName("si_code")
+        return bells.is_marked(code.GetValueAsSigned(), value.GetValueAsUnsigned())
+
+    def _keep(self, process: lldb.SBProcess, number: int, keeps: bool) -> None:
+        """The program is not to get the signal that a thread has stopped with, or is to get it."""
+        signals = process.GetUnixSignals()
+        self._kept = (number, bool(signals.GetShouldSuppress(number)))
+        signals.SetShouldSuppress(number, keeps)
+
+    def _pass_again(self, process: lldb.SBProcess) -> None:
+        """Undoes :meth:`_keep`."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            process.GetUnixSignals().SetShouldSuppress(*kept)
 
     def _executed(self) -> None:
         """The process executes another file, in which nothing is at its place."""
@@ -537,10 +632,12 @@ class LldbTarget(Target):
         """The process and the number of the stop that it is at."""
         return int(process.GetUniqueID()), int(process.GetStopID())
 
+    @any_thread
     @_locked
     def ended(self, pid: int) -> None:
         """The watcher saw the process end, or lldb told so."""
-        self._local.blind = threading.current_thread() is (self._watcher and self._watcher.thread)
+        if threading.current_thread() is (self._watcher and self._watcher.thread):
+            self._local.asks = False
         if pid != self._pid:
             return
         self._pid = None
@@ -566,20 +663,23 @@ class LldbTarget(Target):
         if self.state is not State.STOPPED:
             return
         self._told = self._stop_of(self._process)
+        self._shown_style()
         self._breakpoints_seen = self.breakpoints()
         if self._watcher is not None:
             self._watcher.wait_for_resume()
 
+    @any_thread
     def resumed(self) -> None:
         """The watcher saw the program go on."""
-        self._local.blind = True
+        self._local.asks = False
         self._guarded(self.on_resume)
 
+    @any_thread
     @_locked
     def stands(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at
         the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked."""
-        self._local.blind = False
+        self._local.asks = True
         if not self._asynchronous or self._watcher is None:
             return False
         if self.state is not State.STOPPED or not self._is_interrupted():
@@ -606,6 +706,7 @@ class LldbTarget(Target):
     ) -> None:
         self._frames.show(self._target, agent, base, caller)
 
+    @any_thread
     def hide_pads(self) -> None:
         self._frames.hide()
         self._tidy()
@@ -646,13 +747,24 @@ class LldbTarget(Target):
         return True
 
     @property
+    @any_thread
     def colour(self) -> bool:
-        return bool(self._debugger.GetUseColor()) and _is_terminal()
+        return self._shown_style()[0]
 
     @property
+    @any_thread
     def width(self) -> int:
-        return int(self._debugger.GetTerminalWidth()) if _is_terminal() else 0
+        return self._shown_style()[1]
 
+    def _shown_style(self) -> tuple[bool, int]:
+        """Colour and columns, those of the last time where lldb may not be asked."""
+        if not self._blind() and _is_terminal():
+            debugger = self._debugger
+            colour = bool(debugger.GetUseColor()) and glyphs.takes_colour(os.environ)
+            self._style = (colour, int(debugger.GetTerminalWidth()))
+        return self._style
+
+    @any_thread
     def live(self, text: str | None) -> None:
         if not _is_terminal():
             return
@@ -663,12 +775,16 @@ class LldbTarget(Target):
             if text is not None and (watcher is None or watcher.program_stands()):
                 return  # lldb's prompt may be there already
             self._shown_live = text is not None
-            os.write(2, b"\r\x1b[K" + (text or "").encode("utf-8", "replace"))
+            encoding = glyphs.locale_encoding(os.environ)
+            line = glyphs.fitting(text or "", encoding)[: len(text or "")]
+            os.write(2, b"\r\x1b[K" + glyphs.encoded(line, encoding))
 
+    @any_thread
     def emit(self, text: str) -> None:
         self.live(None)
         self._print(self._debugger.GetOutputFile(), text)
 
+    @any_thread
     def complain(self, text: str) -> None:
         """Shows an error that is no command's."""
         self.live(None)
@@ -676,9 +792,9 @@ class LldbTarget(Target):
 
     @staticmethod
     def _print(file: lldb.SBFile, text: str) -> None:
-        file.Write((text + "\n").encode("utf-8", "replace"))
+        file.Write(glyphs.encoded(text + "\n", glyphs.locale_encoding(os.environ)))
         file.Flush()
 
 
 def _is_terminal() -> bool:
-    return os.isatty(1) and os.isatty(2)
+    return os.isatty(1) and os.isatty(2) and glyphs.takes_escapes(os.environ)

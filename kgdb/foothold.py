@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from darc import agent
-from darc.agent.memory import AgentMemory, plan
+from darc.agent.memory import AgentMemory, Room, plan, room_in
 from darc.code.x86_64 import Site
 from darc.errors import TargetError, UnsupportedError
 from darc.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
@@ -24,7 +24,8 @@ from kgdb.program import KernelProgram
 
 _PAGE = 4096
 _AREA_SIZE = 1 << 20
-_CONTEXTS = (64, 16)
+ROOMS = tuple(Room(4096, 4096, 8192, 16384, contexts) for contexts in (64, 16))
+"""What the tables hold: the second where there is no memory for the first."""
 _EXECMEM_MODULE_TEXT = 0
 _HEADER = struct.Struct("<8s6Q")
 """The mark, the address of the control structure, bytes and sites in use, bytes in all; where
@@ -153,8 +154,8 @@ class KernelFoothold(Foothold):
 
     def _take_tables(self) -> AgentMemory:
         allocate = self._kernels("vzalloc_noprof", "vzalloc")
-        for count in _CONTEXTS:
-            layout = plan(self._blob, count)
+        for room in ROOMS:
+            layout = plan(self._blob, room)
             base = self.call(allocate, [layout.size])
             if base:
                 return AgentMemory(self._blob, base, layout, self._target.read, self._target.write)
@@ -193,8 +194,8 @@ class KernelFoothold(Foothold):
     def lead(self, site: Site, pad: int) -> bytes | None:
         return None if self._landings is None else self._landings.lead(site, pad)
 
-    def _thread_key(self) -> ThreadKey:
-        return ThreadKey.STACK
+    def _thread_key(self) -> tuple[ThreadKey, int]:
+        return ThreadKey.STACK, 0
 
     def is_there(self) -> bool:
         try:
@@ -239,7 +240,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
                 )
             except TargetError:
                 continue
-            layout = plan(blob, values["context_mask"] + 1)
+            layout = plan(blob, room_in(values))
             tables = AgentMemory(blob, control - layout.control, layout, target.read, target.write)
             memory = range(landings, landings + extent)
             yield Left(base, used, sites, size, memory, tables)

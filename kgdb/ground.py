@@ -10,7 +10,7 @@ from iced_x86 import FlowControl
 
 from darc import agent
 from darc.admission import batch_size
-from darc.agent.memory import AgentMemory
+from darc.agent.memory import AgentMemory, Room
 from darc.code.program import Module, Program
 from darc.code.x86_64 import decode
 from darc.denial import denied
@@ -24,7 +24,7 @@ from darc.target import Verdict
 from darc_gdb.target import GdbTarget
 from kgdb import devices, tasks
 from kgdb.devices import Devices
-from kgdb.foothold import KernelFoothold, Left, left_behind
+from kgdb.foothold import ROOMS, KernelFoothold, Left, left_behind
 from kgdb.guest import Guest
 from kgdb.image import KernelImage
 from kgdb.isolation import KernelMemory
@@ -227,7 +227,7 @@ class KernelGround(Ground):
                 return self._restore(left)
             finally:
                 self.leave()
-        restored = clean_up(self._target, left.tables, left.is_pad)
+        restored = clean_up(self._target, left.tables, left.is_pad, None)
         start, end = self._value("_stext"), self._value("_etext")
         if start is not None and end is not None:
             self._stub.lock_again(start, end)
@@ -239,7 +239,11 @@ class KernelGround(Ground):
             return iter(())
         return executable_areas(self._target.read, pointers, self._stub.direct_map)
 
-    def new_foothold(self, program: Program) -> Foothold:
+    def room(self, parameters: Parameters) -> Room:
+        del parameters
+        return ROOMS[-1]
+
+    def new_foothold(self, program: Program, room: Room) -> Foothold:
         assert isinstance(program, KernelProgram)
         sets = self._stub.sets_stack_pointer
         return KernelFoothold(

@@ -213,11 +213,15 @@ def _bytes(file: Path) -> bytes:
 
 
 class Server:
-    """The fixture ``server``, running by itself, to be attached to."""
+    """The fixture ``server``, or one that answers as that does, running by itself, to be attached
+    to."""
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, program: Path, *args: str) -> None:
         self._process = subprocess.Popen(
-            [program], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True
+            [program, *args],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
@@ -259,9 +263,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(program: Path) -> Iterator[Server]:
+def server(program: Path, *args: str) -> Iterator[Server]:
     """A running :class:`Server`, gone at the end."""
-    made = Server(program)
+    made = Server(program, *args)
     try:
         assert made.read_line() == b"ready\n"
         yield made
@@ -294,7 +298,15 @@ class Terminal:
     """gdb, or lldb where the test is run in that, on a terminal of its own, typed into as a person
     would."""
 
-    def __init__(self, folder: Path, arguments: Sequence[str], columns: int = 100) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        columns: int = 100,
+        gdb: Sequence[str] = DARC_GDB,
+        changed: Mapping[str, str] | None = None,
+    ) -> None:
+        """``gdb`` is how to start that; ``changed`` is what its environment has otherwise."""
         import fcntl
         import struct
         import termios
@@ -302,7 +314,7 @@ class Terminal:
         self._folder = folder
         self.master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 40, columns, 0, 0))
-        command: Sequence[str] = (*DARC_GDB, "-nx", "-q", "-iex", "set pagination off")
+        command: Sequence[str] = (*gdb, "-nx", "-q", "-iex", "set pagination off")
         variables: Mapping[str, str] = {}
         self._prompt = r"\(gdb\) "
         if current() != GDB:
@@ -313,7 +325,7 @@ class Terminal:
         self._process = subprocess.Popen(
             [*command, *arguments],
             cwd=folder,
-            env={**environment(), **variables},
+            env={**environment(), **variables, **(changed or {})},
             stdin=slave,
             stdout=slave,
             stderr=slave,

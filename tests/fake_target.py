@@ -7,11 +7,13 @@ of the contract on it, so that the fake keeps the same contract as the real ones
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from darc.errors import TargetError, UnsupportedError
+from darc.ownthread import any_thread, own_thread
 from darc.target import OnHit, State, Target, Verdict
 from tests.contract.world import World
 
@@ -32,6 +34,7 @@ class CrashError(Exception):
     """A function of the fake program has crashed."""
 
 
+@own_thread
 class FakeTarget(Target):
     """At most one program, made of Python values. Public attributes are the program's: a test sets
     them up and changes them as the program would."""
@@ -39,6 +42,7 @@ class FakeTarget(Target):
     hits_stop_all = True
 
     def __init__(self, executable: str = "/fake/program") -> None:
+        self._own_thread = threading.get_ident()
         self.process: int | None = None
         self.was_attached = False
         self.running = False
@@ -57,9 +61,13 @@ class FakeTarget(Target):
         self.breaks: dict[int, OnHit] = {}
         self.bell: tuple[int, Callable[[], Verdict]] | None = None
         self.deciding = False
+        self.stops = 0
         self.modules_handler: Callable[[], None] | None = None
         self.breakpoints_handler: Callable[[], None] | None = None
         self.pads: Callable[[int, int], tuple[int, int] | None] | None = None
+
+    def is_own_thread(self) -> bool:
+        return threading.get_ident() == self._own_thread
 
     # What a test does to the program.
 
@@ -106,6 +114,7 @@ class FakeTarget(Target):
         if self.bell is None or self.bell[0] != number:
             return Verdict.CONTINUE
         self.deciding = True
+        self.stops += 1
         try:
             return self.bell[1]()
         finally:
@@ -203,8 +212,17 @@ class FakeTarget(Target):
     def own_threads(self) -> Sequence[int]:
         return []
 
+    @property
+    @any_thread
+    def own_stops(self) -> int:
+        return self.stops
+
     def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
         self.bell = (signal, handler)
+
+    def change_bell(self, signal: int) -> None:
+        if self.bell is not None:
+            self.bell = (signal, self.bell[1])
 
     def disarm_bell(self) -> None:
         self.bell = None
@@ -243,6 +261,7 @@ class FakeTarget(Target):
     def width(self) -> int:
         return 80
 
+    @any_thread
     def live(self, text: str | None) -> None:
         pass
 

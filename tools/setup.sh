@@ -1,12 +1,12 @@
 #!/bin/bash
 # Installs the system packages that darc is built, run and tested with, where they are missing:
-# with apt, as root or by sudo. Says nothing when nothing is missing. With the argument "test" also
-# what the tests compile with, with "kernel" what darc-vm needs to run a kernel and to build one;
-# both may be given.
+# with apt, as root or by sudo. Says nothing when nothing is missing. With the argument "lldb" also
+# that, with "test" what the tests drive and compile with, with "kernel" what darc-vm needs to run a
+# kernel and to build one; several may be given.
 set -eu
 
-packages=(python3 python3-venv gcc g++ libc6-dev libc6-dbg make binutils gdb lldb)
-tools=(python3 gcc g++ make readelf gdb lldb)
+packages=(python3 python3-venv gcc g++ libc6-dev libc6-dbg make binutils gdb)
+tools=(python3 gcc g++ make readelf gdb)
 
 fail() {
     echo "setup: $*" >&2
@@ -15,15 +15,19 @@ fail() {
 
 for purpose; do
     case $purpose in
+    lldb)
+        packages+=(lldb)
+        tools+=(lldb)
+        ;;
     test)
-        packages+=(clang)
-        tools+=(clang)
+        packages+=(lldb clang)
+        tools+=(lldb clang)
         ;;
     kernel)
         packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev dwarves)
         tools+=(qemu-system-x86_64 busybox mke2fs xz flex bison bc pahole)
         ;;
-    *) fail "there is nothing to install for '$purpose': test, kernel, or both" ;;
+    *) fail "there is nothing to install for '$purpose': lldb, test or kernel" ;;
     esac
 done
 

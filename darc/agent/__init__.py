@@ -15,7 +15,7 @@ from typing import Any
 
 from darc.errors import UnsupportedError
 
-ABI_VERSION = 7
+ABI_VERSION = 12
 
 
 @dataclass(frozen=True)

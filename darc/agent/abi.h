@@ -16,24 +16,38 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 7
+#define DARC_ABI_VERSION 12
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
-#define DARC_MAX_NODES 4096    /* live fnodes at one time */
-#define DARC_MAX_SITES 4096
-#define DARC_MAX_ROUTES 8192   /* (site, parent node) pairs */
-#define DARC_MAX_RECORDS 16384 /* power of two */
+#define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
 #define DARC_FREED 1           /* slot of a record that may be claimed anew */
-#define DARC_MAX_CONTEXTS 256  /* power of two; threads at one time */
+#define DARC_ENDED 2           /* thread of a context that may be claimed anew, with its totals */
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site */
 #define DARC_MAX_TAILS 4       /* tail calls followed inside one frame */
-#define DARC_PROBE_LIMIT 16    /* steps of open addressing */
-#define DARC_HASH 0x9e3779b1u  /* spreads the low half of an address over the tables */
+#define DARC_PROBE_LIMIT 16    /* steps of open addressing among records */
+#define DARC_THREAD_LIMIT 64   /* and among contexts */
+#define DARC_HASH 0x4f1bbcddUL /* spreads addresses over the tables: bits from 17 on of the product */
+#define DARC_HASH_SHIFT 11     /* that is where a record is, in 64 bytes: its size is three times that */
 #define DARC_NO_PARENT 0xfffffffeu /* a site's first_parent that no node is */
 #define DARC_UNTIMED 0x80000000u   /* bit of a site's first_child: the node is not timed */
 #define DARC_NEVER (1UL << 62) /* start of a call that is not timed: later than any end */
 #define DARC_LEFT 0x80u        /* bit of tail_count: a tail call led out of the ftree */
+#define DARC_FAULTS 0x990UL    /* bits of SIGILL, SIGBUS, SIGFPE, SIGSEGV */
 #define DARC_FREE 4            /* idle of a context without an op: no record's open */
+
+/* Return landings (darc/pads/returns.py): DARC_LANDINGS cells of code at the front of an area, behind
+ * them a word for each, which is 0 or, for ever, the program's own return address, and behind those a word
+ * for each of f0's callers: what its cell calls. */
+#define DARC_MAX_AREAS 16          /* that have landings */
+#define DARC_LANDINGS 2048
+#define DARC_LANDING_SIZE 24       /* bytes of a cell */
+#define DARC_LANDING_ENTER 2       /* where f0's pad goes on in it */
+#define DARC_LANDING_BACK 13       /* where is returned to */
+#define DARC_LANDING_WORDS 49152   /* from the first cell to the first word */
+#define DARC_LANDING_BODIES 65536  /* to the first word of what is called */
+#define DARC_LANDING_SITES 24      /* the first cells are a header; then those of call sites, */
+#define DARC_LANDING_CALLERS 1024  /* and those of f0's callers, */
+#define DARC_LANDING_FEW 128       /* of which so many are used before all others */
 
 /* Stand for addresses in the code that is copied into f0's pad (stubs.S). */
 #define DARC_THE_SITE 0x5173517351735173UL
@@ -63,11 +77,22 @@ enum darc_site_kind {
     DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
     DARC_JUMP = 6,   /* entry of longjmp: frames are about to be abandoned */
     DARC_SANDBOX = 7, /* entry of prctl, syscall: seccomp may be about to forbid system calls */
+    DARC_END = 10,    /* a thread is about to end */
     DARC_INTERRUPT = 8, /* a kernel's handler: a call that whatever runs then makes */
+    DARC_HANDLER = 9, /* entry of sigaction: what handles faults may know instructions by address */
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
 };
 
-enum darc_bell { DARC_QUIET = 0, DARC_RINGING = 1 };
+/* What the signal of the bell carries (sigqueue(3)): it is darc's own, and not for the program. */
+#define DARC_BELL_MARK 0x6c6c6542634461UL /* "aDcBell" */
+
+/* WAITING: no signal was sent, as nobody might hear it or the program would; the debugger is to look
+ * by itself. */
+enum darc_bell {
+    DARC_QUIET = 0,
+    DARC_RINGING = 1,
+    DARC_WAITING = 2,
+};
 
 /* Wiped by fork (MADV_WIPEONFORK): the child has no debugger and passes through. */
 struct darc_live {
@@ -99,11 +124,15 @@ struct darc_control {
     u32 node_count;
     u32 resolution;      /* read as one word with mode */
     u32 mode;
-    u32 context_mask;
-    u32 reserved_too;
+    u64 node_mask;       /* how many nodes there is room for, a power of two, less 1 */
+    u64 record_mask;     /* records likewise, as bits that are left of a hash (DARC_HASH_SHIFT) */
     u64 epoch;           /* advanced by the debugger at every stop */
-    u64 heartbeat;       /* advanced by the debugger while it lives */
-    u64 patience;        /* cycles without a heartbeat after which it counts as gone */
+    u64 heartbeat;       /* TSC of the debugger's last sign of life */
+    u64 deadline;        /* TSC after which f0's next return rings, whatever was seen */
+    u64 wake;            /* TSC after which the agent looks: for the deadline, for the debugger */
+    u64 patience;        /* cycles without a sign of life after which it looks for the debugger */
+    u64 fresh;           /* cycles for which a sign of life is proof of it */
+    u64 debugger;        /* its pid as the program sees it; 0: it does not */
     u64 only_thread;     /* fs base of the one thread to watch, 0: all */
     u64 thread_key;      /* enum darc_thread_key */
     u64 current_at;      /* kernel: the running task's address, seen from gs */
@@ -135,17 +164,31 @@ struct darc_control {
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */
     u64 round;           /* advanced at every decision: totals start anew */
+    u64 context_room;    /* how many contexts there are, a power of two */
+    u64 context_mask;    /* that, less 1 */
+    u64 context_size;    /* bytes of each */
+    u64 totals_at;       /* offset of the totals in each */
+    u64 site_room;       /* how many sites and routes there are */
+    u64 route_room;
     u64 context_count;   /* atomic; how many contexts are in use */
-    u32 context_list[DARC_MAX_CONTEXTS]; /* and which */
+    u64 context_list;    /* u32 *, and which */
+    u64 faults;          /* bits: the program sets handlers for these signals now (DARC_HANDLER) */
+    u64 handler[4];      /* the kernel's answer to rt_sigaction */
     u64 no_calls;        /* the program is in a seccomp sandbox: make no system call */
     u64 record_count;    /* atomic; how many records were ever claimed */
+    u64 record_list;     /* u32 *, and which */
+    u64 life_at;         /* where, seen from its fs base, a thread has the id of its own; 0: unknown */
+    u64 lost_callers;    /* calls of f0 not timed as all landings were taken */
+    u64 scan;            /* landings may stand on stacks where no record tells of them */
+    u64 landing_count;
+    u64 landings[DARC_MAX_AREAS]; /* where the areas with landings begin */
     u64 thresholds[DARC_MAX_BINS];
-    u32 record_list[DARC_MAX_RECORDS]; /* and which */
 };
 
 /* The stack of a thread that has rung and could be led back into the program at once, from its stack
  * pointer on. All other general registers are as the program had them. */
 struct darc_parked {
+    u64 info[6]; /* siginfo_t of the signal */
     u64 control; /* struct darc_control * */
     u64 signal;
     u64 mask;    /* signals that it blocks */
@@ -171,8 +214,11 @@ struct darc_route {
 struct darc_site {
     u64 control;      /* struct darc_control * */
     u64 records;      /* struct darc_record *, the control's, for the stubs */
+    u64 record_mask;  /* likewise */
     u64 back;         /* return address in the program; 0 where it is dynamic (f0) */
-    u64 pad_back;     /* return address in the pad; never changes, as records rely on it */
+    u64 pad_back;     /* return address in its landing or pad, where there is one alone */
+    u64 landings;     /* f0: where the area begins whose landings its callers get; 0: pad_back */
+    u64 body;         /* f0: where its pad goes on with it */
     u32 kind;
     u32 timed;
     u32 route_first;
@@ -200,8 +246,6 @@ struct darc_node {
 struct darc_tail {
     u64 start;
     u64 overhead;
-    u32 node;
-    u32 reserved;
 };
 
 struct darc_record {
@@ -216,11 +260,14 @@ struct darc_record {
     u32 node;      /* the fnode that owns the frame now (a tail call changes it) */
     u32 tail_count; /* and DARC_LEFT */
     u64 below;     /* struct darc_record * of the frame's last call, often that of its next one */
+    u64 pad_back;  /* what the slot holds while the call is open */
     u64 back;      /* return address in the program where the site's is 0 */
     u32 first_node; /* the fnode before the first tail call */
     u32 reserved;
     struct darc_tail tails[DARC_MAX_TAILS];
+    u32 tail_nodes[DARC_MAX_TAILS];
     u64 entered;    /* TSC when an interrupt's pad was entered */
+    u64 spare;
 };
 
 /* Of one node within the current op; valid when serial is the context's. */
@@ -251,23 +298,22 @@ struct darc_context {
     u64 sum;      /* profile: cycles */
     u64 unreported;
     u64 dropped;  /* ops that spanned a stop */
-    u64 in_peak;
-    u64 round;
-    u64 heartbeat;
-    u64 heartbeat_time;
+    u64 in_peak;  /* ops of this round whose votes were all counted */
+    u64 round;    /* that the totals are of */
+    u64 unused_words[2];
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
     u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
     u32 spoiled;    /* serial of an op that was interrupted in the agent's own time, 0: none */
-    u32 unused[19];
+    u32 unused[18];
+    u32 life;       /* tells the thread from one that had its fs base before */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
     u64 bins[DARC_MAX_BINS];
-    struct darc_sum sums[DARC_MAX_NODES];
-    struct darc_total totals[DARC_MAX_NODES];
+    struct darc_sum sums[1]; /* as many as there is room for nodes; behind them struct darc_total, likewise */
 };
 
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
 _Static_assert(sizeof(struct darc_doorbell) == 4096, "nothing else is on the page that is watched");
-_Static_assert(sizeof(struct darc_site) == 232, "site");
+_Static_assert(sizeof(struct darc_site) == 256, "site");
 _Static_assert(__builtin_offsetof(struct darc_record, serial) % 8 == 0
                && __builtin_offsetof(struct darc_context, serial) % 8 == 0, "read as one word");
 _Static_assert(__builtin_offsetof(struct darc_record, node) % 8 == 0
@@ -276,7 +322,8 @@ _Static_assert(__builtin_offsetof(struct darc_record, node) % 8 == 0
 _Static_assert(__builtin_offsetof(struct darc_control, resolution) % 8 == 0
                && __builtin_offsetof(struct darc_control, mode)
                       == __builtin_offsetof(struct darc_control, resolution) + 4, "read as one word");
-_Static_assert(sizeof(struct darc_record) == 192, "the stubs multiply by it");
-_Static_assert(sizeof(struct darc_context) % 64 == 0, "contexts do not share cache lines");
+_Static_assert(sizeof(struct darc_record) == 3 * 64, "the stubs multiply by it");
+_Static_assert(DARC_LANDINGS * DARC_LANDING_SIZE == DARC_LANDING_WORDS, "the words follow the cells");
+_Static_assert(DARC_LANDING_WORDS + 8 * DARC_LANDINGS == DARC_LANDING_BODIES, "and the others them");
 _Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");
 #endif

@@ -21,13 +21,19 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+#define SYS_RT_SIGACTION 13
 #define SYS_RT_SIGPROCMASK 14
 #define SYS_GETPID 39
 #define SYS_GETTID 186
-#define SYS_TGKILL 234
+#define SYS_KILL 62
+#define SYS_RT_TGSIGQUEUEINFO 297
+#define SYS_GET_ROBUST_LIST 274
 #define SYS_SECCOMP 317
 #define PR_SET_SECCOMP 22
 #define PR_SET_NO_NEW_PRIVS 38
+#define SI_QUEUE 0xffffffffUL /* si_code -1 */
+#define SIG_IGNORE 1 /* SIG_IGN; SIG_DFL is 0, a handler's address is more */
+#define EPERM 1
 #define SIG_UNBLOCK 1
 #define SIG_SETMASK 2
 
@@ -38,6 +44,7 @@
 #define PAGE(address) ((address) >> 12)
 #define KERNEL_STACK(address) ((address) >> DARC_STACK_SHIFT)
 #define NEAR_STACK (8UL << 20) /* the usual limit of a stack */
+#define SCANNED (256UL << 10)  /* bytes of a stack that are looked through */
 
 typedef struct darc_control control;
 typedef struct darc_site site;
@@ -85,28 +92,61 @@ static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64
 
 /* ------------------------------------------------------------------ tables */
 
-static inline u32 hash(u64 key, u32 bits)
-{
-    return (u32)key * DARC_HASH >> (32 - bits);
-}
 
 /* The record that has the slot as its key, or might: try step 0, 1, … */
 static inline record *place(const control *ctl, u64 slot, u32 step)
 {
-    u32 index = hash(slot, __builtin_ctz(DARC_MAX_RECORDS)) + step;
-    return &((record *)ctl->records)[step ? index & (DARC_MAX_RECORDS - 1) : index];
+    u64 at = ((slot * DARC_HASH >> DARC_HASH_SHIFT) + 64 * (u64)step) & ctl->record_mask;
+    return (record *)(ctl->records + 3 * at);
 }
 
-static inline const site *site_of(const record *rec)
+static inline u64 record_room(const control *ctl)
 {
-    return (const site *)rec->site;
+    return (ctl->record_mask >> 6) + 1;
 }
 
-/* The program's own return address. */
-static inline u64 back_of(const record *rec)
+/* The program's own return address, where word is a return address that leads to a landing; else 0. (Where
+ * f0's pad is about to go on in one, the word must stay as it is.) */
+static u64 own_back(const control *ctl, u64 word)
 {
-    u64 back = site_of(rec)->back;
-    return back ? back : rec->back;
+    for (u32 i = 0; i < ctl->landing_count && i < DARC_MAX_AREAS; i++) {
+        u64 offset = word - ctl->landings[i];
+        if (offset >= DARC_LANDING_WORDS)
+            continue;
+        u32 number = (u32)offset / DARC_LANDING_SIZE, part = (u32)offset % DARC_LANDING_SIZE;
+        if (number < DARC_LANDING_SITES || part != DARC_LANDING_BACK)
+            return 0;
+        return ((u64 *)(ctl->landings[i] + DARC_LANDING_WORDS))[number];
+    }
+    return 0;
+}
+
+/* Whether the word is that value now, which it was, or which it becomes where it was 0. */
+static inline int claim(u64 *word, u64 value)
+{
+    u64 found = *word;
+    if (likely(found == value))
+        return 1;
+    return found == 0
+           && (__atomic_compare_exchange_n(word, &found, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+               || found == value);
+}
+
+/* The landing of f0's callers that come back to this address; it is never used for another. */
+static u64 claim_landing(control *ctl, const site *s, u64 back)
+{
+    u64 *words = (u64 *)(s->landings + DARC_LANDING_WORDS) + DARC_LANDING_CALLERS;
+    u64 *bodies = (u64 *)(s->landings + DARC_LANDING_BODIES);
+    u32 first = (u32)(back * DARC_HASH >> 17) & 1023, others = DARC_LANDINGS - DARC_LANDING_CALLERS - DARC_LANDING_FEW;
+    for (u32 step = 0; step < 6 * DARC_PROBE_LIMIT; step++) {
+        u32 number = (first + step) % DARC_LANDING_FEW;
+        if (step >= DARC_PROBE_LIMIT)
+            number = DARC_LANDING_FEW + (first + step) % others;
+        if (claim(&words[number], back) && claim(&bodies[number], s->body))
+            return s->landings + (DARC_LANDING_CALLERS + number) * DARC_LANDING_SIZE;
+    }
+    __atomic_fetch_add(&ctl->lost_callers, 1, __ATOMIC_RELAXED);
+    return 0;
 }
 
 static record *find_record(const control *ctl, u64 slot)
@@ -151,7 +191,7 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
                 || free == slot)) {
             if (free <= DARC_FREED) {
                 u64 count = __atomic_fetch_add(&ctl->record_count, 1, __ATOMIC_ACQ_REL);
-                ctl->record_list[count & (DARC_MAX_RECORDS - 1)] =
+                ((u32 *)ctl->record_list)[count & (record_room(ctl) - 1)] =
                     (u32)(rec - (record *)ctl->records);
             }
             return rec;
@@ -161,28 +201,58 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
     return 0;
 }
 
-static __attribute__((noinline)) context *search_context(control *ctl, u64 thread, int claim)
+/* Nothing of another thread's op is taken over, nor that it was in the agent. */
+static COLD void renew(context *ctx, u32 life)
 {
-    context *contexts = (context *)ctl->contexts;
-    u32 index = hash(thread, 16);
-    for (u32 step = 0; step < DARC_PROBE_LIMIT; step++) {
-        context *ctx = &contexts[(index + step) & ctl->context_mask];
-        if (ctx->thread == thread)
-            return ctx;
-        if (ctx->thread == 0 && !claim)
-            return 0;
-        u64 free = 0;
-        if (ctx->thread == 0
-            && __atomic_compare_exchange_n(&ctx->thread, &free, thread, 0, __ATOMIC_ACQ_REL,
-                                           __ATOMIC_ACQUIRE)) {
+    ctx->op = ctx->top = 0;
+    ctx->jump_time = 0;
+    ctx->idle = DARC_FREE;
+    ctx->serial++;
+    BARRIER();
+    ctx->life = life;
+}
+
+static inline context *context_at(const control *ctl, u64 thread, u32 step)
+{
+    u64 index = ((thread * DARC_HASH >> 17) + step) & ctl->context_mask;
+    return (context *)(ctl->contexts + index * ctl->context_size);
+}
+
+/* A thread that has ended leaves its context to another one, with its totals. */
+static context *claim_context(control *ctl, u64 thread)
+{
+    for (u32 step = 0; step < DARC_THREAD_LIMIT && step < ctl->context_room; step++) {
+        context *ctx = context_at(ctl, thread, step);
+        u64 free = ctx->thread, was = free;
+        if ((free != 0 && free != DARC_ENDED)
+            || !__atomic_compare_exchange_n(&ctx->thread, &free, thread, 0, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE))
+            continue;
+        if (was == 0) {
             u64 place = __atomic_fetch_add(&ctl->context_count, 1, __ATOMIC_ACQ_REL);
-            ctl->context_list[place & (DARC_MAX_CONTEXTS - 1)] = (u32)(ctx - contexts);
-            ctx->idle = DARC_FREE;
-            return ctx;
+            if (place < ctl->context_room)
+                ((u32 *)ctl->context_list)[place] =
+                    (u32)(((u64)ctx - ctl->contexts) / ctl->context_size);
         }
+        return ctx;
     }
     __atomic_fetch_add(&ctl->lost_contexts, 1, __ATOMIC_RELAXED);
     return 0;
+}
+
+static __attribute__((noinline)) context *search_context(control *ctl, u64 thread, int claim)
+{
+    for (u32 step = 0; step < DARC_THREAD_LIMIT && step < ctl->context_room; step++) {
+        context *ctx = context_at(ctl, thread, step);
+        if (ctx->thread == thread)
+            return ctx;
+        if (ctx->thread == 0)
+            break;
+    }
+    context *ctx = claim ? claim_context(ctl, thread) : 0;
+    if (ctx)
+        renew(ctx, 0);
+    return ctx;
 }
 
 /* In a kernel the thread is the stack that the slot is in: an interrupt's is not its task's. */
@@ -193,11 +263,32 @@ static inline u64 thread_of(const control *ctl, u64 slot)
     return (ctl->thread_key == DARC_BY_STACK ? KERNEL_STACK(slot) : 0) + 1;
 }
 
-static inline context *find_context(control *ctl, u64 slot, int claim)
+/* A new thread may have the fs base of one that has ended. Where it is not known where threads have their
+ * ids, the first word is read in place of one, which never differs. */
+static inline u32 life_of(const control *ctl, u64 thread)
+{
+    return *(u32 *)(thread - 1 + ctl->life_at);
+}
+
+static __attribute__((noinline)) context *find_other_context(control *ctl, u64 slot, int claim)
 {
     u64 thread = thread_of(ctl, slot);
-    context *ctx = &((context *)ctl->contexts)[hash(thread, 16) & ctl->context_mask];
-    return likely(ctx->thread == thread) ? ctx : search_context(ctl, thread, claim);
+    context *ctx = search_context(ctl, thread, claim);
+    if (!ctx || ctl->thread_key != DARC_BY_FS || ctx->life == life_of(ctl, thread))
+        return ctx;
+    renew(ctx, life_of(ctl, thread));
+    return ctx->thread == thread ? ctx : 0; /* the debugger may give it to another one just now */
+}
+
+static inline context *find_context(control *ctl, u64 slot, int claim)
+{
+    if (likely(ctl->thread_key == DARC_BY_FS)) {
+        u64 thread = fs_base() + 1;
+        context *ctx = context_at(ctl, thread, 0);
+        if (likely(ctx->thread == thread && ctx->life == life_of(ctl, thread)))
+            return ctx;
+    }
+    return find_other_context(ctl, slot, claim);
 }
 
 /* --------------------------------------------------------------- accounting */
@@ -211,9 +302,14 @@ static inline u32 bin_of(const control *ctl, u64 cycles)
     return bin;
 }
 
-static inline void account(context *ctx, u32 node, u64 latency)
+static inline struct darc_total *totals_of(const control *ctl, context *ctx)
 {
-    struct darc_sum *sum = &ctx->sums[node & (DARC_MAX_NODES - 1)];
+    return (struct darc_total *)((u64)ctx + ctl->totals_at);
+}
+
+static inline void account(const control *ctl, context *ctx, u32 node, u64 latency)
+{
+    struct darc_sum *sum = &ctx->sums[node & ctl->node_mask];
     if (unlikely(sum->serial != ctx->serial)) { /* the op's first call of the node */
         sum->serial = ctx->serial;
         sum->max = sum->sum = latency;
@@ -232,14 +328,14 @@ static inline u64 since(u64 end, u64 start, u64 cost)
     return (long)elapsed > (long)cost ? elapsed - cost : 1;
 }
 
-static COLD void close_tails(context *ctx, record *rec, u64 end)
+static COLD void close_tails(const control *ctl, context *ctx, record *rec, u64 end)
 {
     u32 count = rec->tail_count & ~DARC_LEFT;
     if (!end)
         end = tsc(); /* the site is not timed, but a tail call in its frame is */
     for (u32 i = 0; i < count && i < DARC_MAX_TAILS; i++) {
         struct darc_tail *tail = &rec->tails[i];
-        account(ctx, tail->node, since(end, tail->start, rec->overhead - tail->overhead));
+        account(ctl, ctx, rec->tail_nodes[i], since(end, tail->start, rec->overhead - tail->overhead));
     }
 }
 
@@ -248,10 +344,10 @@ static void close_record(const control *ctl, context *ctx, record *rec, u64 end)
 {
     u64 start = rec->start;
     if (start != DARC_NEVER)
-        account(ctx, rec->tail_count ? rec->first_node : rec->node,
+        account(ctl, ctx, rec->tail_count ? rec->first_node : rec->node,
                 since(end, start, rec->overhead + ctl->inner_cost));
     if (rec->tail_count)
-        close_tails(ctx, rec, end);
+        close_tails(ctl, ctx, rec, end);
 }
 
 /* Calls that were left by a longjmp: they are deeper than the frame that is known to live. They
@@ -260,7 +356,7 @@ static COLD void close_abandoned(const control *ctl, context *ctx, const record 
 {
     u64 jump = ctx->jump_time ? ctx->jump_time : end;
     record *rec = (record *)ctx->top;
-    for (u32 depth = 0; rec && rec != live && depth < DARC_MAX_RECORDS; depth++) {
+    for (u32 depth = 0; rec && rec != live && depth < DARC_MAX_DEPTH; depth++) {
         record *parent = (record *)rec->parent;
         if (rec->slot >= live->slot || !parent)
             break;
@@ -291,30 +387,35 @@ static void vote(const control *ctl, context *ctx, u32 number, u64 latency)
     u64 own = latency > children ? latency - children : 0;
     largest = own > largest ? own : largest;
     u32 bin = bin_of(ctl, largest);
-    ctx->totals[number].own += bin_of(ctl, own) == bin;
+    totals_of(ctl, ctx)[number].own += bin_of(ctl, own) == bin;
     for (u32 i = 0; i < node->child_count; i++) {
         u32 child = node->first_child + i;
         struct darc_sum *sum = &ctx->sums[child];
         if (sum->serial == ctx->serial && bin_of(ctl, sum->max) == bin)
-            ctx->totals[child].votes++;
+            totals_of(ctl, ctx)[child].votes++;
     }
 }
 
-/* A stop in the middle renumbers the nodes: what is left of this op is dropped then. */
-static __attribute__((noinline)) void vote_all(const control *ctl, context *ctx, u64 latency, u64 epoch)
+/* Whether all votes were counted. A stop in the middle renumbers the nodes: what is left of this op is
+ * dropped then, and it is none of the round's. Nor are calls that were counted before the round began and
+ * are not reported yet. */
+static __attribute__((noinline)) int vote_all(const control *ctl, context *ctx, u64 latency, u64 epoch)
 {
+    struct darc_total *totals = totals_of(ctl, ctx);
     if (ctx->round != ctl->round) {
         for (u32 number = 0; number < ctl->node_count; number++)
-            ctx->totals[number] = (struct darc_total){0};
+            totals[number] = (struct darc_total){0};
+        ctx->in_peak = ctx->unreported = 0;
+        BARRIER();
         ctx->round = ctl->round;
     }
-    account(ctx, 0, latency);
+    account(ctl, ctx, 0, latency);
     for (u32 number = 0; number < ctl->node_count && epoch == ctl->epoch; number++) {
         struct darc_sum *sum = &ctx->sums[number];
         BARRIER();
         if (sum->serial != ctx->serial)
             continue;
-        struct darc_total *total = &ctx->totals[number];
+        struct darc_total *total = &totals[number];
         total->ops++;
         total->calls += sum->calls;
         total->sum += sum->sum;
@@ -327,11 +428,52 @@ static __attribute__((noinline)) void vote_all(const control *ctl, context *ctx,
         if (sum->serial == ctx->serial)
             vote(ctl, ctx, analysis[i], sum->max);
     }
+    BARRIER();
+    if (epoch != ctl->epoch) {
+        ctx->dropped++;
+        return 0;
+    }
+    ctx->in_peak++;
+    return 1;
 }
 
 /* ----------------------------------------------------------------- doorbell */
 
 void darc_bell(void);
+
+/* A process that was killed is there until its parent has asked for it. It has no robust list any
+ * more, which every process of glibc's has; who may not be asked about it counts as alive. */
+static COLD int is_dead(u64 process)
+{
+    u64 head = 1, size;
+    u64 result = system_call(SYS_KILL, process, 0, 0, 0, 0, 0);
+    if (result && result != (u64)-EPERM)
+        return 1;
+    return !system_call(SYS_GET_ROBUST_LIST, process, (u64)&head, (u64)&size, 0, 0, 0) && !head;
+}
+
+/* Is there somebody who listens? Another process with the same number costs time and no more. */
+static COLD int debugger_lives(const control *ctl, u64 now)
+{
+    if ((long)(now - ctl->heartbeat) < (long)ctl->fresh)
+        return 1;
+    return ctl->debugger && !ctl->no_calls && !is_dead(ctl->debugger);
+}
+
+/* Asked just before the signal is sent: it is for the debugger, never for the program. Zero: the
+ * debugger finds the word instead, at its next look. */
+ENTRY u64 darc_may_ring(control *ctl)
+{
+    u64 action[4] = {0}; /* struct kernel_sigaction: the handler, flags, the restorer, a mask */
+    if (debugger_lives(ctl, tsc())
+        && !system_call(SYS_RT_SIGACTION, ctl->bell_signal, 0, (u64)action, 8, 0, 0)
+        && action[0] <= SIG_IGNORE)
+        return 1;
+    u64 ringing = DARC_RINGING;
+    __atomic_compare_exchange_n(&ctl->bell, &ringing, DARC_WAITING, 0, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
+    return 0;
+}
 
 /* A signal whose default is to be ignored: a debugger sees it, and without one the kernel drops it.
  * It is unblocked for the moment, as worker threads often block every signal. */
@@ -346,10 +488,12 @@ static void ring(control *ctl)
         return;
     }
     u64 bell_set = 1UL << (signal - 1), old_set = 0;
-    system_call(SYS_RT_SIGPROCMASK, SIG_UNBLOCK, (u64)&bell_set, (u64)&old_set, 8, 0, 0);
     u64 process = system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0);
     u64 thread = system_call(SYS_GETTID, 0, 0, 0, 0, 0, 0);
-    system_call(SYS_TGKILL, process, thread, signal, 0, 0, 0);
+    system_call(SYS_RT_SIGPROCMASK, SIG_UNBLOCK, (u64)&bell_set, (u64)&old_set, 8, 0, 0);
+    u64 info[6] = {signal, SI_QUEUE, 0, DARC_BELL_MARK, 0, 0};
+    if (darc_may_ring(ctl))
+        system_call(SYS_RT_TGSIGQUEUEINFO, process, thread, signal, (u64)info, 0, 0);
     system_call(SYS_RT_SIGPROCMASK, SIG_SETMASK, (u64)&old_set, 0, 8, 0, 0);
 }
 
@@ -385,15 +529,18 @@ static inline u64 count_seen(control *ctl, context *ctx, u64 back, u64 slot)
 
 /* ------------------------------------------------------------------------ f0 */
 
-/* A debugger that was killed leaves the pads behind: they fall asleep and pass through. */
-static inline void check_debugger(control *ctl, context *ctx, u64 now)
+/* Time is up: rings, as ring_bell. A debugger that was killed leaves the pads behind: they fall asleep
+ * and pass through. One that lives but gives no sign, as its interpreter is busy, is waited for. */
+static COLD u64 look_around(control *ctl, u64 now, u64 back, u64 slot)
 {
-    if (unlikely(ctx->heartbeat != ctl->heartbeat)) {
-        ctx->heartbeat = ctl->heartbeat;
-        ctx->heartbeat_time = now;
-    } else if (unlikely(now - ctx->heartbeat_time > ctl->patience)) {
+    u64 next = now + ctl->patience;
+    int is_late = (long)(now - ctl->deadline) >= 0;
+    if ((long)(now - ctl->heartbeat) > (long)ctl->patience && !debugger_lives(ctl, now)) {
         ((struct darc_live *)ctl->live)->enabled = 0;
+        return 0;
     }
+    ctl->wake = is_late || (long)(ctl->deadline - next) > 0 ? next : ctl->deadline;
+    return is_late ? ring_bell(ctl, back, slot) : 0;
 }
 
 /* As ring_bell. */
@@ -401,24 +548,26 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
 {
     u64 latency = since(end, rec->start, rec->overhead + ctl->inner_cost);
     if (unlikely(rec->tail_count))
-        close_tails(ctx, rec, end);
+        close_tails(ctl, ctx, rec, end);
     ctx->op = 0;
-    check_debugger(ctl, ctx, end);
+    u64 rings = 0;
+    if (unlikely((long)(end - ctl->wake) > 0))
+        rings = look_around(ctl, end, back, rec->slot);
     if (ctl->mode == DARC_PROFILE) {
         ctx->sum += latency;
         ctx->bins[bin_of(ctl, latency)]++;
     } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
         if (ctl->bell != DARC_QUIET)
-            return 0; /* enough was seen; the debugger has not looked yet */
+            return rings; /* enough was seen; the debugger has not looked yet */
         if (unlikely(ctx->spoiled == ctx->serial))
-            return 0; /* what took the time is not known */
-        ctx->in_peak++;
-        vote_all(ctl, ctx, latency, ctx->epoch);
+            return rings; /* what took the time is not known */
+        if (!vote_all(ctl, ctx, latency, ctx->epoch))
+            return rings;
     } else {
-        return 0;
+        return rings;
     }
     ctx->idle = DARC_FREE;
-    return count_seen(ctl, ctx, back, rec->slot);
+    return count_seen(ctl, ctx, back, rec->slot) | rings;
 }
 
 /* Is the op that this context holds still running above us? Its stack word may only be read where
@@ -430,7 +579,7 @@ static inline int op_runs(const control *ctl, const record *op, u64 slot)
     if (op->slot <= slot || op->open != OPEN)
         return 0;
     if (PAGE(op->slot) == PAGE(slot) || ctl->thread_key == DARC_BY_STACK)
-        return *(u64 *)op->slot == site_of(op)->pad_back;
+        return *(u64 *)op->slot == op->pad_back;
     return 1;
 }
 
@@ -465,8 +614,9 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
         return 0;
     if (ctx->op && ctx->stale != ctx->serial && op_runs(ctl, (record *)ctx->op, slot))
         return 0; /* recursion: only the outermost call is an operation */
-    if (*(u64 *)slot == s->pad_back)
-        return 0; /* a tail loop to f0's first byte */
+    u64 back = *(u64 *)slot, landing = 0;
+    if (back == s->pad_back || own_back(ctl, back))
+        return 0; /* a tail loop to f0's first byte, or a tail call in a frame that is timed already */
     if (unlikely(ctx->op && ((record *)ctx->op)->open == HIDDEN))
         ctl->lost_ops++;
     record *rec = place(ctl, slot, 0);
@@ -474,12 +624,15 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
         rec = claim_record(ctl, slot);
     if (unlikely(!rec))
         return 0;
+    if (s->landings && !(landing = claim_landing(ctl, s, back)))
+        return 0;
     u64 state = (u64)IDLE << 32 | (ctx->serial + 1);
     ctx->idle = 0;
     BARRIER();
     rec->context = (u64)ctx;
     rec->site = (u64)s;
-    rec->back = *(u64 *)slot;
+    rec->back = back;
+    rec->pad_back = landing ? landing + DARC_LANDING_BACK : s->pad_back;
     rec->overhead = 0;
     rec->parent = 0;
     rec->node = 0;
@@ -490,6 +643,8 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     ctx->jump_time = 0;
     BARRIER();
     STATE(ctx) = state;
+    if (landing)
+        *(u64 *)slot = landing + DARC_LANDING_ENTER; /* the pad goes on there */
     return rec;
 }
 
@@ -542,7 +697,7 @@ static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
 static record *path_parent(const control *ctl, u64 slot)
 {
     record *rec = find_record(ctl, slot);
-    if (!rec || *(u64 *)slot != site_of(rec)->pad_back)
+    if (!rec || *(u64 *)slot != rec->pad_back)
         return 0;
     context *ctx = (context *)rec->context;
     if (STATE(rec) != STATE(ctx) || !ctx->op || ctx->epoch != ctl->epoch)
@@ -557,6 +712,7 @@ static inline void open_call(const site *s, context *ctx, record *parent, u32 no
     BARRIER();
     rec->context = (u64)ctx;
     rec->site = (u64)s;
+    rec->pad_back = s->pad_back;
     rec->start = DARC_NEVER;
     rec->overhead = 0;
     rec->parent = (u64)parent;
@@ -621,7 +777,7 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
         return 0;
     record *parent = (record *)ctx->top;
     if (!ctx->idle || !parent || STATE(parent) != STATE(ctx)
-        || *(u64 *)parent->slot != site_of(parent)->pad_back) {
+        || *(u64 *)parent->slot != parent->pad_back) {
         ctx->spoiled = ((record *)ctx->op)->serial; /* the agent or a pad was interrupted */
         return 0;
     }
@@ -729,6 +885,22 @@ ENTRY struct left darc_leave(site *s, u64 slot, u64 end)
     return left;
 }
 
+/* f0 has returned through a landing, which has put the program's return address back. As ring_bell. */
+ENTRY u64 darc_landed(control *ctl, u64 slot, u64 end)
+{
+    record *rec = place(ctl, slot, 0);
+    if (unlikely(rec->slot != slot))
+        rec = find_record(ctl, slot);
+    /* Coroutines that share a stack have frames with the same slot: is it this one? */
+    if (unlikely(!rec || rec->open != OPEN || rec->parent || rec->back != *(u64 *)slot))
+        return 0;
+    context *ctx = (context *)rec->context;
+    if (likely(STATE(rec) == STATE(ctx)))
+        return leave_f0(ctl, ctx, rec, end);
+    rec->open = 0;
+    return 0;
+}
+
 /* A tail jump hands the frame over: nothing on the stack changes, and the time of the function
  * jumped to ends when the frame does. */
 static void tail(control *ctl, site *s, u64 slot, u64 target)
@@ -746,7 +918,7 @@ static void tail(control *ctl, site *s, u64 slot, u64 target)
         rec->node = NO_NODE; /* left the ftree for good; the time stays with the last node */
         return;
     }
-    rec->tails[count].node = node;
+    rec->tail_nodes[count] = node;
     rec->tails[count].overhead = rec->overhead;
     rec->tails[count].start = tsc();
     BARRIER();
@@ -774,27 +946,51 @@ static int readable(const control *ctl, u64 address, u64 stack)
     return system_call(SYS_RT_SIGPROCMASK, ~0UL, address, 0, 8, 0, 0) == (u64)-22;
 }
 
-/* Every frame above that a pad has open: of the current op, and also of ops that a coroutine left
+/* Only while it is this word: the frame may be another thread's, and gone by now. */
+static inline int exchange(u64 slot, u64 word, u64 with)
+{
+    return __atomic_compare_exchange_n((u64 *)slot, &word, with, 0, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+/* A debugger has ended since, or room was made among the records: a coroutine's frames that were
+ * copied out then may be back. */
+static COLD void hide_unrecorded(const control *ctl, u64 stack)
+{
+    for (u64 slot = stack & ~7UL; slot - stack < SCANNED || slot < stack; slot += 8) {
+        if ((slot & 4095) < 8 && !readable(ctl, slot, stack))
+            return;
+        u64 word = *(u64 *)slot, back = own_back(ctl, word);
+        if (back)
+            exchange(slot, word, back);
+    }
+}
+
+/* Every frame above that returns to a landing: of the current op, and also of ops that a coroutine left
  * open on this stack, of whatever thread and time. What is timed may depend on them; what an
- * unwinder finds must not. Frames of other threads that happen to be near are hidden with them,
+ * unwinder finds must not. So the word in the slot decides and tells what to put there, whatever the
+ * record says. Frames of other threads that happen to be near are hidden with them,
  * which costs their measurement and no more, as the word is their own return address. */
 static void hide(control *ctl, u64 stack)
 {
     const context *ctx = find_context(ctl, stack, 0);
     u64 count = ctl->record_count;
-    for (u64 i = 0; i < count && i < DARC_MAX_RECORDS; i++) {
-        record *rec = &((record *)ctl->records)[ctl->record_list[i] & (DARC_MAX_RECORDS - 1)];
+    for (u64 i = 0; i < count && i < record_room(ctl); i++) {
+        u64 number = ((u32 *)ctl->record_list)[i] & (record_room(ctl) - 1);
+        record *rec = &((record *)ctl->records)[number];
         u64 slot = rec->slot;
         if (slot < stack || !(rec->open || slot - stack < NEAR_STACK))
             continue;
         if (rec->context != (u64)ctx && slot - stack >= NEAR_STACK)
             continue;
-        if (!readable(ctl, slot, stack) || *(u64 *)slot != site_of(rec)->pad_back)
+        if (!readable(ctl, slot, stack))
             continue;
-        *(u64 *)slot = back_of(rec);
-        if (rec->open == OPEN)
+        u64 word = *(u64 *)slot, back = own_back(ctl, word);
+        if (back && exchange(slot, word, back) && rec->open == OPEN && word == rec->pad_back)
             rec->open = HIDDEN;
     }
+    if (unlikely(ctl->scan && !ctl->no_calls))
+        hide_unrecorded(ctl, stack);
 }
 
 /* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. */
@@ -808,12 +1004,13 @@ static void show(control *ctl, u64 stack)
     record *top = 0;
     ctx->idle = 0;
     BARRIER();
-    for (u32 depth = 0; rec && depth < DARC_MAX_RECORDS; depth++) {
+    for (u32 depth = 0; rec && depth < DARC_MAX_DEPTH; depth++) {
         record *parent = (record *)rec->parent;
         if (rec->open == HIDDEN && rec->serial == ctx->serial) {
             if (rec->slot > stack) {
-                if (readable(ctl, rec->slot, stack) && *(u64 *)rec->slot == back_of(rec)) {
-                    *(u64 *)rec->slot = site_of(rec)->pad_back;
+                u64 back = own_back(ctl, rec->pad_back);
+                if (back && readable(ctl, rec->slot, stack)
+                    && exchange(rec->slot, back, rec->pad_back)) {
                     rec->open = OPEN;
                     top = top ? top : rec;
                 }
@@ -844,6 +1041,19 @@ static void watch_sandbox(control *ctl, u64 first_argument)
     }
 }
 
+/* The debugger is to look before the program has a handler for faults: where an instruction is that
+ * may fault, it may matter from then on. */
+static void watch_handlers(control *ctl, u64 signal)
+{
+    if (signal >= 64 || !(DARC_FAULTS >> signal & 1) || !((struct darc_live *)ctl->live)->enabled)
+        return;
+    if (!ctl->no_calls && system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) != ctl->process)
+        return; /* a child of vfork, on its way to exec */
+    __atomic_fetch_or(&ctl->faults, 1UL << signal, __ATOMIC_ACQ_REL);
+    if (!ctl->no_calls)
+        ring(ctl);
+}
+
 /* What this thread's stack loses by a jump, or with a child of vfork that lived on it, ends now. */
 static void watch_jump(control *ctl, u64 slot)
 {
@@ -864,6 +1074,17 @@ static void watch_exit(control *ctl, u64 slot)
     ring_bell(ctl, 0, 0);
 }
 
+/* Another thread may have what this one has used, unless it ends in the middle of an op (also exit comes
+ * by there). */
+static void watch_end(control *ctl, u64 slot)
+{
+    context *ctx = find_context(ctl, slot, 0);
+    if (!ctx || !ctx->idle || (ctx->op && ((record *)ctx->op)->open == OPEN))
+        return;
+    ctx->op = 0;
+    __atomic_store_n(&ctx->thread, DARC_ENDED, __ATOMIC_RELEASE);
+}
+
 static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument)
 {
     if (s->kind == DARC_HIDE)
@@ -872,8 +1093,12 @@ static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument
         show(ctl, slot);
     if (s->kind == DARC_SANDBOX)
         watch_sandbox(ctl, first_argument);
+    if (s->kind == DARC_HANDLER)
+        watch_handlers(ctl, first_argument);
     if (s->kind == DARC_JUMP)
         watch_jump(ctl, slot);
+    if (s->kind == DARC_END)
+        watch_end(ctl, slot);
     if (s->kind == DARC_EXIT)
         watch_exit(ctl, slot);
 }
@@ -902,6 +1127,7 @@ ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
         return 0;
     rec->context = (u64)ctx;
     rec->site = (u64)parent;
+    rec->pad_back = parent->pad_back;
     rec->node = 0;
     rec->tail_count = 0;
     ctx->epoch = ctl->epoch;

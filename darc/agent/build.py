@@ -88,14 +88,11 @@ def _layout(header: str, work: Path) -> dict[str, object]:
 
 def assembler_defines(layout: dict[str, object]) -> list[str]:
     """What stubs.S knows of ``abi.h``: ``RECORD_SLOT`` for ``darc_record.slot``, and so on."""
-    fields, sizes, constants = layout["fields"], layout["sizes"], layout["constants"]
+    fields, constants = layout["fields"], layout["constants"]
     assert isinstance(fields, dict)
-    assert isinstance(sizes, dict)
     assert isinstance(constants, dict)
     values = {name.removeprefix("darc_").upper(): place[0] for name, place in fields.items()}
     values |= {name.removeprefix("DARC_"): value for name, value in constants.items()}
-    values["RECORD_SHIFT"] = 33 - constants["DARC_MAX_RECORDS"].bit_length()
-    values["RECORD_SIZE"] = sizes["darc_record"]
     return [f"-D{name.replace('.', '_')}={value}" for name, value in values.items()]
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from darc.agent import Blob, words
+from darc.agent.damage import DamagedError, guarded
 from darc.errors import TargetError
 from darc.profile import Profile, thresholds
 
 _PAGE = 4096
+_MOST_OF_ANY = 1 << 24  # entries of a table that could be
 _FREED = 1  # a record's slot that was used once; DARC_FREED
+_ENDED = 2  # a context's thread that has ended; DARC_ENDED
+_STATE = struct.Struct("<QQII")  # of a context: op, top, serial, idle
 Read = Callable[[int, int], bytes]
 Write = Callable[[int, bytes], None]
 
@@ -22,9 +28,57 @@ def _pages(size: int) -> int:
 
 
 @dataclass(frozen=True)
+class Room:
+    """How much each table holds. ``nodes``, ``records`` and ``contexts`` are powers of two."""
+
+    sites: int
+    nodes: int
+    routes: int
+    records: int
+    contexts: int
+
+    def holds(self, other: Room) -> bool:
+        """Whether what fits into ``other`` fits into this too."""
+        mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
+        return all(own >= wanted for own, wanted in zip(mine, others, strict=True))
+
+
+_LEAST_NODES = 256
+_MOST_NODES = 4096
+_MOST_SITES = 8192
+_CONTEXT_BYTES = 640 << 10
+"""What the contexts of all threads may take before each holds fewer nodes."""
+
+_BYTES_PER_NODE = 72  # darc_sum and darc_total
+_DEPTHS = 16  # at which calls of a thread are open, on average
+
+
+def room_for(probes: int, threads: int) -> Room:
+    """What an analysis needs that times ``probes`` call sites at once at most, in a program that
+    has ``threads`` now, and perhaps some more later. Where there are many, each holds fewer nodes,
+    and callees are timed in turns."""
+    contexts = _power_of_two(threads * 5 // 4 + 5)
+    nodes = _power_of_two(min(2 * probes + 16, _MOST_NODES))
+    while nodes > _LEAST_NODES and contexts * nodes * _BYTES_PER_NODE > _CONTEXT_BYTES:
+        nodes //= 2
+    return Room(
+        sites=min(probes + 640, _MOST_SITES),
+        nodes=nodes,
+        routes=2 * nodes,
+        records=_power_of_two(max(2048, _DEPTHS * threads)),
+        contexts=contexts,
+    )
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+@dataclass(frozen=True)
 class Layout:
     """Offsets in bytes of the tables in one mapping, and the size of all."""
 
+    room: Room
     control: int
     live: int
     doorbell: int
@@ -32,36 +86,53 @@ class Layout:
     nodes: int
     routes: int
     analysis: int
+    record_list: int
+    context_list: int
     records: int
     contexts: int
     size: int
-    context_count: int
+    context_size: int
+    totals_at: int
 
 
-def plan(blob: Blob, context_count: int) -> Layout:
+def plan(blob: Blob, room: Room) -> Layout:
     """Lays the tables out one behind the other, each on pages of its own."""
-    limits, sizes = blob.constants, blob.sizes
+    sizes = blob.sizes
+    totals_at = blob.offset("darc_context.sums") + sizes["darc_sum"] * room.nodes
+    context_size = _pages(totals_at + sizes["darc_total"] * room.nodes)
     at = 0
-    places = []
+    places: list[int] = []
     for size in (
         sizes["darc_control"],
         sizes["darc_live"],
         sizes["darc_doorbell"],
-        sizes["darc_site"] * limits["DARC_MAX_SITES"],
-        sizes["darc_node"] * limits["DARC_MAX_NODES"],
-        sizes["darc_route"] * limits["DARC_MAX_ROUTES"],
-        4 * limits["DARC_MAX_NODES"],
-        sizes["darc_record"] * limits["DARC_MAX_RECORDS"],
-        sizes["darc_context"] * context_count,
+        sizes["darc_site"] * room.sites,
+        sizes["darc_node"] * room.nodes,
+        sizes["darc_route"] * room.routes,
+        4 * room.nodes,
+        4 * room.records,
+        4 * room.contexts,
+        sizes["darc_record"] * room.records,
+        context_size * room.contexts,
     ):
         places.append(at)
         at += _pages(size)
-    control, live, doorbell, sites, nodes, routes, analysis, records, contexts = places
-    return Layout(
-        *(control, live, doorbell, sites, nodes, routes, analysis, records, contexts),
-        size=at,
-        context_count=context_count,
-    )
+    places += [at, context_size, totals_at]
+    return Layout(room, *places)
+
+
+def room_in(values: Mapping[str, int]) -> Room:
+    """The room that a control structure tells of.
+
+    Raises:
+        TargetError: it is damaged.
+    """
+    nodes, records = values["node_mask"] + 1, (values["record_mask"] >> 6) + 1
+    contexts = values["context_room"]
+    room = Room(values["site_room"], nodes, values["route_room"], records, contexts)
+    if not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room)):
+        raise TargetError("darc's tables in the program are damaged")
+    return room
 
 
 @dataclass(frozen=True)
@@ -104,6 +175,22 @@ class Stale:
     what: str
 
 
+_CONSTANT = (
+    "magic version live sites nodes routes records contexts analysis record_list context_list "
+    "node_mask record_mask context_room context_mask context_size totals_at site_room route_room "
+    "life_at thread_key"
+).split()
+"""Fields of the control structure that nobody writes to any more."""
+
+_MOST = {"bell": 15, "bell_signal": 64, "mode": 1, "resolution": 8, "epoch": 1 << 62,
+         "heartbeat": 1 << 62, "round": 1 << 62, "record_count": 1 << 62}  # fmt: skip
+"""What others can be at most."""
+
+_MOST_CALLS = 1 << 56
+"""Calls that no program makes."""
+
+
+@guarded
 class AgentMemory:
     """Typed access to the agent's tables at ``base``.
 
@@ -117,6 +204,10 @@ class AgentMemory:
         self.layout = layout
         self._read = read
         self._write = write
+        self._constant: dict[str, int] = {}
+        self._resolution: int | None = None
+        """What :meth:`write_control` and :meth:`reset` have written."""
+        self._state_at = blob.offset("darc_context.op")
         self._first_routes: dict[int, int] = {}
         """Of the sites that have routes: the number of the first one."""
 
@@ -146,10 +237,23 @@ class AgentMemory:
             address, size = self.field(name)
             self._write(address, value.to_bytes(size, "little"))
 
+    def set_landings(self, areas: Sequence[int]) -> None:
+        """Tells where areas with landings begin."""
+        limit = self.blob.constants["DARC_MAX_AREAS"]
+        if len(areas) > limit:
+            raise TargetError(f"the program's code is in more than {limit} far places")
+        self._write(self.field("landings")[0], struct.pack(f"<{len(areas)}Q", *areas))
+        self.set(landing_count=len(areas))
+
     def begin_epoch(self) -> None:
         """Calls that are under way now are dropped when they return: they span a stop, or a
         change of what is counted."""
         self.set(epoch=self.get("epoch") + 1)
+
+    def beat(self, now: int, wake: int, deadline: int) -> None:
+        """The debugger lives at ``now`` (TSC). The agent is to look whether it still does after
+        ``wake``, and to ring after ``deadline`` in any case."""
+        self._write(self.field("heartbeat")[0], struct.pack("<3Q", now, deadline, wake))
 
     @property
     def doorbell(self) -> int:
@@ -165,9 +269,16 @@ class AgentMemory:
     def enabled(self, value: bool) -> None:
         self._write(self.base + self.layout.live, struct.pack("<Q", value))
 
-    def write_control(self, resolution: int, thread_key: int, **functions: int) -> None:
-        """Fills the control structure of a new agent; ``functions`` are the addresses of those
-        that the pad of a kernel's f0 calls: ``enter`` and ``leave``."""
+    @property
+    def _record_mask(self) -> int:
+        return (self.layout.room.records - 1) << 6
+
+    def write_control(
+        self, resolution: int, thread_key: int, life_at: int, **functions: int
+    ) -> None:
+        """Fills the control structure of a new agent; ``life_at`` is where threads have the ids of
+        their own, ``functions`` are the addresses of those that the pad of a kernel's f0 calls:
+        ``enter`` and ``leave``."""
         layout, base, table = self.layout, self.base, thresholds(resolution)
         limit = self.blob.constants["DARC_MAX_BINS"]
         raw = self.blob.pack(
@@ -182,23 +293,60 @@ class AgentMemory:
             records=base + layout.records,
             contexts=base + layout.contexts,
             analysis=base + layout.analysis,
+            record_list=base + layout.record_list,
+            context_list=base + layout.context_list,
+            node_mask=layout.room.nodes - 1,
+            record_mask=self._record_mask,
+            context_room=layout.room.contexts,
+            context_mask=layout.room.contexts - 1,
+            context_size=layout.context_size,
+            totals_at=layout.totals_at,
+            site_room=layout.room.sites,
+            route_room=layout.room.routes,
+            life_at=life_at,
             **functions,
             node_count=1,
             resolution=resolution,
-            context_mask=layout.context_count - 1,
             epoch=1,
-            heartbeat=1,
+            deadline=self.blob.constants["DARC_NEVER"],
+            wake=self.blob.constants["DARC_NEVER"],
             thread_key=thread_key,
             batch=1,
             patience=(1 << 63) - 1,
             thresholds=struct.pack(f"<{len(table)}Q", *table) + b"\xff" * 8 * (limit - len(table)),
         )
         self._write(base + layout.control, raw)
+        values = self.blob.unpack("darc_control", raw)
+        self._constant = {name: values[name] for name in _CONSTANT if name in values}
+        self._resolution = resolution
+
+    def check(self) -> None:
+        """Looks whether the control structure can still be what darc and the agent made of it.
+
+        Raises:
+            DamagedError: it is not.
+            TargetError: it cannot be read.
+        """
+        size = self.blob.offset("darc_control.thresholds")
+        raw = self._read(self.base + self.layout.control, size)
+        values = self.blob.unpack("darc_control", raw.ljust(self.blob.sizes["darc_control"], b"\0"))
+        for name, value in self._constant.items():
+            if values[name] != value:
+                raise DamagedError
+        for name, most in _MOST.items():
+            if values[name] > most:
+                raise DamagedError
+        room = self.layout.room
+        if values["node_count"] > room.nodes or values["analysis_count"] > room.nodes:
+            raise DamagedError
+        if self._resolution is not None and values["resolution"] != self._resolution:
+            raise DamagedError
 
     def reset(self, resolution: int) -> None:
         """Begins another analysis with an agent that is there already: counts start anew, and what
         is still under way from before is told from the new by its epoch."""
         table = thresholds(resolution)
+        self._resolution = resolution
         self.set(
             mode=0,
             analysis_count=0,
@@ -209,10 +357,13 @@ class AgentMemory:
             only_thread=0,
             seen=0,
             bell=0,
+            deadline=self.blob.constants["DARC_NEVER"],
+            wake=self.blob.constants["DARC_NEVER"],
             exiting=0,
             lost_records=0,
             lost_contexts=0,
             lost_ops=0,
+            lost_callers=0,
         )
         self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
         for index in list(self._first_routes):
@@ -228,7 +379,7 @@ class AgentMemory:
 
     def site(self, index: int) -> int:
         """Address of one ``struct darc_site``."""
-        if not 0 <= index < self.blob.constants["DARC_MAX_SITES"]:
+        if not 0 <= index < self.layout.room.sites:
             raise TargetError("the agent's table of call sites is full: 'darc stop' and start anew")
         return self.base + self.layout.sites + index * self.blob.sizes["darc_site"]
 
@@ -239,6 +390,7 @@ class AgentMemory:
             "darc_site",
             control=control,
             records=self.base + self.layout.records,
+            record_mask=self._record_mask,
             first_parent=self.blob.constants["DARC_NO_PARENT"],
             **values,
         )
@@ -263,7 +415,7 @@ class AgentMemory:
     def patched_sites(self) -> list[PatchedSite]:
         """The sites whose patches are in place, by what the table says."""
         size = self.blob.sizes["darc_site"]
-        count = self.blob.constants["DARC_MAX_SITES"]
+        count = self.layout.room.sites
         raw = self._read(self.site(0), size * count)
         offset, _ = self.blob.fields["darc_site.original"]
         found = []
@@ -310,9 +462,8 @@ class AgentMemory:
         rows = list(nodes)
         pairs = list(routes)
         numbers = list(analysis)
-        if len(rows) > self.blob.constants["DARC_MAX_NODES"] or (
-            len(pairs) > self.blob.constants["DARC_MAX_ROUTES"]
-        ):
+        room = self.layout.room
+        if len(rows) > room.nodes or len(pairs) > room.routes:
             raise TargetError("too many call sites at once: set a lower 'darc max-probes'")
         self.set(analysis_count=0)
         self._write(
@@ -337,19 +488,20 @@ class AgentMemory:
 
     def contexts(self) -> list[int]:
         """Addresses of the threads' contexts that are in use."""
-        count = min(self.get("context_count"), self.layout.context_count)
+        layout = self.layout
+        count = min(self.get("context_count"), layout.room.contexts)
         if not count:
             return []
-        address, _ = self.field("context_list")
-        numbers = struct.unpack(f"<{count}I", self._read(address, 4 * count))
-        base, size = self.base + self.layout.contexts, self.blob.sizes["darc_context"]
-        return [base + n * size for n in numbers if n < self.layout.context_count]
+        raw = self._read(self.base + layout.context_list, 4 * count)
+        base, size = self.base + layout.contexts, layout.context_size
+        numbers = struct.unpack(f"<{count}I", raw)
+        return [base + n * size for n in numbers if n < layout.room.contexts]
 
     def profile(self, hz: int) -> tuple[Profile, int]:
         """The profile of f0, merged over all threads, and how many calls were dropped as they
         spanned a stop."""
         fields = self.blob.fields
-        resolution = self.get("resolution")
+        resolution = self._resolution or self.get("resolution")
         offset, size = fields["darc_context.bins"]
         bins: dict[int, int] = {}
         count = total = dropped = 0
@@ -362,6 +514,8 @@ class AgentMemory:
 
             own = words(raw[offset : offset + size])
             count += sum(own)
+            if count > _MOST_CALLS:
+                raise DamagedError
             total += value("sum")
             dropped += value("dropped")
             for number, calls in enumerate(own):
@@ -374,7 +528,7 @@ class AgentMemory:
         out."""
         now = self.get("round")
         round_offset = self.blob.offset("darc_context.round")
-        offset = self.blob.offset("darc_context.totals")
+        offset = self.layout.totals_at
         sums: dict[int, list[int]] = {}
         for context in self.contexts():
             if words(self._read(context + round_offset, 8))[0] != now:
@@ -388,6 +542,17 @@ class AgentMemory:
                         known[index] += value
         return {number: NodeTotal(*values) for number, values in sums.items()}
 
+    def voted(self) -> int:
+        """In how many in-peak calls of this round all votes were counted."""
+        now, first = self.get("round"), self.blob.offset("darc_context.in_peak")
+        last, size = self.blob.fields["darc_context.round"]
+        count = 0
+        for context in self.contexts():
+            raw = self._read(context + first, last + size - first)
+            if int.from_bytes(raw[-size:], "little") == now:
+                count += words(raw[:8])[0]
+        return count
+
     def watch_stale(self, seen: frozenset[Stale]) -> frozenset[Stale]:
         """Tells the agent of ops that were left by a longjmp, and of calls into the agent that
         were: it may not read another frame's stack word itself, which may be unmapped.
@@ -398,9 +563,8 @@ class AgentMemory:
         """
         found: set[Stale] = set()
         for context in self.contexts():
-            header = self.blob.unpack("darc_context", self._header(context))
-            op, serial = header["op"], header["serial"]
-            if not header["idle"]:
+            op, _, serial, idle = _STATE.unpack(self._read(context + self._state_at, _STATE.size))
+            if not idle:
                 found.add(Stale(context, serial, "stuck"))
             if op and self._is_stale(op):
                 found.add(Stale(context, serial, "stale"))
@@ -409,8 +573,25 @@ class AgentMemory:
             self._write(mark.context + offset, struct.pack("<I", mark.serial))
         return frozenset(found)
 
-    def _header(self, context: int) -> bytes:
-        return self._read(context, self.blob.offset("darc_context.bins"))
+    def free_contexts(self, living: Callable[[], AbstractSet[int]]) -> None:
+        """Lets other threads have the contexts of those that have ended, with all that was counted
+        there, where room gets short. ``living`` tells the ids of all that have not. May be done
+        while the program runs: a thread that has just begun to use one loses a measurement.
+        """
+        room = self.layout.room.contexts
+        if not self.get("life_at") or self.get("context_count") <= room // 2:
+            return
+        alive = None
+        for context in self.contexts():
+            thread, life = (self._number(context, name) for name in ("thread", "life"))
+            if life and thread != _ENDED:
+                alive = living() if alive is None else alive  # after its id was there
+                if life not in alive:
+                    self._write(context, struct.pack("<Q", _ENDED))
+
+    def _number(self, context: int, name: str) -> int:
+        offset, size = self.blob.fields[f"darc_context.{name}"]
+        return int.from_bytes(self._read(context + offset, size), "little")
 
     def _is_stale(self, address: int) -> bool:
         record = self.blob.unpack(
@@ -422,13 +603,12 @@ class AgentMemory:
             word = int.from_bytes(self._read(record["slot"], 8), "little")
         except TargetError:
             return True
-        return word != self._returns(record["site"])[0]
+        return word != record["pad_back"]
 
-    def _returns(self, site: int) -> tuple[int, int]:
-        """Where a site's pad is returned to, and where the pad returns to: 0 where that differs."""
+    def _back(self, site: int) -> int:
+        """Where a site's pad returns to: 0 where that differs."""
         raw = self._read(site, self.blob.sizes["darc_site"])
-        values = self.blob.unpack("darc_site", raw)
-        return values["pad_back"], values["back"]
+        return self.blob.unpack("darc_site", raw)["back"]
 
     # ------------------------------------------------------------------ records
 
@@ -443,25 +623,27 @@ class AgentMemory:
     def _records(self, mark: str) -> list[dict[str, int]]:
         size = self.blob.sizes["darc_record"]
         offset = self.blob.offset(mark)
-        returns = functools.cache(self._returns)
+        back = functools.cache(self._back)
         found = []
         for address, raw in self._claimed_records(size):
             if any(raw[offset : offset + 4]):
                 record = self.blob.unpack("darc_record", raw)
                 record["address"] = address
                 if record["site"]:
-                    record["pad_back"], back = returns(record["site"])
-                    record["back"] = back or record["back"]
+                    try:
+                        record["back"] = back(record["site"]) or record["back"]
+                    except TargetError:
+                        record["back"] = 0  # a pointer that the program has written
                 found.append(record)
         return found
 
     def _claimed_records(self, size: int) -> Iterator[tuple[int, bytes]]:
         """Address and bytes of each record that was ever claimed; where they are few, without
         reading the whole table, as a kernel's memory is far away."""
-        base, limit = self.base + self.layout.records, self.blob.constants["DARC_MAX_RECORDS"]
+        base, limit = self.base + self.layout.records, self.layout.room.records
         count = self.get("record_count")
         if count <= limit // 16:
-            place, _ = self.field("record_list")
+            place = self.base + self.layout.record_list
             for number in sorted(set(struct.unpack(f"<{count}I", self._read(place, 4 * count)))):
                 address = base + (number & (limit - 1)) * size
                 yield address, self._read(address, size)
@@ -484,9 +666,9 @@ class AgentMemory:
                 kept.append(number)
             else:
                 self._write(record["address"], struct.pack("<Q", _FREED))
-        address, _ = self.field("record_list")
         if kept:
-            self._write(address, struct.pack(f"<{len(kept)}I", *kept))
+            raw = struct.pack(f"<{len(kept)}I", *kept)
+            self._write(self.base + self.layout.record_list, raw)
         self.set(record_count=len(kept), lost_records=0)
 
     def close_record(self, address: int) -> None:

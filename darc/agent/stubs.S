@@ -9,8 +9,7 @@
  *
  * darc_stub_call and darc_stub_returned are darc_enter and darc_return of agent.c where nothing is out of
  * the ordinary, and less plain: a compiler takes a tenth more for them. The agent's rules for what
- * is written when hold here as well. Addresses of records are slot * hash * 192, those of sums 24 *
- * node; both are sizes of abi.h.
+ * is written when hold here as well. Addresses of records and sums follow from their sizes in abi.h.
  *
  * QEMU's emulator has its own costs, measured in a guest: 1 ns for a memory access, 1 to 2 for a branch, 12
  * for rdtsc and 12 for each return, indirect jump and jump to another page, which it looks up. So what
@@ -38,14 +37,15 @@
 /* The agent wants a stack of 16 bytes' alignment for nothing, as it uses no vector registers. */
 
 /* rax = where the record of the slot is among the records, if nothing stands in its place. */
-    .macro hashed slot
-    imul eax, \slot, HASH
-    shr eax, RECORD_SHIFT
-    imul eax, eax, RECORD_SIZE
+    .macro hashed slot, mask
+    imul rax, \slot, HASH
+    shr rax, HASH_SHIFT
+    and rax, \mask
+    lea rax, [rax + rax * 2]
     .endm
 
     .macro place slot, site
-    hashed \slot
+    hashed \slot, [\site+SITE_RECORD_MASK]
     add rax, [\site + SITE_RECORDS]
     .endm
 
@@ -58,11 +58,10 @@ darc_stub_call:
     .cfi_startproc
     save rcx
     save rdx
-    place esi, rdi
+    place rsi, rdi
     cmp [rax + RECORD_SLOT], rsi
     jne 4f
-    mov rdx, [rax + RECORD_SITE]
-    mov rdx, [rdx + SITE_PAD_BACK]
+    mov rdx, [rax + RECORD_PAD_BACK]
     cmp [rsi], rdx /* the proof: the calling frame returns to its pad */
     jne 4f
     mov rdx, [rax + RECORD_CONTEXT]
@@ -82,8 +81,10 @@ darc_stub_call:
     mov dword ptr [rdx + CONTEXT_IDLE], 0
     mov [rcx + RECORD_CONTEXT], rdx
     mov [rcx + RECORD_SITE], rdi
-    mov rdi, [rax + RECORD_SERIAL]
+    mov rdi, [rdi + SITE_PAD_BACK]
     mov [rcx + RECORD_PARENT], rax
+    mov [rcx + RECORD_PAD_BACK], rdi
+    mov rdi, [rax + RECORD_SERIAL]
     mov qword ptr [rcx + RECORD_OVERHEAD], 0
     mov [rcx + RECORD_NODE], rsi /* and no tail calls */
     mov [rdx + CONTEXT_TOP], rcx
@@ -226,7 +227,7 @@ darc_stub_returned:
 1:  save rsi
     save rcx
     lea rsi, [rsp + 40]
-    place esi, rdi
+    place rsi, rdi
     mov rcx, [rdi + SITE_CONTROL]
     cmp [rax + RECORD_SLOT], rsi
     jne 9f
@@ -242,8 +243,8 @@ darc_stub_returned:
     cmp [rsi + CONTEXT_EPOCH], rdi
     jne 8f
     mov rdi, [rax + RECORD_NODE]
-    cmp rdi, MAX_NODES /* with tail_count above it */
-    jae 8f
+    cmp rdi, [rcx + CONTROL_NODE_MASK] /* with tail_count above it */
+    ja 8f
     lea rdi, [rdi + rdi * 2]
     lea rdi, [rsi + rdi * 8 + CONTEXT_SUMS]
     mov dword ptr [rsi + CONTEXT_IDLE], 0
@@ -317,6 +318,27 @@ darc_stub_leave:
     end_after
     .cfi_endproc
 
+/* f0 has returned through a landing. In: rdi control, [rsp] rdi, [rsp+8] the slot, which holds the program's
+ * return address already. */
+    .globl darc_stub_landed
+darc_stub_landed:
+    begin_after
+    rdtsc
+    shl rdx, 32
+    or rdx, rax
+    save rcx
+    save rsi
+    lea rsi, [rsp + 40]
+    call darc_landed
+    mov rdx, rax
+    test rax, rax
+    jz 1f
+    call darc_stub_ring /* with the stack as darc_parked has it */
+1:  restore rsi
+    restore rcx
+    end_after
+    .cfi_endproc
+
 /* A thread that has left f0 rings, with all that the program had in its registers on the stack (darc_parked
  * of abi.h) or still there, and goes on by itself if nobody listens. A signal that the thread blocks is let
  * through by a system call whose mask the kernel itself takes back, wherever the debugger leads the
@@ -331,7 +353,15 @@ darc_stub_ring:
     push 0
     push [rdx + CONTROL_BELL_SIGNAL]
     push rdx
-    .cfi_adjust_cfa_offset 40
+    push 0
+    push 0
+    movabs rax, BELL_MARK
+    push rax
+    push 0
+    mov eax, 0xffffffff /* si_code SI_QUEUE */
+    push rax
+    push [rdx + CONTROL_BELL_SIGNAL]
+    .cfi_adjust_cfa_offset 88
     mov eax, 14 /* rt_sigprocmask: which signals are blocked? */
     xor edi, edi
     xor esi, esi
@@ -340,12 +370,19 @@ darc_stub_ring:
     syscall
     mov eax, 39 /* getpid */
     syscall
-    mov edi, eax
+    mov r8d, eax
     mov eax, 186 /* gettid */
     syscall
-    mov esi, eax
+    mov r9d, eax
+    mov rdi, [rsp + PARKED_CONTROL]
+    call darc_may_ring /* keeps r8 and r9 */
+    test eax, eax
+    jz 3f
+    mov edi, r8d
+    mov esi, r9d
     mov rdx, [rsp + PARKED_SIGNAL]
-    mov eax, 234 /* tgkill */
+    mov r10, rsp /* PARKED_INFO */
+    mov eax, 297 /* rt_tgsigqueueinfo */
     syscall
     .globl darc_parked
 darc_parked: /* from here on nothing but the stack is relied on */
@@ -368,8 +405,8 @@ darc_parked: /* from here on nothing but the stack is relied on */
     mov [rdx + CONTROL_BELL_END], rax
     .globl darc_unparked
 darc_unparked:
-    add rsp, 40
-    .cfi_adjust_cfa_offset -40
+    add rsp, 88
+    .cfi_adjust_cfa_offset -88
     .irp register, r11, r10, r9, r8
     restore \register
     .endr
@@ -420,8 +457,8 @@ darc_enter_f0:
     cmp qword ptr [r10 + CONTROL_TASK_MASK], 0
     jne 1f
 2:  lea r11, [rsp + 8]
+    hashed r11, [r10+CONTROL_RECORD_MASK]
     movabs rdx, THE_RECORDS
-    hashed r11d
     add rax, rdx
     cmp [rax + RECORD_SLOT], r11
     jne 3f
@@ -497,13 +534,13 @@ darc_leave_f0:
     mov r8, rax
     mov r9, rdx
     rdtsc
-    movabs rcx, THE_RECORDS
+    movabs rcx, THE_CONTROL
     shl rdx, 32
     mov rsi, rsp
     or rdx, rax
-    hashed esi
-    add rax, rcx
-    movabs rcx, THE_CONTROL
+    hashed rsi, [rcx+CONTROL_RECORD_MASK]
+    movabs rdi, THE_RECORDS
+    add rax, rdi
     cmp [rax + RECORD_SLOT], rsi
     jne 1f
     mov rsi, [rax + RECORD_CONTEXT]

@@ -2,6 +2,11 @@
 
 Symbol tables are unpacked in one go, as pyelftools makes an object of each symbol and a library
 has 100,000; everything else is pyelftools. Addresses are the file's own (add the load bias).
+
+A file may be damaged, by accident or on purpose, and pyelftools then raises what its parsers happen
+to meet: dozens of kinds of exceptions. None of them gets out of here. Without its headers a file is
+refused; where one of its tables cannot be read, the file says nothing there (:func:`_or`). No table
+is read that is larger than the file, and nothing is said of code that no segment holds.
 """
 
 from __future__ import annotations
@@ -13,23 +18,86 @@ import hashlib
 import io
 import lzma
 import mmap
+import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from elftools.common.exceptions import DWARFError, ELFError, ELFParseError
+from elftools.common.exceptions import ELFError
 from elftools.dwarf.callframe import FDE, CallFrameInfo, RegisterRule
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section
 
 from darc.code import lsda
-from darc.errors import FormatError, UnsupportedError
+from darc.errors import DarcError, FormatError, UnsupportedError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
 _GLOBAL, _WEAK = 1, 2
 _R_COPY_LIKE = {6: "GLOB_DAT", 7: "JUMP_SLOT", 1: "64"}
+
+_LARGEST_UNPACKED = 512 << 20
+"""Bytes that a compressed table may have."""
+
+_LARGE_FUNCTION = 1 << 20
+"""Bytes from which on a symbol's size is not believed without a look."""
+
+_LARGEST_NOTE = 1 << 16
+"""Bytes of a section of notes that is looked at."""
+
+
+def _or(default: object) -> Callable[[_F], _F]:
+    """Where the file is damaged, a function says ``default``."""
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except DarcError:
+                raise
+            except Exception:  # see the module: the parsers' kinds cannot be listed
+                return default() if isinstance(default, type) else default
+
+        return wrapper  # type: ignore[return-value]
+
+    return decorate
+
+
+def _data(section: Any) -> bytes:
+    """The content of a section. Raises ValueError where it is none that a file can have."""
+    if section["sh_type"] == "SHT_NOBITS":
+        raise ValueError("the section has no content")
+    if section.compressed and section.data_size > _LARGEST_UNPACKED:
+        raise ValueError("the section unpacks to more than it can be")
+    return bytes(section.data())
+
+
+class _File(ELFFile):
+    """Reads no hash tables: of a large library they take longer than all the rest, and nothing here
+    asks for them."""
+
+    def _make_section(self, section_header: Any) -> Section:
+        if section_header["sh_type"] in ("SHT_HASH", "SHT_GNU_HASH"):
+            return Section(section_header, self._get_section_name(section_header), self)
+        return super()._make_section(section_header)
+
+
+def _open(stream: Any, size: int) -> ELFFile:
+    """The file in ``stream``, of ``size`` bytes. Raises ELFError, or whatever the parser meets, for
+    one whose headers cannot be."""
+    elf = _File(stream)
+    for offset, count, each in (
+        (elf["e_shoff"], elf.num_sections(), elf["e_shentsize"]),
+        (elf["e_phoff"], elf.num_segments(), elf["e_phentsize"]),
+    ):
+        if count and (each < 56 or offset + count * each > size):
+            raise ELFError("its headers lie outside")
+    return elf
 
 
 @dataclass(frozen=True)
@@ -64,31 +132,55 @@ class Segment:
     executable: bool
 
 
+_X86_64 = (2, 62)
+"""The class and the machine of such a file: ELFCLASS64, EM_X86_64."""
+
+
+def _machine(data: bytes | mmap.mmap) -> tuple[int, int] | None:
+    """The class and the machine that an ELF file is for; ``None`` where it ends before that."""
+    return (data[4], int.from_bytes(data[18:20], "little")) if len(data) >= 20 else None
+
+
 class Image:
     """What one ELF file says. Built from bytes, so that live memory (the vdso) serves as well."""
 
     def __init__(self, data: bytes | mmap.mmap, name: str, debug: ELFFile | None = None) -> None:
+        if bytes(data[:4]) == b"\x7fELF" and _machine(data) not in (None, _X86_64):
+            raise UnsupportedError(f"{name} is not a 64-bit x86 program, which darc needs")
         try:
             # A mapped file is as good a stream.
             stream: Any = data if isinstance(data, mmap.mmap) else io.BytesIO(data)
-            self._elf = ELFFile(stream)
-        except ELFError:
-            raise FormatError(f"{name} is not an ELF file") from None
-        if self._elf.get_machine_arch() != "x64":
+            self._elf = _open(stream, len(data))
+            machine = self._elf.get_machine_arch()
+        except Exception:  # see the module
+            raise FormatError(f"{name} is not an ELF file, or it is damaged") from None
+        if machine != "x64":
             raise UnsupportedError(f"{name} is not a 64-bit x86 program, which darc needs")
         self.name = name
         self._debug = debug
-        self.segments = tuple(
-            Segment(s["p_vaddr"], s["p_memsz"], s["p_offset"], bool(s["p_flags"] & 1))
-            for s in self._elf.iter_segments()
-            if s["p_type"] == "PT_LOAD"
-        )
+        self.segments = tuple(self._read_segments())
+        if not self.segments:
+            raise FormatError(f"{name} has nothing to load: it is damaged, or no program")
         self.entry: int = self._elf["e_entry"]
         self.is_position_independent = self._elf["e_type"] == "ET_DYN"
-        self._symbols: list[Symbol] = sorted(
-            self._read_symbols(), key=lambda s: (s.address, s.rank)
-        )
+        self._symbols: list[Symbol] = sorted(self._all_symbols(), key=lambda s: (s.address, s.rank))
         self._addresses = [s.address for s in self._symbols]
+
+    @_or(list)
+    def _read_segments(self) -> list[Segment]:
+        return [
+            Segment(s["p_vaddr"], s["p_memsz"], s["p_offset"], bool(s["p_flags"] & 1))
+            for s in self._elf.iter_segments()
+            if s["p_type"] == "PT_LOAD" and s["p_vaddr"] + s["p_memsz"] <= _ADDRESSES
+        ]
+
+    def _all_symbols(self) -> list[Symbol]:
+        """As many as can be read."""
+        found: list[Symbol] = []
+        with contextlib.suppress(Exception):  # see the module
+            for symbol in self._read_symbols():
+                found.append(symbol)  # those before the damage are kept
+        return found
 
     # ------------------------------------------------------------------ symbols
 
@@ -100,12 +192,10 @@ class Image:
             (self._elf, ".symtab"),
             (self._debug, ".symtab"),
         ):
-            section = elf.get_section_by_name(section_name) if elf is not None else None
-            if elf is None or section is None or section["sh_type"] == "SHT_NOBITS":
+            found = None if elf is None else self._symbol_table(elf, section_name)
+            if found is None:
                 continue
-            strings = elf.get_section(section["sh_link"]).data()
-            executable = self._executable_sections(elf)
-            table = section.data()
+            table, strings, executable = found
             usable = len(table) - len(table) % 24
             for name, info, _other, index, value, size in struct.iter_unpack(
                 "<IBBHQQ", table[:usable]
@@ -116,7 +206,7 @@ class Image:
                 if index == 0 or value == 0:
                     continue
                 end = strings.find(b"\0", name)
-                text = strings[name:end].decode("utf-8", "replace")
+                text = strings[name:end].decode("utf-8", "surrogateescape")
                 text = text.split("@", 1)[0]
                 if not text or (text, value) in seen:
                     continue
@@ -130,7 +220,24 @@ class Image:
                     {_GLOBAL: 0, _WEAK: 1}.get(binding, 2),
                     len(text),
                 )
+                if size > _LARGE_FUNCTION:
+                    size = self._room(value, size)
                 yield Symbol(text, value, size, kind == 10, (text, value) in exported, rank)
+
+    def _room(self, address: int, size: int) -> int:
+        """How much of a function that large its segment can hold."""
+        segment = self.segment_of(address)
+        return 0 if segment is None else min(size, segment.address + segment.size - address)
+
+    @classmethod
+    @_or(None)
+    def _symbol_table(cls, elf: ELFFile, name: str) -> tuple[bytes, bytes, set[int]] | None:
+        """A table, its strings, and which sections are code."""
+        section = elf.get_section_by_name(name)
+        if section is None or section["sh_type"] == "SHT_NOBITS":
+            return None
+        strings = _data(elf.get_section(section["sh_link"]))
+        return _data(section), strings, cls._executable_sections(elf)
 
     @staticmethod
     def _executable_sections(elf: ELFFile) -> set[int]:
@@ -157,6 +264,7 @@ class Image:
         return best
 
     @functools.cached_property
+    @_or(list)
     def _section_bounds(self) -> list[tuple[int, int]]:
         return sorted(
             (s["sh_addr"], s["sh_addr"] + s["sh_size"])
@@ -204,20 +312,20 @@ class Image:
     def identity(self) -> str:
         """Tells builds apart: the build id in hexadecimal digits, or ``sha256:`` and the digest of
         the whole file where the linker left none."""
-        section = self._elf.get_section_by_name(".note.gnu.build-id")
-        with contextlib.suppress(AttributeError, ELFError, struct.error):
-            for note in section.iter_notes():  # type: ignore[union-attr]
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    return str(note["n_desc"])
+        build_id = _build_id(self._elf)
+        if build_id is not None:
+            return build_id
         stream = self._elf.stream
         stream.seek(0)
         return f"sha256:{hashlib.sha256(stream.read()).hexdigest()}"
 
+    @_or(False)
     def has_section(self, name: str) -> bool:
         """Whether the file has a section of that name."""
         return self._elf.get_section_by_name(name) is not None
 
     @functools.cached_property
+    @_or(dict)
     def got_names(self) -> dict[int, str]:
         """Names behind GOT slots, by the slot's address, from the dynamic relocations."""
         names: dict[int, str] = {}
@@ -226,14 +334,16 @@ class Image:
             section = self._elf.get_section_by_name(section_name)
             if section is None or dynsym is None or section["sh_type"] != "SHT_RELA":
                 continue
-            strings = self._elf.get_section(dynsym["sh_link"]).data()
-            table, symbols = section.data(), dynsym.data()
+            strings = _data(self._elf.get_section(dynsym["sh_link"]))
+            table, symbols = _data(section), _data(dynsym)
             for offset, info, _addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
                 index = info >> 32
                 if (info & 0xFFFFFFFF) not in _R_COPY_LIKE or not index:
                     continue
+                if index * 24 + 4 > len(symbols):
+                    continue
                 name = struct.unpack_from("<I", symbols, index * 24)[0]
-                text = strings[name : strings.find(b"\0", name)].decode("utf-8", "replace")
+                text = strings[name : strings.find(b"\0", name)].decode("utf-8", "surrogateescape")
                 names[offset] = text.split("@", 1)[0]
         return names
 
@@ -248,22 +358,24 @@ class Image:
     # -------------------------------------------------------- frame information
 
     @functools.cached_property
+    @_or(None)
     def _frames(self) -> tuple[CallFrameInfo, int, bytes, int, int] | None:
         section = self._elf.get_section_by_name(".eh_frame")
         header = self._elf.get_section_by_name(".eh_frame_hdr")
         if section is None or section["sh_type"] == "SHT_NOBITS":
             return None
-        data = section.data()
+        data = _data(section)
         structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
         info = CallFrameInfo(io.BytesIO(data), len(data), section["sh_addr"], structs, True)
-        table = header.data() if header is not None else b""
+        table = b"" if header is None or header["sh_type"] == "SHT_NOBITS" else _data(header)
         if table[:4] != b"\x01\x1b\x03\x3b":  # sdata4 pcrel pointer, udata4 count, sdata4 datarel
             return info, section["sh_addr"], b"", 0, 0
-        count = struct.unpack_from("<I", table, 8)[0]
+        count = min(struct.unpack_from("<I", table, 8)[0], (len(table) - 12) // 8)
         assert header is not None
         return info, section["sh_addr"], table, count, header["sh_addr"]
 
     @functools.cached_property
+    @_or(list)
     def _all_fdes(self) -> list[tuple[int, int, FDE]]:
         """For files without a search table (or with .debug_frame alone)."""
         found: list[tuple[int, int, FDE]] = []
@@ -271,7 +383,7 @@ class Image:
         if self._frames is not None:
             entries = self._frames[0].get_entries()
         for elf in (self._elf, self._debug):
-            if not entries and elf is not None and elf.has_dwarf_info():
+            if not entries and elf is not None and elf.has_dwarf_info() and _has_sane_dwarf(elf):
                 dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
                 if dwarf.has_CFI():
                     entries = dwarf.CFI_entries()
@@ -282,7 +394,16 @@ class Image:
         return sorted(found, key=lambda f: f[0])
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - images live as long as the session
+    @_or(None)
     def _fde(self, address: int) -> tuple[int, int, FDE] | None:
+        found = self._find_fde(address)
+        if found is None:
+            return None
+        segment = self.segment_of(found[0])
+        inside = segment is not None and found[1] <= segment.address + segment.size
+        return found if inside else None
+
+    def _find_fde(self, address: int) -> tuple[int, int, FDE] | None:
         frames = self._frames
         if frames is None or not frames[3]:
             fdes = self._all_fdes
@@ -313,6 +434,7 @@ class Image:
         return found[:2] if found else None
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019
+    @_or(list)
     def _frame_rows(self, start: int) -> list[tuple[int, Any, bool]]:
         """Where a row begins, its CFA, and whether there is a caller to return to."""
         found = self._fde(start)
@@ -321,16 +443,14 @@ class Image:
         # pyelftools decodes no table that holds this one, which says nothing of the CFA.
         instructions = found[2].instructions
         instructions[:] = [i for i in instructions if i.opcode != _GNU_ARGS_SIZE]
-        try:
-            rows = found[2].get_decoded().table
-            returns = [getattr(row.get(_RETURN_COLUMN), "type", None) for row in rows]
-            return [
-                (row["pc"], row["cfa"], kind != RegisterRule.UNDEFINED)
-                for row, kind in zip(rows, returns, strict=True)
-            ]
-        except (DWARFError, ELFParseError, ValueError, KeyError):
-            return []  # an operation that pyelftools does not know
+        rows = found[2].get_decoded().table  # fails at an operation that pyelftools does not know
+        returns = [getattr(row.get(_RETURN_COLUMN), "type", None) for row in rows]
+        return [
+            (row["pc"], row["cfa"], kind != RegisterRule.UNDEFINED)
+            for row, kind in zip(rows, returns, strict=True)
+        ]
 
+    @_or(None)
     def frame_rule(self, address: int) -> FrameRule | None:
         """How to find the CFA at ``address``; ``None`` when the file does not say, or says it in a
         form that pads do not follow."""
@@ -350,6 +470,7 @@ class Image:
         return FrameRule(register, current.offset) if register else None
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019
+    @_or(None)
     def landing_pads(self, address: int) -> frozenset[int] | None:
         """Where exceptions come back to in the code that one frame description covers around
         ``address``; ``None`` when the file has it in a form that is not known."""
@@ -362,12 +483,10 @@ class Image:
         for section in self._elf.iter_sections():
             start = section["sh_addr"]
             if start <= pointer < start + section["sh_size"] and section["sh_type"] != "SHT_NOBITS":
-                try:
-                    return lsda.landing_pads(section.data(), start, pointer, found[0])
-                except ValueError:
-                    return None
+                return lsda.landing_pads(_data(section), start, pointer, found[0])
         return None
 
+    @_or(True)
     def may_be_called(self, address: int) -> bool:
         """Whether a call may lead to ``address``, as far as the file tells: frame information of a
         program's or a thread's first code says that there is no caller, that of trampolines that
@@ -391,6 +510,7 @@ class Image:
             return False
         return not self.name.startswith(("libc.so", "libc-", "libpthread", "ld-"))
 
+    @_or(list)
     def exception_returns(self) -> list[int]:
         """Entries of the functions that end as only gcc's ``__builtin_eh_return`` does: the
         unwinder's, which a stripped program does not name."""
@@ -398,13 +518,15 @@ class Image:
         for section in self._elf.iter_sections():
             if not section["sh_flags"] & 4 or section["sh_type"] == "SHT_NOBITS":
                 continue
-            data, at = section.data(), -1
+            data, at = _data(section), -1
             while (at := data.find(_EH_RETURN, at + 1)) >= 0:
                 extent = self.frame_range(section["sh_addr"] + at)
                 if extent is not None:
                     found.add(extent[0])
         return sorted(found)
 
+
+_ADDRESSES = 1 << 64
 
 _GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
@@ -427,6 +549,8 @@ def _sleb(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         value |= (byte & 0x7F) << shift
         shift += 7
+        if shift > 70:
+            raise IndexError("no number of 64 bits")
         if not byte & 0x80:
             return value - (1 << shift if byte & 0x40 else 0), at
 
@@ -461,31 +585,55 @@ def read_image(path: Path, name: str, root: Path = Path("/")) -> Image:
     """
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise FormatError(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, ValueError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "it is too large"
+        raise FormatError(f"cannot read {path}: {reason}") from None
     debug = None
-    with contextlib.suppress(ELFError, OSError, lzma.LZMAError):  # welcome, never needed
-        debug = _debug_file(ELFFile(io.BytesIO(data)), path, root)
+    with contextlib.suppress(Exception):  # welcome, never needed; and see the module
+        debug = _debug_file(_read(data), path, root)
     return Image(data, name, debug)
+
+
+def _read(data: bytes) -> ELFFile:
+    return _open(io.BytesIO(data), len(data))
+
+
+@_or(None)
+def _build_id(elf: ELFFile) -> str | None:
+    section = elf.get_section_by_name(".note.gnu.build-id")
+    if section is None or section["sh_size"] > _LARGEST_NOTE:
+        return None
+    for note in section.iter_notes():  # type: ignore[attr-defined]
+        if note["n_type"] == "NT_GNU_BUILD_ID" and isinstance(note["n_desc"], str):
+            return str(note["n_desc"]) or None
+    return None
+
+
+def _has_sane_dwarf(elf: ELFFile) -> bool:
+    """Whether the sections that pyelftools reads for ``.debug_frame`` can be what they say."""
+    return all(
+        section["sh_type"] != "SHT_NOBITS"
+        and (not section.compressed or section.data_size <= _LARGEST_UNPACKED)
+        for section in elf.iter_sections()
+        if section.name.startswith((".debug_", ".zdebug_", ".eh_frame"))
+    )
 
 
 def _debug_file(elf: ELFFile, path: Path, root: Path) -> ELFFile | None:
     candidates: list[Path] = []
-    section = elf.get_section_by_name(".note.gnu.build-id")
-    if section is not None:
-        for note in section.iter_notes():  # type: ignore[attr-defined]
-            if note["n_type"] == "NT_GNU_BUILD_ID":
-                build_id = note["n_desc"]
-                tail = f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
-                candidates += [root / tail, Path("/") / tail]
+    build_id = _build_id(elf)
+    if build_id is not None:
+        tail = f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+        candidates += [root / tail, Path("/") / tail]
     link = elf.get_section_by_name(".gnu_debuglink")
     if link is not None:
-        name = link.data().split(b"\0", 1)[0].decode("utf-8", "replace")
-        candidates += [path.parent / name, path.parent / ".debug" / name]
+        name = os.fsdecode(_data(link).split(b"\0", 1)[0])
+        if name and "/" not in name:
+            candidates += [path.parent / name, path.parent / ".debug" / name]
     for candidate in candidates:
         if candidate.is_file() and candidate != path:
-            return ELFFile(io.BytesIO(candidate.read_bytes()))
+            return _read(candidate.read_bytes())
     mini = elf.get_section_by_name(".gnu_debugdata")
     if mini is not None:
-        return ELFFile(io.BytesIO(lzma.decompress(mini.data())))
+        return _read(lzma.LZMADecompressor().decompress(_data(mini), _LARGEST_UNPACKED))
     return None

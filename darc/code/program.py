@@ -6,7 +6,6 @@ import bisect
 import dataclasses
 import difflib
 import functools
-import itertools
 import os
 import re
 from collections import Counter
@@ -14,12 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iced_x86 import FlowControl, Mnemonic, OpKind
+from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind
 
 from darc.code import x86_64
 from darc.code.elf import FrameRule, Image, Symbol, read_image
+from darc.code.faults import may_raise
 from darc.code.overlay import Overlay
-from darc.demangle import base_symbol, demangle_cxx, display_name
+from darc.demangle import (
+    base_symbol,
+    demangle_cxx,
+    display_name,
+    without_arguments,
+    without_tags,
+)
 from darc.errors import AmbiguousError, DarcError, FormatError, NotFoundError, TargetError
 from darc.ftree import Cause, Fnode, Function
 from darc.target import Region, Target
@@ -31,16 +37,12 @@ _JUMP = re.compile(
     rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<conditional>.{4})|[\xeb\x70-\x7f\xe0-\xe3](?P<short>.))",
     re.DOTALL,
 )
-_LONG_JUMP = re.compile(rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<conditional>.{4}))", re.DOTALL)
-_SHORT = 144
-"""More bytes than a short jump and itself span."""
-
 _LONGEST_JUMP = 6
 _CHUNK = 4096
 """Bytes of code whose jumps are read at a time."""
 
-_STUB = 16
-"""Bytes of a stub in a PLT."""
+_LONGEST_COMPARED = 1000
+"""Characters of a name that is looked at for likeness, which takes the square of them."""
 
 _JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
 
@@ -91,7 +93,6 @@ class Program:
         self._functions: dict[int, x86_64.Function] = {}
         self._far_jumps: dict[int, frozenset[int]] = {}
         self._jump_slots: dict[int, int | None] = {}
-        self._stubs: dict[int, bool] = {}
         self._jumps: dict[int, list[tuple[int, int]]] = {}
         self.update(regions)
 
@@ -335,7 +336,6 @@ class Program:
         self._functions.clear()
         self._far_jumps.clear()
         self._jump_slots.clear()
-        self._stubs.clear()
         self._jumps.clear()
 
     def function(self, entry: int) -> x86_64.Function:
@@ -348,6 +348,10 @@ class Program:
     may_displace = True
     """Whether relays may be made of its code: for instructions that are run elsewhere every thread
     has to be known that may stand among them, for padding that it is nothing else."""
+
+    handled: frozenset[int] = frozenset()
+    """Signals of faults for which the program has handlers that may know an instruction by its
+    address: what may raise one is executed in its place (see :mod:`darc.code.faults`)."""
 
     thunks: x86_64.Thunks | None = None
     """How calls through thunks are told, where there are any."""
@@ -368,8 +372,8 @@ class Program:
         return None
 
     def far_jumps(self, entry: int) -> frozenset[int]:
-        """Code outside the function at ``entry`` that anything in its bytes may be a jump to: what
-        can be told without decoding it, and some places that no jump leads to."""
+        """Code outside the function part at ``entry`` that its direct jumps lead to, as its bytes
+        tell from the first one on: cheaper than :meth:`function`, as it is asked of thousands."""
         found = self._far_jumps.get(entry)
         if found is None:
             found = self._far_jumps[entry] = frozenset(self._read_far_jumps(entry))
@@ -384,28 +388,10 @@ class Program:
             code = self.read(start, end - start)
         except TargetError:
             return
-        edge = min(_SHORT, len(code))  # a short jump leads out of the function from there alone
-        found = itertools.chain(
-            jumps(code, start, _LONG_JUMP),
-            jumps(code[:edge], start),
-            jumps(code[-edge:], end - edge),
-        )
-        for _, target in found:
-            if not start <= target < end and self.is_code(target) and self._may_begin(target):
+        for instruction in x86_64.decode(code, start):
+            target = x86_64.jump_target(instruction)
+            if target is not None and not start <= target < end and self.is_code(target):
                 yield target
-
-    def _may_begin(self, address: int) -> bool:
-        """Whether a function may begin there, or a stub that leads to one."""
-        module = self.module_at(address)
-        extent = module.image.frame_range(address - module.bias) if module is not None else None
-        if module is None or extent is None or extent[0] == address - module.bias:
-            return True
-        start = extent[0] + module.bias
-        stubs = self._stubs.get(start)
-        if stubs is None:  # one description covers all the stubs of a PLT
-            places = (start, start + _STUB)
-            stubs = self._stubs[start] = any(self.jump_slot(at) is not None for at in places)
-        return stubs or bool(module.image.names_at(address - module.bias))
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """The bytes of the function part around ``address``."""
@@ -432,6 +418,15 @@ class Program:
         """Where the frame that executes ``address`` has its CFA."""
         module = self.module_at(address)
         return module.image.frame_rule(address - module.bias) if module is not None else None
+
+    def may_fault(self, instruction: Instruction) -> bool:
+        """Whether it is to be executed in its place, as the program may know that place when the
+        instruction faults (see :attr:`handled`)."""
+        if not self.handled:
+            return False
+        rule = self.frame_rule(int(instruction.ip))
+        has_frame = rule is not None and rule.register == "rbp"
+        return may_raise(instruction, self.handled, has_frame=has_frame)
 
     def landing_pads(self, address: int) -> frozenset[int] | None:
         """Where exceptions come back to in the function part around ``address``; ``None`` when
@@ -537,7 +532,14 @@ class Program:
             raise NotFoundError(
                 f"no loaded file is called {wanted}: 'info sharedlibrary' lists them"
             )
-        return self._one(spec, find_symbols(((m.image, m.bias) for m in modules), name))
+        found = find_symbols(((m.image, m.bias) for m in modules), name)
+        return self._one(spec, found if wanted is not None else self._not_the_loaders(found))
+
+    def _not_the_loaders(self, addresses: set[int]) -> set[int]:
+        """The dynamic linker has some functions of the C library for itself alone (``memcpy``)."""
+        modules = {address: self.module_at(address) for address in addresses}
+        others = {a for a, module in modules.items() if module and not _is_loader(module)}
+        return others or addresses
 
     def _find_address(self, spec: str) -> int:
         try:
@@ -606,9 +608,9 @@ def _start(region: Region) -> int:
     return region.start
 
 
-def jumps(code: bytes, address: int, form: re.Pattern[bytes] = _JUMP) -> Iterator[tuple[int, int]]:
-    """Everything in ``code`` that could be a jump, or one of that form: its place and target."""
-    for match in form.finditer(code):
+def jumps(code: bytes, address: int) -> Iterator[tuple[int, int]]:
+    """Everything in ``code`` that could be a jump: its place and target."""
+    for match in _JUMP.finditer(code):
         kind = match.lastgroup
         assert kind is not None
         place = address + match.start()
@@ -637,8 +639,8 @@ def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
     C++ signature, or the last components of these (``f`` finds ``ns::Class::f``). Whole names win
     over parts, and functions over the clones that a compiler made of them."""
     found: dict[int, set[int]] = {}
-    last = name.rsplit("::", 1)[-1].split("<", 1)[0].split("(", 1)[0].strip() or name
-    wanted = _spaceless(name)
+    last = _last_word(without_tags(name))
+    wanted = _spaceless(without_tags(name))
     for image, bias in images:
         for symbol in image.symbols:
             raw = symbol.name
@@ -652,29 +654,47 @@ def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
     return found[min(found)] if found else set()
 
 
+def _last_word(name: str) -> str:
+    """What a symbol is sure to have in it that is called so: the function's own name."""
+    plain = without_arguments(name.split("(", 1)[0]).rsplit("::", 1)[-1]
+    return plain.split("<", 1)[0].strip() or name
+
+
 def symbol_spelling(raw: str) -> str:
     """What to type for a symbol: its C++ signature, or itself."""
     return demangle_cxx(base_symbol(raw)) or raw
 
 
 def _match(raw: str, name: str, wanted: str) -> int | None:
-    """How well a symbol fits: 0 is best; ``None`` when it does not."""
+    """How well a symbol fits: 0 is best; ``None`` when it does not.
+
+    In this order: the symbol itself, the name that is shown, the end of that (``get`` for
+    ``Cache::get``), and without the arguments of templates. A clone that the compiler made fits
+    less than what it was made of.
+    """
     if raw == name:
         return 0
     base = base_symbol(raw)
     clone = 0 if base == raw else 1
-    shown = display_name(raw)
-    if shown == name:
-        return clone
-    if shown.endswith("::" + name):
-        return 2 + clone
+    shown = without_tags(display_name(raw))
+    if _is_named(shown, wanted):
+        return clone if _spaceless(shown) == wanted else 2 + clone
     if "(" in name and (signature := demangle_cxx(base)) is not None:
         # Overloads are told apart by their parameters.
-        if _spaceless(signature) == wanted:
+        if _spaceless(without_tags(signature)) == wanted:
             return clone
-        if _spaceless(signature).endswith("::" + wanted):
+        if _spaceless(without_tags(signature)).endswith("::" + wanted):
             return 2 + clone
+    if "<" in shown and _is_named(shown.replace("::<", "<"), wanted.replace("::<", "<")):
+        return 2 + clone  # Rust's, as debuggers write it
+    if "<" in shown and _is_named(without_arguments(shown), wanted):
+        return 4 + clone
     return None
+
+
+def _is_named(shown: str, wanted: str) -> bool:
+    """Whether that is its name, or the last parts of it."""
+    return ("::" + _spaceless(shown)).endswith("::" + wanted)
 
 
 def _spaceless(text: str) -> str:
@@ -700,6 +720,8 @@ def never_called(spec: str, names: Iterable[str]) -> str:
 
 
 def _worth_showing(name: str, wanted: str) -> bool:
+    if max(len(name), len(wanted)) > _LONGEST_COMPARED:
+        return False
     return abs(len(name) - len(wanted)) < 12 or wanted[:4] in name
 
 
@@ -717,6 +739,10 @@ def _split_spec(spec: str) -> tuple[str | None, str]:
 def _is_module(module: Module, wanted: str) -> bool:
     name = module.name
     return wanted in (name, module.path) or name.split(".so", 1)[0] == wanted.split(".so", 1)[0]
+
+
+def _is_loader(module: Module) -> bool:
+    return module.name.startswith("ld-linux") or module.name.startswith("ld-musl")
 
 
 def _is_cold_name(name: str) -> bool:

@@ -85,7 +85,9 @@ def _runs(program: Program, function: Function, low: int, high: int) -> Iterator
         end = at + instruction.len
         if at in function.targets or (run and run[-1].next_ip != at):
             run = []
-        if any(at < after and end > before for before, after in taken) or not _is_mute(instruction):
+        if any(at < after and end > before for before, after in taken) or not _is_mute(
+            instruction, program
+        ):
             run = []
             continue
         run.append(instruction)
@@ -99,9 +101,9 @@ def _runs(program: Program, function: Function, low: int, high: int) -> Iterator
                 run = []
 
 
-def _is_mute(instruction: Instruction) -> bool:
+def _is_mute(instruction: Instruction, program: Program) -> bool:
     """Whether nobody can tell where it is run: it may be moved, and cannot well fault (a handler of
-    SIGSEGV may know the places of a runtime's own faults)."""
+    SIGSEGV may know the places of a runtime's own faults, and may be installed later)."""
     kinds = [instruction.op_kind(number) for number in range(instruction.op_count)]
     reads = OpKind.MEMORY in kinds and instruction.mnemonic not in (Mnemonic.LEA, Mnemonic.NOP)
     return (
@@ -109,4 +111,5 @@ def _is_mute(instruction: Instruction) -> bool:
         and all(kind in _PLAIN for kind in kinds)
         and (not reads or instruction.memory_base in _STACK)
         and not instruction.is_privileged
+        and not program.may_fault(instruction)
     )

@@ -185,6 +185,11 @@ def _branch_target(instruction: Instruction) -> int | None:
     return None
 
 
+def jump_target(instruction: Instruction) -> int | None:
+    """Where a jump leads that says so itself; ``None`` for everything else."""
+    return _branch_target(instruction) if instruction.flow_control in _JUMPS else None
+
+
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 _JUMPS = (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH)
 
@@ -507,6 +512,11 @@ class Prologue:
     original: bytes
 
 
+_NEVER_FIRST = (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN, Mnemonic.SYSCALL)
+_TRAPS = (FlowControl.INTERRUPT, FlowControl.EXCEPTION)
+"""Filters of system calls, and handlers of SIGTRAP and SIGILL, may go by their addresses."""
+
+
 def read_prologue(
     function: Function, around: Surroundings, room: int = PATCH_LENGTH
 ) -> Prologue | str:
@@ -523,7 +533,7 @@ def read_prologue(
             return "a jump leads into its first bytes"
         if instruction.is_invalid:
             return "its first instructions cannot be decoded"
-        if instruction.mnemonic in (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN):
+        if instruction.mnemonic in _NEVER_FIRST or instruction.flow_control in _TRAPS:
             return "its first instructions cannot be moved"
         if instruction.flow_control in _CALLS and instruction.next_ip < function.entry + room:
             return "a call returns into its first bytes"

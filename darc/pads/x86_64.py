@@ -18,6 +18,10 @@ stack as the callee expects it::
         ...hand over to the agent (darc_stub_returned)
         ret
 
+In a process the ``call`` and what comes behind it are in a landing (:mod:`darc.pads.returns`),
+which the pad jumps to, and which leads back to the pad behind ``push R``. A kernel's tasks have
+stacks of their own that nobody copies: there it is as above.
+
 The comparison looks at bytes 3 to 6 of the word in the slot: pads live in one naturally aligned
 block of 16 MiB (:data:`BLOCK`), so those bytes are the same for every pad's return address, and
 one instruction without a register decides almost always. The agent checks the whole word.
@@ -70,15 +74,17 @@ class OutOfReachError(Exception):
 
 @dataclass(frozen=True)
 class Pad:
-    """Finished bytes. ``back`` is the offset of the return point, ``cells`` the offsets of 8-byte
-    constants by name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding, ``moved``
-    the offsets of displaced instructions by their own addresses."""
+    """Finished bytes. ``back`` is the offset of the return point, or of where the landing leads on
+    to, ``body`` of where f0's pad goes on with it, ``cells`` the offsets of 8-byte constants by
+    name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding, ``moved`` the offsets of
+    displaced instructions by their own addresses."""
 
     code: bytes
     back: int | None
     cells: dict[str, int]
     frames: tuple[tuple[int, int], ...]
     moved: dict[int, int]
+    body: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,7 @@ class Stubs:
     tail: int
     entry: int
     leave: int
+    landed: int
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,8 @@ class _Assembler:
 
     def pad(self, back: int | None) -> Pad:
         code, cells = self._finish()
-        return Pad(code, back, cells, tuple(self.frames), self.moved)
+        body = self.labels.get("body")
+        return Pad(code, back, cells, tuple(self.frames), self.moved, body)
 
     def _finish(self) -> tuple[bytes, dict[str, int]]:
         while len(self.code) % 8:
@@ -282,11 +290,19 @@ def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:
         asm.instruction(_with_operand(site, Code.JMP_RM64, Code.JMP_RM64, pushed))
 
 
-def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
+def call_pad(
+    site: Site,
+    site_data: int,
+    blocks: Sequence[int],
+    stubs: Stubs,
+    origin: int,
+    landing: int | None = None,
+) -> Pad:
     """The pad of a call site, to stand at ``origin``; one that ``is_short`` jumps to it.
 
     ``site_data`` is the address of its ``struct darc_site``, ``blocks`` the bases of the pad
-    blocks that its callers' pads stand in.
+    blocks that its callers' landings or pads stand in. Where ``landing`` is given, what comes
+    back there was called there, by :func:`landing_call`.
 
     Raises:
         OutOfReachError: the program's code or data is too far from ``origin``.
@@ -324,15 +340,53 @@ def call_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     asm.relative(b"\x0f\x84", "pass")
     asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
     asm.frame(-8)
+    if landing is not None:
+        if (direct := site.thunk or site.target) is not None:
+            asm.pool.setdefault("target", direct)
+        asm.jump(landing - len(landing_call(site, landing, origin)), "landing")
+        back = len(asm.code)
+    else:
+        _call(asm, site)
+        back = len(asm.code)
+        asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
+    _hand_over(asm, site_data, stubs.returned, "return stub")
+    return asm.pad(back)
+
+
+def _call(asm: _Assembler, site: Site) -> None:
     direct = site.thunk or site.target
     if direct is not None:
         asm.call(direct)
     else:
         asm.instruction(_with_operand(site, Code.CALL_RM64, Code.CALL_RM64, 0))
-    back = len(asm.code)
-    asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
-    _hand_over(asm, site_data, stubs.returned, "return stub")
-    return asm.pad(back)
+
+
+def landing_call(site: Site, back: int, pool: int) -> bytes:
+    """The call of ``site`` that ends at ``back``, in a landing. A target that is out of reach is a
+    constant at ``pool``.
+
+    Raises:
+        OutOfReachError: the program's data is too far away.
+    """
+    direct = site.thunk or site.target
+    for length in range(2, 16):
+        asm = _Assembler(back - length)
+        if direct is not None and abs(direct - back) >= NEAR - BLOCK:
+            asm.emit(b"\xff\x15", struct.pack("<i", pool - (asm.here + 6)))
+        else:
+            _call(asm, site)
+        if len(asm.code) == length:
+            return bytes(asm.code)
+    raise OutOfReachError(f"the call at {site.address:#x} has no place in a landing")
+
+
+def landed(control: int, stub: int, origin: int) -> bytes:
+    """What f0's landings lead to, at ``origin``: the agent is told that a call has returned."""
+    asm = _Assembler(origin)
+    asm.emit(_PUSH_RDI)
+    asm.emit(_MOV_RDI_IMM, struct.pack("<Q", control))
+    asm.jump(stub, "stub")
+    return asm.pad(None).code
 
 
 def _push(asm: _Assembler, *pushes: bytes) -> None:
@@ -425,9 +479,12 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     return asm.pad(None)
 
 
-def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> Pad:
+def entry_pad(
+    prologue: Prologue, site_data: int, stubs: Stubs, origin: int, lands: bool = False
+) -> Pad:
     """The pad at a function's entry that tells the agent, and may call the rest of the function:
-    an unwinder that must see a clean stack, a kernel's handler of interrupts.
+    f0, an unwinder that must see a clean stack, a kernel's handler of interrupts. Where it
+    ``lands``, the call is in a landing, whose address the agent has put into the slot.
 
     Displaced calls are not moved, as exception tables are keyed by the return address: the pad
     pushes the original one and jumps. Where the Nth displaced instruction leads, if it is a call or
@@ -448,11 +505,17 @@ def entry_pad(prologue: Prologue, site_data: int, stubs: Stubs, origin: int) -> 
     asm.call(stubs.entry, "entry stub")
     _pop(asm, 144, _POP_RDI, _POP_RAX)
     asm.emit(_UNSKIP_RED_ZONE)
-    _call_body(asm)
-    back = len(asm.code)
-    asm.frame(-8)
-    asm.emit(b"\x48\x8d\x64\x24\xf8")  # lea rsp, [rsp - 8]
-    _hand_over(asm, site_data, stubs.leave, "leave stub")
+    back = None
+    if lands:
+        asm.frame(0)
+        asm.relative(b"\x0f\x84", "body")
+        asm.emit(b"\xff\x24\x24")  # jmp [rsp]
+    else:
+        _call_body(asm)
+        back = len(asm.code)
+        asm.frame(-8)
+        asm.emit(b"\x48\x8d\x64\x24\xf8")  # lea rsp, [rsp - 8]
+        _hand_over(asm, site_data, stubs.leave, "leave stub")
     _body(asm, prologue)
     return asm.pad(back)
 

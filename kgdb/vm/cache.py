@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from darc.words import message
+
 from .errors import VmError
 
 
@@ -56,7 +58,7 @@ def once(name: str, make: Callable[[Path], None]) -> Path:
 
 def say(text: str) -> None:
     """Tells on standard error what takes a while."""
-    print(f"darc-vm: {text}", file=sys.stderr, flush=True)
+    print(message(f"darc-vm: {text}"), file=sys.stderr, flush=True)
 
 
 def _acquire(lock: int, name: str) -> None:

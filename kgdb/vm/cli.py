@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from darc.errors import DarcError
+from darc.words import message
 
 from . import cache, disk, guest, kernels, machine, workloads
 from .errors import VmError
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.command(options)
     except DarcError as error:
-        print(f"darc-vm: {error}", file=sys.stderr)
+        print(message(f"darc-vm: {error}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -123,7 +124,7 @@ def _start(options: argparse.Namespace) -> int:
         except VmError:
             started.stop()
             raise
-    print(f"{started.name}: {started.release}, {started.program or 'no program'}")
+    print(message(f"{started.name}: {started.release}, {started.program or 'no program'}"))
     if started.kernel == "kgdb":
         print(f"  darc-vm break {started.name}")
     print(f"  {connect(started)}")
@@ -169,7 +170,7 @@ def connect(started: machine.Machine) -> str:
 def _list(_: argparse.Namespace) -> int:
     for one in machine.machines():
         state = "runs" if one.alive else f"is dead: {one.last_words(1).splitlines()[-1]}"
-        print(f"{one.name}: {one.release}, {one.program or 'no program'}; {state}")
+        print(message(f"{one.name}: {one.release}, {one.program or 'no program'}; {state}"))
         if one.alive:
             print(f"  {connect(one)}")
     return 0

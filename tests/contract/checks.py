@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from darc.errors import TargetError
+from darc.ownthread import is_for_any_thread
 from darc.target import State, Verdict
 from tests.contract.world import World
 
@@ -32,6 +33,53 @@ def refused(function: Callable[[], object]) -> bool:
 
 def word_at(world: World, name: str) -> int:
     return int.from_bytes(world.target.read(world.address(name), 8), "little")
+
+
+def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
+    """Every public method and property says no on another thread, before it asks anything; what
+    bears the mark can be called there."""
+    world.start()
+    target = world.target
+    members = {n: m for n, m in vars(type(target)).items() if not n.startswith("_")}
+    heard: dict[str, str] = {}
+
+    def ask(name: str, member: object) -> str:
+        try:
+            if isinstance(member, property):
+                getattr(target, name)
+            elif is_for_any_thread(member):
+                return "is not called"
+            else:
+                getattr(target, name)()
+        except AssertionError as error:
+            return str(error)
+        except TypeError:
+            return "would have run"
+        return "ran"
+
+    def ask_all() -> None:
+        for name, member in members.items():
+            if name != "is_own_thread" and (callable(member) or isinstance(member, property)):
+                heard[name] = ask(name, member)
+        target.live("a line")
+        target.live(None)
+
+    other = threading.Thread(target=ask_all)
+    other.start()
+    other.join()
+    abstract = {n for n in type(target).__mro__[1].__abstractmethods__ if n != "hits_stop_all"}
+    assert abstract <= set(heard)
+    marked = {
+        name
+        for name, member in members.items()
+        if is_for_any_thread(member.fget if isinstance(member, property) else member)
+    }
+    assert "live" in marked
+    assert not marked & {"read", "write", "read_register", "threads", "arm_bell", "breakpoints"}
+    said = {n: w for n, w in heard.items() if "was called on another thread" not in w}
+    assert set(said) <= marked, said
+    assert target.is_own_thread()
+    assert target.threads()
 
 
 def check_before_the_program_runs(world: World) -> None:

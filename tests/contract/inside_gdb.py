@@ -27,7 +27,10 @@ class GdbWorld(World):
         target = self.target = darc_gdb.target.TARGET = GdbTarget()
         target.failed = self._failed
         self.failures: list[Exception] = []
-        gdb.events.stop.connect(lambda e: None if target.is_own_stop(e) else target.at_prompt())
+        target.announce()
+        for registry, handler in target.listeners():
+            registry.connect(handler)
+        gdb.events.stop.connect(lambda e: None if target.settle(e) else target.at_prompt())
         gdb.events.exited.connect(lambda _event: target.on_exit())
         self._breakpoints = {}
         self._stop_here = gdb.Breakpoint("*stop_here")

@@ -93,7 +93,7 @@ def test_attached_program(tmp_path: Path) -> None:
         commands = [f"attach {running.pid}", start(), "continue", REPORT, "darc status", "detach"]
         done = debug(tmp_path, program, (), commands)
         assert done.paths == [CUT_OFF], done.gdb
-        assert "darc did not by itself: the program was attached to" in done.gdb
+        assert "darc did not by itself: the program was attached to: if" in done.gdb
         assert running.poll() is None
     finally:
         running.kill()

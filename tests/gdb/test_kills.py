@@ -1,4 +1,4 @@
-"""gdb is killed: at a few of the random moments that ``make kills`` tries, and where it counts."""
+"""gdb is killed where it counts; ``make kills`` does so at any moment (``tests/kills``)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from darc.foothold import MARK
+from darc.procfs import regions
 from fixtures.build import build
-from tests.debugger import DARC_GDB, let_go, server, watched
-from tests.kills import ANALYSES, CLEAN_EVERY, kills
+from tests.code import altered_code
+from tests.debugger import DARC_GDB, Server, debug, let_go, server, watched
+
+ANALYSES = """
+import gdb
+def say(word):
+    print(word, flush=True)
+say("attached")
+while True:
+    gdb.execute("darc start handle --peak >400us --start-ops 400 --decision-ops 4 --lookahead 1")
+    say("started")
+    gdb.execute("continue")
+    say("found")
+"""
+"""The words tell how far gdb came before it was killed."""
 
 AT_A_WRITE = """
 import os
@@ -38,31 +53,31 @@ process_ground.lead_home = lead
 IN_A_CALL = """
 import os
 import signal
-from darc_gdb import detours
 from darc_gdb.target import TARGET
+from darc_gdb.tracee import Tracee
 
-go, write_register = detours._go, TARGET.write_register
-writes = []
+ask, write = Tracee._ask, TARGET.write
+steps = []
 
-def write(*arguments):
-    if len(writes) == {after}:
+def step(do, *arguments):
+    if len(steps) == {after} and "{when}" == "before":
         os.kill(os.getpid(), signal.SIGKILL)
-    writes.append(arguments)
-    write_register(*arguments)
-
-def gone(*arguments):
-    go(*arguments)
-    if len(writes) == {after}:
+    steps.append(do)
+    do(*arguments)
+    if len(steps) == {after} + 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
-detours._go, TARGET.write_register = gone, write
+def asked(tracee, request, *arguments):
+    if request in (7, 13, 0x420b):
+        step(ask, tracee, request, *arguments)
+    else:
+        ask(tracee, request, *arguments)
+
+Tracee._ask = asked
+TARGET.write = lambda *arguments: step(write, *arguments)
 """
-"""The same for a thread that makes a call for darc, and that has rung after the first."""
-
-
-def test_some_kills(tmp_path: Path) -> None:
-    for kill in kills(CLEAN_EVERY, 20, tmp_path):
-        assert kill.wrong is None, kill
+"""gdb dies at one of the steps of a call that a thread makes for darc: memory is written, registers
+and the mask of signals are set, the thread runs."""
 
 
 @pytest.mark.parametrize("after", [0, 1, 5, 9, 10, 11, 12])
@@ -71,23 +86,137 @@ def test_kill_where_the_search_ends(after: int, tmp_path: Path) -> None:
     assert "started" in killed(tmp_path, AT_A_WRITE.format(after=after))
 
 
-@pytest.mark.parametrize("after", [0, 1, 2, 6, 11, 12, 13, 25])
-def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "when", "after"),
+    [
+        *(("server", *moment) for moment in (("before", 1), ("after", 3), ("after", 5))),
+        *(("alarms", "after", steps) for steps in (1, 2, 3, 40)),
+    ],
+)
+def test_kill_in_a_call(program: str, when: str, after: int, tmp_path: Path) -> None:
     """The call comes back by itself, and the program goes on where it was."""
-    assert "started" not in killed(tmp_path, IN_A_CALL.format(after=after))
+    how = IN_A_CALL.format(after=after, when=when)
+    assert "started" not in killed(tmp_path, how, program)
 
 
-def killed(folder: Path, how: str) -> str:
-    """What gdb said before it was killed; the server has gone on."""
-    script = folder / "analyses.py"
-    script.write_text(how + ANALYSES)
+BEFORE_A_CALL = """
+import os
+import signal
+from darc_gdb import detours
+
+send, sent = detours._send, []
+
+def die(*arguments):
+    if len(sent) == {after}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    sent.append(arguments)
+    send(*arguments)
+
+detours._send = die
+"""
+"""gdb dies where code is borrowed for a call, before a thread is sent there."""
+
+IN_A_DECISION = """
+import os
+import signal
+from darc.pad_collector import PadCollector
+from darc_gdb.target import TARGET
+
+on_bell = PadCollector.on_bell
+bells = []
+
+def decide(collector):
+    if len(bells) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    bells.append(collector)
+    return on_bell(collector)
+
+PadCollector.on_bell = decide
+"""
+"""gdb dies at the second bell, with probes in the code and all threads stopped."""
+
+
+def test_kill_while_all_threads_are_stopped(tmp_path: Path) -> None:
+    """All of them go on."""
+    assert "started" in killed(tmp_path, IN_A_DECISION, "alarms", "threads")
+
+
+@pytest.mark.parametrize("tables", ["whole", "damaged"])
+def test_what_is_left_is_taken_out(tables: str, tmp_path: Path) -> None:
+    """Also where nothing in the program tells of it; a program that was left stopped goes on."""
+    with server(build("alarms"), "threads") as running:
+        kill(tmp_path, running, IN_A_DECISION)
+        let_go(running.pid)
+        assert altered(running)
+        if tables == "damaged":
+            forget_tables(running.pid)
+        done = stop(tmp_path, running)
+        assert "it goes on now" in done
+        assert "probes in the program: they were taken out" in done
+        running.operations()
+        assert altered(running) == []
+        assert "nothing is being analysed" in stop(tmp_path, running)
+        assert running.finish() == 0
+
+
+def test_kills_in_calls_leave_nothing(tmp_path: Path) -> None:
+    """Three are killed one after the other; then the next one starts, and another one ends it."""
     with server(build("server")) as running:
-        command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid)]
-        status, shown, _, _, _ = watched(folder, [*command, "-ex", f"source {script}"])
-        assert status == -signal.SIGKILL, shown
+        for after in (0, 1, 4):
+            kill(tmp_path, running, BEFORE_A_CALL.format(after=after))
+            let_go(running.pid)
+            running.operations()
+            assert altered(running)
+        kill(tmp_path, running, IN_A_DECISION)
+        let_go(running.pid)
+        assert "taken out" in stop(tmp_path, running)
+        assert altered(running) == []
+        assert "nothing is being analysed" in stop(tmp_path, running)
+        assert running.finish() == 0
+
+
+def killed(folder: Path, how: str, *program: str) -> str:
+    """What gdb said before it was killed; the program has gone on."""
+    name, *arguments = program or ("server",)
+    with server(build(name), *arguments) as running:
+        shown = kill(folder, running, how)
         let_go(running.pid)
         before = running.operations()
         while running.operations() < before + 100:
             pass
         assert running.finish() == 0
     return shown
+
+
+def kill(folder: Path, running: Server, how: str) -> str:
+    """Kills a gdb on a program that runs; what it had said."""
+    script = folder / "analyses.py"
+    script.write_text(how + ANALYSES)
+    command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid)]
+    quiet = ["-ex", "handle SIGALRM nostop noprint"]
+    status, shown, _, _, _ = watched(folder, [*command, *quiet, "-ex", f"source {script}"])
+    assert status == -signal.SIGKILL, shown
+    return shown
+
+
+def stop(folder: Path, running: Server) -> str:
+    """What 'darc stop' says in another gdb."""
+    return debug(folder, None, (), ["darc stop"], options=["-p", str(running.pid)]).gdb
+
+
+def altered(running: Server) -> list[str]:
+    """Places in the code that differ from the file, but for gdb's own in the loader."""
+    _, _, places = altered_code(running.pid)
+    return [place for place in places if not place.startswith("ld-linux")]
+
+
+def forget_tables(pid: int) -> None:
+    """Nothing in the program tells any more where darc's tables are."""
+    with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
+        for region in regions(pid):
+            if "x" not in region.permissions or region.path:
+                continue
+            memory.seek(region.start)
+            if memory.read(len(MARK)) == MARK:
+                memory.seek(region.start)
+                memory.write(bytes(16))

@@ -81,7 +81,7 @@ def test_what_was_found_is_not_searched_again(tmp_path: Path) -> None:
     assert done.paths == [DEEP]
     assert done.report["status"] == "root cause found"
     assert done.report["program"]["in_peak_calls"] == 60
-    assert done.report["program"]["stops"] == 1
+    assert done.report["program"]["stops"] <= 2  # where it begins, and one look
 
 
 def test_a_program_that_ends_too_early_is_run_again_and_again(tmp_path: Path) -> None:

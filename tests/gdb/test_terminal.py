@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
+from tests.code import altered_code
 from tests.debugger import (
     EVERYWHERE,
     IN_BOTH,
@@ -145,6 +146,29 @@ def test_gdb_is_killed(moment: str, running: Server, tmp_path: Path) -> None:
     assert "bytes compared" in done.section("code")
     assert all(place.startswith("ld-linux") for place in left)
     assert len(left) <= 1
+    assert running.finish() == 0
+
+
+@gdb_alone("lldb has no such way out: docs/safety.md")
+@pytest.mark.parametrize("moment", ["profile", "descent", "prompt"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_gdb_is_told_to_end(
+    number: signal.Signals, moment: str, running: Server, tmp_path: Path
+) -> None:
+    """By a signal, as when its terminal is closed: the code is the file's own afterwards."""
+    options = "--peak >400us --decision-ops 100000" if moment == "descent" else ENDLESS
+    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+        gdb.command(f"darc start handle {options}")
+        gdb.enter("continue")
+        gdb.wait_for(LIVE)
+        if moment == "prompt":
+            gdb.type("\x03")
+            gdb.prompt()
+        os.kill(gdb.pid, number)
+        gdb.wait()
+        let_go(running.pid)
+        _, breakpoints, altered = altered_code(running.pid)
+        assert len(altered) == breakpoints == 0, altered
     assert running.finish() == 0
 
 

@@ -152,6 +152,10 @@ _WORDS = (
     (r"set confirm off", lambda _: "settings set auto-confirm true"),
     # lldb passes the signals of the threads' library on by itself.
     (r"handle SIG32 nostop noprint pass", lambda _: "settings show auto-confirm"),
+    (
+        r"handle ((?:SIG[A-Z]+ ?)+) nostop noprint pass",
+        lambda found: f"process handle {found[1]} -s false -n false -p true",
+    ),
     # lldb stops at every exec by itself.
     (r"catch exec", lambda _: "settings show auto-confirm"),
     # lldb's breakpoints always wait for libraries.

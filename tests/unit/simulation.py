@@ -182,7 +182,8 @@ class Simulation:
         return votes
 
     def step(self, orders: Orders) -> Orders:
-        return self.note(self.descent.decide(self.collect(orders)))
+        needed = self.descent.in_peak_needed()
+        return self.note(self.descent.decide(self.collect(orders), needed))
 
     def note(self, orders: Orders) -> Orders:
         self.history.append(orders)

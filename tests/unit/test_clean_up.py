@@ -58,6 +58,7 @@ def cleaned(memory: Memory, tables: Tables) -> int:
         cast(Target, memory),
         cast(AgentMemory, cast(Any, tables)),
         lambda address: PADS <= address < PADS + 0x1000,
+        None,
     )
 
 

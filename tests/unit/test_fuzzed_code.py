@@ -26,7 +26,7 @@ from darc.pads import x86_64 as pads
 
 BASE = 0x5555_5555_0000
 AREA = BASE - 0x100000
-STUBS = pads.Stubs(*(AREA + 0x9000 + 16 * n for n in range(6)))
+STUBS = pads.Stubs(*(AREA + 0x9000 + 16 * n for n in range(7)))
 TABLES = 0x7FFF_0000_0000
 
 

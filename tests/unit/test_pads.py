@@ -13,7 +13,7 @@ from darc.ftree import CallKind
 from darc.pads import x86_64 as pads
 
 ADDRESS = 0x5555_5555_0000
-STUBS = pads.Stubs(*(ADDRESS + 0x9000 + 16 * n for n in range(6)))
+STUBS = pads.Stubs(*(ADDRESS + 0x9000 + 16 * n for n in range(7)))
 near = st.integers(-(1 << 31) + (1 << 17), (1 << 31) - (1 << 17))
 
 

@@ -62,7 +62,10 @@ def test_the_json_report_is_schema_1() -> None:
     assert loop["cause"] == "loop"
     assert loop["loop"] == {"function": "memcpy", "calls": 400.0, "share": 0.93}
     root = report["ftree"]
-    assert list(root) == ["id", "function", "maxcount", "root_cause", "mean_cycles", "children"]
+    assert list(root) == [
+        *("id", "function", "maxcount", "self_maxcount", "ops"),
+        *("root_cause", "mean_cycles", "children"),
+    ]
     assert (root["id"], root["root_cause"], root["mean_cycles"]) == ("1", True, 12_000_000)
     assert [child["id"] for child in root["children"]] == [f"1.{n}" for n in range(1, 8)]
     assert root["children"][6]["children"][1]["maxcount"] == 12

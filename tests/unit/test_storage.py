@@ -23,7 +23,7 @@ from darc.storage import Stored
 from tests.unit import samples
 
 COUNTS = st.integers(0, 2**64)
-TEXTS = st.text(max_size=8)
+TEXTS = st.text(st.characters(exclude_characters="\0"), max_size=8)
 PARAMETERS = st.builds(
     Parameters,
     peak=st.sampled_from([None, "3", "last", "2-3", ">4ms", "p99.5"]),

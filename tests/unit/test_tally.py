@@ -47,12 +47,13 @@ def test_votes_are_those_of_the_paper(f0: Routine) -> None:
         sums = sums_of(simulation, orders)
         tally = Tally(1, HZ)
         tally.add_votes(orders.analyse, sums)
+        needed = simulation.descent.in_peak_needed()
         votes = simulation.collect(orders)
         counted = tally.votes()
         for node, vote in votes.items():
             if vote.ops:
                 assert counted[node] == vote
-        orders = simulation.descent.decide(votes)
+        orders = simulation.descent.decide(votes, needed)
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=50), st.sampled_from([1, 2, 4]))

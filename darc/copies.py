@@ -1,0 +1,101 @@
+"""Copies of stacks: where coroutines share one, those that wait have theirs somewhere in memory.
+
+Return addresses that lead to landings come back from there whenever it pleases the program, and
+return, as landings stay. But an exception cannot go through such a frame once the unwinder has no
+guard any more. So at a stop at which guards are taken out, memory is looked through, and such words
+are replaced by the program's own return addresses. That is always right: both lead to the same
+place.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from darc.errors import TargetError
+from darc.procfs import Memory
+from darc.target import Region
+
+LIMIT = 1 << 30
+"""Bytes that are looked through at most; a processor takes about a second for them."""
+
+LARGEST = 1 << 36
+"""Bytes of a mapping that is looked through at most. What is larger was reserved, as sanitizers do
+for terabytes of shadow memory: to ask which of its pages are there takes longer than the rest."""
+
+_PAGE = 4096
+_CHUNK = 4 << 20
+_PRESENT = 3 << 62
+"""Of an entry in ``pagemap``: the page is in memory, or swapped out."""
+
+
+def replace(
+    memory: Memory,
+    pid: int,
+    mapped: Sequence[Region],
+    own: Mapping[int, int],
+    besides: Sequence[range],
+) -> bool:
+    """Replaces each word in ``pid``'s writable memory that is a key of ``own``, the return
+    addresses that lead to landings, but for those in ``besides``. ``False``: there is more memory
+    than is looked through."""
+    left = LIMIT
+    marks = {struct.pack("<Q", address)[2:6] for address in own}
+    for start, end in _resident(pid, mapped, besides):
+        left -= end - start
+        if left < 0:
+            return False
+        for at in range(start, end, _CHUNK):
+            try:
+                raw = memory.read(at, min(_CHUNK, end - at))
+            except TargetError:
+                continue  # it is only there for the program itself
+            for mark in marks:
+                for place in _aligned(raw, mark):
+                    word = int.from_bytes(raw[place : place + 8], "little")
+                    if word in own:
+                        memory.write(at + place, struct.pack("<Q", own[word]))
+    return True
+
+
+def _aligned(raw: bytes, mark: bytes) -> Iterator[int]:
+    """Where aligned words have these bytes in the middle."""
+    at = raw.find(mark)
+    while at >= 0:
+        if at % 8 == 2:
+            yield at - 2
+        at = raw.find(mark, at + 1)
+
+
+def _resident(
+    pid: int, mapped: Sequence[Region], besides: Sequence[range]
+) -> Iterator[tuple[int, int]]:
+    """What the program has ever written to, of its private writable memory."""
+    with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pages:
+        for region in mapped:
+            if not region.permissions.startswith("rw") or not region.permissions.endswith("p"):
+                continue
+            if any(region.start < one.stop and one.start < region.end for one in besides):
+                continue
+            if region.end - region.start > LARGEST:
+                continue
+            for at in range(region.start, region.end, _CHUNK << 6):
+                end = min(region.end, at + (_CHUNK << 6))
+                pages.seek(at // _PAGE * 8)
+                entries = pages.read((end - at) // _PAGE * 8)
+                if entries.count(0) < len(entries):
+                    yield from _runs(at, entries)
+
+
+def _runs(start: int, entries: bytes) -> Iterator[tuple[int, int]]:
+    begin: int | None = None
+    count = len(entries) // 8
+    for number, entry in enumerate(struct.unpack(f"<{count}Q", entries)):
+        if entry & _PRESENT:
+            begin = number if begin is None else begin
+        elif begin is not None:
+            yield start + begin * _PAGE, start + number * _PAGE
+            begin = None
+    if begin is not None:
+        yield start + begin * _PAGE, start + count * _PAGE

@@ -1,0 +1,247 @@
+"""Return landings: where every call that a pad makes in a process comes back to.
+
+A return address that darc has put on a stack may be copied out (by greenlet, libco and others
+whose coroutines share a stack) and come back at any time: over another frame, after the analysis,
+after the debugger's end. So each leads to a *landing* of its own, a cell of code and a word with
+the program's own return address, which never changes: whoever has the one finds the other by
+arithmetic, and the cell alone takes the way back::
+
+    site's cell     call target             f0's cell       lea rsp, [rsp + 8]
+                                                            call [rip + body]
+    back            push [rip + word]       back            push [rip + word]
+                    jmp its pad                             jmp common
+
+The same call site gets the same cell again, and so do f0 and the address that it returns to, in
+later analyses too. A cell contains the call, so that the processor's prediction of returns is
+right. At the end of an analysis, the last jump becomes a ``ret`` (:meth:`ReturnLandings.retire`):
+the agent, its tables and the pads are not needed any more, and where no thread stands in them
+they may be unmapped. The landings stay for the process's life.
+
+They are at the front of an area, in three parts, each on pages of its own: cells, words, and
+what f0's cells call. The cells of f0's callers are claimed by the agent (``claim_landing``
+in agent.c), those of sites by the debugger.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from darc import agent
+from darc.agent import words
+from darc.pads import x86_64 as pads
+from darc.target import Target
+
+_LIMITS = agent.load().constants
+_COUNT = _LIMITS["DARC_LANDINGS"]
+_CELL = _LIMITS["DARC_LANDING_SIZE"]
+_ENTER = _LIMITS["DARC_LANDING_ENTER"]
+_BACK = _LIMITS["DARC_LANDING_BACK"]
+_WORDS = _LIMITS["DARC_LANDING_WORDS"]
+_BODIES = _LIMITS["DARC_LANDING_BODIES"]
+_SITES = _LIMITS["DARC_LANDING_SITES"]
+_CALLERS = _LIMITS["DARC_LANDING_CALLERS"]
+
+_PAGE = 4096
+_COMMON = 64
+"""Where the code is that f0's cells lead to."""
+
+_ON = _BACK + 6
+"""Where a cell's last instruction is."""
+
+_RETURN = b"\xc3"
+
+WRITABLE = range(_WORDS, _BODIES + 8 * (_COUNT - _CALLERS))
+"""Which part of :data:`SIZE` the program must be able to write, in whole pages."""
+
+SIZE = WRITABLE.stop
+"""Bytes at the front of an area."""
+
+KIND = b"landing1"
+"""Says in an area's header that it has landings, and how they are laid out."""
+
+
+class NoLandingError(pads.OutOfReachError):
+    """As many call sites have a landing as there is room for."""
+
+
+class ReturnLandings:
+    """Those of one area. Whatever is written here, all threads stand still."""
+
+    def __init__(self, target: Target, base: int) -> None:
+        """The area begins at ``base``, and has ``extent`` bytes of landings, new or used before."""
+        self.base = base
+        self.extent = SIZE
+        self._target = target
+        self._known: dict[int, int] | None = None
+        self._f0s: dict[int, int] = {}
+
+    # ------------------------------------------------------------------ an analysis
+
+    def begin(self, control: int, stub: int) -> None:
+        """An analysis begins whose agent has its control structure at ``control``; f0's cells lead
+        to ``stub`` (``darc_stub_landed``)."""
+        self._target.write(self.base + _COMMON, pads.landed(control, stub, self.base + _COMMON))
+        self._target.flush()
+        cells = b"".join(map(self._of_caller, range(_CALLERS, _COUNT)))
+        self._target.write(self._cell(_CALLERS), cells)
+
+    def claim(self, back: int) -> int:
+        """The cell of the call site with this return address; used by no other site, ever.
+
+        Raises:
+            NoLandingError: there is no more room.
+        """
+        known = self._sites()
+        if back not in known:
+            number = _SITES + len(known)
+            if number >= _CALLERS:
+                raise NoLandingError("the program has as many timed calls as darc has landings for")
+            known[back] = number
+            self._target.write(self._word(number), struct.pack("<Q", back))
+            self._target.write(self._cell(number), b"\xcc" * _CELL)
+        return self._cell(known[back])
+
+    def returns_to(self, cell: int) -> int:
+        """What the call in a cell puts on the stack."""
+        return cell + _BACK
+
+    def lead(self, cell: int, call: bytes, pad: int) -> None:
+        """A site's cell begins with ``call``, which ends where is returned to, and leads on to
+        ``pad``, which is written already."""
+        number = (cell - self.base) // _CELL
+        self._target.flush()  # calls may come back to it at once
+        code = call.rjust(_BACK, b"\xcc") + self._pushed(number) + _jump(cell + _CELL, pad)
+        self._target.write(cell, code)
+        self._target.flush()
+
+    @property
+    def callers(self) -> int:
+        """The return address of the first cell for f0's callers: others are in the same block."""
+        return self._cell(_CALLERS) + _BACK
+
+    def bind(self, f0: int, body: int) -> None:
+        """Calls of the function at ``f0`` go on at ``body``; the cells that it has stay its own."""
+        first = self.base + _BODIES
+        raw = self._target.read(first, 8 * (_COUNT - _CALLERS))
+        for index, known in enumerate(words(raw)):
+            if known and self._f0s.get(known) == f0:
+                self._target.write(first + 8 * index, struct.pack("<Q", body))
+        self._f0s[body] = f0
+
+    # ------------------------------------------------------------------ whoever looks
+
+    def own(self, word: int) -> int | None:
+        """The program's own return address where ``word`` is a return address that leads here."""
+        number, part = divmod(word - self.base, _CELL)
+        if part != _BACK or not _SITES <= number < _COUNT:
+            return None
+        return self._back(number) or None
+
+    def caller(self, pc: int, rsp: int) -> tuple[int, int] | None:
+        """As :meth:`darc.foothold.Foothold.caller`, for a thread or frame here."""
+        if not self.base <= pc < self.base + _WORDS:
+            return None
+        number, part = divmod(pc - self.base, _CELL)
+        if number >= _SITES:
+            enters = number >= _CALLERS and part == _ENTER
+            slot = rsp if enters or part >= _ON else rsp - 8
+            back = self._back(number)
+            return (slot, back) if back else None
+        slot = rsp if pc == self.base + _COMMON else rsp + 8
+        return slot, self._read(slot)
+
+    # ------------------------------------------------------------------ the end
+
+    def retire(self, is_left: bool) -> None:
+        """The analysis is over: whatever comes back here just returns, and needs neither the agent
+        nor tables nor pads; ``is_left``: no thread stands in any of these, nor in a cell before its
+        call (:meth:`is_calling`)."""
+        low, high = self.base, self.base + _WORDS
+        code = bytearray(self._target.read(low, high - low))
+        for number in self._used():
+            at = number * _CELL + _ON
+            code[at : at + 1] = _RETURN
+        for page in self._pages_of_cells():
+            self._target.write(low + page, bytes(code[page : page + _PAGE]))
+        if is_left:
+            self._target.write(low + _BODIES, bytes(8 * (_COUNT - _CALLERS)))
+            self._f0s.clear()
+
+    def all_own(self) -> dict[int, int]:
+        """The program's own return address by each that leads to a landing."""
+        raw = words(self._target.read(self._word(0), 8 * _COUNT))
+        return {self._cell(n) + _BACK: raw[n] for n in range(_SITES, _COUNT) if raw[n]}
+
+    def is_calling(self, pc: int) -> bool:
+        """Whether a thread at ``pc`` is about to call something from here, or to go on in the
+        agent."""
+        if not self.base <= pc < self.base + _WORDS:
+            return False
+        number, part = divmod(pc - self.base, _CELL)
+        return part < _BACK or number < _SITES
+
+    def kept(self) -> list[range]:
+        """The pages that stay for the process's life once the landings are retired and no thread
+        stands in the agent or a pad: at most 64 KiB."""
+        used = {self.base, *(self.base + page for page in self._pages_of_cells())}
+        used |= {self._word(number) // _PAGE * _PAGE for number in self._used()}
+        return [range(page, page + _PAGE) for page in sorted(used)]
+
+    @property
+    def used(self) -> int:
+        """How many landings were ever used: their addresses may stand on a stack, or in a copy."""
+        return len(self._used())
+
+    # ------------------------------------------------------------------ workings
+
+    def _used(self) -> list[int]:
+        raw = self._target.read(self._word(0), 8 * _COUNT)
+        return [n for n, back in enumerate(words(raw)) if back and n >= _SITES]
+
+    def _pages_of_cells(self) -> set[int]:
+        found = set()
+        for number in self._used():
+            at = number * _CELL
+            found |= {at // _PAGE * _PAGE, (at + _CELL - 1) // _PAGE * _PAGE}
+        return found
+
+    def _sites(self) -> dict[int, int]:
+        if self._known is None:
+            raw = self._target.read(self._word(_SITES), 8 * (_CALLERS - _SITES))
+            self._known = {back: _SITES + n for n, back in enumerate(words(raw)) if back}
+        return self._known
+
+    def _cell(self, number: int) -> int:
+        return self.base + number * _CELL
+
+    def _word(self, number: int) -> int:
+        return self.base + _WORDS + 8 * number
+
+    def _back(self, number: int) -> int:
+        return self._read(self._word(number))
+
+    def _read(self, address: int) -> int:
+        return int.from_bytes(self._target.read(address, 8), "little")
+
+    def _pushed(self, number: int) -> bytes:
+        return b"\xff\x35" + _distance(self._cell(number) + _ON, self._word(number))
+
+    def _of_caller(self, number: int) -> bytes:
+        cell = self._cell(number)
+        body = self.base + _BODIES + 8 * (number - _CALLERS)
+        code = b"\xcc" * _ENTER + b"\x48\x8d\x64\x24\x08"  # lea rsp, [rsp + 8]
+        code += b"\xff\x15" + _distance(cell + _BACK, body) + self._pushed(number)
+        return code + _jump(cell + _CELL, self.base + _COMMON)
+
+
+def _distance(end: int, to: int) -> bytes:
+    return struct.pack("<i", to - end)
+
+
+def _jump(end: int, to: int) -> bytes:
+    return b"\xe9" + _distance(end, to)
+
+
+Own = Callable[[int], int | None]
+"""See :meth:`ReturnLandings.own`."""

@@ -1,0 +1,118 @@
+"""One stopped thread, by the system's own calls.
+
+gdb traces every thread from its main thread, where Python runs as well. What is done here goes
+unnoticed by gdb: afterwards the thread is where it was, stopped as it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from darc.detour import EndedError
+from darc.errors import TargetError
+
+_CONT, _GETREGS, _SETREGS = 7, 12, 13
+_GETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x420A, 0x420B
+_TGKILL = 234
+_WALL = 0x4000_0000
+_NAMES = (
+    "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss "
+    "fs_base gs_base ds es fs gs"
+).split()
+"""struct user_regs_struct (sys/user.h)."""
+_REGISTERS = struct.Struct(f"<{len(_NAMES)}Q")
+_SIGINFO_SIZE = 128
+_SI_TKILL, _SI_KERNEL = -6, 0x80
+_QUICK_SECONDS = 0.002
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.restype = ctypes.c_long
+_libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Tracee:
+    """A thread that gdb traces and has stopped."""
+
+    def __init__(self, process: int, thread: int) -> None:
+        self._process = process
+        self.thread = thread
+
+    def _ask(self, request: int, address: int, data: object) -> None:
+        if _libc.ptrace(request, self.thread, address, data) == -1:
+            number = ctypes.get_errno()
+            if not Path(f"/proc/{self._process}/task/{self.thread}").exists():
+                raise EndedError("the program ended in a call of darc's")
+            raise TargetError(f"cannot control thread {self.thread}: {os.strerror(number)}")
+
+    # ------------------------------------------------------------------- its state
+
+    def registers(self) -> dict[str, int]:
+        """All general registers."""
+        buffer = ctypes.create_string_buffer(_REGISTERS.size)
+        self._ask(_GETREGS, 0, buffer)
+        return dict(zip(_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
+
+    def set_registers(self, values: Mapping[str, int]) -> None:
+        """Sets all general registers at once."""
+        self._ask(_SETREGS, 0, _REGISTERS.pack(*(values[name] for name in _NAMES)))
+
+    def mask(self) -> int:
+        """The signals that it blocks: those that it will when the system call that it is in has
+        come back, where that blocks others meanwhile."""
+        buffer = ctypes.create_string_buffer(8)
+        self._ask(_GETSIGMASK, 8, buffer)
+        return int.from_bytes(buffer.raw, "little")
+
+    def set_mask(self, mask: int) -> None:
+        """Blocks these signals alone."""
+        self._ask(_SETSIGMASK, 8, mask.to_bytes(8, "little"))
+
+    def held(self) -> tuple[int, bool]:
+        """The signal that it was stopped for, which is on its way to it; 0 where it stopped for
+        another reason. And whether the tracer itself sent that."""
+        buffer = ctypes.create_string_buffer(_SIGINFO_SIZE)
+        try:
+            self._ask(_GETSIGINFO, 0, buffer)
+        except TargetError:
+            return 0, False  # stopped with its whole process (ptrace(2), group-stop)
+        number, _, code, _, sender = struct.unpack_from("<5i", buffer.raw)
+        own = (code == _SI_TKILL and sender in (0, os.getpid())) or code == _SI_KERNEL
+        return number, own
+
+    # --------------------------------------------------------------------- it runs
+
+    def go(self, number: int = 0) -> int:
+        """Lets it run, with a signal, until it stops for one; which.
+
+        Raises:
+            EndedError: it ended.
+        """
+        self._ask(_CONT, 0, number)
+        begin = time.monotonic()
+        while (found := self._stopped()) is None:
+            spent = time.monotonic() - begin
+            time.sleep(0 if spent < _QUICK_SECONDS else 0.001)
+        return found
+
+    def _stopped(self) -> int | None:
+        """The signal that it stopped for, if it has. Its end is left for gdb to see."""
+        options = os.WSTOPPED | os.WEXITED | os.WNOHANG | _WALL
+        try:
+            seen = os.waitid(os.P_PID, self.thread, options | os.WNOWAIT)
+            if seen is None:
+                return None
+            if seen.si_code not in (os.CLD_TRAPPED, os.CLD_STOPPED):
+                raise EndedError("the program ended in a call of darc's")
+            _, status = os.waitpid(self.thread, os.WNOHANG | _WALL)
+        except (ChildProcessError, ProcessLookupError):
+            raise EndedError("the program ended in a call of darc's") from None
+        return os.WSTOPSIG(status)
+
+    def send(self, number: int) -> None:
+        """Sends it a signal."""
+        _libc.syscall(_TGKILL, self._process, self.thread, number)

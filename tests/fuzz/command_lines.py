@@ -1,0 +1,109 @@
+"""Command lines, options and parameters: words that belong there and words that do not."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from darc import commands
+from darc.errors import DarcError
+from darc.parameters import PARAMETERS, Parameters
+from darc.snapshot import Snapshot
+from tests.fuzz import names
+
+VALUES = (
+    "0", "1", "-1", "1e9", "nan", "-nan", "inf", "-inf", "1e-400", "1e400", "9" * 400, "0x10",
+    "99999999999999999999", "0.5", ".5", "5%", "1_000", "١٢٣", "²", "last", "p99", "p", "p1e9",
+    "p-1", "p100", "p101", ">4ms", ">", "> 4ms", ">1e308s", ">nans", "<4ms", "17-19", "19-17",
+    "17-", "-17", "0-99999999", "--", "-", "=", "", "''", '"', "'", "\\", "5min", "1h", "-5s",
+    "1e308h", "nanmin", "all", "auto", "none", "on", "off", "yes", "pad", "breakpoint",
+    "tracepoint", "continue", "stop", "json", "text", "html", "root-cause", "1.1", "1.", ".", "1.x",
+    "1.0.0.0.0", "1." * 500, "/dev/null/x", "~nobody-here/x", "~", "/", "\0", "a\0b", "x" * 300,
+)  # fmt: skip
+
+
+def line(chance: random.Random) -> str:
+    """The rest of a command line."""
+    options = [f"--{p.name}" for p in PARAMETERS] + ["-o", "--output", "--format", "--require"]
+    words = []
+    for _ in range(chance.randrange(6)):
+        word = chance.choice((
+            chance.choice(options),
+            chance.choice(VALUES),
+            names.made(chance),
+            f"{chance.choice(options)}={chance.choice(VALUES)}",
+            "handle",
+        ))  # fmt: skip
+        words.append(word)
+    return chance.choice((" ", "  ", "\t", "=")).join(words)
+
+
+class _App:
+    """Takes every command, and does as little as the real one before it touches a program."""
+
+    colour = False
+    width = 80
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.parameters = Parameters()
+        self._snapshot = snapshot
+
+    def start(self, function: str, overrides: dict[str, object]) -> None:
+        self.parameters.overridden(overrides)
+
+    def peak(self, spec: str) -> None:
+        del spec
+
+    def descend(self, ids: Sequence[str]) -> None:
+        assert self._snapshot.ftree is not None
+        for one in ids:
+            self._snapshot.ftree.find(one)
+
+    def stop(self) -> None:
+        pass
+
+    def save(self, file: Path) -> None:
+        del file
+
+    def resume(self, file: Path, overrides: dict[str, object]) -> None:
+        from darc import storage
+
+        del overrides
+        storage.read_file(file)
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    def set_parameter(self, name: str, text: str) -> None:
+        self.parameters = self.parameters.with_text(name, text)
+
+    def emit(self, text: str) -> None:
+        from darc.words import Shown, message
+
+        names.check(text if isinstance(text, Shown) else message(text))
+
+    def complete_function(self, prefix: str) -> list[str]:
+        return [prefix + "f"]
+
+
+def trial(chance: random.Random) -> None:
+    """One line that is typed, completed, and one parameter that is set and shown."""
+    from tests.unit import samples
+
+    app = _App(samples.snapshot())
+    name, text = chance.choice([*commands.COMMANDS, ""]), line(chance)
+    for candidate in commands.complete(app, name, text, chance.choice(("", text[-3:]))):
+        names.check(candidate)
+        assert "\n" not in candidate
+    commands.completes_files(name, text)
+    parameter = chance.choice(PARAMETERS)
+    with contextlib.suppress(DarcError):
+        commands.set_parameter(app, parameter.name, chance.choice((text, chance.choice(VALUES))))
+        value = app.parameters.text_of(parameter.name)
+        commands.set_parameter(app, parameter.name, value)
+    names.check(commands.show_parameter(app))
+    if name == "report" and ("-o" in text or "--o" in text):
+        return  # it would be written
+    commands.run(app, name, text)

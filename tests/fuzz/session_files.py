@@ -1,0 +1,112 @@
+"""Damaged session files: values exchanged, bytes changed, nested without end, of other writers."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import random
+from typing import Any
+
+from darc import render, report, storage
+from darc.errors import DarcError
+from darc.ftree import Fnode
+from darc.parameters import Parameters
+from darc.peaks import find_peaks
+from darc.refit import check_overrides, new_parameters
+from darc.snapshot import Snapshot
+from tests.fuzz import names
+
+ODD: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 2**96, 2**200, 1e308, 1e-320, 0.5, -0.0, "",
+    "0", "-1", "NaN", "1e999", "\0", "a\0b", "\ud800", "\x1b]0;x\x07", "\u202e", "auto", "none",
+    "*0x0", "*", "!", "a!b", "x.c:f", ":", "..", "/", [], {}, [[]], [None] * 5, {"": 0},
+)  # fmt: skip
+"""Values for anything."""
+
+
+@functools.cache
+def _valid() -> tuple[Any, ...]:
+    """Sessions as they are written: one as small as they are, one with a tree."""
+    from darc.descent import Status
+    from darc.storage import Stored, to_text
+    from tests.unit import samples
+
+    root, _ = samples.tree()
+    profile = samples.profile(samples.BINS)
+    made = []
+    for node, peak in ((root, samples.snapshot().peak), (Fnode(samples.function("f")), None)):
+        stored = Stored("handle", Parameters(), Status.STOPPED, profile, peak, node, {"m": "ab12"})
+        made.append(json.loads(to_text(stored)))
+    return tuple(made)
+
+
+def _places(content: Any) -> list[tuple[Any, Any]]:
+    found: list[tuple[Any, Any]] = []
+    if isinstance(content, dict | list):
+        for key in list(content) if isinstance(content, dict) else range(len(content)):
+            found.append((content, key))
+            found += _places(content[key])
+    return found
+
+
+def made(chance: random.Random) -> bytes:
+    """The bytes of one file."""
+    kind = chance.randrange(10)
+    if kind == 0:
+        deep = chance.choice((10, 900, 3000, 100_000))
+        opening = chance.choice(("[", '{"a":', '{"format": "darc session", "ftree": ['))
+        return (opening * deep).encode()
+    if kind == 1:
+        return chance.randbytes(chance.randrange(200))
+    content = copy.deepcopy(chance.choice(_valid()))
+    for _ in range(chance.choice((0, 1, 1, 2, 4))):
+        container, key = chance.choice(_places(content))
+        action = chance.randrange(5)
+        if action == 0 and isinstance(container, dict):
+            container[names.made(chance)] = container.pop(key)
+        elif action == 1:
+            del container[key]
+        elif action == 2:
+            container[key] = names.made(chance)
+        elif action == 3:
+            container[key] = copy.deepcopy(chance.choice(_places(content))[0])
+        else:
+            container[key] = chance.choice(ODD)
+        if not content:
+            break
+    if chance.random() < 0.05:
+        content["version"] = chance.choice((0, 2, -1, "1", 10**400 if chance.random() < 0.5 else 3))
+    raw = bytearray(json.dumps(content).encode())
+    if kind == 2 and raw:
+        for _ in range(chance.randrange(1, 4)):
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+    if kind == 3:
+        del raw[chance.randrange(len(raw) + 1) :]
+    return bytes(raw)
+
+
+def trial(chance: random.Random) -> None:
+    """Reads it, and shows and writes what was read."""
+    stored = storage.from_bytes(made(chance), names.made(chance))
+    storage.from_bytes(storage.to_text(stored).encode(), "again")
+    try:
+        check_overrides(stored, {})
+        parameters = new_parameters(stored, {})
+    except DarcError:
+        parameters = stored.parameters
+    snapshot = Snapshot(
+        stored.spec,
+        stored.status,
+        "pad",
+        profile=stored.profile,
+        peaks=find_peaks(stored.profile.bins, stored.profile.resolution),
+        peak=stored.peak,
+        ftree=stored.root,
+        parameters=parameters,
+    )
+    for view in (render.report, render.status, render.live):
+        names.check(view(snapshot, render.Style(chance.choice((0, 40, 80)), chance.random() < 0.5)))
+    shown: list[str] = []
+    report.write_report(snapshot, "json", None, emit=shown.append)
+    json.loads(shown[0])

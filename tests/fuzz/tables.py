@@ -1,0 +1,112 @@
+"""The agent's tables with any numbers in them, read as at a stop."""
+
+from __future__ import annotations
+
+import functools
+import random
+import struct
+from typing import Any
+
+from darc import agent
+from darc.agent.memory import AgentMemory, plan, room_for, room_in
+from darc.errors import TargetError
+from darc.implant import clean_up, restore_stacks
+from tests.fake_target import FakeTarget
+
+BASE = 0x7F00_0000_0000
+STACK = 0x7FFD_0000_0000
+ODD = (0, 1, 2, 3, 0xFF, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 56, 1 << 63, (1 << 64) - 1, BASE,
+       BASE + 8, STACK + 64, 4096)  # fmt: skip
+
+
+class _Program(FakeTarget):
+    """A process with tables and a stack."""
+
+    def __init__(self, tables: bytearray) -> None:
+        super().__init__()
+        self.process = 1
+        self.tables = tables
+        self.stack = bytearray(4096)
+
+    def _place(self, address: int, size: int) -> tuple[bytearray, int]:
+        for base, content in ((BASE, self.tables), (STACK, self.stack)):
+            if base <= address and address + size <= base + len(content):
+                return content, address - base
+        raise TargetError("cannot read memory")
+
+    def read(self, address: int, size: int) -> bytes:
+        content, at = self._place(address, size)
+        return bytes(content[at : at + size])
+
+    def write(self, address: int, data: bytes) -> None:
+        content, at = self._place(address, len(data))
+        content[at : at + len(data)] = data
+
+
+@functools.cache
+def _filled() -> bytes:
+    """Tables in the middle of an analysis."""
+    blob = agent.load()
+    layout = plan(blob, room_for(8, 2))
+    program = _Program(bytearray(layout.size))
+    tables = AgentMemory(blob, BASE, layout, program.read, program.write)
+    arguments: dict[str, Any] = {"life_at": 0} if "darc_control.life_at" in blob.fields else {}
+    tables.write_control(1, 1, **arguments)
+    for index in range(3):
+        tables.write_site(index, address=STACK + 16 * index, length=5, patched=1, back=7)
+    tables.set(context_count=2, record_count=3)
+    struct.pack_into("<2I", program.tables, layout.context_list, 0, 1)
+    struct.pack_into("<3I", program.tables, layout.record_list, 0, 1, 2)
+    return bytes(program.tables)
+
+
+def trial(chance: random.Random) -> None:
+    """Some words are written over; everything that reads them is called."""
+    blob = agent.load()
+    layout = plan(blob, room_for(8, 2))
+    program = _Program(bytearray(_filled()))
+    tables = AgentMemory(blob, BASE, layout, program.read, program.write)
+    hot = (
+        layout.control, layout.sites, layout.record_list, layout.context_list, layout.records,
+        layout.contexts,
+    )  # fmt: skip
+    for _ in range(chance.choice((1, 2, 5, 40))):
+        area = chance.choice(hot)
+        size = chance.choice((8, 4))
+        at = (area + chance.randrange(chance.choice((64, 512, 4096)))) // size * size
+        value = chance.choice(ODD) if chance.random() < 0.7 else chance.getrandbits(64)
+        program.tables[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    actions = (
+        tables.check,
+        tables.begin_epoch,
+        tables.contexts,
+        lambda: tables.profile(10**9),
+        lambda: tables.totals(layout.room.nodes),
+        lambda: tables.watch_stale(frozenset()),
+        lambda: tables.watch_stale(tables.watch_stale(frozenset())),
+        tables.records,
+        tables.open_records,
+        tables.compact,
+        tables.patched_sites,
+        lambda: tables.learned_targets(1),
+        lambda: tables.overflow(1),
+        lambda: tables.set(heartbeat=tables.get("heartbeat") + 1),
+        lambda: tables.reset(1),
+        lambda: restore_stacks(program, tables, lambda word: word // 3 or None),
+        lambda: clean_up(
+            program, tables, lambda address: address % 3 == 0, lambda word: word // 3 or None
+        ),
+        lambda: room_in(blob.unpack("darc_control", _control(program, blob))),
+    )
+    refused: TargetError | None = None
+    for action in chance.sample(actions, 6):
+        try:
+            action()
+        except TargetError as error:
+            refused = error
+    if refused is not None:
+        raise refused
+
+
+def _control(program: _Program, blob: agent.Blob) -> bytes:
+    return program.read(BASE, blob.sizes["darc_control"])

@@ -1,0 +1,111 @@
+"""The bell: who is called, how, and that the program never hears it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import (
+    EXIT,
+    IN_BOTH,
+    REPORT,
+    ROOT,
+    debug,
+    let_go,
+    server,
+    undisturbed,
+)
+
+pytestmark = IN_BOTH
+
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+PATH = ("handle", "lookup", "burn")
+
+WITHOUT_A_HEART = """
+from darc.heart import Heart
+Heart._run = lambda self: None
+"""
+"""As where the debugger's Python is busy all the time."""
+
+IMPATIENT = """
+from darc import admission
+admission._PATIENCE_SECONDS = 0.05
+"""
+"""The pads look for the debugger much sooner."""
+
+
+def with_app(folder: Path, *scripts: str) -> str:
+    (folder / "with_app.py").write_text("\n".join(scripts))
+    return f"with-app {folder / 'with_app.py'}"
+
+
+@pytest.mark.parametrize("kinds", ["1", "2", "3"])
+def test_handlers_that_come_late(kinds: str, tmp_path: Path) -> None:
+    """The program begins to listen to the bell's signal while it is analysed: it hears its own ones
+    alone, each once. With one, and with all signals that could be a bell."""
+    args = ("120000", "2000", kinds)
+    commands = ["tbreak main", "run"]
+    commands += [f"handle {name} nostop noprint pass" for name in ("SIGURG", "SIGWINCH", "SIGCONT")]
+    commands += ["darc start handle --start-ops 1000 --peak >150us --decision-ops 20", "continue"]
+    done = debug(tmp_path, build("urgent"), args, [*commands, REPORT, "continue", EXIT])
+    assert done.report is not None, done.gdb
+    assert done.paths == [PATH], done.gdb
+    assert (done.program_status, done.output) == undisturbed(build("urgent"), args), done.output
+
+
+def test_the_debugger_is_dead(tmp_path: Path) -> None:
+    """It is killed, the program begins to listen to the signal, and then enough calls were seen."""
+    program = build("urgent")
+    with server(program, "6000", "0", "1") as running:
+        killed = "with-app " + str(tmp_path / "kill.py")
+        (tmp_path / "kill.py").write_text(KILL_AT_300_CALLS)
+        commands = [TOOLS, "darc start handle --start-ops 3000", killed, "continue"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        assert done.status == -signal.SIGKILL, done.gdb
+        let_go(running.pid)
+        os.kill(running.pid, signal.SIGUSR2)
+        assert running.read_line() == b"urgent: 6000 operations, 0 sent, 0 heard\n"
+
+
+KILL_AT_300_CALLS = """
+import os, signal, threading
+def kill():
+    moment = threading.Event()
+    while app.session.progress()[0] < 300:
+        moment.wait(0.001)
+    os.kill(os.getpid(), signal.SIGKILL)
+threading.Thread(target=kill, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("has_heart", [True, False])
+def test_a_debugger_that_gives_no_sign(has_heart: bool, tmp_path: Path) -> None:
+    """It lives, and the pads stay awake: they have looked for it, as no heart was heard."""
+    scripts = [IMPATIENT] if has_heart else [IMPATIENT, WITHOUT_A_HEART]
+    program, args = build("urgent"), ("12000", "20000", "1")
+    commands = [TOOLS, with_app(tmp_path, *scripts)]
+    commands += [
+        "darc start handle --peak >150us --start-ops 4000",
+        "run",
+        REPORT,
+        "continue",
+        EXIT,
+    ]
+    done = debug(tmp_path, program, args, commands)
+    assert done.paths == [PATH], done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, args)
+
+
+def test_time_is_up_without_a_heart(tmp_path: Path) -> None:
+    """The agent rings by itself when f0 returns behind the limit."""
+    program, args = build("server"), ()
+    commands = [TOOLS, with_app(tmp_path, WITHOUT_A_HEART)]
+    commands += ["darc start handle --start-ops 1000000000 --max-time 1s", "run", REPORT, "kill"]
+    done = debug(tmp_path, program, args, commands)
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "peak not chosen"
+    assert done.report["profile"]["count"] > 0

@@ -1,0 +1,82 @@
+"""Programs whose own handlers know instructions that fault by their addresses."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import EXIT, IN_BOTH, REPORT, Done, attempt, debug, undisturbed
+
+pytestmark = IN_BOTH
+
+PATH = ("handle", "step", "work", "burn")
+START = "darc start handle --peak >150us"
+QUIET = "handle SIGSEGV SIGFPE nostop noprint pass"
+LEFT = "the program's own handler of faults may know an instruction there by its address"
+
+
+def run(folder: Path, args: tuple[str, ...], *commands: str, begin: str = "work") -> Done:
+    """Its output and status are those of a run by itself: every fault was known."""
+    program = build("fixups")
+    begun = [f"tbreak {begin}", "run", QUIET]
+    done = debug(folder, program, args, [*begun, *commands, "continue", EXIT])
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+    assert "internal error" not in done.gdb
+    return done
+
+
+def left_alone(done: Done) -> list[str]:
+    assert done.report is not None, done.gdb
+    sites = done.report["program"]["sites"]
+    return [s["function"] for s in sites if s["why"] == LEFT]
+
+
+def test_instructions_that_fault_stay_in_their_places(tmp_path: Path) -> None:
+    """f0 and a call go through relays; a call that may fault itself is left alone. (A fault takes
+    long under a debugger: that is another cause.)"""
+    done = run(tmp_path, ("2000",), START, "continue", REPORT, "darc status")
+    assert PATH in done.paths, done.gdb
+    assert left_alone(done) == ["step"]
+    assert "the program handles SIGFPE, SIGSEGV by a handler in fixups, which" in done.gdb
+    assert "_exit: " not in done.gdb, "a guard was not possible"
+
+
+def test_function_that_begins_with_one(tmp_path: Path) -> None:
+    """It is timed from its second instruction on."""
+    start = START.replace("handle", "first_handle")
+    done = run(tmp_path, ("2000", "first"), start, "continue", REPORT)
+    assert ("first_handle", *PATH[1:]) in done.paths, done.gdb
+
+
+def test_function_that_begins_with_a_comparison(tmp_path: Path) -> None:
+    """No pad keeps its flags."""
+    start = attempt("darc start flags_handle")
+    done = run(tmp_path, ("2000", "flags"), start)
+    assert f"darc: cannot time flags_handle: {LEFT}; '--probes breakpoint' can" in done.gdb
+
+
+@pytest.mark.parametrize(
+    ("how", "ops"), [("late", "100000000"), ("late", "300"), ("raw", "100000000")]
+)
+def test_handler_that_is_installed_later(how: str, ops: str, tmp_path: Path) -> None:
+    """While calls are profiled, or in the middle of the search."""
+    start = f"{START} --start-ops {ops} --decision-ops 1000000"
+    done = run(tmp_path, ("4000", how), start, "continue", REPORT, "darc status", begin="main")
+    assert "the program has other handlers of faults from now on, which" in done.gdb
+
+
+def test_attached(tmp_path: Path) -> None:
+    program = build("fixups")
+    made = subprocess.Popen([program, "1000000000"], stdout=subprocess.DEVNULL)
+    try:
+        commands = [f"attach {made.pid}", QUIET, START, "continue", REPORT, "detach"]
+        done = debug(tmp_path, program, (), commands)
+        assert PATH in done.paths, done.gdb
+        assert left_alone(done) == ["step"]
+        assert made.poll() is None
+    finally:
+        made.kill()
+        made.wait()

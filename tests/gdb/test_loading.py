@@ -1,0 +1,149 @@
+"""Loading darc: where output has ASCII characters alone, twice, and where something is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build, find
+from tests.debugger import EVERYWHERE, GDB, IN_BOTH, LOAD, ROOT, Done, current, watched
+
+ASCII_ALONE: tuple[dict[str, str], ...] = (
+    {"LC_ALL": "C"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"},
+    {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""},
+)
+START = "darc start handle --start-ops 1000 --peak last"
+SEARCH = [START, "run", "darc histogram", "darc tree", "darc status", "darc report"]
+LOADED = "darc status"
+
+
+def plain(
+    folder: Path,
+    commands: list[str],
+    variables: Mapping[str, str],
+    load: Path | None = None,
+    before: str = "",
+) -> Done:
+    """A debugger that loads darc when it has begun; ``before`` is Python that it runs first."""
+    program = str(build("mixture"))
+    if current() == GDB:
+        command = ["gdb", "-nx", "-q", "-batch", "-ex", "set args 20000 > program.out"]
+        words = [f"python {before}"] if before else []
+        words += [f"source {load or LOAD}", *commands]
+        command += [part for word in words for part in ("-ex", word)]
+        return Done(*watched(folder, [*command, program], variables))
+    from tests.lldb import runner
+
+    lldb, needed = runner.plain_lldb(runner.chosen_lldb())
+    words = [f"script {before}"] if before else []
+    words += [f"command script import {load or runner.LOAD}"]
+    words += ["settings set target.output-path program.out", "settings set target.run-args 20000"]
+    words += runner.translated(commands)
+    command = [*lldb, "-x", "-b", *(part for word in words for part in ("-o", word))]
+    return Done(*watched(folder, [*command, program], {**needed, **variables}))
+
+
+@IN_BOTH
+@pytest.mark.parametrize("variables", ASCII_ALONE, ids=["C", "no-utf8", "unset"])
+def test_an_output_of_ascii_alone(variables: dict[str, str], tmp_path: Path) -> None:
+    report = "darc report -o report.txt --format text"
+    done = plain(tmp_path, [*SEARCH, report, "help darc tree", "kill"], variables)
+    assert "root cause of peak" in done.gdb, done.gdb
+    assert "handle -> flush -> write_out -> usleep" in done.gdb
+    assert "Root causes are marked with *." in done.gdb
+    assert done.gdb.isascii()
+    assert "Traceback" not in done.gdb
+    # In a file nothing has to be missing.
+    assert "handle → flush → write_out" in (tmp_path / "report.txt").read_text("utf-8")
+
+
+@EVERYWHERE
+def test_loading_twice(tmp_path: Path) -> None:
+    again = f"source {LOAD}"
+    if current() != GDB:
+        from tests.lldb import runner
+
+        again = f"command script import {runner.LOAD}"
+    done = plain(tmp_path, [again, START, again, "run", again, "darc status", "kill"], {})
+    assert "handle: root cause found" in done.gdb, done.gdb
+    assert len(re.findall("waits for handle", done.gdb)) == 1
+
+
+MISSING = """
+import sys, importlib.abc
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "iced_x86": raise %s
+sys.meta_path.insert(0, Missing())
+"""
+
+BROKEN = {
+    "missing": MISSING % 'ModuleNotFoundError("No module named iced_x86", name=name)',
+    "unreadable": MISSING % 'PermissionError(13, "Permission denied", "iced_x86/__init__.py")',
+}
+
+
+@IN_BOTH
+@pytest.mark.parametrize("trouble", BROKEN)
+def test_what_is_needed_cannot_be_had(trouble: str, tmp_path: Path) -> None:
+    """One line; the program runs as if darc were not there; and when it can be had, darc loads."""
+    before = f"exec({BROKEN[trouble]!r})"
+    repair = ("python" if current() == GDB else "script") + " import sys; sys.meta_path.pop(0)"
+    done = plain(tmp_path, ["run"], {}, before=before)
+    assert len(re.findall("^darc: cannot load: .*'make setup'", done.gdb, re.M)) == 1, done.gdb
+    assert not re.search("Traceback|NameError|rror in", done.gdb), done.gdb
+    assert done.output == find("mixture").output.encode()
+    if current() == GDB:
+        done = plain(tmp_path, [repair, f"source {LOAD}", LOADED], {}, before=before)
+        assert "nothing is being analysed" in done.gdb, done.gdb
+
+
+GOES_WRONG = """
+import gdb
+execute = gdb.execute
+def breaks(command, *args, **kwargs):
+    if command.startswith("define hook-continue"):
+        gdb.execute = execute
+        raise gdb.error("no")
+    return execute(command, *args, **kwargs)
+gdb.execute = breaks
+"""
+
+
+def test_loading_breaks_off_in_the_middle(tmp_path: Path) -> None:
+    """Nothing of darc is left: no event, no hook, no command; the user's own hooks are."""
+    hook = tmp_path / "hook.gdb"
+    hook.write_text("define hook-kill\necho own hook\\n\nend\n")
+    shown = [f"show user hook-{name}" for name in ("kill", "detach", "continue")]
+    before = f"exec({GOES_WRONG!r}); gdb.execute('source {hook}')"
+    commands = ["break main", "run", *shown, LOADED, "kill", f"source {LOAD}", LOADED]
+    done = plain(tmp_path, commands, {}, before=before)
+    assert len(re.findall("^darc: cannot load: ", done.gdb, re.M)) == 1, done.gdb
+    assert "maintenance darc" not in done.gdb
+    assert 'Undefined command: "darc"' in done.gdb
+    assert re.search("^own hook$", done.gdb, re.M)
+    assert "nothing is being analysed" in done.gdb, "it loads afterwards"
+
+
+def test_a_python_that_is_too_old(tmp_path: Path) -> None:
+    before = "import sys; sys.version_info = (3, 9, 2, 'final', 0)"
+    done = plain(tmp_path, ["run"], {}, before=before)
+    assert "darc: this gdb has Python 3.9; darc needs 3.11 or newer\n" in done.gdb
+    assert done.output == find("mixture").output.encode()
+
+
+@IN_BOTH
+def test_a_folder_of_its_own(tmp_path: Path) -> None:
+    """Loaded from a place whose name has a blank and a letter beyond ASCII."""
+    folder = tmp_path / "dé bugger"
+    folder.symlink_to(ROOT)
+    name = "darc_gdb" if current() == GDB else "darc_lldb"
+    load = folder / name / "load.py"
+    if current() != GDB:
+        load = Path(f"'{load}'")
+    done = plain(tmp_path, [START, "run", "darc status", "kill"], {}, load=load)
+    assert "handle: root cause found" in done.gdb, done.gdb

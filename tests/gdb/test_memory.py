@@ -1,0 +1,139 @@
+"""What darc takes of a program's memory, and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from darc import procfs
+from fixtures.build import build
+from tests.debugger import REPORT, ROOT, Done, Server, debug, mark, server
+
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+START = "darc start handle --peak >400us"
+PATH = ("handle", "lookup", "burn")
+MIB = 1 << 10  # in KiB, as /proc tells
+
+
+def attach(folder: Path, running: Server, commands: Sequence[str]) -> Done:
+    return debug(folder, None, (), [TOOLS, *commands], options=["-p", str(running.pid)])
+
+
+def show(pid: int) -> str:
+    return f"shell grep -E '^Vm|^RssAnon' /proc/{pid}/status"
+
+
+def kib(text: str, name: str) -> int:
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return int(fields[name].split()[0])
+
+
+def test_a_small_analysis_takes_two_mib(tmp_path: Path) -> None:
+    with server(build("server")) as running:
+        before = kib(Path(f"/proc/{running.pid}/status").read_text(), "VmSize")
+        commands = [START, mark("during"), show(running.pid), "continue", REPORT]
+        done = attach(tmp_path, running, [*commands, mark("after"), show(running.pid)])
+        assert done.paths == [PATH], done.gdb
+        assert kib(done.section("during"), "VmSize") - before <= 2 * MIB
+        assert running.finish() == 0
+
+
+@pytest.mark.parametrize("what", ["address", "data"])
+def test_no_room_below_a_limit(what: str, tmp_path: Path) -> None:
+    """Refused in words, and nothing is left: the program is given all that it asks for."""
+    with server(build("limited"), what, str(4 * MIB)) as running:
+        count = procfs.mapping_count(running.pid)
+        done = attach(tmp_path, running, [f"{START} --probes pad"])
+        assert "pads would take" in done.gdb
+        assert "--max-probes" in done.gdb
+        assert running.operations()
+        assert procfs.mapping_count(running.pid) == count
+        assert running.finish() == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "room"), [("address", 32), ("data", 32), ("execute", 1), ("files", 1)]
+)
+def test_room_below_a_limit(what: str, room: int, tmp_path: Path) -> None:
+    with server(build("limited"), what, str(room * MIB)) as running:
+        done = attach(tmp_path, running, [f"{START} --probes pad", "continue", REPORT])
+        assert done.paths == [PATH], done.gdb
+        assert running.finish() == 0
+
+
+def test_memory_that_is_locked(tmp_path: Path) -> None:
+    """Nothing of darc's is locked, or used before it is needed."""
+    with server(build("limited"), "locked", str(8 * MIB)) as running:
+        running.operations()
+        before = Path(f"/proc/{running.pid}/status").read_text()
+        commands = [f"{START} --probes pad", mark("during"), show(running.pid)]
+        done = attach(tmp_path, running, [*commands, mark("go"), "continue", REPORT])
+        assert done.paths == [PATH], done.gdb
+        during = done.section("during")
+        assert kib(during, "VmLck") == kib(before, "VmLck")
+        assert kib(during, "RssAnon") - kib(before, "RssAnon") < MIB // 2
+        assert running.finish() == 0
+
+
+def test_a_limit_of_locked_memory(tmp_path: Path) -> None:
+    """The kernel refuses in the middle; what was mapped before is given back."""
+    with server(build("limited"), "locked", "1000") as running:
+        running.operations()
+        count = procfs.mapping_count(running.pid)
+        done = attach(tmp_path, running, [f"{START} --probes pad"])
+        assert "ulimit -l" in done.gdb
+        assert running.operations()
+        assert procfs.mapping_count(running.pid) == count
+        assert running.finish() == 0
+
+
+COUNT = "darc start handle --start-ops 1000000000"
+"""Counts every call until the program ends."""
+
+
+def count_of(done: Done) -> int:
+    assert done.report is not None, done.gdb
+    assert b", 0 wrong" in done.output, done.gdb
+    return int(done.report["profile"]["count"])
+
+
+def test_threads_that_take_over_storage(tmp_path: Path) -> None:
+    """A thread that ends within an operation leaves nothing to the one that has its storage."""
+    done = debug(tmp_path, build("lodgers"), ("reuse", "100"), [COUNT, "run", REPORT])
+    assert count_of(done) == 200
+
+
+def test_more_threads_one_after_the_other_than_there_is_room_for(tmp_path: Path) -> None:
+    """Those that have ended make room, with what was counted of them."""
+    done = debug(tmp_path, build("lodgers"), ("short", "300"), [COUNT, "run", REPORT])
+    assert count_of(done) == 600
+
+
+@pytest.mark.parametrize(("what", "number"), [("stay", "500"), ("bare", "100000")])
+def test_threads_that_are_there(what: str, number: str, tmp_path: Path) -> None:
+    """Each has room of its own. One without storage of its own cannot be told from its parent,
+    which costs measurements and no more."""
+    with server(build("lodgers"), what, number, "wait") as running:
+        done = attach(tmp_path, running, [COUNT, "continue", REPORT])
+        assert done.report is not None, done.gdb
+        count = done.report["profile"]["count"]
+        assert count == 4000 if what == "stay" else count > 0
+        assert running.read_line().endswith(b" 0 wrong\n")
+
+
+@pytest.mark.parametrize("leaving", ["darc stop", "detach"])
+def test_memory_is_given_back(leaving: str, tmp_path: Path) -> None:
+    """After the end the program has what it had before, and the landings that were used. Other
+    debuggers that come use those again."""
+    with server(build("server")) as running:
+        before = kib(Path(f"/proc/{running.pid}/status").read_text(), "VmSize")
+        sizes = []
+        for _ in range(3):
+            done = attach(tmp_path, running, [START, "continue", REPORT, leaving])
+            assert done.paths == [PATH], done.gdb
+            sizes.append(kib(Path(f"/proc/{running.pid}/status").read_text(), "VmSize") - before)
+        assert 0 < sizes[0] <= 64
+        assert sizes == [sizes[0]] * 3
+        assert running.finish() == 0

@@ -1,0 +1,207 @@
+"""Other extensions, hooks and front ends: darc's own stops are none of theirs."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import (
+    LOAD,
+    ROOT,
+    WATCHDOG_SECONDS,
+    HangError,
+    Server,
+    Terminal,
+    end_session,
+    environment,
+    server,
+    terminal,
+)
+
+NEIGHBOUR = ROOT / "tests" / "gdb" / "neighbour.py"
+KINDS = ("speaks", "looks", "calls", "fails", "goes_on")
+START = "darc start handle --start-ops 1000"
+
+
+@pytest.fixture
+def running() -> Iterator[Server]:
+    with server(build("server")) as made:
+        yield made
+
+
+def stops(gdb: Terminal) -> int:
+    """How many stops the neighbour has seen."""
+    found = re.search(r"(\d+) stops seen", gdb.command("tell-stops"))
+    assert found
+    return int(found[1])
+
+
+def meet(gdb: Terminal, kind: str) -> None:
+    gdb.command(f'python KIND = "{kind}"')
+    gdb.command(f"source {NEIGHBOUR}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_neighbour_at_a_terminal(kind: str, tmp_path: Path) -> None:
+    """A whole search: it sees the stops that the user sees, and no other."""
+    with terminal(tmp_path, str(build("mixture"))) as gdb:
+        meet(gdb, kind)
+        gdb.command(START)
+        assert "choose a peak" in gdb.command("run 20000 > program.out")
+        assert stops(gdb) == 1
+        gdb.command("darc peak >1ms")
+        result = gdb.command("continue")
+        assert re.search("root cause of bins .*write_out → usleep", result), result
+        assert stops(gdb) == 2
+        assert re.search("exited normally", gdb.command("continue"))
+        assert stops(gdb) == 2
+        assert gdb.quit() == 0
+
+
+@pytest.mark.parametrize("kind", ["speaks", "looks"])
+def test_a_neighbour_in_an_attached_program(kind: str, running: Server, tmp_path: Path) -> None:
+    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+        meet(gdb, kind)
+        gdb.command(f"{START} --peak >400us")
+        result = gdb.command("continue")
+        assert "root cause of bins" in result, result
+        assert stops(gdb) == 1
+        gdb.command("detach")
+    assert running.finish() == 0
+
+
+@pytest.mark.parametrize("kind", ["speaks", "looks"])
+@pytest.mark.parametrize("first", ["neighbour", "darc"])
+def test_darc_comes_late(kind: str, first: str, running: Server, tmp_path: Path) -> None:
+    """gdb by itself attaches, and has darc loaded then: it is too late to ask gdb that all threads
+    stand still whenever one reports an event, so darc has to stop for real."""
+    made = Terminal(tmp_path, ["-p", str(running.pid)], gdb=("gdb",))
+    try:
+        made.prompt()
+        if first == "neighbour":
+            meet(made, kind)
+        made.command(f"source {LOAD}")
+        if first == "darc":
+            meet(made, kind)
+        made.command(START)
+        for answer in ("choose a peak", "root cause of bins"):
+            made.enter("continue")
+            made.wait_for(answer)
+            made.prompt()
+            made.command("darc peak >400us" if "peak" in answer else "bt")
+        assert "every probe is out" in made.command("darc stop")
+        made.command("detach")
+        made.quit()
+    finally:
+        made.end()
+    assert running.finish() == 0
+
+
+HOOKS = ["define hook-stop", "echo hooked\\n", "info registers rip", "end"]
+
+
+def test_the_users_hook_and_commands(tmp_path: Path) -> None:
+    """``define hook-stop``, and a breakpoint with commands: as often as they would be called
+    without darc."""
+    script = tmp_path / "hooks.gdb"
+    commands = [
+        "break flush",
+        "commands",
+        "silent",
+        "echo at flush\\n",
+        "disable 1",
+        "continue",
+        "end",
+    ]
+    script.write_text("\n".join([*HOOKS, *commands]) + "\n")
+    with terminal(tmp_path, str(build("mixture"))) as gdb:
+        gdb.command(f"source {script}")
+        gdb.command(START)
+        profile = gdb.command("run 20000 > program.out")
+        if "choose a peak" not in profile:  # the prompt came at the user's breakpoint, too
+            gdb.wait_for("choose a peak")
+            gdb.prompt()
+        gdb.command("darc peak >1ms")
+        result = gdb.command("continue")
+        assert "root cause of bins" in result, result
+        # The program's output goes elsewhere: what is on the terminal is gdb's.
+        assert gdb.seen.count("\nat flush") == 1
+        assert gdb.seen.count("hooked\r\n") == 3
+        assert gdb.quit() == 0
+
+
+class MachineInterface:
+    """gdb as an IDE has it."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        command = ["gdb", "-i=mi2", "-nx", "-q", "-iex", f"source {LOAD}", *arguments]
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._pending = b""
+        self.records: list[str] = []
+
+    def send(self, command: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(command.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def wait_for(self, pattern: str) -> str:
+        """Reads records until one has the pattern."""
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + WATCHDOG_SECONDS
+        while True:
+            while b"\n" in self._pending:
+                line, _, self._pending = self._pending.partition(b"\n")
+                self.records.append(line.decode())
+                if re.search(pattern, self.records[-1]):
+                    return self.records[-1]
+            left = deadline - time.monotonic()
+            if not select.select([self._process.stdout], [], [], max(left, 0))[0]:
+                raise HangError(f"no {pattern!r}:\n" + "\n".join(self.records[-40:]))
+            data = os.read(self._process.stdout.fileno(), 65536)
+            assert data, "\n".join(self.records)
+            self._pending += data
+
+    def command(self, command: str) -> None:
+        """One that is done at once."""
+        self.send(command)
+        self.wait_for(r"^\d*\^(done|running|error)")
+
+    def end(self) -> None:
+        end_session(self._process)
+
+
+def test_machine_interface(tmp_path: Path) -> None:
+    """An IDE is told of the user's stops alone, and of what darc says as of console output."""
+    gdb = MachineInterface(tmp_path, str(build("mixture")))
+    try:
+        gdb.command("-gdb-set args 20000 > program.out")
+        gdb.command(f'-interpreter-exec console "{START} --peak >1ms"')
+        gdb.send("-exec-run")
+        stopped = gdb.wait_for(r"^\*stopped")
+        gdb.wait_for('^~"darc: root cause of bins')
+        assert sum(record.startswith("*stopped") for record in gdb.records) == 1
+        assert "frame={" in stopped
+        gdb.send("-exec-continue")
+        gdb.wait_for(r'^\*stopped,reason="exited-normally"')
+        assert sum(record.startswith("*stopped") for record in gdb.records) == 2
+        # No breakpoint of darc's own is shown but the one that it catches its signal with.
+        made = [r for r in gdb.records if r.startswith("=breakpoint-created")]
+        assert all('type="catchpoint"' in record for record in made), made
+    finally:
+        gdb.end()

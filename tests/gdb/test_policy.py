@@ -1,0 +1,85 @@
+"""What darc does not do by itself in programs that it was attached to, as they would not outlive a
+debugger that is killed: breakpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import IN_BOTH, attempt, debug, server
+
+pytestmark = IN_BOTH
+
+FOREVER = "1000000000"
+DANGER = "the program was attached to: if the debugger is killed, breakpoints are its end"
+
+
+@contextlib.contextmanager
+def running(program: Path, *args: str) -> Iterator[int]:
+    """The program's process, which is there at the end, and gone then."""
+    made = subprocess.Popen([program, *args], stdout=subprocess.DEVNULL)
+    try:
+        yield made.pid
+        assert made.poll() is None
+    finally:
+        made.kill()
+        made.wait()
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [("limit", "pads would take"), ("sandbox", "the program is in a seccomp sandbox")],
+)
+def test_program_that_takes_no_pads(mode: str, why: str, tmp_path: Path) -> None:
+    """Refused, in one line, which says what the user may choose and what that would mean."""
+    program = build("nomap")
+    with running(program, FOREVER, mode) as pid:
+        commands = [f"attach {pid}", attempt("darc start handle"), "detach"]
+        done = debug(tmp_path, program, (), commands)
+    (line,) = [line for line in done.gdb.splitlines() if "with pads" in line]
+    assert f"cannot time handle with pads: {why}" in line
+    assert line.endswith(f"; '--probes breakpoint' can, but {DANGER}")
+    assert "is timed by breakpoints" not in done.gdb
+
+
+def test_breakpoints_that_were_asked_for(tmp_path: Path) -> None:
+    """They are taken, and darc says what that means."""
+    program = build("nomap")
+    with running(program, FOREVER, "limit") as pid:
+        commands = [f"attach {pid}", "darc start handle --probes breakpoint", "darc stop", "detach"]
+        done = debug(tmp_path, program, (), commands)
+    assert "handle is timed by breakpoints: each of its calls stops" in done.gdb
+    assert f"cannot be told apart; {DANGER}" in done.gdb
+
+
+def test_function_that_begins_with_what_may_fault(tmp_path: Path) -> None:
+    """Refused: no pad can stand there, and breakpoints are for the user to choose."""
+    program = build("fixups")
+    with running(program, FOREVER, "flags") as pid:
+        quiet = "handle SIGSEGV SIGFPE nostop noprint pass"
+        commands = [f"attach {pid}", quiet, attempt("darc start flags_handle"), "detach"]
+        done = debug(tmp_path, program, (), commands)
+    assert "cannot time flags_handle: " in done.gdb
+    assert f"stops the program at every call, and {DANGER}" in done.gdb
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_function_that_is_not_there_yet(when: str, tmp_path: Path) -> None:
+    """No breakpoint waits for it."""
+    program = build("server")
+    pending = "set breakpoint pending on"
+    with server(program) as served:
+        attach = f"attach {served.pid}"
+        if when == "before":  # the file has it, and gdb tells of it when it has attached
+            commands = ["darc start handle", attach, attempt("darc status"), "detach"]
+        else:
+            commands = [attach, attempt("darc start nowhere"), attempt("darc status"), "detach"]
+        done = debug(tmp_path, program, (), [pending, *commands])
+        assert "in a program that was attached to darc waits for no function" in done.gdb
+        assert "waits for a library" not in done.gdb
+        assert served.finish() == 0

@@ -1,0 +1,52 @@
+"""Every decision rests on as many calls as were asked for, however many threads make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.build import build
+from tests import debugger
+
+PATH = ["handle", "store", "usleep", "nanosleep", "clock_nanosleep"]
+DECISION_OPS = 20
+
+
+def decided(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The nodes whose callees were compared: those of the path, but for its end."""
+    for child in node["children"]:
+        if child["root_cause"]:
+            yield node
+            yield from decided(child)
+
+
+@debugger.IN_BOTH
+@pytest.mark.parametrize(
+    ("threads", "ops", "start_ops"),
+    [(2, 4000, 640), (8, 2000, 640), (8, 2000, 100), (80, 900, 6400)],
+)
+def test_votes_of_many_threads(threads: int, ops: int, start_ops: int, tmp_path: Path) -> None:
+    """What a thread had not told of the profile's calls is no vote; nor is a vote that a stop cut
+    short."""
+    done = debugger.debug(
+        tmp_path,
+        build("crowd"),
+        (str(ops), str(threads)),
+        [
+            f"darc start handle --peak '>800us' --start-ops {start_ops} --lookahead 1",
+            "run",
+            debugger.REPORT,
+            "kill",
+        ],
+    )
+    report = done.report
+    assert report is not None, done.gdb
+    assert [path["functions"] for path in report["root_cause_paths"]] == [PATH], done.gdb
+    nodes = list(decided(report["ftree"]))
+    assert [node["function"] for node in nodes] == PATH[:-1]
+    for node in nodes:
+        assert node["ops"] >= DECISION_OPS, done.gdb
+        assert max(child["maxcount"] for child in node["children"]) <= node["ops"]

@@ -1,0 +1,77 @@
+"""What darc has a program do for it in lldb: signals do it no harm, nor does the end of lldb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.code import altered_code
+from tests.debugger import REPORT, Server, let_go, server
+from tests.lldb.runner import debug
+
+ANALYSE = [
+    "darc start handle --peak >400us --start-ops 200 --decision-ops 2 --lookahead 1",
+    "continue",
+]
+
+KILL = """
+import os
+import signal
+from darc import procfs
+from darc_lldb.calls import _Server
+
+send = _Server._send
+sent = []
+
+def dying(server, packet):
+    pid = int(server._process.GetProcessID())
+    if packet.startswith("vCont"):
+        sent.append(packet)
+    if len(sent) == {after}:
+        os.kill(int(procfs.status(pid)["TracerPid"]), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return send(server, packet)
+
+_Server._send = dying
+"""
+"""lldb and its server, which traces the program, die where a thread is about to go for darc."""
+
+
+@pytest.mark.parametrize("mode", ["plain", "jump", "suspend", "threads"])
+def test_signals_that_come_all_the_time(mode: str, tmp_path: Path) -> None:
+    with server(build("alarms"), mode) as running:
+        quiet = "process handle SIGALRM -s false -n false"
+        options = ["-p", str(running.pid)]
+        done = debug(tmp_path, None, (), [quiet, *ANALYSE, REPORT, "detach"], options=options)
+        assert ("handle", "lookup", "burn") in done.paths, done.gdb
+        let_go(running.pid)
+        running.operations()
+        assert altered(running) == []
+        assert running.finish() == 0
+
+
+@pytest.mark.parametrize("after", [1, 2, 6])
+def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
+    """The thread comes back by itself, and the next darc gives back what was borrowed."""
+    script = tmp_path / "dying.py"
+    script.write_text(KILL.format(after=after))
+    with server(build("server")) as running:
+        options = ["-p", str(running.pid)]
+        debug(tmp_path, None, (), [f"command script import {script}", *ANALYSE], options=options)
+        let_go(running.pid)
+        running.operations()
+        assert altered(running)
+        done = debug(tmp_path, None, (), ["darc stop", "detach"], options=options)
+        assert "taken out" in done.gdb
+        let_go(running.pid)
+        running.operations()
+        assert altered(running) == []
+        assert running.finish() == 0
+
+
+def altered(running: Server) -> list[str]:
+    """Places in the code that differ from the file, but for lldb's own in the loader."""
+    _, _, places = altered_code(running.pid)
+    return [place for place in places if not place.startswith("ld-linux")]

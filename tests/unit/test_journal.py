@@ -1,0 +1,204 @@
+"""What is written down outside of a process: it is found, believed only where it may be, and never
+mistaken for another process's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc import journal
+from darc.errors import TargetError, UnsupportedError
+from darc.journal import ProcessJournal, is_darcs, left, name_of, parse
+from darc.target import Passage, Place
+
+PATCH = Place(0x40_1000, b"\xe8\x11\x22\x33\x44", b"\xe9\x55\x66\x77\x88")
+OTHER = Place(0x40_2000, b"\x90" * 5, b"\xe9\x01\x02\x03\x04")
+HOLE = Passage(Place(0x40_8000, bytes(4), b"\x0f\x05\x0f\x05"), 7, 0x40_8002, {"rip": 5}, 3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "darc-0"
+
+
+def opened(folder: Path, *, needed: bool = True) -> ProcessJournal:
+    made = ProcessJournal(os.getpid(), needed=needed, folders=[folder])
+    made.open()
+    return made
+
+
+def found(folder: Path) -> journal.Left:
+    seen = left(os.getpid(), [folder])
+    assert seen is not None
+    return seen
+
+
+def test_what_a_killed_debugger_has_noted(folder: Path) -> None:
+    noted = opened(folder)
+    noted.patches([PATCH])
+    noted.patches([PATCH, OTHER])
+    noted.borrows(HOLE)
+    seen = found(folder)
+    assert list(seen.places) == [PATCH, OTHER]
+    assert seen.passages == {HOLE.place.address: HOLE}
+    assert seen.stood
+    noted.gives_back()
+    noted.stands(False)
+    assert not found(folder).passages
+    assert not found(folder).stood
+    assert (folder / name_of(os.getpid())).stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_it_is_removed_when_all_is_out(folder: Path) -> None:
+    noted = opened(folder)
+    noted.patches([PATCH, OTHER])
+    noted.close(lambda place: place == OTHER)  # an error left one
+    assert list(found(folder).places) == [PATCH, OTHER]
+    noted.open()
+    noted.close(lambda place: False)
+    assert left(os.getpid(), [folder]) is None
+    noted.borrows(HOLE)  # a call between two analyses
+    assert found(folder).passages
+    noted.gives_back()
+    assert left(os.getpid(), [folder]) is None
+    assert list(folder.iterdir()) == []
+
+
+places = st.builds(
+    lambda address, pair: Place(address, pair[0], pair[1]),
+    st.integers(0, (1 << 64) - 1),
+    st.integers(1, 16).flatmap(
+        lambda size: st.tuples(
+            st.binary(min_size=size, max_size=size), st.binary(min_size=size, max_size=size)
+        )
+    ),
+)
+
+
+@given(st.lists(places, max_size=8), st.data())
+def test_a_torn_end_costs_the_last_record_alone(noted: list[Place], data: st.DataObject) -> None:
+    lines = [journal._line({"patches": [journal._packed(place)]}) for place in noted]
+    raw = b"".join(lines)
+    cut = data.draw(st.integers(0, len(raw)))
+    whole = 0
+    while whole < len(lines) and sum(map(len, lines[: whole + 1])) - 1 <= cut:
+        whole += 1
+    assert list(parse(raw[:cut]).places) == list(dict.fromkeys(noted[:whole]))
+    # A debugger that goes on behind a torn record.
+    more = journal._line({"patches": [journal._packed(PATCH)]})
+    assert PATCH in parse(raw[:cut] + more).places
+
+
+@given(st.binary(max_size=300))
+def test_no_content_is_an_error(raw: bytes) -> None:
+    assert not parse(raw).places
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["patches", "borrows", "thread", "leave", "registers", "mask", "x"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_no_record_is_an_error(record: object) -> None:
+    parse(journal._line(record))  # type: ignore[arg-type]
+
+
+def test_others_are_not_believed(folder: Path, tmp_path: Path) -> None:
+    opened(folder).patches([PATCH])
+    file = folder / name_of(os.getpid())
+    assert left(os.getpid(), [folder]) is not None
+    file.chmod(0o622)
+    assert left(os.getpid(), [folder]) is None
+    file.chmod(0o600)
+    folder.chmod(0o777)
+    assert left(os.getpid(), [folder]) is None
+    folder.chmod(0o700)
+    elsewhere = tmp_path / "elsewhere"
+    file.rename(elsewhere)
+    file.symlink_to(elsewhere)
+    assert left(os.getpid(), [folder]) is None
+    file.unlink()
+    os.mkfifo(file)
+    assert left(os.getpid(), [folder]) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_another_users_is_not_believed(folder: Path) -> None:
+    opened(folder).patches([PATCH])
+    os.chown(folder / name_of(os.getpid()), 12345, 12345)
+    assert left(os.getpid(), [folder]) is None
+    with pytest.raises(UnsupportedError):
+        opened(folder)
+
+
+def test_a_link_in_its_place_is_not_written_to(folder: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    folder.mkdir(mode=0o700)
+    (folder / name_of(os.getpid())).symlink_to(victim)
+    with pytest.raises(UnsupportedError):
+        opened(folder)
+    assert victim.read_bytes() == b"precious"
+
+
+def test_no_place_for_it(tmp_path: Path) -> None:
+    blocked = tmp_path / "file" / "darc-0"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnsupportedError, match="cannot write the journal"):
+        opened(blocked)
+    noted = opened(blocked, needed=False)  # the program ends with its debugger
+    noted.patches([PATCH])
+    noted.borrows(HOLE)
+    noted.gives_back()
+    noted.close(lambda place: False)
+
+
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    noted = opened(folder)
+    monkeypatch.setattr(os, "write", lambda descriptor, data: len(data) - 1)
+    with pytest.raises(TargetError, match="no space"):
+        noted.patches([PATCH])
+
+
+def test_journals_of_processes_that_are_gone_are_swept(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    own = name_of(os.getpid())
+    boot, namespace, pid, start = own.split("-")
+    gone = [f"{boot}-{namespace}-{pid}-{int(start) + 1}", f"{'0' * 32}-{namespace}-{pid}-{start}"]
+    kept = [f"{boot}-{int(namespace) + 1}-{pid}-{start}", f"{boot}-{namespace}-1-{start}x", "notes"]
+    kept[1] = f"{boot}-{namespace}-{os.getppid()}-{name_of(os.getppid()).split('-')[3]}"
+    for name in (*gone, *kept):
+        (folder / name).write_text("")
+    opened(folder)
+    assert sorted(file.name for file in folder.iterdir()) == sorted([own, *kept])
+
+
+@pytest.mark.parametrize(
+    ("live", "ours"),
+    [
+        (PATCH.written, True),
+        (PATCH.original, False),
+        (b"\xcc" + PATCH.original[1:], True),  # the breakpoint of a debugger that is gone
+        (PATCH.written[:2] + PATCH.original[2:], True),  # killed in the middle
+        (b"\xe9\x00\x00\x00\x00", False),
+        (PATCH.written[:4], False),
+    ],
+)
+def test_what_is_darcs(live: bytes, ours: bool) -> None:
+    assert is_darcs(PATCH, live) is ours

@@ -1,0 +1,85 @@
+"""What makes foreign text fit for a terminal, and for files."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from darc.words import Shown, columns, lines, message, name, printable, shorten, whole
+
+TEXTS = st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\u202e\u0301\udce9\n漢"))
+
+
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("std::vector<int>", "std::vector<int>"),
+        ("größe_漢字", "größe_漢字"),
+        ("\x1b[2Jf", r"\x1b[2Jf"),
+        ("a\nb\tc", r"a\nb\tc"),
+        ("\x9b31m", r"\u009b31m"),
+        ("f\u202egnp", r"f\u202egnp"),
+        ("\u2066f\u2069", r"\u2066f\u2069"),
+        ("f\udce9", r"f\xe9"),
+        ("f\ud800", r"f\ud800"),
+        ("\U000e0041", r"\U000e0041"),
+        ("f\u2028g\u00a0h", r"f\u2028g\u00a0h"),
+        ("\u3164\u2800", r"\u3164\u2800"),
+        ("cafe\u0301", "cafe\u0301"),
+        ("\u0301f", r"\u0301f"),
+        ("f\u0301\u0302\u0303\u0304", "f\u0301\u0302\\u0303\\u0304"),
+    ],
+)
+def test_what_a_terminal_would_not_show_is_written_out(foreign: str, shown: str) -> None:
+    assert printable(foreign) == shown
+
+
+@given(TEXTS)
+def test_nothing_that_is_shown_has_a_control(text: str) -> None:
+    for shown in (printable(text), name(text, 20), message(text)):
+        assert shown.isprintable()
+        assert not re.search(r"[^\x20-\x7e\xa1-\U0010ffff]", shown)
+        assert all(unicodedata.category(c)[0] != "C" for c in shown)
+    assert printable(printable(text)) == printable(text)
+    assert set(lines(text)) - set(message(text)) <= {"\n"}
+
+
+@given(TEXTS, st.integers(1, 40))
+def test_names_keep_to_their_columns(text: str, width: int) -> None:
+    assert columns(printable(text)) == cell_len(printable(text))
+    assert columns(name(text, width)) <= width
+    assert columns(shorten(printable(text), width)) <= width
+
+
+def test_long_names_are_cut_in_the_middle() -> None:
+    shown = name("begin" + "x" * 100_000 + "end")
+    assert len(shown) == 200
+    assert shown.startswith("beginxx")
+    assert "xx…xx" in shown
+    assert shown.endswith("xxend")
+    assert len(message("darc: " + "x" * 100_000 + " is not there")) < 500
+    assert len(message("a b " * 100_000)) <= 4096
+    path = "/" + "/".join(["folder"] * 40)
+    assert path in message(f"darc: session saved to {path}")
+
+
+@given(TEXTS)
+def test_files_keep_everything(text: str) -> None:
+    kept = whole(text)
+    assert kept.encode().decode() == kept
+    if not any("\ud800" <= c <= "\udfff" for c in text):
+        assert kept == text
+
+
+def test_bytes_that_are_no_text_are_written_out_in_files() -> None:
+    assert whole(b"caf\xe9_\xc3\xa9".decode("utf-8", "surrogateescape")) == "caf\\xe9_é"
+
+
+def test_only_what_was_made_fit_is_taken_for_it() -> None:
+    assert isinstance(message("x"), Shown)
+    assert not isinstance(name("x"), Shown)  # it may stand within anything
