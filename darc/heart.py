@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import signal
 import threading
 import time
 
 from darc import bell, procfs, render
+from darc.ownthread import begin_thread
 from darc.session import Session
 from darc.target import Target
 
@@ -48,14 +48,7 @@ class Heart:
         self._done = threading.Event()
         self._pid = target.pid
         self._deep_since: float | None = None
-        self._thread = threading.Thread(target=self._run, name="darc", daemon=True)
-        # The debugger's own signals (SIGCHLD, SIGINT) are for its main thread alone: one that
-        # landed here would never wake it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            self._thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._thread = begin_thread(self._run, "darc")
 
     def stop(self) -> None:
         """Waits for the thread to end, and takes the live line away."""

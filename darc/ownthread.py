@@ -1,4 +1,4 @@
-"""Only the debugger's own thread may call a debugger: whoever else does is stopped at once.
+"""Threads of darc's in a debugger. Only its own thread may call it: whoever else does is stopped at once.
 
 A debugger's API is not made for several threads: a call from another one may see half of what its
 own thread is changing, and end the debugger. So each public method of a target asserts who calls
@@ -9,6 +9,8 @@ with its ``@in_gdb_thread``).
 from __future__ import annotations
 
 import functools
+import signal
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -47,6 +49,19 @@ def own_thread(cls: type[_C]) -> type[_C]:
 def is_for_any_thread(function: object) -> bool:
     """Whether a function bears the mark of :func:`any_thread`."""
     return bool(getattr(function, "any_thread", False))
+
+
+def begin_thread(function: Callable[[], None], name: str) -> threading.Thread:
+    """Starts a thread that no signal comes to: a SIGCHLD or SIGINT that landed there would never
+    wake the debugger's own thread, which blocks them until it waits for one (gdb's linux-nat).
+    All of darc's are made here."""
+    thread = threading.Thread(target=function, name=name, daemon=True)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return thread
 
 
 def _asserting(function: _F) -> _F:

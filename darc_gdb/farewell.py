@@ -8,12 +8,15 @@ stop at the bell, where the probes are taken out, and gives gdb its signal then.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import signal
 import threading
 from collections.abc import Callable
 
 import gdb
+
+from darc.ownthread import begin_thread
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2
@@ -40,9 +43,7 @@ class Farewell:
         self._out.clear()
         self._set_workers("0")  # they would take a SIGHUP
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        thread = threading.Thread(target=self._wait, args=(self._over, pid), daemon=True)
-        thread.name = "darc-farewell"
-        thread.start()
+        begin_thread(functools.partial(self._wait, self._over, pid), "darc-farewell")
 
     def rest(self) -> None:
         """The program stands still, or is gone: gdb leaves as it does. gdb's own thread."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 import enum
 import os
 import select
-import signal
 import threading
 from pathlib import Path
 from typing import Protocol
+
+from darc.ownthread import begin_thread
 
 _POLL_SECONDS = 0.05
 _STILL_POLLS = 4
@@ -49,13 +50,7 @@ class Watcher:
         self._open = True
         self._process = os.pidfd_open(pid)
         self._wake, self._waker = os.pipe()
-        self.thread = threading.Thread(target=self._run, name="darc-watcher", daemon=True)
-        # The debugger's signals are for its own threads.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            self.thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.thread = begin_thread(self._run, "darc-watcher")
 
     def wait_for_resume(self) -> None:
         """The program stands still now: the next time that it runs is told."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 import gdb
 
 from darc.errors import TargetError
+from darc.ownthread import begin_thread
 from darc_gdb.target import GdbTarget
 
 _WORD = (1 << 64) - 1
@@ -256,13 +257,7 @@ def _told(waiting: str) -> Iterator[None]:
             os.write(2, f"darc: {waiting}\n".encode())
 
     gdb.flush()
-    thread = threading.Thread(target=tell, name="darc", daemon=True)
-    # gdb's own signals (SIGCHLD, SIGINT) are for its main thread alone.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    thread = begin_thread(tell, "darc")
     try:
         yield
     finally:
