@@ -1,4 +1,4 @@
-"""Threads of darc's in a debugger. Only its own thread may call it: whoever else does is stopped at once.
+"""Threads of darc's in a debugger. Only its own thread may call it: whoever else does is stopped.
 
 A debugger's API is not made for several threads: a call from another one may see half of what its
 own thread is changing, and end the debugger. So each public method of a target asserts who calls
