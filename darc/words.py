@@ -9,6 +9,7 @@ one door, :meth:`darc.app.App.emit`, only what is :class:`Shown` is taken for cl
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from rich.cells import cell_len
@@ -27,6 +28,9 @@ _LINE_WIDTH = 4096
 
 _MOST_MARKS = 2
 """Combining characters on one letter: no language takes more, and a hundred paint over lines."""
+
+_ODD = re.compile(r"[^ -~]+")
+"""What needs a closer look: names are ASCII for the most part, and a report has thousands."""
 
 _BLANK = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and symbols that look like nothing."""
@@ -63,8 +67,18 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
+
+    def shown(found: re.Match[str]) -> str:
+        before = text[max(found.start() - 1, 0) : found.start()]
+        return _shown(found[0], before not in ("", " "))
+
+    return _ODD.sub(shown, text)
+
+
+def _shown(text: str, has_letter: bool) -> str:
+    """The same of a part; ``has_letter``: there is something before it that marks can stand on."""
     pieces = []
-    marks = _MOST_MARKS  # the first character has nothing to stand on
+    marks = 0 if has_letter else _MOST_MARKS
     for character in text:
         if unicodedata.category(character)[0] == "M":
             marks += 1

@@ -396,21 +396,28 @@ static void vote(const control *ctl, context *ctx, u32 number, u64 latency)
     }
 }
 
-/* Whether all votes were counted. A stop in the middle renumbers the nodes: what is left of this op is
- * dropped then, and it is none of the round's. Nor are calls that were counted before the round began and
+/* Whether all votes were counted. A decision in the middle renumbers the nodes: what is left of this op is
+ * dropped then, and it is none of the round's. Any other stop changes nothing, as the op was over before:
+ * it has all of its votes or none. Nor do calls count that were counted before the round began and
  * are not reported yet. */
-static __attribute__((noinline)) int vote_all(const control *ctl, context *ctx, u64 latency, u64 epoch)
+static __attribute__((noinline)) int vote_all(const control *ctl, context *ctx, u64 latency)
 {
     struct darc_total *totals = totals_of(ctl, ctx);
-    if (ctx->round != ctl->round) {
+    u64 round = ctl->round;
+    BARRIER(); /* read first: where no stop has come since the op began, it is the op's */
+    if (ctx->epoch != ctl->epoch) {
+        ctx->dropped++;
+        return 0;
+    }
+    if (ctx->round != round) {
         for (u32 number = 0; number < ctl->node_count; number++)
             totals[number] = (struct darc_total){0};
         ctx->in_peak = ctx->unreported = 0;
         BARRIER();
-        ctx->round = ctl->round;
+        ctx->round = round;
     }
     account(ctl, ctx, 0, latency);
-    for (u32 number = 0; number < ctl->node_count && epoch == ctl->epoch; number++) {
+    for (u32 number = 0; number < ctl->node_count && round == ctl->round; number++) {
         struct darc_sum *sum = &ctx->sums[number];
         BARRIER();
         if (sum->serial != ctx->serial)
@@ -422,14 +429,14 @@ static __attribute__((noinline)) int vote_all(const control *ctl, context *ctx, 
         total->max_sum += sum->max;
     }
     const u32 *analysis = (const u32 *)ctl->analysis;
-    for (u32 i = 0; i < ctl->analysis_count && epoch == ctl->epoch; i++) {
+    for (u32 i = 0; i < ctl->analysis_count && round == ctl->round; i++) {
         BARRIER();
         struct darc_sum *sum = &ctx->sums[analysis[i]];
         if (sum->serial == ctx->serial)
             vote(ctl, ctx, analysis[i], sum->max);
     }
     BARRIER();
-    if (epoch != ctl->epoch) {
+    if (round != ctl->round) {
         ctx->dropped++;
         return 0;
     }
@@ -561,7 +568,7 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
             return rings; /* enough was seen; the debugger has not looked yet */
         if (unlikely(ctx->spoiled == ctx->serial))
             return rings; /* what took the time is not known */
-        if (!vote_all(ctl, ctx, latency, ctx->epoch))
+        if (!vote_all(ctl, ctx, latency))
             return rings;
     } else {
         return rings;
@@ -626,9 +633,9 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
         return 0;
     if (s->landings && !(landing = claim_landing(ctl, s, back)))
         return 0;
-    u64 state = (u64)IDLE << 32 | (ctx->serial + 1);
     ctx->idle = 0;
-    BARRIER();
+    BARRIER(); /* before the serial is read: a handler's op has one of its own */
+    u64 state = (u64)IDLE << 32 | (ctx->serial + 1);
     rec->context = (u64)ctx;
     rec->site = (u64)s;
     rec->back = back;
@@ -835,7 +842,7 @@ ENTRY void darc_return(site *s, u64 slot, u64 end)
 /* As ring_bell. */
 static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record *rec, u64 end)
 {
-    u64 state = STATE(rec), rings = 0;
+    u64 rings = 0;
     ctx->idle = 0;
     BARRIER();
     rec->open = 0;
@@ -849,7 +856,7 @@ static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record
     }
     ctx->top = 0;
     BARRIER();
-    STATE(ctx) = (u64)DARC_FREE << 32 | (u32)state;
+    ctx->idle = DARC_FREE; /* alone: where it was so before, a handler's op has taken the next serial */
     return rings;
 }
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from elftools.common.exceptions import ELFError
-from elftools.dwarf.callframe import FDE, CallFrameInfo, RegisterRule
+from elftools.dwarf.callframe import CIE, FDE, CallFrameInfo, RegisterRule
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
@@ -376,12 +376,17 @@ class Image:
 
     @functools.cached_property
     @_or(list)
-    def _all_fdes(self) -> list[tuple[int, int, FDE]]:
-        """For files without a search table (or with .debug_frame alone)."""
-        found: list[tuple[int, int, FDE]] = []
+    def _all_fdes(self) -> list[tuple[int, int, FDE | int]]:
+        """For files without a search table (or with .debug_frame alone): start, end, and the entry
+        or its offset in .eh_frame."""
+        found: list[tuple[int, int, FDE | int]] = []
         entries: list[Any] = []
         if self._frames is not None:
-            entries = self._frames[0].get_entries()
+            info, address = self._frames[:2]
+            scanned = _scan(info, address)
+            if scanned:
+                return sorted(scanned)
+            entries = info.get_entries()
         for elf in (self._elf, self._debug):
             if not entries and elf is not None and elf.has_dwarf_info() and _has_sane_dwarf(elf):
                 dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
@@ -408,7 +413,14 @@ class Image:
         if frames is None or not frames[3]:
             fdes = self._all_fdes
             index = bisect.bisect_right(fdes, address, key=lambda f: f[0]) - 1
-            return fdes[index] if index >= 0 and address < fdes[index][1] else None
+            if index < 0 or address >= fdes[index][1]:
+                return None
+            start, end, known = fdes[index]
+            parsed: object = known
+            if isinstance(known, int):
+                assert frames is not None
+                parsed = frames[0]._parse_entry_at(known)
+            return (start, end, parsed) if isinstance(parsed, FDE) else None
         info, frame_address, table, count, header_address = frames
         low, high = 0, count
         wanted = address - header_address
@@ -525,6 +537,37 @@ class Image:
                     found.add(extent[0])
         return sorted(found)
 
+
+def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]] | None:
+    """Start, end and offset of each entry of .eh_frame, where all have the form that compilers
+    give them; ``None``: they have not. pyelftools alone takes a second for each megabyte."""
+    info.stream.seek(0)
+    data = info.stream.read()
+    found: list[tuple[int, int, FDE | int]] = []
+    is_usual: dict[int, bool] = {}
+    at = 0
+    while at + 16 <= len(data):
+        length, above, distance, size = struct.unpack_from("<IIiI", data, at)
+        if length == 0:
+            at += 4
+            continue
+        if length >= len(data) - at:
+            return None  # also the mark of 64 bits
+        if above:
+            common = at + 4 - above
+            if common not in is_usual:
+                parsed = info._parse_entry_at(common)
+                encoding = isinstance(parsed, CIE) and parsed.augmentation_dict.get("FDE_encoding")
+                is_usual[common] = encoding == _PCREL_SDATA4
+            if not is_usual[common]:
+                return None
+            start = address + at + 8 + distance
+            found.append((start, start + size, at))
+        at += 4 + length
+    return found
+
+
+_PCREL_SDATA4 = 0x1B
 
 _ADDRESSES = 1 << 64
 

@@ -1,0 +1,798 @@
+"""The rules of the paper, and those of docs/method.md and docs/pad.md about what is left out, as
+plain Python: what must have been counted when a program has done what its events say.
+
+Where an interruption has come between two of darc's instructions, the rules allow more than one
+outcome: its time is part of the call, or of the caller; an operation in it is measured, or passes
+through. :func:`check` follows all that are allowed, and what was counted must be that of one of
+them. Where nothing was interrupted, there is one.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from darc.profile import thresholds
+from tests.agent.world import (
+    CATCHER,
+    COMPACT,
+    DEAD,
+    ENDING,
+    EPOCH,
+    HEAL,
+    LONGJMP,
+    MOST_TARGETS,
+    OP,
+    ROOT,
+    ROUND,
+    TOGGLE,
+    TREE,
+    UNWINDER,
+    Counted,
+    Event,
+    Run,
+    Setting,
+    Tree,
+)
+
+_MOST_TAILS = 4
+_ENDED = -1
+_MOST_OUTCOMES = 300
+
+
+@dataclass
+class Call:
+    """A call that is on the path: of f0, or of an fnode."""
+
+    node: int | None
+    """The one that has the frame now; ``None``: a tail call has led out of the ftree."""
+    start: int | None
+    """``None``: it is not timed."""
+    slot: int
+    op: int
+    overhead: int = 0
+    first: int | None = None
+    tails: list[tuple[int, int, int]] = field(default_factory=list)
+    """Node, start and overhead so far of each tail call in the frame."""
+    is_hidden: bool = False
+
+
+@dataclass
+class Sum:
+    """Calls of one node in one operation."""
+
+    longest: int
+    all: int
+    count: int
+
+
+@dataclass
+class Op:
+    """One outermost call of f0."""
+
+    number: int
+    epoch: int
+    chain: list[Call]
+    """f0's call and the calls in it, the innermost last; also those that a jump has left."""
+    sums: dict[int, Sum] = field(default_factory=dict)
+    jumped: int = 0
+    """When a jump began, 0: none."""
+    is_gone: bool = False
+    """A jump has left f0 itself."""
+
+
+@dataclass
+class Frame:
+    """One of the program's frames."""
+
+    function: int
+    slot: int
+    call: Call | None = None
+    """Where the word in its slot is darc's."""
+
+
+@dataclass
+class Context:
+    """What a thread has counted."""
+
+    thread: int
+    sum: int = 0
+    dropped: int = 0
+    in_peak: int = 0
+    round: int = 0
+    unreported: int = 0
+    number: int = 0
+    """Latencies in all bins."""
+    weighted: int = 0
+    """The same, each with a weight of its bin."""
+    totals: dict[int, list[int]] = field(default_factory=dict)
+
+
+@dataclass
+class Transfer:
+    """A call, tail call or return that is under way."""
+
+    kind: str
+    callee: int
+    begin: int
+    slot: int
+    is_lost: bool = False
+    """f0's operation that begins by it is not measured."""
+    was_busy: bool = False
+    needs_op: bool = False
+    """Something in the interruption must have been measured."""
+    has_begun: int | None = None
+    epoch: int = 0
+    """When f0's operation had begun before an interruption, and its epoch."""
+
+
+@dataclass
+class Thread:
+    """One thread of the program."""
+
+    number: int
+    base: int
+    frames: list[Frame] = field(default_factory=list)
+    transfer: Transfer | None = None
+    waiting: list[tuple[Transfer | None, bool, int, int]] = field(default_factory=list)
+    """Of the transfers that handlers interrupt."""
+    op: Op | None = None
+    context: int | None = None
+    is_busy: bool = False
+    is_doubtful: bool = False
+    """A jump out of darc's own code: nothing is promised till the debugger has looked."""
+    began: int = 0
+    """Operations that it has begun to measure."""
+    arrivals: int = 0
+    """Calls of f0 since the last look."""
+
+
+class _ChoiceError(Exception):
+    def __init__(self, options: int) -> None:
+        super().__init__(options)
+        self.options = options
+
+
+class _ImpossibleError(Exception):
+    """This outcome is not one."""
+
+
+class Model:
+    """One outcome so far."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.tree_number = 0
+        self.enabled = True
+        self.epoch = 1
+        self.round = 0
+        self.seen = 0
+        self.bell = 0
+        self.is_dead = False
+        self.threads: dict[int, Thread] = {}
+        self.contexts: list[Context] = []
+        self.slots: set[int] = set()
+        self.targets: dict[int, list[int]] = {}
+        self.lost_records = 0
+        self.lost_contexts = 0
+        self.lost_ops = 0
+        self.lost_callers = 0
+        self.was_doubtful = False
+        self.has_ended = False
+        """A thread has given its context to others."""
+        self.ops = 0
+        self.choices: list[int] = []
+        self.taken = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        state = self.__dict__.copy()
+        state.pop("setting", None)
+        return state
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Model:
+        other = pickle.loads(pickle.dumps(self))
+        assert isinstance(other, Model)
+        other.setting = self.setting
+        return other
+
+    @property
+    def tree(self) -> Tree:
+        """What is timed now."""
+        return self.setting.trees[self.tree_number]
+
+    def choose(self, options: int) -> int:
+        """Which of the outcomes that the rules allow."""
+        if self.taken >= len(self.choices):
+            raise _ChoiceError(options)
+        self.taken += 1
+        return self.choices[self.taken - 1]
+
+    def may_choose(self, event: Event) -> bool:
+        """Whether there may be more than one outcome."""
+        thread = self.threads.get(event.thread)
+        if thread is None or event.what not in ("ARRIVE", "BACK", "BEGIN"):
+            return False
+        if event.what == "BEGIN":
+            return True
+        transfer, op = thread.transfer, thread.op
+        is_longer = transfer is not None and transfer.begin != event.clock
+        return is_longer or (op is not None and op.is_gone)
+
+    def _instant(self, begin: int, end: int) -> int:
+        """When the clock was read, in a transfer that lasted from ``begin`` to ``end``."""
+        return begin if begin == end or self.choose(2) == 0 else end
+
+    # ------------------------------------------------------------------ time
+
+    def bin(self, latency: int) -> int:
+        """As docs/method.md has it."""
+        table = thresholds(self.setting.resolution)
+        return bisect_right(table, latency) - 1 if latency > 0 else 0
+
+    def _account(self, op: Op, node: int, latency: int) -> None:
+        known = op.sums.get(node)
+        if known is None:
+            op.sums[node] = Sum(latency, latency, 1)
+        else:
+            known.longest = max(known.longest, latency)
+            known.all += latency
+            known.count += 1
+
+    def _close(self, op: Op, call: Call, end: int) -> None:
+        """A call is over: its node's, and those of the tail calls in its frame."""
+        inner = self.setting.inner_cost
+        if call.start is not None:
+            node = call.first if call.first is not None else call.node
+            assert node is not None
+            self._account(op, node, max(1, end - call.start - call.overhead - inner))
+        for node, start, overhead in call.tails:
+            self._account(op, node, max(1, end - start - (call.overhead - overhead)))
+
+    def _left(self, op: Op, live: Call, end: int) -> None:
+        """Calls deeper than ``live`` were left by a jump."""
+        at = next(n for n, call in enumerate(op.chain) if call is live)
+        for number in range(len(op.chain) - 1, at, -1):
+            call, parent = op.chain[number], op.chain[number - 1]
+            if not call.is_hidden and op.epoch == self.epoch:
+                parent.overhead += call.overhead
+                is_later = call.start is not None and op.jumped > call.start
+                self._close(op, call, op.jumped if op.jumped and is_later else end)
+        del op.chain[at + 1 :]
+        op.jumped = 0
+
+    # ------------------------------------------------------------------ the rules
+
+    def step(self, event: Event, run: Run, number: int) -> None:
+        """Takes one event."""
+        if event.what == "SNAP":
+            self._compare(run.counted[number])
+            return
+        if event.what == "DEBUGGER":
+            self._debugger(event, run, number)
+            return
+        if event.what == "START":
+            if event.a >= 0:
+                self.threads[event.thread] = Thread(event.thread, event.b)
+            return
+        thread = self.threads[event.thread]
+        rule: Callable[[Thread, Event], None] | None = {
+            "CALL": self._call,
+            "ARRIVE": self._arrive,
+            "LEAVE": self._leave,
+            "BACK": self._back,
+            "JUMP": self._jump,
+            "BEGIN": self._begin,
+            "FINISH": self._finish,
+        }.get(event.what)
+        if rule is not None:
+            rule(thread, event)
+
+    def _call(self, thread: Thread, event: Event) -> None:
+        kind = {OP["CALL"]: "call", OP["INDIRECT"]: "indirect", OP["TAIL"]: "tail"}[event.b]
+        thread.transfer = Transfer(kind, event.a, event.clock, event.c)
+
+    def _arrive(self, thread: Thread, event: Event) -> None:
+        transfer, thread.transfer = thread.transfer, None
+        if transfer is None:
+            thread.frames.append(Frame(event.a, event.b))
+            return
+        caller = thread.frames[-1]
+        begin, end = transfer.begin, event.clock
+        if transfer.kind == "tail":
+            self._tail(thread, caller, transfer.callee, begin, end)
+            frame = caller
+            frame.function = event.a
+        else:
+            frame = Frame(event.a, event.b)
+            self._enter(thread, caller, frame, transfer, end)
+            thread.frames.append(frame)
+        if event.a == 0:
+            thread.arrivals += 1
+            self._enter_f0(thread, frame, transfer, end)
+        elif event.a == UNWINDER:
+            self._hide(thread)
+        elif event.a == CATCHER:
+            self._show(thread, event.b, self._instant(begin, end))
+        elif event.a == LONGJMP:
+            if thread.op and not thread.is_busy:
+                thread.op.jumped = self._instant(begin, end)
+        elif event.a == ENDING:
+            self._end(thread)
+
+    def _parent(self, thread: Thread, frame: Frame) -> Call | None:
+        """The frame's call, if it is on the path of the operation that is under way."""
+        op, call = thread.op, frame.call
+        if call is None or op is None or thread.is_busy or op.epoch != self.epoch:
+            return None
+        return call if call.op == op.number and any(call is c for c in op.chain) else None
+
+    def _child(self, kind: str, function: int, parent: int | None, callee: int) -> int | None:
+        where = (kind, function, 0 if kind == "indirect" else callee)
+        for above, below in self.tree.routes.get(where, ()):
+            if above == parent:
+                if kind != "indirect":
+                    return below
+                known = self.targets.setdefault(function, [])
+                if callee not in known:
+                    if len(known) >= MOST_TARGETS:
+                        return None
+                    known.append(callee)
+                return below + known.index(callee)
+        return None
+
+    def _claim(self, slot: int) -> bool:
+        if slot not in self.slots:
+            if len(self.slots) >= self.setting.records:
+                self.lost_records += 1
+                return False
+            self.slots.add(slot)
+        return True
+
+    def _enter(
+        self, thread: Thread, caller: Frame, frame: Frame, transfer: Transfer, end: int
+    ) -> None:
+        parent = self._parent(thread, caller)
+        if parent is None or parent.node is None or frame.function > ROOT:
+            return
+        op = thread.op
+        assert op is not None
+        node = self._child(transfer.kind, caller.function, parent.node, frame.function)
+        if node is None or not self._claim(frame.slot):
+            return
+        now = self._instant(transfer.begin, end)
+        if op.chain[-1] is not parent:
+            self._left(op, parent, now)
+        start = now if self.tree.nodes[node].timed else None
+        frame.call = Call(node, start, frame.slot, op.number)
+        op.chain.append(frame.call)
+
+    def _tail(self, thread: Thread, frame: Frame, callee: int, begin: int, end: int) -> None:
+        call = self._parent(thread, frame)
+        if call is None or call.node is None:
+            return
+        node = self._child("tail", frame.function, call.node, callee)
+        if call.first is None:
+            call.first = call.node
+        if node is None or len(call.tails) >= _MOST_TAILS:
+            call.node = None
+            return
+        call.tails.append((node, self._instant(begin, end), call.overhead))
+        call.node = node
+
+    # ------------------------------------------------------------------ f0
+
+    def _runs(self, thread: Thread, slot: int) -> bool:
+        """Whether there is an operation that a call of f0 is part of."""
+        op = thread.op
+        if op is None:
+            return False
+        first = op.chain[0]
+        if first.is_hidden or first.slot <= slot:
+            return False
+        # What a jump has left can be told from what runs only by its stack word, perhaps.
+        return not op.is_gone or self.choose(2) == 0
+
+    def _find_context(self, thread: Thread) -> Context | None:
+        if thread.context is not None:
+            return self.contexts[thread.context]
+        for number, context in enumerate(self.contexts):
+            if context.thread == _ENDED:
+                context.thread = thread.base + 1
+                thread.context = number
+                return context
+        if len(self.contexts) >= self.setting.contexts:
+            self.lost_contexts += 1
+            return None
+        self.contexts.append(Context(thread.base + 1))
+        thread.context = len(self.contexts) - 1
+        return self.contexts[-1]
+
+    def _enter_f0(self, thread: Thread, frame: Frame, transfer: Transfer, end: int) -> None:
+        # Perhaps before the interruption, which was not part of it.
+        begin = end if transfer.has_begun is None else transfer.has_begun
+        if not self.enabled and transfer.has_begun is None:
+            return
+        if transfer.is_lost or thread.is_busy:
+            return
+        if self._find_context(thread) is None:
+            return
+        if frame.call is not None or self._runs(thread, frame.slot):
+            return
+        if thread.op is not None and thread.op.chain[0].is_hidden:
+            self.lost_ops += 1
+        if not self._claim(frame.slot):
+            return
+        if self.setting.no_callers:
+            self.lost_callers += 1
+            return
+        start = self._instant(begin, end)
+        self._new_op(thread, frame, start, transfer.epoch or self.epoch)
+
+    def _new_op(self, thread: Thread, frame: Frame, start: int, epoch: int) -> None:
+        self.ops += 1
+        thread.began += 1
+        frame.call = Call(0, start, frame.slot, self.ops)
+        thread.op = Op(self.ops, epoch, [frame.call])
+
+    def _finish_op(self, thread: Thread, call: Call, end: int) -> None:
+        op = thread.op
+        assert op is not None
+        assert thread.context is not None
+        context = self.contexts[thread.context]
+        setting = self.setting
+        if thread.is_doubtful:
+            thread.op = None
+            return
+        assert call.start is not None
+        latency = max(1, end - call.start - call.overhead - setting.inner_cost)
+        for node, start, overhead in call.tails:
+            self._account(op, node, max(1, end - start - (call.overhead - overhead)))
+        thread.op = None
+        if self.is_dead:
+            self.enabled = False
+        if not setting.analyse:
+            context.sum += latency
+            context.number += 1
+            context.weighted += (self.bin(latency) + 1) ** 2
+        elif setting.peak[0] <= latency < setting.peak[1] and not self.bell:
+            self._vote_all(context, op, latency)
+        else:
+            return
+        context.unreported += 1
+        if context.unreported >= setting.batch:
+            self.seen += context.unreported
+            context.unreported = 0
+            if self.seen >= setting.needed and not self.bell:
+                self.bell = 2 if self.is_dead and setting.signal else 1
+
+    def _vote_all(self, context: Context, op: Op, latency: int) -> None:
+        if context.round != self.round:
+            context.totals = {}
+            context.in_peak = context.unreported = 0
+            context.round = self.round
+        self._account(op, 0, latency)
+        totals = context.totals
+        for node, one in op.sums.items():
+            total = totals.setdefault(node, [0] * 6)
+            total[2] += 1
+            total[3] += one.count
+            total[4] += one.all
+            total[5] += one.longest
+        for number in self.tree.analysis:
+            if number not in op.sums:
+                continue
+            node = self.tree.nodes[number]
+            children = range(node.first_child, node.first_child + node.child_count)
+            longest = {child: op.sums[child].longest for child in children if child in op.sums}
+            own = max(0, op.sums[number].longest - sum(longest.values()))
+            best = self.bin(max([own, *longest.values()]))
+            if self.bin(own) == best:
+                totals.setdefault(number, [0] * 6)[0] += 1
+            for child, latency in longest.items():
+                if self.bin(latency) == best:
+                    totals.setdefault(child, [0] * 6)[1] += 1
+        context.in_peak += 1
+
+    # ------------------------------------------------------------------ the way back
+
+    def _leave(self, thread: Thread, event: Event) -> None:
+        thread.transfer = Transfer("leave", -1, event.clock, event.b)
+
+    def _back(self, thread: Thread, event: Event) -> None:
+        transfer, thread.transfer = thread.transfer, None
+        assert transfer is not None
+        frame = thread.frames.pop()
+        self._return(thread, frame, transfer, event.clock)
+
+    def _return(self, thread: Thread, frame: Frame, transfer: Transfer, now: int) -> None:
+        call, op = frame.call, thread.op
+        if call is None or op is None or call.op != op.number or transfer.is_lost:
+            return
+        at = next((n for n, one in enumerate(op.chain) if one is call), None)
+        if at is None or thread.is_busy:
+            return
+        end = self._instant(transfer.begin, now)
+        if at == 0:
+            if len(op.chain) > 1:
+                self._left(op, call, end)
+            if op.epoch == self.epoch:
+                self._finish_op(thread, call, end)
+            else:
+                assert thread.context is not None
+                self.contexts[thread.context].dropped += 1
+                thread.op = None
+            return
+        if len(op.chain) > at + 1:
+            self._left(op, call, end)
+        if op.epoch == self.epoch:
+            setting = self.setting
+            cost = setting.path_cost if call.start is None else setting.full_cost
+            op.chain[at - 1].overhead += call.overhead + cost
+            self._close(op, call, end)
+        del op.chain[at:]
+
+    def _jump(self, thread: Thread, event: Event) -> None:
+        thread.transfer = None
+        while thread.frames[-1].slot != event.b:
+            frame = thread.frames.pop()
+            op = thread.op
+            if op is not None and frame.call is op.chain[0]:
+                op.is_gone = True
+        while thread.waiting and thread.waiting[-1][3] > len(thread.frames) - 1:
+            thread.waiting.pop()
+            self._doubt(thread)
+
+    # ------------------------------------------------------------------ unwinders, ends
+
+    def _doubt(self, thread: Thread) -> None:
+        thread.is_doubtful = self.was_doubtful = True
+
+    def _hide(self, thread: Thread) -> None:
+        for frame in thread.frames:
+            if frame.call is not None:
+                frame.call.is_hidden = True
+                frame.call = None
+        if any(transfer is not None for transfer, *_ in thread.waiting):
+            self._doubt(thread)  # in the middle of a transfer: a call may be half there
+
+    def _show(self, thread: Thread, slot: int, now: int) -> None:
+        op = thread.op
+        if op is None or thread.is_busy:
+            return
+        kept: list[Call] = []
+        for number in range(len(op.chain) - 1, -1, -1):
+            call = op.chain[number]
+            if not call.is_hidden:
+                continue
+            frame = next((f for f in thread.frames if f.slot == call.slot), None)
+            if call.slot > slot:
+                if frame is not None:
+                    call.is_hidden = False
+                    frame.call = call
+                    kept.append(call)
+            else:
+                call.is_hidden = False
+                if op.epoch == self.epoch and number:
+                    op.chain[number - 1].overhead += call.overhead
+                    self._close(op, call, now)
+                elif op.epoch == self.epoch:
+                    self._finish_op(thread, call, now)
+        if thread.op is not None:
+            innermost = kept[0] if kept else None
+            at = next((n for n, c in enumerate(op.chain) if c is innermost), None)
+            # Those that a jump has left before are not known any more.
+            if at is not None:
+                del op.chain[at + 1 :]
+            else:
+                live = [c for c in op.chain if any(f.call is c for f in thread.frames)]
+                op.chain = live or op.chain[:1]
+
+    def _end(self, thread: Thread) -> None:
+        op = thread.op
+        if thread.context is None or thread.is_busy:
+            return
+        if op is not None and not op.chain[0].is_hidden:
+            return
+        thread.op = None
+        self.contexts[thread.context].thread = _ENDED
+        thread.context = None
+        self.has_ended = True
+
+    # ------------------------------------------------------------------ interruptions
+
+    def _begin(self, thread: Thread, event: Event) -> None:
+        """A handler runs between two instructions of darc's own."""
+        transfer = thread.transfer
+        busy = thread.is_busy
+        before = thread.began
+        depth = len(thread.frames)
+        if transfer is not None and not thread.is_busy:
+            self._zone(thread, transfer)
+        thread.waiting.append((transfer, busy, before, depth))
+        thread.transfer = None
+
+    def _zone(self, thread: Thread, transfer: Transfer) -> None:
+        op = thread.op
+        running = op is not None and not op.is_gone and not op.chain[0].is_hidden
+        if transfer.kind == "leave":
+            frame = thread.frames[-1]
+            if op is None or frame.call is not op.chain[0]:
+                thread.is_busy = running and self.choose(2) == 1
+                return
+            choice = self.choose(3)
+            if choice == 0:  # all was done before
+                self._return(thread, frame, transfer, transfer.begin)
+                frame.call = None
+            elif choice == 1:  # the agent is in the middle of it
+                thread.is_busy = True
+            else:  # what begins meanwhile takes its place
+                transfer.needs_op = transfer.is_lost = True
+                op.is_gone = True
+                thread.op = None
+            return
+        if transfer.callee == 0 and not running:
+            choice = self.choose(3)
+            if choice == 1:
+                thread.is_busy = True
+                transfer.has_begun, transfer.epoch = transfer.begin, self.epoch
+            elif choice == 2:
+                transfer.needs_op = transfer.is_lost = True
+            return
+        thread.is_busy = running and self.choose(2) == 1
+
+    def _finish(self, thread: Thread, event: Event) -> None:
+        thread.frames = thread.frames[: thread.waiting[-1][3]]
+        transfer, busy, before, _ = thread.waiting.pop()
+        if transfer is not None and transfer.needs_op and thread.began == before:
+            raise _ImpossibleError
+        thread.is_busy = busy
+        thread.transfer = transfer
+
+    # ------------------------------------------------------------------ the debugger
+
+    def _debugger(self, event: Event, run: Run, number: int) -> None:
+        if event.a in (EPOCH, ROUND, TREE):
+            self.epoch += 1
+        if event.a in (ROUND, TREE):
+            self.round += 1
+            self.seen = self.bell = 0
+        if event.a == TREE:
+            self.tree_number = (self.tree_number + 1) % len(self.setting.trees)
+        elif event.a == TOGGLE:
+            self.enabled = not self.enabled
+        elif event.a == DEAD:
+            self.is_dead = True
+        elif event.a == COMPACT:
+            self.slots = set(run.open_slots[number])
+            self.lost_records = 0
+        elif event.a == HEAL:
+            for thread in self.threads.values():
+                if thread.is_doubtful and len(thread.frames) == 1:
+                    thread.is_doubtful = thread.is_busy = False
+                    thread.op = None
+
+    # ------------------------------------------------------------------ what was counted
+
+    def _compare(self, counted: Iterable[Counted]) -> None:
+        rows = [row for row in counted if row.thread]
+        if any(thread.is_doubtful for thread in self.threads.values()):
+            self._adopt(rows)
+            return
+        # One that is in the middle of the agent may have counted a part.
+        amid = {thread.base + 1 for thread in self.threads.values() if thread.waiting}
+        mine = [self._row(context) for context in self.contexts if context.thread not in amid]
+        theirs = [self._read(row) for row in rows if row.thread not in amid]
+        if self.has_ended:
+            mine = [(0, *row[1:]) for row in mine]
+            theirs = [(0, *row[1:]) for row in theirs]
+        if sorted(mine, key=repr) != sorted(theirs, key=repr):
+            raise DifferentError(mine, theirs)
+        for thread in self.threads.values():
+            thread.arrivals = 0
+        if not any(thread.op or thread.waiting for thread in self.threads.values()):
+            self.ops = 0  # outcomes that led to the same are one from here on
+            for thread in self.threads.values():
+                thread.began = 0
+
+    def _row(self, context: Context) -> tuple[object, ...]:
+        head = (context.thread, context.sum, context.dropped, context.number, context.weighted)
+        if context.round != self.round:
+            return (*head, 0, ())
+        totals = tuple((node, *row) for node, row in sorted(context.totals.items()) if any(row))
+        return (*head, context.in_peak, totals)
+
+    def _read(self, row: Counted) -> tuple[object, ...]:
+        head = (row.thread, row.sum, row.dropped, row.number, row.weighted)
+        if row.round != self.round:
+            return (*head, 0, ())
+        nodes = len(self.tree.nodes)
+        totals = tuple((n, *one) for n, one in enumerate(row.totals[:nodes]) if any(one))
+        return (*head, row.in_peak, totals)
+
+    def _adopt(self, rows: list[Counted]) -> None:
+        """Nothing is promised but that nothing is counted that was not, and nothing twice."""
+        known = {context.thread: context for context in self.contexts}
+        arrivals = sum(thread.arrivals for thread in self.threads.values())
+        news = 0
+        for row in rows:
+            context = known.get(row.thread) or Context(row.thread)
+            if not self.setting.analyse:
+                news += row.number - context.number
+            elif row.round == self.round:
+                news += row.in_peak - (context.in_peak if context.round == row.round else 0)
+        if not 0 <= news <= arrivals:
+            raise DifferentError(news, arrivals)
+        self.contexts = [
+            Context(row.thread, row.sum, row.dropped, row.in_peak, row.round, row.unreported,
+                    row.number, row.weighted,
+                    {n: list(one) for n, one in enumerate(row.totals) if any(one)})
+            for row in rows
+        ]  # fmt: skip
+        places = {context.thread: n for n, context in enumerate(self.contexts)}
+        for thread in self.threads.values():
+            thread.context = places.get(thread.base + 1)
+            thread.arrivals = 0
+
+
+class DifferentError(Exception):
+    """What was counted is not what the rules say."""
+
+
+def check(setting: Setting, run: Run) -> None:
+    """Compares what was counted with the rules.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    outcomes = [Model(setting)]
+    for number, event in enumerate(run.events):
+        outcomes, errors = _next(outcomes, event, run, number)
+        assert outcomes, f"event {number}, {event}: {errors[:3]}"
+    fields = run.fields
+    errors = []
+    for model in outcomes:
+        want = {
+            "seen": model.seen, "bell": model.bell, "lost_records": model.lost_records,
+            "lost_contexts": model.lost_contexts, "lost_ops": model.lost_ops,
+            "lost_callers": model.lost_callers, "epoch": model.epoch, "round": model.round,
+        }  # fmt: skip
+        if model.was_doubtful:
+            return
+        if want == fields:
+            return
+        errors.append({name: (want[name], fields[name]) for name in want
+                       if want[name] != fields[name]})  # fmt: skip
+    raise AssertionError(f"in the end, by the rules and as counted: {errors[:3]}")
+
+
+def _next(
+    outcomes: list[Model], event: Event, run: Run, number: int
+) -> tuple[list[Model], list[object]]:
+    errors: list[object] = []
+    found: list[Model] = []
+    for model in outcomes:
+        can_branch = model.may_choose(event)
+        queue: list[list[int]] = [[]]
+        while queue:
+            choices = queue.pop()
+            this = copy.deepcopy(model) if can_branch else model
+            this.choices, this.taken = choices, 0
+            try:
+                this.step(event, run, number)
+            except _ChoiceError as choice:
+                assert can_branch
+                queue += [[*choices, option] for option in range(choice.options)]
+            except _ImpossibleError:
+                pass
+            except DifferentError as error:
+                errors.append(error)
+            else:
+                this.choices, this.taken = [], 0
+                found.append(this)
+    if len(found) > 1 and event.what in ("SNAP", "BEGIN", "FINISH", "ARRIVE", "BACK"):
+        found = list({pickle.dumps(this): this for this in found}.values())
+    assert len(found) < _MOST_OUTCOMES
+    return found, errors

@@ -1,0 +1,307 @@
+"""The agent by itself: its machine code, its pads and landings, in a process of the tests' own.
+
+hypothesis makes programs of calls, returns, tail calls, jumps out of frames, exceptions, threads,
+interruptions between any two instructions of darc's, and a debugger that does what it does at its
+stops. Each program checks that every call comes back to its own caller with the registers, the
+stack, vectors and control words that it had; what was counted is compared with
+:mod:`tests.agent.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from iced_x86 import Instruction, InstructionInfoFactory, OpAccess, Register
+
+from darc.code.x86_64 import decode
+from darc.pads.returns import WRITABLE
+from tests.agent import model
+from tests.agent.world import (
+    AREA,
+    FUNCTIONS,
+    OP,
+    TABLES,
+    TABLES_SIZE,
+    Run,
+    Setting,
+    Step,
+    Timed,
+    Tree,
+    World,
+    signal_of,
+    tree_of,
+)
+
+Op = tuple[int, ...]
+WORK, CALL, INDIRECT, TAIL, RETURN, JUMP, HIDE, SHOW, ARM, RESUME, YIELD, DEBUGGER, END, TRACE = (
+    OP[name]
+    for name in "WORK CALL INDIRECT TAIL RETURN JUMP HIDE SHOW ARM RESUME YIELD DEBUGGER END "
+    "TRACE".split()
+)
+HANDLERS = range(3, 6)
+EXAMPLES = settings(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """One process for all."""
+    made = World()
+    yield made
+    made.close()
+
+
+def look(done: Run) -> None:
+    """What holds whatever was counted."""
+    assert done.fault is None, f"a fault at {done.fault[0]:#x}, {done.fault[1]:#x}"
+    assert done.status == 0, signal_of(done.status)
+    assert done.wrongs == []
+
+
+# ------------------------------------------------------------------------ what hypothesis makes
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    """What is timed: up to a dozen sites."""
+    timed: list[Timed] = []
+    functions: list[int | None] = [0]
+    for _ in range(draw(st.integers(0, 9))):
+        places = [n for n, function in enumerate(functions) if function is not None]
+        parent = draw(st.sampled_from(places))
+        function = functions[parent]
+        assert function is not None
+        kind = draw(st.sampled_from(("call", "call", "call", "tail", "indirect")))
+        callee = 0 if kind == "indirect" else draw(st.integers(0, FUNCTIONS - 1))
+        where = (kind, function, callee)
+        if any(one.parent == parent and one.where == where for one in timed):
+            continue
+        timed.append(Timed(parent, where, draw(st.integers(0, 4)) > 0))
+        functions.append(None if kind == "indirect" else callee)
+    analysis = draw(st.sets(st.integers(0, len(timed)), max_size=4)) | {0}
+    return tree_of(timed, sorted(analysis))
+
+
+WORKS = st.one_of(
+    st.integers(1, 40), st.integers(1, 40), st.sampled_from((100, 1000, 100_000, -3, -50, 0))
+)
+FUNCTION = st.integers(0, FUNCTIONS - 1)
+
+
+def operations(*more: st.SearchStrategy[Op]) -> st.SearchStrategy[list[Op]]:
+    """A script."""
+    common: tuple[st.SearchStrategy[Op], ...] = (
+        st.tuples(st.just(WORK), WORKS),
+        st.tuples(st.just(CALL), FUNCTION),
+        st.tuples(st.just(CALL), FUNCTION),
+        st.tuples(st.just(CALL), st.just(0)),
+        st.just((RETURN,)),
+        st.just((RETURN,)),
+        st.tuples(st.just(TAIL), FUNCTION),
+        st.tuples(st.just(INDIRECT), FUNCTION),
+    )
+    return st.lists(st.one_of(*common, *more), max_size=50)
+
+
+JUMPS = st.tuples(st.just(JUMP), st.integers(0, 5), st.integers(0, 1))
+EXCEPTIONS = st.sampled_from(((HIDE,), (SHOW,)))
+SWITCHES = st.one_of(st.tuples(st.just(RESUME), st.integers(0, 2)), st.just((YIELD,)))
+ARMS = st.tuples(st.just(ARM), st.integers(0, 130), st.sampled_from(HANDLERS))
+DEBUGGERS = st.tuples(st.just(DEBUGGER), st.sampled_from((0, 0, 1, 1, 2, 3, 4, 5, 6)))
+QUIET = st.tuples(st.just(DEBUGGER), st.sampled_from((0, 1, 2, 5)))
+
+
+@st.composite
+def settings_of(draw: st.DrawFn, *, small: bool = False) -> Setting:
+    """An analysis."""
+    costs = st.sampled_from((0, 0, 1, 7, 60))
+    low = draw(st.sampled_from((0, 0, 0, 16, 64)))
+    return Setting(
+        trees=(draw(trees()), draw(trees())),
+        resolution=draw(st.sampled_from((1, 2, 5))),
+        analyse=draw(st.integers(0, 3)) > 0,
+        peak=(low, draw(st.sampled_from((1 << 62, 1 << 62, low + 64)))),
+        needed=draw(st.sampled_from((1 << 40, 1 << 40, 2, 5))),
+        batch=draw(st.sampled_from((1, 1, 3))),
+        inner_cost=draw(costs),
+        full_cost=draw(costs),
+        path_cost=draw(costs),
+        records=draw(st.sampled_from((2, 4, 8, 16))) if small else 2048,
+        contexts=draw(st.sampled_from((1, 2))) if small else 8,
+        signal=draw(st.sampled_from((0, 23))),
+        no_callers=small and draw(st.integers(0, 9)) == 0,
+        other_stack=draw(st.booleans()),
+    )
+
+
+def scripts(*more: st.SearchStrategy[Op]) -> st.SearchStrategy[list[list[Op]]]:
+    """Those of three threads and three handlers."""
+    one = operations(*more)
+    return st.lists(one, min_size=1, max_size=6)
+
+
+# ------------------------------------------------------------------------ the tests
+
+
+@EXAMPLES
+@given(settings_of(), scripts(JUMPS, DEBUGGERS))
+def test_calls_and_jumps(world: World, setting: Setting, program: list[list[Op]]) -> None:
+    """Whatever is called, and left by jumps: all votes are those of the rules."""
+    done = world.run(setting, program)
+    look(done)
+    model.check(setting, done)
+
+
+@EXAMPLES
+@given(settings_of(), scripts(JUMPS, EXCEPTIONS, SWITCHES, DEBUGGERS, st.just((END,))))
+def test_exceptions_and_threads(world: World, setting: Setting, program: list[list[Op]]) -> None:
+    """Unwinders find the program's own addresses; threads have operations of their own."""
+    done = world.run(setting, program)
+    look(done)
+    model.check(setting, done)
+
+
+@EXAMPLES
+@given(settings_of(small=True), scripts(JUMPS, SWITCHES, DEBUGGERS))
+def test_full_tables(world: World, setting: Setting, program: list[list[Op]]) -> None:
+    """What finds no room is not measured, and all else is."""
+    done = world.run(setting, program)
+    look(done)
+    model.check(setting, done)
+
+
+@EXAMPLES
+@given(settings_of(), scripts(ARMS, ARMS, JUMPS, QUIET))
+def test_interruptions(world: World, setting: Setting, program: list[list[Op]]) -> None:
+    """Signals between any two instructions, whose handlers call f0, and jump out."""
+    done = world.run(setting, program)
+    look(done)
+    model.check(setting, done)
+
+
+@EXAMPLES
+@given(settings_of(small=True), scripts(ARMS, ARMS, JUMPS, EXCEPTIONS, SWITCHES, DEBUGGERS))
+def test_everything_at_once(world: World, setting: Setting, program: list[list[Op]]) -> None:
+    """Every call comes back, whatever can be measured."""
+    look(world.run(setting, program))
+
+
+# ------------------------------------------------------------------------ every instruction
+
+_TREE = tree_of(
+    [
+        Timed(0, ("call", 0, 1)),
+        Timed(1, ("call", 1, 2)),
+        Timed(1, ("call", 1, 3), timed=False),
+        Timed(0, ("indirect", 0, 0)),
+        Timed(0, ("tail", 0, 3)),
+    ],
+    [0, 1],
+)
+_LAST: list[Op] = [
+    (CALL, 0), (WORK, 3), (CALL, 1), (WORK, 4), (CALL, 2), (WORK, 5), (RETURN,), (CALL, 3),
+    (WORK, 1), (RETURN,), (RETURN,), (INDIRECT, 2), (WORK, 20), (RETURN,), (TAIL, 3), (WORK, 9),
+    (RETURN,),
+]  # fmt: skip
+"""An operation with all that there is in it."""
+
+_HANDLERS: dict[str, list[Op]] = {
+    "an operation": [(WORK, 100), *_LAST, (WORK, 30)],
+    "another thread": [(RESUME, 1)],
+    "a stop": [(DEBUGGER, 0)],
+    "a decision": [(WORK, 50), (DEBUGGER, 1)],
+    "an unwinder": [(HIDE,), (WORK, 2)],
+    "a jump": [(WORK, 7), (JUMP, 1, 0)],
+    "a far jump": [(JUMP, 30, 0)],
+}
+
+
+_BATCH = 40
+
+
+@pytest.mark.parametrize("place", [n for n, op in enumerate(_LAST) if op[0] != WORK])
+@pytest.mark.parametrize("handler", _HANDLERS)
+def test_every_instruction(world: World, handler: str, place: int) -> None:
+    """A call, jump or return within an operation is interrupted behind each of darc's instructions
+    in turn; the next operation is measured again."""
+    for analyse, other_stack in ((True, False), (False, True)):
+        setting = Setting(
+            (_TREE,), analyse=analyse, other_stack=other_stack, full_cost=1, signal=23, needed=4
+        )
+        for first in range(0, 100 * _BATCH, _BATCH):
+            script = [*_LAST, *_LAST]
+            for instruction in range(first, first + _BATCH):
+                # What is left of the operation is left by a jump, where the handler has jumped.
+                script += [*_LAST[:place], (ARM, instruction, 3), *_LAST[place:], (JUMP, 30, 0)]
+                script += [(DEBUGGER, 3), *_LAST, (DEBUGGER, 1)]
+            others = [*_LAST, (YIELD,), *_LAST] * _BATCH
+            done = world.run(setting, [script, others, [], _HANDLERS[handler]])
+            look(done)
+            model.check(setting, done)
+            if any(event.what == "MISSED" for event in done.events):
+                break
+        else:
+            raise AssertionError("there is no end of it")
+
+
+# ------------------------------------------------------------------------ what is written
+
+_REGISTERS = dict(
+    zip(
+        (Register.R8, Register.R9, Register.R10, Register.R11, Register.R12, Register.R13,
+         Register.R14, Register.R15, Register.RDI, Register.RSI, Register.RBP, Register.RBX,
+         Register.RDX, Register.RAX, Register.RCX, Register.RSP),
+        range(16),
+        strict=True,
+    )
+)  # fmt: skip
+_WRITES = (OpAccess.WRITE, OpAccess.READ_WRITE, OpAccess.COND_WRITE, OpAccess.READ_COND_WRITE)
+
+
+def written(world: World, step: Step) -> list[int]:
+    """Where an instruction writes to."""
+    instruction: Instruction = decode(world.code_at(step.rip, 16), step.rip)[0]
+
+    found = []
+    for memory in InstructionInfoFactory().info(instruction).used_memory():
+        if memory.access not in _WRITES:
+            continue
+        assert memory.segment != Register.FS, "the thread's own storage is written to"
+        if memory.base == Register.RSP and memory.displacement >= 1 << 63:  # push, call
+            found.append(step.registers[_REGISTERS[Register.RSP]] - 8)
+            continue
+        base = _REGISTERS.get(memory.base)
+        place = memory.displacement if base is None else memory.displacement + step.registers[base]
+        if memory.index != Register.NONE:
+            place += step.registers[_REGISTERS[memory.index]] * memory.scale
+        found.append(place & (1 << 64) - 1)
+    return found
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(settings_of(small=True), operations(JUMPS, EXCEPTIONS, QUIET))
+def test_writes(world: World, setting: Setting, script: list[Op]) -> None:
+    """The agent, pads and landings write to its tables, to the words of landings, to the slots of
+    frames that live, and to the stack below the one that was called or returned to; never below
+    the stack pointer."""
+    traced: list[Op] = [part for op in [*_LAST, *script] for part in ((TRACE,), op)]
+    done = world.run(setting, [traced])
+    look(done)
+    assert done.steps
+    slots = {event.b for event in done.events if event.what == "ARRIVE"}
+    first: dict[int, int] = {}
+    for step in done.steps:
+        rsp = step.registers[_REGISTERS[Register.RSP]]
+        highest = first.setdefault(step.events, rsp)
+        for place in written(world, step):
+            in_tables = TABLES <= place < TABLES + TABLES_SIZE
+            in_words = WRITABLE.start <= place - AREA < WRITABLE.stop
+            on_stack = rsp - 8 <= place <= highest
+            assert in_tables or in_words or on_stack or place in slots, (
+                f"{step.rip - AREA:#x} writes to {place:#x}, rsp {rsp:#x}, {highest - place}"
+            )
