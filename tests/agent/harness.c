@@ -687,6 +687,7 @@ static u64 find_id(void)
 
 int main(void)
 {
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     int good = map(AREA, AREA_SIZE, PROT_READ | PROT_EXEC) && map(TABLES, TABLES_SIZE, PROT_READ | PROT_WRITE);
     good = good && !mprotect((void *)(AREA + AREA_WRITABLE), AREA_WRITABLE_END - AREA_WRITABLE, PROT_READ | PROT_WRITE);
     for (u64 i = 0; i < THREADS; i++)
@@ -700,6 +701,7 @@ int main(void)
             return 0;
         pid_t child = fork();
         if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
             long hello[3] = {'p', getpid(), 0};
             if (write(1, hello, sizeof hello) != sizeof hello || read(0, &order, 1) != 1)
                 _exit(2);

@@ -167,6 +167,8 @@ class Model:
         self.setting = setting
         self.tree_number = 0
         self.enabled = True
+        self.wanted = True
+        """What the debugger has set: the agent may have found out since that it is gone."""
         self.epoch = 1
         self.round = 0
         self.seen = 0
@@ -662,7 +664,7 @@ class Model:
         if event.a == TREE:
             self.tree_number = (self.tree_number + 1) % len(self.setting.trees)
         elif event.a == TOGGLE:
-            self.enabled = not self.enabled
+            self.wanted = self.enabled = not self.wanted
         elif event.a == DEAD:
             self.is_dead = True
         elif event.a == COMPACT:

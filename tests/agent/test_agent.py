@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from iced_x86 import Instruction, InstructionInfoFactory, OpAccess, Register
 
@@ -149,6 +149,9 @@ def scripts(*more: st.SearchStrategy[Op]) -> st.SearchStrategy[list[list[Op]]]:
 
 
 @EXAMPLES
+@example(
+    Setting((tree_of([]),)), [[(CALL, 0), (DEBUGGER, 6)], [(DEBUGGER, 2), (CALL, 0)]]
+)  # watched no more, and that is what it is told
 @given(settings_of(), scripts(JUMPS, DEBUGGERS))
 def test_calls_and_jumps(world: World, setting: Setting, program: list[list[Op]]) -> None:
     """Whatever is called, and left by jumps: all votes are those of the rules."""
