@@ -42,6 +42,7 @@ SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
 END_AT = ("__call_tls_dtors",)
 """Where a thread ends, in glibc: others may have its room in the agent's tables."""
 
+_RUST_CATCH = "___rust_panic_cleanup"
 
 _GUARDED = {
     "DARC_HIDE": HIDE_AT,
@@ -63,9 +64,9 @@ def guard_places(program: Program) -> Iterator[tuple[str, int, str]]:
     kinds = {name: kind for kind, names in _GUARDED.items() for name in names}
     for module in program.modules:
         has_unwinder = False
-        for symbol in module.image.symbols:
+        for symbol in module.image.symbols_if_any(kinds, _RUST_CATCH):
             kind = kinds.get(symbol.name)
-            if kind is None and symbol.name.endswith("___rust_panic_cleanup"):
+            if kind is None and symbol.name.endswith(_RUST_CATCH):
                 kind = "DARC_SHOW"
             if kind is not None:
                 has_unwinder |= kind == "DARC_HIDE"

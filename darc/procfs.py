@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,8 @@ from darc.errors import TargetError
 from darc.target import Region
 
 _PAGE = 4096
+
+_MAPPING = re.compile(r"^(\w+)-(\w+) (\S+) (\w+) \S+ \d+ *(.*)$", re.MULTILINE)
 
 
 def regions(pid: int) -> tuple[Region, ...]:
@@ -23,13 +27,15 @@ def regions(pid: int) -> tuple[Region, ...]:
         text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
     except OSError as error:
         raise TargetError(f"cannot read the mappings of process {pid}: {error.strerror}") from None
-    found = []
-    for line in text.splitlines():
-        fields = line.split(None, 5)
-        start, end = (int(part, 16) for part in fields[0].split("-"))
-        path = fields[5] if len(fields) > 5 else ""
-        found.append(Region(start, end, fields[1], int(fields[2], 16), path))
-    return tuple(found)
+    return _regions(text)
+
+
+@functools.lru_cache(maxsize=8)  # it is asked again and again while a program stands still
+def _regions(text: str) -> tuple[Region, ...]:
+    return tuple(
+        Region(int(start, 16), int(end, 16), permissions, int(offset, 16), path)
+        for start, end, permissions, offset, path in _MAPPING.findall(text)
+    )
 
 
 def root(pid: int) -> Path:

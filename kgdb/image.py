@@ -38,17 +38,18 @@ class KernelImage(Image):
         except (OSError, ValueError) as error:
             raise FormatError(f"cannot read {path}: {error}") from None
         super().__init__(self._map, path.name)
+        _ = self.symbols  # which fills in the values
         if "linux_banner" not in self.values:
             raise FormatError(f"{path} is not a Linux kernel with symbols: load its vmlinux")
 
     def _read_symbols(self) -> Iterator[Symbol]:
-        section = self._elf.get_section_by_name(".symtab")
+        headers = self._headers
+        section = headers.section(".symtab")
         if section is None:
             return
-        strings = self._elf.get_section(section["sh_link"]).data()
-        executable = self._executable_sections(self._elf)
-        values = self.values
-        for name, info, _other, index, value, size in struct.iter_unpack("<IBBHQQ", section.data()):
+        strings = headers.data(headers.sections[section.link])
+        rows, executable, values = headers.data(section), headers.code_sections, self.values
+        for name, info, _other, index, value, size in struct.iter_unpack("<IBBHQQ", rows):
             kind = info & 15
             if not name or kind > 2:
                 continue
@@ -68,16 +69,16 @@ class KernelImage(Image):
 
     def section(self, name: str) -> bytes:
         """A section's bytes; none when there is no such section."""
-        section = self._elf.get_section_by_name(name)
-        return bytes(section.data()) if section is not None else b""
+        section = self._headers.section(name)
+        return self._headers.data(section) if section is not None else b""
 
     def relative_places(self, name: str) -> Iterator[int]:
         """The addresses that a section tells, each as its distance from where that stands."""
-        section = self._elf.get_section_by_name(name)
+        section = self._headers.section(name)
         if section is None:
             return
-        for number, distance in enumerate(array.array("i", section.data())):
-            yield int(section["sh_addr"]) + 4 * number + distance
+        for number, distance in enumerate(array.array("i", self._headers.data(section))):
+            yield section.address + 4 * number + distance
 
     # -------------------------------------------------------- frame information
 
@@ -87,10 +88,11 @@ class KernelImage(Image):
     @functools.cached_property
     def _orc(self) -> tuple[int, array.array[int], bytes]:
         """Address and words of the table of places, and the entries."""
-        section = self._elf.get_section_by_name(".orc_unwind_ip")
+        section = self._headers.section(".orc_unwind_ip")
         if section is None:
             return 0, array.array("i"), b""
-        return section["sh_addr"], array.array("i", section.data()), self.section(".orc_unwind")
+        places = array.array("i", self._headers.data(section))
+        return section.address, places, self.section(".orc_unwind")
 
     def frame_rule(self, address: int) -> FrameRule | None:
         base, places, entries = self._orc

@@ -7,7 +7,8 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from darc.code.elf import FrameRule, Image, Segment, Symbol
+from darc.code.elf import FrameRule, Image, Symbol
+from darc.code.headers import Segment
 from darc.errors import FormatError, TargetError
 from kgdb.btf import Btf
 
@@ -41,8 +42,13 @@ class ModuleImage(Image):
         self.segments = (Segment(0, module.end - module.start, 0, True),)
         self._read = read
         self._module = module
-        self._symbols = sorted(self._read_symbols(), key=lambda s: (s.address, s.rank))
-        self._addresses = [s.address for s in self._symbols]
+        _ = self.symbols  # now, as the kernel may drop it
+
+    def _all_symbols(self) -> list[Symbol]:
+        return list(self._read_symbols())
+
+    def may_name(self, part: str) -> bool:
+        return True
 
     def _read_symbols(self) -> Iterator[Symbol]:
         raw = self._read(self._module.kallsyms, 24)

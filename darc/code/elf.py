@@ -1,7 +1,8 @@
 """One ELF file: symbols, frame information and the names behind its PLT and GOT.
 
-Symbol tables are unpacked in one go, as pyelftools makes an object of each symbol and a library
-has 100,000; everything else is pyelftools. Addresses are the file's own (add the load bias).
+Headers (:mod:`darc.code.headers`) and symbol tables are unpacked in one go, as pyelftools makes an
+object of each and a library has 100,000; frames are pyelftools'. A table is read when it is asked
+for: of most of a program's files none is. Addresses are the file's own (add the load bias).
 
 A file may be damaged, by accident or on purpose, and pyelftools then raises what its parsers happen
 to meet: dozens of kinds of exceptions. None of them gets out of here. Without its headers a file is
@@ -25,13 +26,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elftools.common.exceptions import ELFError
 from elftools.dwarf.callframe import CIE, FDE, CallFrameInfo, RegisterRule
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section
 
 from darc.code import lsda
+from darc.code.gnu_hash import GnuHash
+from darc.code.headers import (
+    MACHINE,
+    NOBITS,
+    Content,
+    FileContent,
+    Headers,
+    HeldContent,
+    Segment,
+)
 from darc.errors import DarcError, FormatError, UnsupportedError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -68,38 +77,6 @@ def _or(default: object) -> Callable[[_F], _F]:
     return decorate
 
 
-def _data(section: Any) -> bytes:
-    """The content of a section. Raises ValueError where it is none that a file can have."""
-    if section["sh_type"] == "SHT_NOBITS":
-        raise ValueError("the section has no content")
-    if section.compressed and section.data_size > _LARGEST_UNPACKED:
-        raise ValueError("the section unpacks to more than it can be")
-    return bytes(section.data())
-
-
-class _File(ELFFile):
-    """Reads no hash tables: of a large library they take longer than all the rest, and nothing here
-    asks for them."""
-
-    def _make_section(self, section_header: Any) -> Section:
-        if section_header["sh_type"] in ("SHT_HASH", "SHT_GNU_HASH"):
-            return Section(section_header, self._get_section_name(section_header), self)
-        return super()._make_section(section_header)
-
-
-def _open(stream: Any, size: int) -> ELFFile:
-    """The file in ``stream``, of ``size`` bytes. Raises ELFError, or whatever the parser meets, for
-    one whose headers cannot be."""
-    elf = _File(stream)
-    for offset, count, each in (
-        (elf["e_shoff"], elf.num_sections(), elf["e_shentsize"]),
-        (elf["e_phoff"], elf.num_segments(), elf["e_phentsize"]),
-    ):
-        if count and (each < 56 or offset + count * each > size):
-            raise ELFError("its headers lie outside")
-    return elf
-
-
 @dataclass(frozen=True)
 class Symbol:
     """A function's symbol. ``address`` and ``size`` in bytes, as the file has them."""
@@ -123,56 +100,75 @@ class FrameRule:
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A loaded segment: file range, address and whether it is executable."""
+class _Table:
+    """A table of symbols, their names, and which sections are code."""
 
-    address: int
-    size: int
-    offset: int
-    executable: bool
+    section: str
+    rows: bytes
+    strings: bytes
+    code: frozenset[int]
 
+    def may_define(self, name: bytes, *, is_end: bool) -> bool:
+        """Whether a symbol is defined here that is called ``name``, before any version; or whose
+        name ends so, with ``is_end``."""
+        at = -1
+        while (at := self.strings.find(name, at + 1)) >= 0:
+            if self.strings[at + len(name) : at + len(name) + 1] not in (b"\0", b"@"):
+                continue
+            # Rows tell where a name begins, and linkers let names share their ends.
+            start = self.strings.rfind(b"\0", 0, at) + 1 if is_end else at
+            if any(map(self._is_defined, range(start, at + 1))):
+                return True
+        return False
 
-_X86_64 = (2, 62)
-"""The class and the machine of such a file: ELFCLASS64, EM_X86_64."""
-
-
-def _machine(data: bytes | mmap.mmap) -> tuple[int, int] | None:
-    """The class and the machine that an ELF file is for; ``None`` where it ends before that."""
-    return (data[4], int.from_bytes(data[18:20], "little")) if len(data) >= 20 else None
+    def _is_defined(self, name: int) -> bool:
+        wanted, at = struct.pack("<I", name), -1
+        while (at := self.rows.find(wanted, at + 1)) >= 0:
+            if at % 24 == 0 and self.rows[at + 6 : at + 8] not in (b"", b"\0\0"):
+                return True
+        return False
 
 
 class Image:
     """What one ELF file says. Built from bytes, so that live memory (the vdso) serves as well."""
 
-    def __init__(self, data: bytes | mmap.mmap, name: str, debug: ELFFile | None = None) -> None:
-        if bytes(data[:4]) == b"\x7fELF" and _machine(data) not in (None, _X86_64):
+    def __init__(
+        self, data: bytes | mmap.mmap | Content, name: str, root: Path = Path("/")
+    ) -> None:
+        """``root`` is where a file's separate debug file is looked for.
+
+        Raises:
+            FormatError: it is no ELF file, or damaged.
+            UnsupportedError: it is for another machine.
+        """
+        content = HeldContent(data) if isinstance(data, (bytes, mmap.mmap)) else data
+        start = content.read(0, 20)
+        machine = (start[4], int.from_bytes(start[18:20], "little")) if len(start) == 20 else None
+        if start[:4] == b"\x7fELF" and machine not in (None, MACHINE):
             raise UnsupportedError(f"{name} is not a 64-bit x86 program, which darc needs")
         try:
-            # A mapped file is as good a stream.
-            stream: Any = data if isinstance(data, mmap.mmap) else io.BytesIO(data)
-            self._elf = _open(stream, len(data))
-            machine = self._elf.get_machine_arch()
+            self._headers = Headers(content)
         except Exception:  # see the module
             raise FormatError(f"{name} is not an ELF file, or it is damaged") from None
-        if machine != "x64":
-            raise UnsupportedError(f"{name} is not a 64-bit x86 program, which darc needs")
         self.name = name
-        self._debug = debug
-        self.segments = tuple(self._read_segments())
+        self._root = root
+        self.segments = self._read_segments()
         if not self.segments:
             raise FormatError(f"{name} has nothing to load: it is damaged, or no program")
-        self.entry: int = self._elf["e_entry"]
-        self.is_position_independent = self._elf["e_type"] == "ET_DYN"
-        self._symbols: list[Symbol] = sorted(self._all_symbols(), key=lambda s: (s.address, s.rank))
-        self._addresses = [s.address for s in self._symbols]
+        self.entry: int = self._headers.entry
+        self.is_position_independent = self._headers.type == _ET_DYN
 
-    @_or(list)
-    def _read_segments(self) -> list[Segment]:
-        return [
-            Segment(s["p_vaddr"], s["p_memsz"], s["p_offset"], bool(s["p_flags"] & 1))
-            for s in self._elf.iter_segments()
-            if s["p_type"] == "PT_LOAD" and s["p_vaddr"] + s["p_memsz"] <= _ADDRESSES
-        ]
+    @_or(tuple)
+    def _read_segments(self) -> tuple[Segment, ...]:
+        return self._headers.segments
+
+    @functools.cached_property
+    @_or(None)
+    def _debug(self) -> Headers | None:
+        """Its separate debug file: welcome, never needed."""
+        content = self._headers.content
+        path = content.path if isinstance(content, FileContent) else None
+        return None if path is None else _debug_file(self._headers, path, self._root)
 
     def _all_symbols(self) -> list[Symbol]:
         """As many as can be read."""
@@ -184,24 +180,42 @@ class Image:
 
     # ------------------------------------------------------------------ symbols
 
+    @functools.cached_property
+    def _tables(self) -> list[_Table]:
+        wanted = (
+            (self._headers, ".dynsym"),
+            (self._headers, ".symtab"),
+            (self._debug, ".symtab"),
+        )
+        found = [_symbol_table(one, name) for one, name in wanted if one is not None]
+        return [table for table in found if table is not None]
+
+    def may_name(self, part: str) -> bool:
+        """Whether any symbol can have ``part`` in its name: asked before they are all unpacked."""
+        wanted = part.encode("utf-8", "surrogateescape")
+        return any(wanted in table.strings for table in self._tables)
+
+    def symbols_if_any(self, names: Iterable[str], end: str) -> list[Symbol]:
+        """All symbols, where any of ``names`` is defined here, or a name that ends with ``end``;
+        else none. Most files only use what others define, and need not be unpacked for that."""
+        for table in self._tables:
+            if table.may_define(end.encode(), is_end=True):
+                return self.symbols
+            if any(table.may_define(name.encode(), is_end=False) for name in names):
+                return self.symbols
+        return []
+
     def _read_symbols(self) -> Iterator[Symbol]:
         seen: set[tuple[str, int]] = set()
         exported = set()
-        for elf, section_name in (
-            (self._elf, ".dynsym"),
-            (self._elf, ".symtab"),
-            (self._debug, ".symtab"),
-        ):
-            found = None if elf is None else self._symbol_table(elf, section_name)
-            if found is None:
-                continue
-            table, strings, executable = found
-            usable = len(table) - len(table) % 24
+        for table in self._tables:
+            strings = table.strings
+            usable = len(table.rows) - len(table.rows) % 24
             for name, info, _other, index, value, size in struct.iter_unpack(
-                "<IBBHQQ", table[:usable]
+                "<IBBHQQ", table.rows[:usable]
             ):
                 kind, binding = info & 15, info >> 4
-                if kind not in _FUNCTION_TYPES and not (kind == 0 and index in executable and name):
+                if kind not in _FUNCTION_TYPES and not (kind == 0 and index in table.code and name):
                     continue
                 if index == 0 or value == 0:
                     continue
@@ -211,7 +225,7 @@ class Image:
                 if not text or (text, value) in seen:
                     continue
                 seen.add((text, value))
-                if section_name == ".dynsym":
+                if table.section == ".dynsym":
                     exported.add((text, value))
                 rank = (
                     kind == 0,
@@ -229,19 +243,13 @@ class Image:
         segment = self.segment_of(address)
         return 0 if segment is None else min(size, segment.address + segment.size - address)
 
-    @classmethod
-    @_or(None)
-    def _symbol_table(cls, elf: ELFFile, name: str) -> tuple[bytes, bytes, set[int]] | None:
-        """A table, its strings, and which sections are code."""
-        section = elf.get_section_by_name(name)
-        if section is None or section["sh_type"] == "SHT_NOBITS":
-            return None
-        strings = _data(elf.get_section(section["sh_link"]))
-        return _data(section), strings, cls._executable_sections(elf)
+    @functools.cached_property
+    def _symbols(self) -> list[Symbol]:
+        return sorted(self._all_symbols(), key=lambda s: (s.address, s.rank))
 
-    @staticmethod
-    def _executable_sections(elf: ELFFile) -> set[int]:
-        return {i for i, s in enumerate(elf.iter_sections()) if s["sh_flags"] & 4}
+    @functools.cached_property
+    def _addresses(self) -> list[int]:
+        return [s.address for s in self._symbols]
 
     @property
     def symbols(self) -> list[Symbol]:
@@ -267,9 +275,9 @@ class Image:
     @_or(list)
     def _section_bounds(self) -> list[tuple[int, int]]:
         return sorted(
-            (s["sh_addr"], s["sh_addr"] + s["sh_size"])
-            for s in self._elf.iter_sections()
-            if s["sh_flags"] & 2 and s["sh_size"]
+            (s.address, s.address + s.size)
+            for s in self._headers.sections
+            if s.is_loaded and s.size
         )
 
     def _section_end(self, address: int) -> int:
@@ -292,9 +300,28 @@ class Image:
                 found.setdefault(symbol.name, []).append(symbol)
         return found
 
+    @_or(list)
     def exported(self, name: str) -> list[Symbol]:
-        """The dynamic symbols called ``name``."""
-        return self._exports.get(name, [])
+        """The dynamic symbols called ``name``: all files are asked for what one of them imports,
+        so the linker's own table is looked into where there is one."""
+        if self._hashed is None:
+            return self._exports.get(name, [])
+        table = next(table for table in self._tables if table.section == ".dynsym")
+        raw = name.encode("utf-8", "surrogateescape")
+        found = []
+        for number in self._hashed.look_up(raw):
+            at, info, _, index, value, size = struct.unpack_from("<IBBHQQ", table.rows, 24 * number)
+            if table.strings[at : at + len(raw) + 1] not in (raw + b"\0", raw + b"@"):
+                continue
+            if info & 15 in _FUNCTION_TYPES and index and value:
+                found.append(Symbol(name, value, size, info & 15 == 10, True, ()))
+        return found
+
+    @functools.cached_property
+    @_or(None)
+    def _hashed(self) -> GnuHash | None:
+        section = self._headers.section(".gnu.hash")
+        return None if section is None else GnuHash(self._headers.data(section))
 
     def next_symbol(self, address: int) -> int | None:
         """Address of the first symbol above ``address``."""
@@ -312,30 +339,34 @@ class Image:
     def identity(self) -> str:
         """Tells builds apart: the build id in hexadecimal digits, or ``sha256:`` and the digest of
         the whole file where the linker left none."""
-        build_id = _build_id(self._elf)
+        build_id = _build_id(self._headers)
         if build_id is not None:
             return build_id
-        stream = self._elf.stream
-        stream.seek(0)
-        return f"sha256:{hashlib.sha256(stream.read()).hexdigest()}"
+        return f"sha256:{hashlib.sha256(self._whole()).hexdigest()}"
+
+    @_or(bytes)
+    def _whole(self) -> bytes:
+        content = self._headers.content
+        return content.read(0, content.size)
 
     @_or(False)
     def has_section(self, name: str) -> bool:
         """Whether the file has a section of that name."""
-        return self._elf.get_section_by_name(name) is not None
+        return self._headers.section(name) is not None
 
     @functools.cached_property
     @_or(dict)
     def got_names(self) -> dict[int, str]:
         """Names behind GOT slots, by the slot's address, from the dynamic relocations."""
         names: dict[int, str] = {}
-        dynsym = self._elf.get_section_by_name(".dynsym")
+        headers = self._headers
+        dynsym = headers.section(".dynsym")
         for section_name in (".rela.plt", ".rela.dyn"):
-            section = self._elf.get_section_by_name(section_name)
-            if section is None or dynsym is None or section["sh_type"] != "SHT_RELA":
+            section = headers.section(section_name)
+            if section is None or dynsym is None or section.kind != _SHT_RELA:
                 continue
-            strings = _data(self._elf.get_section(dynsym["sh_link"]))
-            table, symbols = _data(section), _data(dynsym)
+            strings = headers.data(headers.sections[dynsym.link])
+            table, symbols = headers.data(section), headers.data(dynsym)
             for offset, info, _addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
                 index = info >> 32
                 if (info & 0xFFFFFFFF) not in _R_COPY_LIKE or not index:
@@ -360,19 +391,20 @@ class Image:
     @functools.cached_property
     @_or(None)
     def _frames(self) -> tuple[CallFrameInfo, int, bytes, int, int] | None:
-        section = self._elf.get_section_by_name(".eh_frame")
-        header = self._elf.get_section_by_name(".eh_frame_hdr")
-        if section is None or section["sh_type"] == "SHT_NOBITS":
+        section = self._headers.section(".eh_frame")
+        header = self._headers.section(".eh_frame_hdr")
+        if section is None or section.kind == NOBITS:
             return None
-        data = _data(section)
+        data = self._headers.data(section)
         structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
-        info = CallFrameInfo(io.BytesIO(data), len(data), section["sh_addr"], structs, True)
-        table = b"" if header is None or header["sh_type"] == "SHT_NOBITS" else _data(header)
+        info = CallFrameInfo(io.BytesIO(data), len(data), section.address, structs, True)
+        if header is None or header.kind == NOBITS:
+            return info, section.address, b"", 0, 0
+        table = self._headers.data(header)
         if table[:4] != b"\x01\x1b\x03\x3b":  # sdata4 pcrel pointer, udata4 count, sdata4 datarel
-            return info, section["sh_addr"], b"", 0, 0
+            return info, section.address, b"", 0, 0
         count = min(struct.unpack_from("<I", table, 8)[0], (len(table) - 12) // 8)
-        assert header is not None
-        return info, section["sh_addr"], table, count, header["sh_addr"]
+        return info, section.address, table, count, header.address
 
     @functools.cached_property
     @_or(list)
@@ -387,8 +419,9 @@ class Image:
             if scanned:
                 return sorted(scanned)
             entries = info.get_entries()
-        for elf in (self._elf, self._debug):
-            if not entries and elf is not None and elf.has_dwarf_info() and _has_sane_dwarf(elf):
+        for headers in (self._headers, self._debug):
+            elf = None if entries or headers is None else _with_dwarf(headers)
+            if elf is not None:
                 dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
                 if dwarf.has_CFI():
                     entries = dwarf.CFI_entries()
@@ -492,10 +525,10 @@ class Image:
         pointer = found[2].lsda_pointer
         if pointer is None:
             return frozenset()
-        for section in self._elf.iter_sections():
-            start = section["sh_addr"]
-            if start <= pointer < start + section["sh_size"] and section["sh_type"] != "SHT_NOBITS":
-                return lsda.landing_pads(_data(section), start, pointer, found[0])
+        for section in self._headers.sections:
+            start = section.address
+            if start <= pointer < start + section.size and section.kind != NOBITS:
+                return lsda.landing_pads(self._headers.data(section), start, pointer, found[0])
         return None
 
     @_or(True)
@@ -518,7 +551,9 @@ class Image:
         """Whether it handles exceptions (C++, Rust) and takes the unwinder from no other file."""
         if not self.has_section(".gcc_except_table"):
             return False
-        if any(name.startswith(_UNWINDING) for name in self.got_names.values()):
+        if any(map(self.may_name, _UNWINDING)) and any(
+            name.startswith(_UNWINDING) for name in self.got_names.values()
+        ):
             return False
         return not self.name.startswith(("libc.so", "libc-", "libpthread", "ld-"))
 
@@ -527,12 +562,12 @@ class Image:
         """Entries of the functions that end as only gcc's ``__builtin_eh_return`` does: the
         unwinder's, which a stripped program does not name."""
         found: set[int] = set()
-        for section in self._elf.iter_sections():
-            if not section["sh_flags"] & 4 or section["sh_type"] == "SHT_NOBITS":
+        for section in self._headers.sections:
+            if not section.is_code or section.kind == NOBITS:
                 continue
-            data, at = _data(section), -1
+            data, at = self._headers.data(section), -1
             while (at := data.find(_EH_RETURN, at + 1)) >= 0:
-                extent = self.frame_range(section["sh_addr"] + at)
+                extent = self.frame_range(section.address + at)
                 if extent is not None:
                     found.add(extent[0])
         return sorted(found)
@@ -569,7 +604,8 @@ def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]]
 
 _PCREL_SDATA4 = 0x1B
 
-_ADDRESSES = 1 << 64
+_ET_DYN = 3
+_SHT_RELA = 4
 
 _GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
@@ -627,56 +663,59 @@ def read_image(path: Path, name: str, root: Path = Path("/")) -> Image:
         UnsupportedError: it is for another machine.
     """
     try:
-        data = path.read_bytes()
+        content = FileContent(path)
+        content.read(0, 1)
     except (OSError, ValueError, MemoryError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or "it is too large"
+        reason = getattr(error, "strerror", None) or str(error)
         raise FormatError(f"cannot read {path}: {reason}") from None
-    debug = None
-    with contextlib.suppress(Exception):  # welcome, never needed; and see the module
-        debug = _debug_file(_read(data), path, root)
-    return Image(data, name, debug)
-
-
-def _read(data: bytes) -> ELFFile:
-    return _open(io.BytesIO(data), len(data))
+    return Image(content, name, root)
 
 
 @_or(None)
-def _build_id(elf: ELFFile) -> str | None:
-    section = elf.get_section_by_name(".note.gnu.build-id")
-    if section is None or section["sh_size"] > _LARGEST_NOTE:
+def _symbol_table(headers: Headers, name: str) -> _Table | None:
+    section = headers.section(name)
+    if section is None or section.kind == NOBITS:
         return None
-    for note in section.iter_notes():  # type: ignore[attr-defined]
-        if note["n_type"] == "NT_GNU_BUILD_ID" and isinstance(note["n_desc"], str):
-            return str(note["n_desc"]) or None
-    return None
+    strings = headers.data(headers.sections[section.link])
+    return _Table(name, headers.data(section), strings, headers.code_sections)
 
 
-def _has_sane_dwarf(elf: ELFFile) -> bool:
-    """Whether the sections that pyelftools reads for ``.debug_frame`` can be what they say."""
-    return all(
+@_or(None)
+def _build_id(headers: Headers) -> str | None:
+    return headers.build_id(_LARGEST_NOTE)
+
+
+def _with_dwarf(headers: Headers) -> ELFFile | None:
+    """The file for pyelftools, where what that reads for ``.debug_frame`` can be what it says."""
+    if headers.section(".debug_frame") is None and headers.section(".zdebug_frame") is None:
+        return None
+    elf = ELFFile(io.BytesIO(headers.content.read(0, headers.content.size)))
+    sane = all(
         section["sh_type"] != "SHT_NOBITS"
         and (not section.compressed or section.data_size <= _LARGEST_UNPACKED)
         for section in elf.iter_sections()
         if section.name.startswith((".debug_", ".zdebug_", ".eh_frame"))
     )
+    return elf if sane and elf.has_dwarf_info() else None
 
 
-def _debug_file(elf: ELFFile, path: Path, root: Path) -> ELFFile | None:
+def _debug_file(headers: Headers, path: Path, root: Path) -> Headers | None:
+    """By its build id, its debug link, or within itself (MiniDebugInfo)."""
     candidates: list[Path] = []
-    build_id = _build_id(elf)
+    build_id = _build_id(headers)
     if build_id is not None:
         tail = f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
         candidates += [root / tail, Path("/") / tail]
-    link = elf.get_section_by_name(".gnu_debuglink")
+    link = headers.section(".gnu_debuglink")
     if link is not None:
-        name = os.fsdecode(_data(link).split(b"\0", 1)[0])
+        name = os.fsdecode(headers.data(link).split(b"\0", 1)[0])
         if name and "/" not in name:
             candidates += [path.parent / name, path.parent / ".debug" / name]
     for candidate in candidates:
         if candidate.is_file() and candidate != path:
-            return _read(candidate.read_bytes())
-    mini = elf.get_section_by_name(".gnu_debugdata")
+            return Headers(FileContent(candidate))
+    mini = headers.section(".gnu_debugdata")
     if mini is not None:
-        return _read(lzma.LZMADecompressor().decompress(_data(mini), _LARGEST_UNPACKED))
+        unpacked = lzma.LZMADecompressor().decompress(headers.data(mini), _LARGEST_UNPACKED)
+        return Headers(HeldContent(unpacked))
     return None

@@ -92,6 +92,7 @@ class Program:
         self.problems: list[str] = []
         self._functions: dict[int, x86_64.Function] = {}
         self._far_jumps: dict[int, frozenset[int]] = {}
+        self._exports: dict[str, int | None] = {}
         self._jump_slots: dict[int, int | None] = {}
         self._jumps: dict[int, list[tuple[int, int]]] = {}
         self.update(regions)
@@ -108,6 +109,7 @@ class Program:
         self._starts = [m.start for m in self.modules]
         self.forget_code()
         self._named.cache_clear()
+        self._exports.clear()
 
     def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
         groups: dict[str, list[Region]] = {}
@@ -248,6 +250,11 @@ class Program:
 
     def _exported(self, name: str) -> int | None:
         """Where a symbol that is not bound yet will be bound to, if only one module has it."""
+        if name not in self._exports:
+            self._exports[name] = self._read_exported(name)
+        return self._exports[name]
+
+    def _read_exported(self, name: str) -> int | None:
         found: set[int] = set()
         for module in self.modules:
             for symbol in module.image.exported(name):
@@ -642,6 +649,8 @@ def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
     for image, bias in images:
+        if "operator" not in name and not image.may_name(last):
+            continue
         for symbol in image.symbols:
             raw = symbol.name
             if last not in raw and "operator" not in name:

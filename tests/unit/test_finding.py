@@ -22,6 +22,9 @@ class Named:
 
     symbols: list[Symbol]
 
+    def may_name(self, part: str) -> bool:
+        return any(part in symbol.name for symbol in self.symbols)
+
 
 def found(name: str, *symbols: str) -> list[str]:
     image = Named([Symbol(s, 16 * n, 16, False, True, ()) for n, s in enumerate(symbols, 1)])

@@ -55,6 +55,9 @@ class Image:
         self.symbols = [Symbol(n, at, size, False, False, ()) for n, (at, size) in symbols.items()]
         self.values = {n: at for n, (at, _) in symbols.items()} | values
 
+    def may_name(self, part: str) -> bool:
+        return any(part in symbol.name for symbol in self.symbols)
+
     def symbol_at(self, address: int) -> Symbol | None:
         return next((s for s in self.symbols if s.address <= address < s.address + s.size), None)
 

@@ -1,0 +1,76 @@
+"""Headers and the linker's table, against what pyelftools and nm say of real files."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from darc.code.elf import read_image
+from darc.code.headers import FileContent, Headers
+from fixtures.build import build
+
+LIBRARIES = ("libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libstdc++.so.6")
+
+
+def _files() -> list[Path]:
+    done = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines() if "x86-64" in line]
+    found = {row[0]: Path(row[-1]) for row in rows}
+    return [found[name] for name in LIBRARIES if name in found]
+
+
+@pytest.mark.parametrize("path", [*_files(), build("mixture"), build("mixture", strip="all")])
+def test_headers_are_those_of_the_file(path: Path) -> None:
+    headers = Headers(FileContent(path))
+    with path.open("rb") as opened:
+        elf = ELFFile(opened)
+        assert headers.entry == elf["e_entry"]
+        loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+        assert [s.address for s in headers.segments] == [s["p_vaddr"] for s in loads]
+        assert [s.name for s in headers.sections] == [s.name for s in elf.iter_sections()]
+        for mine, theirs in zip(headers.sections, elf.iter_sections(), strict=True):
+            assert (mine.address, mine.size) == (theirs["sh_addr"], theirs["sh_size"])
+            if theirs["sh_type"] != "SHT_NOBITS" and mine.size:
+                assert headers.data(mine) == theirs.data()
+        notes = elf.get_section_by_name(".note.gnu.build-id")
+        told = None if notes is None else next(iter(notes.iter_notes()))["n_desc"]
+        assert headers.build_id() == told
+
+
+@pytest.mark.parametrize("path", _files(), ids=lambda path: path.name)
+def test_the_linkers_table_finds_what_a_file_exports(path: Path) -> None:
+    image = read_image(path, path.name)
+    expected: dict[str, set[int]] = {}
+    for symbol in image.symbols:
+        if symbol.exported:
+            expected.setdefault(symbol.name, set()).add(symbol.address)
+    assert len(expected) > 20
+    for name, addresses in expected.items():
+        assert {symbol.address for symbol in image.exported(name)} == addresses, name
+    assert image.exported("no such function") == []
+
+
+def test_only_files_that_define_a_name_are_unpacked() -> None:
+    libc = next(path for path in _files() if path.name == "libc.so.6")
+    image = read_image(libc, libc.name)
+    assert image.symbols_if_any(["no_such_function"], "___no_such_end") == []
+    assert image.symbols_if_any(["longjmp"], "___no_such_end") == image.symbols
+    user = read_image(build("mixture"), "mixture")
+    assert user.may_name("__libc_start_main")
+    assert user.symbols_if_any(["__libc_start_main"], "___no_such_end") == []
+
+
+def test_a_file_that_was_replaced_says_nothing(tmp_path: Path) -> None:
+    copy = tmp_path / "program"
+    copy.write_bytes(build("mixture").read_bytes())
+    image = read_image(copy, "program")
+    other = tmp_path / "other"
+    other.write_bytes(b"another build")
+    other.replace(copy)
+    assert image.symbols == []
+    assert image.frame_range(image.entry) is None
+    assert not image.has_section(".text")
+    assert image.identity
