@@ -38,6 +38,10 @@ _CUT_SHORT = "calls of it that take no pad were still being timed: the time may 
 
 _LEAST_SECONDS = 1e-3
 
+_GUESS_SECONDS = 0.01
+"""Of the processor's time at a stop, after which no code is read ahead any more: reading as far as
+probes allow took 300 ms in large libraries, and a level more takes one stop more."""
+
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
 
@@ -92,6 +96,7 @@ class Analysis:
         """Whose calls breakpoints time, and how their paths had ended by then."""
         self._ran = 0.0
         self._runs_since: float | None = None
+        self._stopped_at = time.thread_time()
         self._profile_seconds = 0.0
 
     @property
@@ -105,6 +110,7 @@ class Analysis:
         """The program has stopped, for a decision or for the user. It had when this was made."""
         self._ran = self._seconds
         self._runs_since = None
+        self._stopped_at = time.thread_time()
 
     def goes_on(self) -> None:
         """The program is about to go on, with its probes."""
@@ -219,8 +225,15 @@ class Analysis:
         assert self._peak is not None
         self._collector.search(*self._limits(self._peak))
         self.status = Status.SEARCHING
-        self._descent = Descent(self.root, self._for_search(), self._callees.expand)
+        self._descent = self._new_descent(self._for_search())
         return self._descent.begin(self._take_up())
+
+    def _new_descent(self, parameters: Parameters) -> Descent:
+        return Descent(self.root, parameters, self._callees.expand, self._has_time)
+
+    def _has_time(self) -> bool:
+        """Whether code may be read that no decision needs yet, with the program standing still."""
+        return time.thread_time() - self._stopped_at < _GUESS_SECONDS
 
     def _limits(self, peak: PeakRange) -> tuple[int, int]:
         """In cycles."""
@@ -311,7 +324,7 @@ class Analysis:
         parameters = dataclasses.replace(self.parameters, lookahead=lookahead)
         collector.search(*self._limits(self._peak))
         self.status = Status.SEARCHING
-        self._descent = Descent(self.root, parameters, self._callees.expand)
+        self._descent = self._new_descent(parameters)
         return self._go(self._descent.reopen(children))
 
     def stay(self, why: str | None = None) -> Next:

@@ -82,14 +82,22 @@ class Descent:
     callees to ``node.children``, and sets ``node.has_unknown_callees``. A node that has children
     already, as in a search that is resumed, is not expanded. Callees that are learned while the
     program runs may be added to ``node.children`` at any time between two decisions.
+
+    ``has_time`` is asked before a node is expanded that no decision needs yet
+    (``--lookahead auto``): the program stands still meanwhile.
     """
 
     def __init__(
-        self, root: Fnode, parameters: Parameters, expand: Callable[[Fnode], None]
+        self,
+        root: Fnode,
+        parameters: Parameters,
+        expand: Callable[[Fnode], None],
+        has_time: Callable[[], bool] = lambda: True,
     ) -> None:
         self._root = root
         self._parameters = parameters
         self._expand = expand
+        self._has_time = has_time
         self._expanded: set[Fnode] = set()
         self._reopened: Mapping[Fnode, tuple[Fnode, ...]] = {}
         self._frontier: list[Fnode] = []
@@ -399,6 +407,7 @@ class Descent:
     def _look_ahead(self, analyse: list[Fnode], sites: set[object]) -> None:
         """Add nodes below the frontier, breadth first, as far as the number of probes allows."""
         levels, budget = self._parameters.lookahead, self._parameters.max_probes
+        is_auto = levels is None
         if levels is None:
             levels, budget = AUTO_LOOKAHEAD, min(budget, len(sites) + AUTO_SPECULATION)
         above = [node for node in analyse if self._contests[node].batch is None]
@@ -411,6 +420,8 @@ class Descent:
                 if len(sites) >= budget:
                     break
                 if node.depth >= self._parameters.max_depth:
+                    continue
+                if is_auto and node not in self._expanded and not self._has_time():
                     continue
                 self._look_into(node)
                 more = sites | call_sites(node.children)

@@ -1,0 +1,32 @@
+"""Words that are looked for in memory."""
+
+from __future__ import annotations
+
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.copies import _aligned
+
+_WORD = 0x7F6D_ACA6_E6C0
+_MARK = struct.pack("<Q", _WORD)[2:6]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.just(_WORD),
+            st.just(0),
+            st.just(_WORD << 8 & (1 << 64) - 1),
+            st.integers(0, 2**64 - 1),
+        ),
+        max_size=64,
+    ),
+    st.binary(max_size=7),
+)
+def test_every_aligned_word_is_found(words: list[int], rest: bytes) -> None:
+    raw = struct.pack(f"<{len(words)}Q", *words) + rest
+    expected = [8 * n for n, word in enumerate(words) if struct.pack("<Q", word)[2:6] == _MARK]
+    found = [place for place in _aligned(raw, _MARK) if place + 8 <= 8 * len(words)]
+    assert found == expected
