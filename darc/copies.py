@@ -64,10 +64,9 @@ def replace(
 
 
 def _aligned(raw: bytes, mark: bytes) -> Iterator[int]:
-    """Where aligned words have these bytes in the middle. By the C library, which looks through
-    memory two to four times as fast as ``bytes.find`` (2.7 against 1.4 GB/s in code, 7.3 against 1.7
-    in zeros)."""
-    start = ctypes.cast(raw, ctypes.c_void_p).value
+    """Where aligned words have these bytes in the middle. The C library looks through memory two to
+    four times as fast as ``bytes.find`` (code: 2.7 against 1.4 GB/s; zeros: 7.3 against 1.7)."""
+    start = ctypes.cast(ctypes.c_char_p(raw), ctypes.c_void_p).value
     if start is None:
         return
     end, at = start + len(raw), start

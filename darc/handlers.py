@@ -1,13 +1,16 @@
 """Whose handlers of faults a program has.
 
 One of its own may know instructions by their addresses, as a JVM's does (:mod:`darc.code.faults`).
-The C library's and the Rust runtime's do not: they look at the address that was accessed.
+The C library's and the Rust runtime's do not: they look at the address that was accessed. Nor does
+one that the kernel takes back as it calls it (``SA_RESETHAND``, sigaction(2)): who goes on behind
+faults has many of them to expect; it tells of a crash, as those of LLVM and Redis.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from darc.code.program import Program
 
@@ -17,13 +20,33 @@ _RUST = re.compile(r"3std.*14stack_overflow.*14signal_handler")
 """``std::sys::…::stack_overflow::…::signal_handler``, mangled in either way."""
 
 
+_SA_RESETHAND = 0x80000000
+
+
+@dataclass(frozen=True)
+class Handler:
+    """What the kernel calls at a signal, and the flags that it was given (``SA_…``)."""
+
+    address: int
+    flags: int = 0
+
+    @property
+    def is_for_one(self) -> bool:
+        """Whether a second signal does not get there any more."""
+        return bool(self.flags & _SA_RESETHAND)
+
+
 def own_handlers(
-    program: Program, signals: Iterable[int], ask: Callable[[int], int]
+    program: Program, signals: Iterable[int], ask: Callable[[int], Handler]
 ) -> dict[int, int]:
-    """Of the handlers of ``signals`` those that are the program's own, by signal; ``ask`` tells the
-    address of each. What is in doubt is its own."""
+    """Of the handlers of ``signals`` those that are the program's own and may know instructions, by
+    signal, their addresses; ``ask`` tells each. What is in doubt may."""
     found = {signal: ask(signal) for signal in signals}
-    return {signal: at for signal, at in found.items() if not _is_runtimes(program, at)}
+    return {
+        signal: handler.address
+        for signal, handler in found.items()
+        if not handler.is_for_one and not _is_runtimes(program, handler.address)
+    }
 
 
 def _is_runtimes(program: Program, address: int) -> bool:

@@ -15,6 +15,7 @@ from darc.agent.memory import AgentMemory, Room, plan, room_in
 from darc.code.program import Program
 from darc.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.foothold import MARK, Area, Foothold, ThreadKey
+from darc.handlers import Handler
 from darc.pads import returns
 from darc.pads import x86_64 as pads
 from darc.pads.returns import ReturnLandings
@@ -192,11 +193,11 @@ class ProcessFoothold(Foothold):
             self._target.write(place, original)
         return result - (1 << 64) if result >= 1 << 63 else result
 
-    def handler_of(self, signal: int) -> int:
-        """The address of the program's handler for a signal, as the kernel has it."""
+    def handler_of(self, signal: int) -> Handler:
+        """The program's handler for a signal (the kernel's ``struct sigaction``)."""
         place, size = self.tables.field("handler")
         self.system_call(_SYS_RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
-        return int.from_bytes(self.memory.read(place, size)[:8], "little")
+        return Handler(*struct.unpack_from("<QQ", self.memory.read(place, size)))
 
     def _borrowed_place(self) -> int:
         main = self._program.modules[0]

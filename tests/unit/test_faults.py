@@ -11,7 +11,7 @@ from iced_x86 import Instruction
 
 from darc.code.faults import SIGBUS, SIGFPE, SIGILL, SIGSEGV, leaves_frame, may_raise
 from darc.code.x86_64 import decode
-from darc.handlers import own_handlers
+from darc.handlers import Handler, own_handlers
 from tests.unit.test_code_reading import BASE, Code
 from tests.unit.test_code_reading import assembled as assembled
 
@@ -98,5 +98,7 @@ def test_whose_handlers() -> None:
     }
     program: Any = SimpleNamespace(module_at=modules.get)
     handlers = dict(enumerate((0x100, 0x200, 0x300, 0x10100, 0x20200, 0x30100, 0x90000), 1))
-    own = own_handlers(program, handlers, handlers.__getitem__)
+    own = own_handlers(program, handlers, lambda signal: Handler(handlers[signal], 0x4000_0000))
     assert sorted(own.values()) == [0x200, 0x300, 0x20200, 0x90000]
+    for_one = own_handlers(program, handlers, lambda signal: Handler(handlers[signal], 0xC000_0000))
+    assert not for_one
