@@ -194,7 +194,7 @@ class ProcessFoothold(Foothold):
         return result - (1 << 64) if result >= 1 << 63 else result
 
     def handler_of(self, signal: int) -> Handler:
-        """The program's handler for a signal (the kernel's ``struct sigaction``)."""
+        """The program's handler for a signal, by the kernel's ``struct sigaction``."""
         place, size = self.tables.field("handler")
         self.system_call(_SYS_RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
         return Handler(*struct.unpack_from("<QQ", self.memory.read(place, size)))
