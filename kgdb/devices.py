@@ -24,13 +24,15 @@ _NAME_SIZE = 64
 _MOST_ACTIONS = 16
 """Of one line that devices share; more is no list but a mistake."""
 
+_WORD = (1 << 64) - 1
 _LOWEST = 1 << 63
 _ERRORS = (1 << 64) - 4096
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Offsets in bytes: of the table from gs, of a line's first action, of an action's parts."""
+    """The value of the table's symbol, and offsets in bytes: of a line's first action, of an
+    action's parts."""
 
     table: int
     action: int
@@ -38,11 +40,11 @@ class Layout:
     name: int
     following: int
 
-    @property
-    def for_agent(self) -> dict[str, int]:
-        """What the agent is told, to tell devices apart."""
+    def for_agent(self, bias: int) -> dict[str, int]:
+        """What the agent is told, to tell devices apart; ``bias`` is how far the kernel was
+        moved."""
         return {
-            "vectors_at": self.table,
+            "vectors_at": tasks.seen_from_gs(self.table, bias),
             "action_at": self.action,
             "handler_at": self.handler,
         }
@@ -68,7 +70,9 @@ def layout(image: KernelImage) -> Layout | None:
 class Devices:
     """Those of a kernel that has stopped."""
 
-    def __init__(self, read: Read, value: Value, layout: Layout) -> None:
+    def __init__(self, read: Read, value: Value, layout: Layout, bias: int = 0) -> None:
+        """``bias`` is how far the kernel was moved."""
+        self._table = tasks.seen_from_gs(layout.table, bias)
         self._read = read
         self._value = value
         self._layout = layout
@@ -83,7 +87,7 @@ class Devices:
 
     def _lines(self, handler: int) -> Iterator[tuple[int, str]]:
         for base in self._processors():
-            table = self._read(base + self._layout.table, 8 * _VECTORS)
+            table = self._read(base + self._table & _WORD, 8 * _VECTORS)
             for vector in range(_VECTORS):
                 line = int.from_bytes(table[8 * vector : 8 * vector + 8], "little")
                 for own, name in self._actions(line):

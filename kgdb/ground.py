@@ -144,7 +144,9 @@ class KernelGround(Ground):
 
     def _known_devices(self) -> Devices | None:
         layout = devices.layout(self._image)
-        return None if layout is None else Devices(self._target.read, self._value, layout)
+        if layout is None:
+            return None
+        return Devices(self._target.read, self._value, layout, self.bias)
 
     def _kernel(self) -> Module:
         start, end = self._value("_stext"), self._value("_etext")
@@ -292,7 +294,8 @@ class KernelGround(Ground):
     def _is_quiet(self) -> bool:
         """Whether the task that runs may allocate and sleep."""
         gs_base = self._stub.gs_base()
-        return self._stub.is_quiet(tasks.preempt_count(self._target, self._image, gs_base))
+        count = tasks.preempt_count(self._target, self._image, self.bias, gs_base)
+        return self._stub.is_quiet(count)
 
     # ------------------------------------------------------------------- breakpoints
 
@@ -322,7 +325,7 @@ class KernelGround(Ground):
             raise UsageError("--thread is for processes: take --task here")
         if parameters.task == "all":
             return lambda _: True
-        is_watched = tasks.filter_of(self._target, self._image, parameters.task)
+        is_watched = tasks.filter_of(self._target, self._image, self.bias, parameters.task)
         return lambda _: is_watched(self._stub.gs_base())
 
     # ---------------------------------------------------------------------- agent
@@ -337,8 +340,8 @@ class KernelGround(Ground):
             batch=batch_size(needed),
             only_thread=0,
             patience=_NEVER_PATIENT,
-            **tasks.watched(self._image, parameters.task),
-            **(layout.for_agent if layout is not None else {}),
+            **tasks.watched(self._image, self.bias, parameters.task),
+            **(layout.for_agent(self.bias) if layout is not None else {}),
         )
 
     def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:

@@ -41,10 +41,14 @@ class _Gate(gdb.Breakpoint):  # type: ignore[misc]
         self.silent = True
         self.accepts = accepts
         self.arrived = False
+        self.failed: Exception | None = None
 
     def stop(self) -> bool:
-        self.arrived = self.arrived or self.accepts()
-        return self.arrived
+        try:
+            self.arrived = self.arrived or self.accepts()
+        except Exception as error:  # gdb would say it aside, and stop as if it had been reached
+            self.failed = error
+        return self.arrived or self.failed is not None
 
 
 class Guest:
@@ -115,6 +119,8 @@ class Guest:
             raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
         finally:
             gate.delete()
+        if gate.failed is not None:
+            raise gate.failed
         if not gate.arrived:
             raise TargetError(f"interrupted: darc {waiting}")
 

@@ -1,4 +1,10 @@
-"""Tasks: how the agent tells which one runs, and what the processor is doing for it."""
+"""Tasks: how the agent tells which one runs, and what the processor is doing for it.
+
+A processor has variables of its own, each at a distance from its ``gs`` base. Up to Linux 6.14 the
+distance is the symbol's value. From 6.15 on the symbol is an address as any other's, which moves
+with the kernel (KASLR), and the base is the distance to the processor's copy of all of them: their
+sum passes 2**64 (kernel commit "x86/percpu/64: Use relative percpu offsets").
+"""
 
 from __future__ import annotations
 
@@ -11,40 +17,49 @@ from kgdb.btf import Btf
 from kgdb.image import KernelImage
 
 _COMM_SIZE = 16
+_WORD = (1 << 64) - 1
+_KERNEL = 1 << 63
+"""From here on addresses are the kernel's."""
 _HOT_PREEMPT = 8  # of pcpu_hot.preempt_count, behind current_task
 
 
-def current_at(image: KernelImage) -> int:
+def seen_from_gs(value: int, bias: int) -> int:
+    """The distance of a processor's variable from the ``gs`` base, by the value of its symbol;
+    ``bias`` is how far the kernel was moved."""
+    return (value + bias) & _WORD if value >= _KERNEL else value
+
+
+def current_at(image: KernelImage, bias: int) -> int:
     """Where the running task's address is, seen from gs."""
-    return _per_cpu(image, "current_task", 0)
+    return _per_cpu(image, bias, "current_task", 0)
 
 
-def preempt_at(image: KernelImage) -> int:
+def preempt_at(image: KernelImage, bias: int) -> int:
     """Where preempt_count is, seen from gs."""
-    return _per_cpu(image, "__preempt_count", _HOT_PREEMPT)
+    return _per_cpu(image, bias, "__preempt_count", _HOT_PREEMPT)
 
 
-def stack_at(image: KernelImage) -> int:
+def stack_at(image: KernelImage, bias: int) -> int:
     """Where the end of the running task's stack is, seen from gs."""
     found = image.values.get("cpu_current_top_of_stack")
     if found is not None:
-        return found
-    return _per_cpu(image, "pcpu_hot", 0) + types(image).offset("pcpu_hot", "top_of_stack")
+        return seen_from_gs(found, bias)
+    return _per_cpu(image, bias, "pcpu_hot", types(image).offset("pcpu_hot", "top_of_stack"))
 
 
-def _per_cpu(image: KernelImage, name: str, in_hot: int) -> int:
+def _per_cpu(image: KernelImage, bias: int, name: str, in_hot: int) -> int:
     found = image.values.get(name)
     if found is not None:
-        return found
+        return seen_from_gs(found, bias)
     hot = image.values.get("pcpu_hot")
     if hot is None:
         raise UnsupportedError(f"the kernel has no per-processor variable {name}")
-    return hot + in_hot
+    return seen_from_gs(hot, bias) + in_hot
 
 
-def preempt_count(target: Target, image: KernelImage, gs_base: int) -> int:
-    """Of the processor whose variables begin at ``gs_base``."""
-    return int.from_bytes(target.read(gs_base + preempt_at(image), 4), "little")
+def preempt_count(target: Target, image: KernelImage, bias: int, gs_base: int) -> int:
+    """Of the processor whose ``gs`` base that is."""
+    return int.from_bytes(target.read(gs_base + preempt_at(image, bias) & _WORD, 4), "little")
 
 
 @functools.lru_cache(maxsize=4)
@@ -53,26 +68,28 @@ def types(image: KernelImage) -> Btf:
     return Btf(image.section(".BTF"))
 
 
-def watched(image: KernelImage, task: int | str) -> dict[str, int]:
+def watched(image: KernelImage, bias: int, task: int | str) -> dict[str, int]:
     """What the agent is told of the tasks to watch: a process id, a name or ``all``."""
     at, mask, value = _test(image, task)
     return {
-        "current_at": current_at(image),
-        "preempt_at": preempt_at(image),
-        "stack_at": stack_at(image),
+        "current_at": current_at(image, bias),
+        "preempt_at": preempt_at(image, bias),
+        "stack_at": stack_at(image, bias),
         "task_at": at,
         "task_mask": mask,
         "task_value": value,
     }
 
 
-def filter_of(target: Target, image: KernelImage, task: int | str) -> Callable[[int], bool]:
-    """The same as a function of where the variables of the processor begin."""
+def filter_of(
+    target: Target, image: KernelImage, bias: int, task: int | str
+) -> Callable[[int], bool]:
+    """The same as a function of the processor's ``gs`` base."""
     at, mask, value = _test(image, task)
-    current, size = current_at(image), (mask.bit_length() + 7) // 8
+    current, size = current_at(image, bias), (mask.bit_length() + 7) // 8
 
     def is_watched(gs_base: int) -> bool:
-        running = int.from_bytes(target.read(gs_base + current, 8), "little")
+        running = int.from_bytes(target.read(gs_base + current & _WORD, 8), "little")
         return int.from_bytes(target.read(running + at, size), "little") & mask == value
 
     return is_watched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 
 import pytest
@@ -56,3 +57,22 @@ def test_a_kernel_that_does_not_tell() -> None:
     assert Devices(Memory().read, {}.get, PLACES).note(DISK) is None
     symbols = {"__per_cpu_offset": OFFSETS, "nr_cpu_ids": COUNT}
     assert Devices(Memory().read, symbols.get, PLACES).note(DISK) is None
+
+
+def test_variables_of_a_processor_in_newer_kernels() -> None:
+    """From Linux 6.15 on their symbols are addresses; gs tells how far its copy of them is."""
+    table, moved = 0xFFFFFFFF83400100, 0x2B000000
+    base = (BASES[0] - (table - 0x100 + moved)) & (1 << 64) - 1
+    known = devices()
+    places = dataclasses.replace(PLACES, table=table)
+    memory = Memory((OFFSETS, struct.pack("<Q", base)), (COUNT, struct.pack("<I", 1)))
+
+    def read(address: int, size: int) -> bytes:
+        return (
+            memory.read(address, size)
+            if address in (OFFSETS, COUNT)
+            else known._read(address, size)
+        )
+
+    symbols = {"__per_cpu_offset": OFFSETS, "nr_cpu_ids": COUNT}
+    assert Devices(read, symbols.get, places, moved).note(DISK) == "vector 0x26 of disk0"
