@@ -56,9 +56,11 @@ def watch_code(debugger, argument, context, result, namespace):
 
 def look_at_code(frame, location, extra, namespace):
     """Looks at the code while the program is under way: lldb's own breakpoints stand in it then."""
-    _, altered = altered_code(frame.GetThread().GetProcess())
-    Watch.most = len(altered)
-    if Watch.most:  # once is enough
+    process = frame.GetThread().GetProcess()
+    Watch.most = Watch.most or len(altered_code(process)[1])
+    # Once is enough. But lldb stops if several threads are at one that the first of them disables.
+    here = sum(thread.GetStopReason() == lldb.eStopReasonBreakpoint for thread in process)
+    if Watch.most and here == 1:
         location.GetBreakpoint().SetEnabled(False)
     return False
 
