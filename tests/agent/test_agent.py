@@ -9,6 +9,7 @@ stack, vectors and control words that it had; what was counted is compared with
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -42,8 +43,12 @@ WORK, CALL, INDIRECT, TAIL, RETURN, JUMP, HIDE, SHOW, ARM, RESUME, YIELD, DEBUGG
     "TRACE".split()
 )
 HANDLERS = range(3, 6)
+_MORE = int(os.environ.get("DARC_AGENT_EXAMPLES", "0"))
+"""So many examples, others each time; without it, the same 150 always."""
+
 EXAMPLES = settings(
-    max_examples=150,
+    max_examples=_MORE or 150,
+    derandomize=not _MORE,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -286,7 +291,7 @@ def written(world: World, step: Step) -> list[int]:
     return found
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, derandomize=not _MORE, suppress_health_check=list(HealthCheck))
 @given(settings_of(small=True), operations(JUMPS, EXCEPTIONS, QUIET))
 def test_writes(world: World, setting: Setting, script: list[Op]) -> None:
     """The agent, pads and landings write to its tables, to the words of landings, to the slots of
