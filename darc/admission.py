@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from darc import bell, clock, journal, procfs
 from darc.agent.memory import AgentMemory
+from darc.code import runtimes
 from darc.code.program import Program
 from darc.denial import denied, entered_otherwise
 from darc.errors import NotFoundError, TargetError, UnsupportedError
@@ -15,6 +16,8 @@ from darc.target import Journal, Target
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
 _GO_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
 """What tells a Go program, in every version and build mode of Go, also when it is stripped."""
+
+_WALKS = "whose garbage collector looks for its return addresses on the stack"
 
 _PATIENCE_SECONDS = 10.0
 """How long the pads go on without a sign of life from the debugger, before they look for it."""
@@ -40,6 +43,11 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
             raise UnsupportedError(
                 f"{module.name} is a Go program, whose runtime moves stacks: "
                 "darc cannot time it yet"
+            )
+        compiler = runtimes.walks_stacks(module.image)
+        if compiler is not None:
+            raise UnsupportedError(
+                f"{module.name} has code of {compiler}, {_WALKS}: darc cannot time it yet"
             )
     reason = denied(program, function) or entered_otherwise(program, function)
     if reason is not None:

@@ -30,6 +30,8 @@ from darc.target import Target
 _LOSSES = {
     "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
     "lost_callers": "calls were not timed: they came from more places than darc can tell apart",
+    "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
+    "may look for the return addresses",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
 }
@@ -114,7 +116,7 @@ class PadCollector(Collector):
                 f"cannot time {self._spec}: {problem}; '--probes breakpoint' can, but stops the "
                 "program at every call" + ("" if danger is None else f", and {danger}")
             )
-        notes += self.implant.guard()
+        notes += self.implant.guard() + self._tell_code()
         ground.configure(self.tables, self._parameters, needed)
         self.implant.enable()
         self._is_set_up = True
@@ -202,6 +204,7 @@ class PadCollector(Collector):
     # ---------------------------------------------------------- the user's stops
 
     def pause(self) -> None:
+        self._count_losses()
         self.tables.begin_epoch()
         self.implant.pause()
 
@@ -220,7 +223,13 @@ class PadCollector(Collector):
 
     def modules_changed(self) -> list[str]:
         self._ground.refresh(self._program)
-        return self.implant.guard()
+        return self.implant.guard() + self._tell_code()
+
+    def _tell_code(self) -> list[str]:
+        """Tells the agent whose calls of f0 are timed."""
+        if self.tables.set_code(self._program.ordinary_code()):
+            return ["calls from some libraries are not timed: they are more than fit the tables"]
+        return []
 
     # ------------------------------------------------------------------ doorbell
 
@@ -262,12 +271,16 @@ class PadCollector(Collector):
             return Bell()
         return Bell(True, back, slot) if rang else Bell(True)
 
+    def _count_losses(self) -> None:
+        """Counts what the agent could not measure."""
+        for name in self._lost:
+            self._lost[name] += self.tables.get(name)
+            self.tables.set(**{name: 0})
+
     def _see_losses(self) -> None:
         """Counts what the agent could not measure, and makes room."""
         tables = self.tables
-        for name in self._lost:
-            self._lost[name] += tables.get(name)
-            tables.set(**{name: 0})
+        self._count_losses()
         tables.free_contexts(self._ground.living)
         limit = tables.layout.room.records // 2
         if tables.get("record_count") > limit and self._threads_inside() <= 1:

@@ -410,6 +410,10 @@ class KernelProgram(Program):
             return "the call is shorter than a jump"
         return self.untouchable(site.patch)
 
+    def ordinary_code(self) -> list[range]:
+        """Nobody asks: calls have no landings in a kernel, and it makes no such code."""
+        return []
+
     def untouchable(self, address: int) -> str | None:
         """Why nothing may be patched at ``address``."""
         for first, last in _UNTOUCHABLE:

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 12
+#define DARC_ABI_VERSION 13
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -39,6 +39,7 @@ typedef unsigned long u64;
  * them a word for each, which is 0 or, for ever, the program's own return address, and behind those a word
  * for each of f0's callers: what its cell calls. */
 #define DARC_MAX_AREAS 16          /* that have landings */
+#define DARC_MAX_CODE 240          /* stretches of code whose calls of f0 are timed */
 #define DARC_LANDINGS 2048
 #define DARC_LANDING_SIZE 24       /* bytes of a cell */
 #define DARC_LANDING_ENTER 2       /* where f0's pad goes on in it */
@@ -179,6 +180,9 @@ struct darc_control {
     u64 record_list;     /* u32 *, and which */
     u64 life_at;         /* where, seen from its fs base, a thread has the id of its own; 0: unknown */
     u64 lost_callers;    /* calls of f0 not timed as all landings were taken */
+    u64 lost_foreign;    /* and as they came from other code than this: */
+    u64 code;            /* struct darc_code *, by address: whose calls of f0 get landings */
+    u64 code_count;
     u64 scan;            /* landings may stand on stacks where no record tells of them */
     u64 landing_count;
     u64 landings[DARC_MAX_AREAS]; /* where the areas with landings begin */
@@ -204,6 +208,12 @@ struct darc_parked {
     u64 rax;
     u64 rdi;
     u64 back;    /* where f0 returns to; above it is the program's stack */
+};
+
+/* Code that no runtime looks for return addresses of. */
+struct darc_code {
+    u64 start;
+    u64 end;
 };
 
 struct darc_route {

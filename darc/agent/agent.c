@@ -132,6 +132,25 @@ static inline int claim(u64 *word, u64 value)
                || found == value);
 }
 
+/* Whether f0's call may be timed that comes back to this address. A runtime that makes code, or has it made in its
+ * own way, may know it by return addresses (a garbage collector that looks for what frames hold), and would
+ * not know a landing. */
+static COLD int is_ordinary(const control *ctl, u64 back)
+{
+    const struct darc_code *code = (const struct darc_code *)ctl->code;
+    u64 low = 0, high = ctl->code_count;
+    for (u32 step = 0; step < 32 && low < high && high <= DARC_MAX_CODE; step++) {
+        u64 middle = (low + high) / 2;
+        if (back < code[middle].start)
+            high = middle;
+        else if (back >= code[middle].end)
+            low = middle + 1;
+        else
+            return 1;
+    }
+    return 0;
+}
+
 /* The landing of f0's callers that come back to this address; it is never used for another. */
 static u64 claim_landing(control *ctl, const site *s, u64 back)
 {
@@ -142,6 +161,10 @@ static u64 claim_landing(control *ctl, const site *s, u64 back)
         u32 number = (first + step) % DARC_LANDING_FEW;
         if (step >= DARC_PROBE_LIMIT)
             number = DARC_LANDING_FEW + (first + step) % others;
+        if (unlikely(!words[number]) && !is_ordinary(ctl, back)) {
+            __atomic_fetch_add(&ctl->lost_foreign, 1, __ATOMIC_RELAXED);
+            return 0;
+        }
         if (claim(&words[number], back) && claim(&bodies[number], s->body))
             return s->landings + (DARC_LANDING_CALLERS + number) * DARC_LANDING_SIZE;
     }

@@ -94,6 +94,11 @@ class Layout:
     context_size: int
     totals_at: int
 
+    @property
+    def code(self) -> int:
+        """On the pages of the table before it, which is small."""
+        return self.context_list + 4 * self.room.contexts
+
 
 def plan(blob: Blob, room: Room) -> Layout:
     """Lays the tables out one behind the other, each on pages of its own."""
@@ -111,7 +116,7 @@ def plan(blob: Blob, room: Room) -> Layout:
         sizes["darc_route"] * room.routes,
         4 * room.nodes,
         4 * room.records,
-        4 * room.contexts,
+        4 * room.contexts + sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
         sizes["darc_record"] * room.records,
         context_size * room.contexts,
     ):
@@ -177,8 +182,8 @@ class Stale:
 
 _CONSTANT = (
     "magic version live sites nodes routes records contexts analysis record_list context_list "
-    "node_mask record_mask context_room context_mask context_size totals_at site_room route_room "
-    "life_at thread_key"
+    "code node_mask record_mask context_room context_mask context_size totals_at site_room "
+    "route_room life_at thread_key"
 ).split()
 """Fields of the control structure that nobody writes to any more."""
 
@@ -245,6 +250,17 @@ class AgentMemory:
         self._write(self.field("landings")[0], struct.pack(f"<{len(areas)}Q", *areas))
         self.set(landing_count=len(areas))
 
+    def set_code(self, stretches: Sequence[range]) -> int:
+        """Tells whose calls of f0 are timed: those of code in these stretches, by address, as far
+        as there is room. How many there was none for."""
+        limit = self.blob.constants["DARC_MAX_CODE"]
+        kept = stretches[:limit]
+        raw = b"".join(struct.pack("<QQ", one.start, one.stop) for one in kept)
+        self.set(code_count=0)
+        self._write(self.base + self.layout.code, raw)
+        self.set(code_count=len(kept))
+        return len(stretches) - len(kept)
+
     def begin_epoch(self) -> None:
         """Calls that are under way now are dropped when they return: they span a stop, or a
         change of what is counted."""
@@ -295,6 +311,7 @@ class AgentMemory:
             analysis=base + layout.analysis,
             record_list=base + layout.record_list,
             context_list=base + layout.context_list,
+            code=base + layout.code,
             node_mask=layout.room.nodes - 1,
             record_mask=self._record_mask,
             context_room=layout.room.contexts,
@@ -364,6 +381,7 @@ class AgentMemory:
             lost_contexts=0,
             lost_ops=0,
             lost_callers=0,
+            lost_foreign=0,
         )
         self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
         for index in list(self._first_routes):

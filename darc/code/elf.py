@@ -17,6 +17,7 @@ import contextlib
 import functools
 import hashlib
 import io
+import itertools
 import lzma
 import mmap
 import os
@@ -354,6 +355,27 @@ class Image:
         """Whether the file has a section of that name."""
         return self._headers.section(name) is not None
 
+    @_or(False)
+    def defines(self, name: str) -> bool:
+        """Whether the file has a symbol of that name, of whatever kind."""
+        wanted = b"\0" + name.encode() + b"\0"
+        for table in self._tables:
+            at = table.strings.find(wanted) + 1
+            if at and any(
+                row[0] == at and row[3] != 0
+                for row in struct.iter_unpack(
+                    "<IBBHQQ", table.rows[: len(table.rows) - len(table.rows) % 24]
+                )
+            ):
+                return True
+        return False
+
+    @_or(False)
+    def holds(self, text: bytes) -> bool:
+        """Whether these bytes stand in a section of constants."""
+        constants = self._headers.section(".rodata")
+        return constants is not None and text in self._headers.data(constants)
+
     @functools.cached_property
     @_or(dict)
     def got_names(self) -> dict[int, str]:
@@ -477,6 +499,36 @@ class Image:
         """The extent that one frame description covers around ``address``."""
         found = self._fde(address)
         return found[:2] if found else None
+
+    @functools.cached_property
+    @_or(list)
+    def unframed(self) -> list[tuple[int, int]]:
+        """Long stretches of code that no frame information tells of, in a file that has it for
+        other code: made by no compiler as the rest is, but in a runtime's own way."""
+        frames = self._frames
+        if frames is not None and frames[3]:
+            table, count, at = frames[2], frames[3], frames[4]
+            rows = struct.iter_unpack("<ii", table[12 : 12 + 8 * count])
+            starts = [start + at for start, _ in rows]
+        else:
+            starts = [start for start, _, _ in self._all_fdes]
+        if not starts:
+            return []
+        return [
+            (low, high)
+            for segment in self.segments
+            if segment.executable
+            for low, high in self._gaps(starts, segment)
+            if high - low >= _LONG
+        ]
+
+    def _gaps(self, starts: list[int], segment: Segment) -> Iterator[tuple[int, int]]:
+        first, last = segment.address, segment.address + segment.size
+        known = starts[bisect.bisect_left(starts, first) : bisect.bisect_left(starts, last)]
+        for low, high in itertools.pairwise((first, *known, last)):
+            if high - low >= _LONG:
+                extent = self.frame_range(low)
+                yield low if extent is None else extent[1], high
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019
     @_or(list)
@@ -606,6 +658,10 @@ _PCREL_SDATA4 = 0x1B
 
 _ET_DYN = 3
 _SHT_RELA = 4
+
+_LONG = 512 << 10
+"""Bytes of code without frame information that are more than what is written by hand, or than a C
+library that was built without it."""
 
 _GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")

@@ -376,7 +376,32 @@ class Program:
 
     def site_problem(self, site: x86_64.Site) -> str | None:
         """Why a call site may not be patched here, whatever its code."""
+        if self._is_generated(site.address):
+            return "its code is generated: the runtime may look for its return addresses"
         return None
+
+    def _is_generated(self, address: int) -> bool:
+        module = self.module_at(address)
+        if module is None:
+            return True
+        own = address - module.bias
+        return any(low <= own < high for low, high in module.image.unframed)
+
+    def ordinary_code(self) -> list[range]:
+        """Code that compilers have made, by address: not what a runtime makes, which it may know by
+        return addresses on stacks."""
+        found: list[range] = []
+        for module in self.modules:
+            bias, unframed = module.bias, module.image.unframed
+            for segment in module.image.segments:
+                at, last = segment.address, segment.address + segment.size
+                if not segment.executable:
+                    continue
+                for low, high in (*unframed, (last, last)):
+                    if at <= low <= last:
+                        found.append(range(bias + at, bias + low))
+                        at = high
+        return sorted((one for one in found if one), key=lambda one: one.start)
 
     def far_jumps(self, entry: int) -> frozenset[int]:
         """Code outside the function part at ``entry`` that its direct jumps lead to, as its bytes

@@ -430,6 +430,7 @@ class _Running:
         life_at = self._get("life_at")
         tables.write_control(setting.resolution, 1, life_at)
         tables.set_landings([AREA])
+        tables.set_code([range(1 << 63)])
         for index, row in world.sites.items():
             tables.write_site(index, **row)
         self._write_tree(setting.trees[0])
