@@ -127,6 +127,8 @@ class Transfer:
     has_begun: int | None = None
     epoch: int = 0
     """When f0's operation had begun before an interruption, and its epoch."""
+    was_enabled: bool = False
+    """It was interrupted when f0 was watched, which may have been looked at before."""
 
 
 @dataclass
@@ -221,6 +223,7 @@ class Model:
             return True
         transfer, op = thread.transfer, thread.op
         is_longer = transfer is not None and transfer.begin != event.clock
+        is_longer = is_longer or (transfer is not None and transfer.was_enabled)
         return is_longer or (op is not None and op.is_gone)
 
     def _instant(self, begin: int, end: int) -> int:
@@ -415,7 +418,8 @@ class Model:
     def _enter_f0(self, thread: Thread, frame: Frame, transfer: Transfer, end: int) -> None:
         # Perhaps before the interruption, which was not part of it.
         begin = end if transfer.has_begun is None else transfer.has_begun
-        if not self.enabled and transfer.has_begun is None:
+        is_off = not self.enabled and transfer.has_begun is None
+        if is_off and (not transfer.was_enabled or self.choose(2) == 0):
             return
         if transfer.is_lost or thread.is_busy:
             return
@@ -637,6 +641,7 @@ class Model:
             return
         if transfer.callee == 0 and not running:
             choice = self.choose(3)
+            transfer.was_enabled = self.enabled
             if choice == 1:
                 thread.is_busy = True
                 transfer.has_begun, transfer.epoch = transfer.begin, self.epoch

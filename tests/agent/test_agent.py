@@ -184,6 +184,11 @@ def test_full_tables(world: World, setting: Setting, program: list[list[Op]]) ->
 
 
 @EXAMPLES
+@example(  # watched no more, and another tree, behind the look whether it is watched
+    Setting((tree_of([]), tree_of([]))),
+    [[(CALL, 0), (WORK, 5), (CALL, 0), (JUMP, 4, 0), (ARM, 49, 3), *[(CALL, 0)] * 9], [], [],
+     [(CALL, 2), *[(CALL, 0)] * 4, (DEBUGGER, 2), (CALL, 3), (DEBUGGER, 5)]],
+)  # fmt: skip
 @given(settings_of(), scripts(ARMS, ARMS, JUMPS, QUIET))
 def test_interruptions(world: World, setting: Setting, program: list[list[Op]]) -> None:
     """Signals between any two instructions, whose handlers call f0, and jump out."""
