@@ -88,7 +88,7 @@ matrix: setup test-packages
 	@$(PY) -m tests.matrix $(MATRIX_ARGS)
 
 # Debuggers are killed 1,000 times, and as many bare ones: an hour or two.
-kills: setup
+kills: setup lldb-packages
 	@$(PY) -m tests.kills $(KILLS_ARGS)
 
 # 10,000 inputs for each fuzzer, the same ones for the same seed: some minutes each.

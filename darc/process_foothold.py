@@ -49,6 +49,9 @@ _GROWTH = 1 << 30
 _HEADER = struct.Struct("<8sQ8sQ")
 """What an area begins with: the mark; the address of the control structure, 0 where there is none
 any more; the kind of the landings; the size of all."""
+_NO_LANDINGS = b"no lands"
+"""The kind where an area's pads use the landings of another one: what would be its own may not be
+written by the program."""
 
 # mov eax, imm32; mov r10, rcx; syscall; ret
 _SYSCALL_STUB = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
@@ -276,7 +279,8 @@ class ProcessFoothold(Foothold):
                 area = Area(place, size, returns.SIZE)
                 self._areas.append(area)
                 area.landings = self._landings_near(area, low, high)
-                self._mark(area.base, area.size)
+                has_own = area.landings.base == area.base
+                self._mark(area.base, area.size, returns.KIND if has_own else _NO_LANDINGS)
                 return area
         return None
 
@@ -311,12 +315,12 @@ class ProcessFoothold(Foothold):
                 if self._map(part.start, len(part), access, _MAP_FIXED_NOREPLACE) is None:
                     raise PadsImpossibleError("found no room for pads near the program's code")
 
-    def _mark(self, base: int, size: int) -> None:
-        self._target.write(base, _header(self.tables.control, size))
+    def _mark(self, base: int, size: int, kind: bytes = returns.KIND) -> None:
+        self._target.write(base, _header(self.tables.control, size, kind))
 
 
-def _header(control: int, size: int) -> bytes:
-    return _HEADER.pack(MARK, control, returns.KIND, size)
+def _header(control: int, size: int, kind: bytes = returns.KIND) -> bytes:
+    return _HEADER.pack(MARK, control, kind, size)
 
 
 def _without(whole: range, parts: Iterable[range]) -> list[range]:
