@@ -10,8 +10,8 @@ from darc.denial import denied, entered_otherwise
 from darc.errors import NotFoundError, TargetError, UnsupportedError
 from darc.ftree import Function
 from darc.implant import clean_up
-from darc.process_foothold import left_behind
-from darc.target import Journal, Target
+from darc.process_foothold import LeftBehind, give_back_noted, left_behind
+from darc.target import Target
 
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
 _GO_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
@@ -55,52 +55,61 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     return notes
 
 
-def clean_up_after_another(target: Target, program: Program, pid: int) -> list[str]:
+def clean_up_after_another(
+    target: Target, program: Program, pid: int, *, unmap: bool = True
+) -> list[str]:
     """Takes out what a debugger that was killed left in this process, by what is noted in it and
-    outside of it; tells of it.
+    outside of it, and gives its memory back; tells of it.
 
     Raises:
         UnsupportedError: it was one of another version, and nothing is noted outside.
     """
     noted = journal.left(pid)
     restored, rang = 0, False
+    agents: list[LeftBehind] = []
+    waiting: list[int] = []
+    notes = []
     with procfs.Memory(pid) as memory:
         try:
             for left in left_behind(target, memory, procfs.regions(pid)):
                 rang = rang or bool(left.tables.get("bell"))
                 restored += clean_up(target, left.tables, left.is_pad, left.own_back)
                 left.retire(target, memory, pid)
+                agents.append(left)
         except (TargetError, UnsupportedError):
             if noted is None:
                 raise
-    waiting: list[int] = []
-    if noted is not None:
-        waiting = _let_out(target, noted)
-        restored += _put_back(target, noted)
-    notes = []
-    if restored:
-        program.forget_code()
-        notes.append(
-            f"an earlier debugger had left {restored} probes in the program: they were taken out"
-        )
-    if noted is None:
-        return notes
-    if waiting:
-        listed = ", ".join(map(str, waiting))
-        notes.append(
-            f"thread {listed} is on its way through code of an earlier debugger's: let the program "
-            "go on for a moment, then type 'darc stop'"
-        )
-    else:
-        noted.remove()
-    if noted.stood or rang:
-        target.journal = journal.ProcessJournal(pid, needed=target.attached)
-        target.journal.open()  # it may take a call
-        target.wake()
-        notes.append("an earlier debugger ended while it had stopped the program: it goes on now")
-    if not waiting:
-        target.journal.close(lambda _: False)
-        target.journal = Journal()
+        if noted is not None:
+            waiting = _let_out(target, noted)
+            restored += _put_back(target, noted)
+        if restored:
+            program.forget_code()
+            notes.append(
+                f"an earlier debugger had left {restored} probes in the program: "
+                "they were taken out"
+            )
+        if waiting:
+            listed = ", ".join(map(str, waiting))
+            notes.append(
+                f"thread {listed} is on its way through code of an earlier debugger's: let the "
+                "program go on for a moment, then type 'darc stop'"
+            )
+        if noted is not None and (noted.stood or rang):
+            target.journal.open()  # until it goes on, the next debugger is to know
+            target.wake()
+            notes.append(
+                "an earlier debugger ended while it had stopped the program: it goes on now"
+            )
+        if waiting:
+            return notes
+        if noted is not None:  # before what is noted as mapped is not any more
+            noted.remove()
+            target.journal = journal.ProcessJournal(pid, needed=target.attached)
+        if unmap:
+            for left in agents:
+                left.give_back(target, memory, pid)
+            if noted is not None:
+                give_back_noted(target, memory, pid, noted.mapped)
     return notes
 
 

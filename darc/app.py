@@ -61,6 +61,8 @@ class App:
         self._is_found = False
         self._heart: Heart | None = None
         self._foothold: Foothold | None = None
+        self._leave_alone: Callable[[], None] = lambda: None
+        """Lets the ground know that the debugger lets it go."""
         target.when_modules_change(self._modules_changed)
         target.when_breakpoints_change(self._breakpoints_changed)
 
@@ -130,6 +132,8 @@ class App:
             return
         self._ground = self._choose_ground(self._target)
         self._ground.check_supported()
+        self._leave_alone()
+        self._leave_alone = self._ground.watch_over()
         program = self._program()
         try:
             entry = self._find(program, function)
@@ -189,6 +193,8 @@ class App:
         program = self._program()
         assert self._ground is not None
         notes = self._ground.clean_up(program)
+        if self._foothold is not None and not self._foothold.is_there():
+            self._close_foothold()
         for note in notes:
             self.emit(f"darc: {note}")
         return bool(notes)
@@ -278,8 +284,14 @@ class App:
 
     def on_child(self) -> None:
         """The debugger goes on with a child of the program: copies of probes are taken out."""
-        ground = self._choose_ground(self._target)
-        ground.clean_up(ground.program())
+        target = self._target
+        before = target.journal
+        try:
+            ground = self._choose_ground(target)
+            # It may share its memory with its parent.
+            ground.clean_up(ground.program(), unmap=False)
+        finally:
+            target.journal = before
 
     # ----------------------------------------------------------------- workings
 
@@ -293,6 +305,11 @@ class App:
             self._target.hide_pads()
 
     def _leave_process(self) -> None:
+        leave, self._leave_alone = self._leave_alone, lambda: None
+        leave()
+        self._close_foothold()
+
+    def _close_foothold(self) -> None:
         if self._foothold is not None:
             self._foothold.close()
             self._foothold = None

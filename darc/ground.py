@@ -150,9 +150,15 @@ class Ground(ABC):
             UnsupportedError: it cannot be timed.
         """
 
+    def watch_over(self) -> Callable[[], None]:
+        """From now on it goes on if the debugger is killed, where that can be seen to. What is
+        returned is called when the debugger lets it go, or it is gone."""
+        return lambda: None
+
     @abstractmethod
-    def clean_up(self, program: Program) -> list[str]:
-        """Takes out what a debugger that was killed left there; tells of it.
+    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+        """Takes out what a debugger that was killed left there; tells of it. ``unmap``: also gives
+        back memory that nothing needs, where that can be.
 
         Raises:
             UnsupportedError: it was one of another version.

@@ -38,6 +38,8 @@ class Left:
     """In the order in which they were noted; an address may have had several."""
     passages: dict[int, Passage] = field(default_factory=dict)
     """By their addresses."""
+    mapped: set[range] = field(default_factory=set)
+    """Memory that was mapped for darc."""
     stood: bool = False
     """Whether that debugger had stopped the program."""
     files: list[Path] = field(default_factory=list)
@@ -96,10 +98,16 @@ class ProcessJournal(Journal):
         )
 
     def gives_back(self) -> None:
-        if not self._is_open and not self._places:
-            self._remove()
-        else:
-            self._write({"gives_back": True})
+        self._write({"gives_back": True})
+        self._tidy()
+
+    def maps(self, place: range) -> None:
+        self._write({"maps": [place.start, place.stop]})
+        self._tidy()
+
+    def unmaps(self, place: range) -> None:
+        self._write({"unmaps": [place.start, place.stop]})
+        self._tidy()
 
     def stands(self, stopped: bool) -> None:
         if self._is_open and self._stood != stopped:
@@ -111,6 +119,11 @@ class ProcessJournal(Journal):
         self._is_open = False
         self._places = {place for place in self._places if is_in(place)}
         if not self._places:
+            self._remove()
+
+    def _tidy(self) -> None:
+        """Nothing that is in the program needs to be known of."""
+        if not self._is_open and not self._places:
             self._remove()
 
     def _remove(self) -> None:
@@ -255,6 +268,17 @@ def _word(value: object) -> int:
     return value
 
 
+def _range(packed: object) -> range:
+    if not isinstance(packed, list):
+        raise ValueError("no range")
+    start, stop = packed
+    return range(_word(start), _word(stop))
+
+
+def _overlap(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
 def parse(data: bytes) -> Left:
     """What a journal's content says is left; what is torn or damaged is passed over."""
     left = Left()
@@ -277,6 +301,11 @@ def parse(data: bytes) -> Left:
                 last = place.address
             elif "gives_back" in record:
                 left.passages.pop(last, None)
+            elif "maps" in record:
+                left.mapped.add(_range(record["maps"]))
+            elif "unmaps" in record:
+                gone = _range(record["unmaps"])
+                left.mapped = {p for p in left.mapped if not _overlap(p, gone)}
             elif "stands" in record:
                 left.stood = bool(record["stands"])
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -305,6 +334,7 @@ def left(pid: int, folders: Sequence[Path] | None = None) -> Left | None:
         else:
             found.places.update(one.places)
             found.passages.update(one.passages)
+            found.mapped |= one.mapped
             found.stood = found.stood or one.stood
         found.files.append(folder / name)
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from darc import agent, copies, limits
@@ -108,9 +108,7 @@ class ProcessFoothold(Foothold):
         try:
             if not self.is_there() or not self.retire() or self._is_needed():
                 return False
-            kept = [page for landings in self.landings for page in landings.kept()]
-            for landings in self.landings:
-                self._target.write(landings.base, _header(0, returns.SIZE))
+            kept = _keep(self._target, self.landings)
             self._areas.clear()
             self._unmap(self._mapped, kept)
         except DarcError:
@@ -119,49 +117,14 @@ class ProcessFoothold(Foothold):
         return True
 
     def _is_needed(self) -> bool:
-        """Whether a thread stands in the agent or a pad, or may come back to one: a word leads
-        there from a stack, or from memory where the stack of a coroutine may be. Words that lead
-        to landings may be anywhere: those stay."""
-        stacks = {}
-        for thread, pc in self._target.program_counters().items():
-            if self.is_inside(pc):
-                return True
-            stack = self._target.read_register(thread, "rsp")
-            stacks[stack] = self._target.read_register(thread, "fs_base")
-        budget = _SEARCHED
         own = [range(self.tables.base, self.tables.base + self.tables.layout.size)]
         own += [range(one.base, one.base + one.extent) for one in self.landings]
-        for region in regions(self.identity):
-            if "w" not in region.permissions or "p" not in region.permissions:
-                continue
-            if any(region.start in mine for mine in own):
-                continue
-            if region.end - region.start > copies.LARGEST:
-                return True
-            start = _live_part(region, stacks)
-            for part in populated(self.identity, start // _PAGE * _PAGE, region.end):
-                budget -= len(part)
-                if budget < 0 or self._leads_here(range(max(start, part.start), part.stop)):
-                    return True
-        return False
-
-    def _leads_here(self, part: range) -> bool:
-        marks = {(area.base >> 24).to_bytes(5, "little") for area in self._areas}
-        for at in range(part.start, part.stop, _CHUNK):
-            raw = self.memory.read(at, min(_CHUNK, part.stop - at))
-            for mark in marks:
-                found = raw.find(mark)
-                while found >= 0:
-                    start = found - 3
-                    if 0 <= start <= len(raw) - 8 and self.is_inside(
-                        int.from_bytes(raw[start : start + 8], "little")
-                    ):
-                        return True
-                    found = raw.find(mark, found + 1)
-        return False
+        areas = [area.base for area in self._areas]
+        return _is_needed(self._target, self.memory, self.identity, own, areas, self.is_inside)
 
     def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
         for start, size in list(places):
+            self._target.journal.unmaps(range(start, start + size))
             for part in _without(range(start, start + size), kept):
                 self.system_call(_SYS_MUNMAP, part.start, len(part))
             self._mapped.remove((start, size))
@@ -227,6 +190,7 @@ class ProcessFoothold(Foothold):
         if base < 0:
             raise PadsImpossibleError(limits.refused(-base))
         self._mapped.append((base, size))
+        self._target.journal.maps(range(base, base + size))
         if hint and base != hint:  # a kernel that does not know that the place matters
             self._unmap([(base, size)])
             return None
@@ -319,6 +283,66 @@ class ProcessFoothold(Foothold):
         self._target.write(base, _header(self.tables.control, size, kind))
 
 
+def _is_needed(
+    target: Target,
+    memory: Memory,
+    pid: int,
+    besides: Sequence[range],
+    areas: Sequence[int],
+    is_inside: Callable[[int], bool],
+) -> bool:
+    """Whether a thread stands in an agent or a pad of the ``areas``, or may come back to one: a
+    word leads there from a stack, or from memory where the stack of a coroutine may be, but for
+    darc's own (``besides``). Words that lead to landings may be anywhere: those stay."""
+    stacks = {}
+    for thread, pc in target.program_counters().items():
+        if is_inside(pc):
+            return True
+        stack = target.read_register(thread, "rsp")
+        stacks[stack] = target.read_register(thread, "fs_base")
+    budget = _SEARCHED
+    for region in regions(pid):
+        if "w" not in region.permissions or "p" not in region.permissions:
+            continue
+        if any(region.start in mine for mine in besides):
+            continue
+        if region.end - region.start > copies.LARGEST:
+            return True
+        start = _live_part(region, stacks)
+        for part in populated(pid, start // _PAGE * _PAGE, region.end):
+            budget -= len(part)
+            searched = range(max(start, part.start), part.stop)
+            if budget < 0 or _leads_there(memory, searched, areas, is_inside):
+                return True
+    return False
+
+
+def _leads_there(
+    memory: Memory, part: range, areas: Sequence[int], is_inside: Callable[[int], bool]
+) -> bool:
+    marks = {(base >> 24).to_bytes(5, "little") for base in areas}
+    for at in range(part.start, part.stop, _CHUNK):
+        raw = memory.read(at, min(_CHUNK, part.stop - at))
+        for mark in marks:
+            found = raw.find(mark)
+            while found >= 0:
+                start = found - 3
+                if 0 <= start <= len(raw) - 8 and is_inside(
+                    int.from_bytes(raw[start : start + 8], "little")
+                ):
+                    return True
+                found = raw.find(mark, found + 1)
+    return False
+
+
+def _keep(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
+    """The pages of the landings that stay. From now on they have no agent."""
+    kept = [page for one in landings for page in one.kept()]
+    for one in landings:
+        target.write(one.base, _header(0, returns.SIZE))
+    return kept
+
+
 def _header(control: int, size: int, kind: bytes = returns.KIND) -> bytes:
     return _HEADER.pack(MARK, control, kind, size)
 
@@ -374,6 +398,50 @@ class LeftBehind:
         for landings in self.landings:
             landings.retire(is_left)
 
+    def give_back(self, target: Target, memory: Memory, pid: int) -> None:
+        """Unmaps its memory, once it is retired, where nothing can need it."""
+        tables = range(self.tables.base, self.tables.base + self.tables.layout.size)
+        own = [tables, *(range(one.base, one.base + one.extent) for one in self.landings)]
+        bases = [area.start for area in self.areas]
+        with contextlib.suppress(DarcError):
+            if not _is_needed(target, memory, pid, own, bases, self._is_inside):
+                kept = _keep(target, self.landings)
+                _let_go(target, [*self.areas, tables], kept)
+
+    def _is_inside(self, pc: int) -> bool:
+        for landings in self.landings:
+            if landings.base <= pc < landings.base + landings.extent:
+                return landings.is_calling(pc)
+        return self.is_pad(pc)
+
+
+def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> None:
+    for place in places:
+        target.journal.unmaps(place)
+        for part in _without(place, kept):
+            if target.system_call(_SYS_MUNMAP, (part.start, len(part))) is None:
+                return  # the program may be killed for it
+
+
+def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[range]) -> None:
+    """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
+    something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
+    mark."""
+    mapped = regions(pid)
+    for place in noted:
+        inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
+        if sum(r.end - r.start for r in inside) != len(place) or not inside:
+            continue
+        if inside[0].start != place.start or any(r.path or r.permissions[3] != "p" for r in inside):
+            continue
+        with contextlib.suppress(DarcError):
+            used = populated(pid, place.start, place.stop)
+            is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
+            if not is_empty and memory.read(place.start, len(MARK)) != MARK:
+                continue
+            if not any(pc in place for pc in target.program_counters().values()):
+                _let_go(target, [place], [])
+
 
 def restore_copies(
     memory: Memory, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
@@ -403,8 +471,9 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
         if mark != MARK or not control:
             continue
         area, landings = range(region.start, region.end), list[ReturnLandings]()
-        if kind == returns.KIND:
+        if kind in (returns.KIND, _NO_LANDINGS):
             area = range(region.start, region.start + size)
+        if kind == returns.KIND:
             landings = [ReturnLandings(target, region.start)]
         if control in found:
             found[control].areas.append(area)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
@@ -13,6 +14,7 @@ from darc.errors import NotFoundError, TargetError, UsageError
 from darc.foothold import Foothold
 from darc.ftree import Function
 from darc.ground import Bell, Ground
+from darc.guardian import Guardian
 from darc.journal import ProcessJournal, is_darcs
 from darc.parameters import Parameters
 from darc.parking import lead_home
@@ -32,6 +34,9 @@ class ProcessGround(Ground):
             raise UsageError("darc needs a program on this machine: 'run' or 'attach' it first")
         self._target = target
         self._pid = pid
+        known = target.journal
+        if not isinstance(known, ProcessJournal) or known.pid != pid:  # also calls are noted there
+            target.journal = ProcessJournal(pid, needed=target.attached)
         self._signal: int | None = None
 
     @property
@@ -66,11 +71,7 @@ class ProcessGround(Ground):
         return None
 
     def begin(self) -> None:
-        known = self._target.journal
-        if not isinstance(known, ProcessJournal) or known.pid != self._pid:
-            known = ProcessJournal(self._pid, needed=self._target.attached)
-            self._target.journal = known
-        known.open()
+        self._target.journal.open()
 
     def leave(self, is_there: bool = True) -> None:
         def is_in(place: Place) -> bool:
@@ -113,8 +114,16 @@ class ProcessGround(Ground):
     def check(self, program: Program, function: Function, spec: str) -> list[str]:
         return admission.check(self._target, program, function, spec)
 
-    def clean_up(self, program: Program) -> list[str]:
-        return admission.clean_up_after_another(self._target, program, self._pid)
+    def watch_over(self) -> Callable[[], None]:
+        if not self._target.attached:
+            return lambda: None  # it ends with the debugger
+        try:
+            return Guardian(self._pid).leave
+        except (OSError, subprocess.SubprocessError):
+            return lambda: None  # no shell here: the next darc lets it go on
+
+    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+        return admission.clean_up_after_another(self._target, program, self._pid, unmap=unmap)
 
     def room(self, parameters: Parameters) -> Room:
         return room_for(parameters.max_probes, len(procfs.threads(self._pid)))

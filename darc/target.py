@@ -96,6 +96,12 @@ class Journal:
     def gives_back(self) -> None:
         """The place that was borrowed last is as it was."""
 
+    def maps(self, place: range) -> None:
+        """These addresses were mapped for darc. Raises TargetError: it cannot be noted."""
+
+    def unmaps(self, place: range) -> None:
+        """These are about to be unmapped. Raises TargetError: it cannot be noted."""
+
     def stands(self, stopped: bool) -> None:
         """The program is stopped for darc or for the user, or is about to go on."""
 

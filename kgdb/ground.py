@@ -201,7 +201,7 @@ class KernelGround(Ground):
             self._target.unlock = None
             self._guest.unset()
 
-    def clean_up(self, program: Program) -> list[str]:
+    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
         notes = []
         own_version = agent.load().constants["DARC_ABI_VERSION"]
         for left in left_behind(self._target, self._module_areas()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,15 @@ from darc.foothold import MARK
 from darc.procfs import regions
 from fixtures.build import build
 from tests.code import altered_code
-from tests.debugger import DARC_GDB, Server, debug, let_go, server, watched
+from tests.debugger import (
+    DARC_GDB,
+    WATCHDOG_SECONDS,
+    Server,
+    debug,
+    let_go,
+    server,
+    watched,
+)
 
 ANALYSES = """
 import gdb
@@ -173,6 +182,111 @@ def test_kills_in_calls_leave_nothing(tmp_path: Path) -> None:
         assert altered(running) == []
         assert "nothing is being analysed" in stop(tmp_path, running)
         assert running.finish() == 0
+
+
+def test_one_after_the_other_is_killed(tmp_path: Path) -> None:
+    """Each finds what it can use of those before it, and the last one gives all of it back."""
+    with server(build("server")) as running:
+        for _ in range(4):
+            assert "started" in kill(tmp_path, running, IN_A_DECISION)
+            let_go(running.pid)
+            before = running.operations()
+            while running.operations() < before + 100:
+                pass
+        assert "taken out" in stop(tmp_path, running)
+        assert altered(running) == []
+        assert sum(end - start for start, end in unnamed(running, "x")) <= 1 << 16
+        assert running.finish() == 0
+
+
+BEFORE_THE_MARK = """
+import os
+import signal
+from darc.process_foothold import ProcessFoothold
+
+ProcessFoothold._mark = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""gdb dies where memory is mapped, and nothing in it says whose it is."""
+
+
+def test_kill_before_anything_tells_of_its_memory(tmp_path: Path) -> None:
+    with server(build("server")) as running:
+        before = unnamed(running)
+        kill(tmp_path, running, BEFORE_THE_MARK)
+        let_go(running.pid)
+        running.operations()
+        assert unnamed(running) != before
+        stop(tmp_path, running)
+        assert unnamed(running) == before
+        assert running.finish() == 0
+
+
+WITH_A_STOP_UNDER_WAY = """
+import os
+import signal
+from darc.pad_collector import PadCollector
+from darc_gdb.target import TARGET
+
+def die(collector):
+    os.kill(TARGET.pid, signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+PadCollector.on_bell = die
+"""
+"""gdb dies at the first bell. A SIGSTOP is on its way to the program, as from a gdb that has asked
+a thread to stop and was killed before that had."""
+
+UNWATCHED = """
+from darc import process_ground
+
+def none(pid):
+    raise OSError("no shell is here")
+
+process_ground.Guardian = none
+"""
+
+
+@pytest.mark.parametrize("mode", ["plain", "threads"])
+def test_a_program_that_is_left_stopped_goes_on(mode: str, tmp_path: Path) -> None:
+    with server(build("alarms"), mode) as running:
+        assert "started" in kill(tmp_path, running, WITH_A_STOP_UNDER_WAY)
+        let_go(running.pid)
+        running.operations()
+        assert "taken out" in stop(tmp_path, running)
+        assert altered(running) == []
+        assert running.finish() == 0
+
+
+def test_the_next_darc_lets_it_go_on(tmp_path: Path) -> None:
+    """Where nobody has done that before."""
+    with server(build("alarms"), "threads") as running:
+        kill(tmp_path, running, UNWATCHED + WITH_A_STOP_UNDER_WAY)
+        let_go(running.pid)
+        wait_for_stop(running.pid)
+        assert "it goes on now" in stop(tmp_path, running)
+        running.operations()
+        assert altered(running) == []
+        assert running.finish() == 0
+
+
+def wait_for_stop(pid: int) -> None:
+    """Waits until every thread is stopped, and nobody traces it."""
+    until = time.monotonic() + WATCHDOG_SECONDS
+    while {state(task) for task in Path(f"/proc/{pid}/task").iterdir()} != {"T"}:
+        assert time.monotonic() < until, "it is not stopped"
+
+
+def state(task: Path) -> str:
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]
+
+
+def unnamed(running: Server, permission: str = "") -> set[tuple[int, int]]:
+    """Where its memory is that is no file's."""
+    return {
+        (region.start, region.end)
+        for region in regions(running.pid)
+        if not region.path and permission in region.permissions
+    }
 
 
 def killed(folder: Path, how: str, *program: str) -> str:

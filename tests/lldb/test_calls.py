@@ -71,6 +71,40 @@ def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
         assert running.finish() == 0
 
 
+LEFT_STOPPED = """
+import os
+import signal
+from darc import procfs
+from darc.pad_collector import PadCollector
+
+def die(collector):
+    pid = collector._target.pid
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(int(procfs.status(pid)["TracerPid"]), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+PadCollector.on_bell = die
+"""
+"""lldb and its server die at the first bell. A SIGSTOP is on its way to the program, as from a
+server that has asked a thread to stop and was killed before that had."""
+
+
+def test_a_program_that_is_left_stopped_goes_on(tmp_path: Path) -> None:
+    script = tmp_path / "dying.py"
+    script.write_text(LEFT_STOPPED)
+    with server(build("alarms"), "threads") as running:
+        options = ["-p", str(running.pid)]
+        quiet = "process handle SIGALRM -s false -n false"
+        commands = [quiet, f"command script import {script}", *ANALYSE]
+        debug(tmp_path, None, (), commands, options=options)
+        let_go(running.pid)
+        running.operations()
+        done = debug(tmp_path, None, (), [quiet, "darc stop", "detach"], options=options)
+        assert "taken out" in done.gdb
+        let_go(running.pid)
+        assert altered(running) == []
+
+
 def altered(running: Server) -> list[str]:
     """Places in the code that differ from the file, but for lldb's own in the loader."""
     _, _, places = altered_code(running.pid)

@@ -1,0 +1,93 @@
+"""A shell that lets a program go on when its debugger was killed, and does nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from darc.guardian import Guardian
+from tests.debugger import WATCHDOG_SECONDS
+
+DEBUGGER = """
+import sys
+from darc.guardian import Guardian
+guardian = Guardian(int(sys.argv[1]))
+print("watches", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def program() -> Iterator[int]:
+    """A process that waits."""
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def guardians(pid: int) -> list[int]:
+    """The shells that watch over a process."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[3:5] == [b"darc-guardian", str(pid).encode()]:
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(condition: object) -> None:
+    assert callable(condition)
+    until = time.monotonic() + WATCHDOG_SECONDS
+    while not condition():
+        assert time.monotonic() < until
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: state(pid) == "T")
+
+
+def test_the_debugger_is_killed(program: int) -> None:
+    command = [sys.executable, "-c", DEBUGGER, str(program)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as debugger:
+        assert debugger.stdout is not None
+        assert debugger.stdout.readline() == b"watches\n"
+        assert len(guardians(program)) == 1
+        stop(program)
+        debugger.kill()
+        wait_until(lambda: state(program) == "S")
+    wait_until(lambda: not guardians(program))
+
+
+def test_the_debugger_lets_it_go(program: int) -> None:
+    """Whoever stops it then means it."""
+    guardian = Guardian(program)
+    stop(program)
+    guardian.leave()
+    guardian.leave()
+    wait_until(lambda: not guardians(program))
+    assert state(program) == "T"
+
+
+def test_another_process_has_its_number(program: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("darc.journal.name_of", lambda pid: "boot-1-2-3")  # began at another time
+    guardian = Guardian(program)
+    stop(program)
+    os.close(guardian._pipe)  # as the kernel does at the debugger's end
+    wait_until(lambda: not guardians(program))
+    assert state(program) == "T"
