@@ -211,13 +211,24 @@ def _say(word: str) -> str:
     return f"script print('{word}', flush=True)"
 
 
-def clean_up(which: str, pid: int, folder: Path) -> str:
-    """``darc stop`` in another debugger; what it said."""
+def clean_up(which: str, pid: int, folder: Path, *, bare: bool) -> str:
+    """``darc stop`` in another debugger, which then lets the program go; what it said. A bare one
+    only lets it go."""
+    variables: dict[str, str] = {}
+    start: Sequence[str]
     if which == GDB:
-        command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(pid), "-ex", "darc stop"]
+        start = ["gdb"] if bare else DARC_GDB
+        command = [*start, "-nx", "-q", "-batch", "-p", str(pid)]
+        command += [] if bare else ["-ex", "darc stop"]
     else:
-        command = [*runner.DARC_LLDB, "-x", "-b", "-p", str(pid), "-o", "darc stop", "-o", "detach"]
-    _, said, *_ = debugger.watched(folder, command)
+        start = runner.DARC_LLDB
+        if bare:
+            start, variables = runner.plain_lldb(runner.chosen_lldb())
+        quiet = f"process handle -s false -n false -p true {_SIGNALS}"
+        command = [*start, "-x", "-b", "-p", str(pid), "-o", quiet]
+        command += [] if bare else ["-o", "darc stop"]
+        command += ["-o", "detach"]
+    _, said, *_ = debugger.watched(folder, command, variables)
     return said
 
 

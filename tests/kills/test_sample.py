@@ -1,5 +1,5 @@
-"""A sample of ``make kills``: each program, three debuggers killed. And that its parts do what they
-are relied on to do."""
+"""A sample of ``make kills``: each program, two or three debuggers killed. And that its parts do
+what they are relied on to do."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from tests.kills.trial import AFTER, BEFORE, RANDOM, Cell, Kill, Killer, Measure
 
 pytestmark = pytest.mark.timeout(900)
 
-_NOT_CURED = ("faults", "filter", "jumps", "limits", "signals", "sigstack", "stackcopy", "strict")
-"""What hurts these is known, and not cured yet."""
-
-_BARE = 6
-"""Bare debuggers that are killed in comparison where one with darc did harm."""
+_MORE = 6
+"""Kills of bare debuggers, and again of those with darc, where one with darc did harm: what a kill
+can hit by chance alone is for ``make kills``, which counts it."""
 
 
 @functools.cache
@@ -33,24 +31,27 @@ def _measured() -> dict[tuple[str, bool], Measure]:
     return {}
 
 
-@pytest.mark.parametrize("name", [name for name in hazards() if name not in _NOT_CURED])
+@pytest.mark.parametrize("name", hazards())
 def test_some_kills(name: str, tmp_path: Path) -> None:
-    """Two kills of gdb and one of lldb do no harm that bare debuggers do not do."""
+    """One or two kills of gdb and one of lldb do no harm that bare debuggers do not do."""
     number = hazards().index(name)
     chosen = random.Random(number)
     lldb = (LLDB, HELPER)[number % 2]
     cells = [
         Cell(name, GDB, chosen.choice((BEFORE, RANDOM)), bare=False),
-        Cell(name, GDB, AFTER, bare=False),
         Cell(name, lldb, chosen.choice((BEFORE, AFTER, RANDOM)), bare=False),
-    ]
+        Cell(name, GDB, AFTER, bare=False),
+    ][: 2 + number % 2]
     killer = Killer(tmp_path, chosen, _measured())
     done = list(killer.kills(cells))
-    for which in {kill.cell.debugger for kill in done if kill.hurt or kill.stopped}:
+    for which in sorted({kill.cell.debugger for kill in done if kill.hurt or kill.stopped}):
+        same = [kill.cell for kill in done if kill.cell.debugger == which]
         bare = [Cell(name, which, kind, bare=True) for kind in (BEFORE, AFTER, RANDOM)]
-        done += killer.kills(bare * (_BARE // len(bare)))
-    # A kill within the first steps of an analysis leaves bytes that nothing tells of yet.
-    done = [kill for kill in done if "leaves" not in (kill.hurt or "")]
+        compared = list(killer.kills(bare * (_MORE // len(bare))))
+        is_harm = bool(harm([*done, *compared]))
+        done = [kill for kill in done if kill.cell.debugger != which]
+        if is_harm:
+            done += [*compared, *killer.kills((same * _MORE)[:_MORE])]
     assert not harm(done), "\n".join(map(line, done))
 
 

@@ -153,39 +153,48 @@ class Killer:
 
     def _look(self, program: Program, kill: Kill, *, last: bool) -> Kill:
         """What is wrong now; perhaps after another debugger has been there."""
-        cleans = not kill.cell.bare and (last or self.random.randrange(CLEAN_EVERY) == 0)
+        cleans = last or self.random.randrange(CLEAN_EVERY) == 0
         stopped = False
         try:
-            wait_until_let_go(program.pid)
-            try:
-                program.check()
-            except LeftStoppedError:
-                stopped = True
-                program.go_on()
-                program.check()
+            stopped = self._is_left_stopped(program)
             if cleans:
-                self._clean(program, kill.cell.debugger)
+                stopped = self._clean(program, kill.cell) or stopped
             if last:
                 program.finish()
         except HurtError as hurt:
             return replace(kill, hurt=str(hurt), stopped=stopped, cleaned=cleans)
         return replace(kill, stopped=stopped, cleaned=cleans)
 
-    def _clean(self, program: Program, debugger: str) -> None:
-        cleaner = GDB if debugger == GDB or self.random.randrange(2) else LLDB
-        said = clean_up(cleaner, program.pid, self.folder)
+    @staticmethod
+    def _is_left_stopped(program: Program) -> bool:
+        """Whether nobody but a user lets it go on, now that no debugger is there. It is well."""
         wait_until_let_go(program.pid)
+        try:
+            program.check()
+        except LeftStoppedError:
+            program.go_on()
+            program.check()
+            return True
+        return False
+
+    def _clean(self, program: Program, cell: Cell) -> bool:
+        """Another debugger is there, and lets the program go; whether that leaves it stopped."""
+        cleaner = GDB if cell.debugger == GDB or self.random.randrange(2) else LLDB
+        said = clean_up(cleaner, program.pid, self.folder, bare=cell.bare)
         for word in ("Traceback", "internal error"):
             if word in said:
                 raise HurtError(f"'darc stop' in {cleaner}: {said}")
         try:
-            program.check()
+            stopped = self._is_left_stopped(program)
         except HurtError as hurt:
             raise HurtError(f"after 'darc stop' in {cleaner}: {hurt}") from None
+        if cell.bare:
+            return stopped
         if left := program.altered():
             raise HurtError(
                 f"'darc stop' in {cleaner} leaves {len(left)} bytes: {' '.join(left[:6])}"
             )
+        return stopped
 
 
 @functools.cache
