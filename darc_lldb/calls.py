@@ -159,6 +159,8 @@ class Call:
         place = self._back - 16
         original = self._read(place, len(code))
         self._note(Place(place, original, code))
+        own = self._read(saved["rip"], 1)
+        self._note(Place(saved["rip"], own, _INT3))  # lldb's breakpoint
         self._write(place, code)
         try:
             if restart:
