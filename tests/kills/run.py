@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fixtures.build import build_hazard, hazards
 from tests.kills.debuggers import DEBUGGERS, killer
-from tests.kills.trial import KINDS, Cell, Kill, Killer
+from tests.kills.trial import KINDS, SAID_NOTHING, Cell, Kill, Killer
 
 
 def plan(
@@ -119,7 +119,8 @@ def harm(done: Sequence[Kill]) -> list[Kill]:
         for kill in done:
             key = (kill.cell.program, kill.cell.debugger, kill.cell.bare)
             tried[key] += 1
-            if is_harm(kill):
+            # Before it says that it is attached, a debugger has not been told anything of darc.
+            if is_harm(kill) and (kill.cell.bare or kill.said != SAID_NOTHING):
                 found[key].append(kill)
         for (program, debugger, bare), some in found.items():
             if bare:

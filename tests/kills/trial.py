@@ -27,6 +27,7 @@ KINDS = (RANDOM, BEFORE, AFTER)
 """A kill at a random moment, before or after the n-th thing that the debugger does."""
 
 CLEAN_EVERY = 3
+SAID_NOTHING = "nothing"
 _PATIENCE = 3
 """A debugger that takes so many times as long as another did does not reach its n-th write any
 more: killed then."""
@@ -204,4 +205,4 @@ def _words() -> frozenset[str]:
 
 def _last_word(said: str) -> str:
     heard = [line for line in said.splitlines() if line in _words()]
-    return f"{heard[-1]} ({len(heard)})" if heard else "nothing"
+    return f"{heard[-1]} ({len(heard)})" if heard else SAID_NOTHING
