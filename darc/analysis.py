@@ -22,7 +22,7 @@ from darc.collector import Collector
 from darc.contest import Contest
 from darc.descent import Descent, Orders, Status, ended_paths
 from darc.errors import TargetError, UsageError
-from darc.ftree import Ending, Fnode, Function, NodeState
+from darc.ftree import Decision, Ending, Fnode, Function, NodeState
 from darc.lookahead import level_by_level
 from darc.parameters import Parameters, Probes
 from darc.peaks import PeakRange, choose_peak, find_peaks, reach
@@ -92,7 +92,7 @@ class Analysis:
         self._resumed = resumed
         self._kind = collector.kind
         self._used: AbstractSet[int] = frozenset()
-        self._second_look: dict[Fnode, Ending] = {}
+        self._second_look: dict[Fnode, tuple[Ending, Decision | None]] = {}
         """Whose calls breakpoints time, and how their paths had ended by then."""
         self._ran = 0.0
         self._runs_since: float | None = None
@@ -314,7 +314,9 @@ class Analysis:
         if explanation := self._descent.explain():
             self._notes.append(explanation)
         open_nodes = self._for_breakpoints()
-        self._second_look = {node: node.end for node in open_nodes if node.end is not None}
+        self._second_look = {
+            node: (node.end, node.decision) for node in open_nodes if node.end is not None
+        }
         self._used |= self._collector.used
         collector.callees.take_over(self._callees, self.root)
         self._collector, self._callees = collector, collector.callees
@@ -350,12 +352,13 @@ class Analysis:
     def _settle(self, note: str | None) -> None:
         """Where the second look has found no path that goes on, what the first one saw holds: it
         timed all the other callees. ``note`` is for paths that had not ended again."""
-        for node, before in self._second_look.items():
+        for node, (before, decision) in self._second_look.items():
             ended = [below for below in node.walk() if below.end is not None]
             if not ended:
                 before = dataclasses.replace(before, note=note)
             if node in ended or not ended:
                 node.end, node.state = before, NodeState.ROOT_CAUSE
+                node.decision = decision
         if self._second_look and self.status is Status.INCONCLUSIVE:
             self.status = Status.FOUND
         self._second_look = {}

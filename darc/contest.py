@@ -85,7 +85,7 @@ class Contest:
         _, *votes = self.ballot(others)
         for child, count in zip(self.node.children, votes, strict=True):
             child.maxcount = count
-            child.totals = self.callee_totals.get(child, NOTHING)
+            child.totals = child.called = self.callee_totals.get(child, NOTHING)
 
     def ballot(self, others: Contests) -> list[int]:
         """The votes of the node itself, and then those of each child.

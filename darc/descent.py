@@ -25,7 +25,7 @@ from darc.contest import Vote as Vote
 from darc.contest import Votes as Votes
 from darc.endings import own_ending
 from darc.errors import UsageError
-from darc.ftree import Cause, Ending, Fnode, NodeState, RootCausePath
+from darc.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath
 from darc.parameters import Parameters
 
 MAX_DEPTH_NOTE = "maximum depth reached"
@@ -164,7 +164,7 @@ class Descent:
         self._reopened = nodes
         for node, children in nodes.items():
             self._expanded.add(node)
-            node.end = None
+            node.end = node.decision = None
             node.state = NodeState.ANALYSIS
             for child in children:
                 child.state = NodeState.CANDIDATE
@@ -257,8 +257,11 @@ class Descent:
         contest.show(self._contests)
         del self._contests[node]
         node.state = NodeState.ROOT_CAUSE
-        if not any(ballot) or contest.ops < self._least(contest):
-            self._inconclusive[node] = _what_was_seen(contest, self._least(contest))
+        needed = self._least(contest)
+        is_conclusive = any(ballot) and contest.ops >= needed
+        node.decision = Decision(contest.ops, needed, contest.own, is_conclusive)
+        if not is_conclusive:
+            self._inconclusive[node] = _what_was_seen(contest, needed)
             for child in node.children:
                 self._reject(child)
             return []
@@ -295,6 +298,7 @@ class Descent:
             for below in node.walk():
                 below.state = NodeState.CANDIDATE
             node.state = NodeState.ANALYSIS
+            node.decision = None
             self._frontier.append(node)
             return True
         self._forget(node)

@@ -126,6 +126,20 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """What was decided about the callees of an fnode and its own time, and on how many calls."""
+
+    ops: int
+    """In-peak calls of f0 with the fnode on the path, all of whose votes were counted."""
+    needed: int
+    """On how many of them the decision was to rest at least."""
+    own: int
+    """In how many the fnode's own time was among the largest contributors."""
+    is_conclusive: bool = True
+    """Whether anything was chosen."""
+
+
+@dataclass(frozen=True)
 class Ending:
     """How and why a root cause path ends at its last fnode."""
 
@@ -151,7 +165,9 @@ class Fnode:
     """
 
     __slots__ = (
+        "called",
         "children",
+        "decision",
         "end",
         "function",
         "has_unknown_callees",
@@ -192,6 +208,12 @@ class Fnode:
         self.root_cause = False
         """Whether it is on a root cause path. True for f0 from the start."""
         self.totals = Totals()
+        """Over the calls in which its callees were compared; where they were not, ``called``."""
+        self.called = Totals()
+        """Over the same calls of f0 as that of all its siblings: those in which they were
+        compared."""
+        self.decision: Decision | None = None
+        """Set when its callees have been compared."""
         self.end: Ending | None = None
         """Set when a root cause path ends here."""
 
@@ -202,6 +224,11 @@ class Fnode:
     def id(self) -> str:
         """The node's name for users, such as ``1.3.2``."""
         return ".".join(map(str, self.path))
+
+    @property
+    def compared_in(self) -> int:
+        """In how many in-peak calls it was compared with its siblings: what ``maxcount`` is of."""
+        return 0 if self.parent is None else self.parent.totals.ops
 
     @property
     def depth(self) -> int:

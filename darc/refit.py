@@ -243,6 +243,8 @@ def _take_over(old: Fnode, new: Fnode) -> None:
     new.maxcount = old.maxcount
     new.self_maxcount = old.self_maxcount
     new.totals = old.totals
+    new.called = old.called
+    new.decision = old.decision
     new.end = old.end
 
 

@@ -22,7 +22,14 @@ from darc.ftree import Fnode, RootCausePath
 from darc.peaks import PeakRange
 from darc.profile import Profile, format_cycles
 from darc.snapshot import SiteReport, SiteState, Snapshot
-from darc.treeview import draw_tree, ending_text, inlined, place
+from darc.treeview import (
+    draw_tree,
+    ending_text,
+    inconclusive_text,
+    inlined,
+    place,
+    votes_text,
+)
 from darc.words import (
     LOG_NAME_WIDTH,
     NAME_WIDTH,
@@ -162,6 +169,8 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
     else:
         lines.append(Text(f"No root cause: {snapshot.status.value}."))
     lines.append(Text())
+    if snapshot.ftree is not None and (decided := _decision_lines(snapshot.ftree, style)):
+        lines += [Text("Decisions", _HEADING), *decided, Text()]
     if snapshot.ftree is not None:
         lines += [Text("Function tree", _HEADING), *_tree_lines(snapshot, style), Text()]
     lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
@@ -310,9 +319,29 @@ def _call_lines(root_cause_paths: Sequence[RootCausePath], style: Style) -> list
                 Text(
                     f"  {node.id}  {show(caller.function.name)} calls {show(node.function.name)} "
                     f"at {place(node.site, show)}{f' {within}' if within else ''}, "
-                    f"maxcount {node.maxcount}"
+                    f"maxcount {votes_text(node)}"
                 )
             )
+    return lines
+
+
+def _decision_lines(root: Fnode, style: Style) -> list[Text]:
+    """On how many votes each decision rests."""
+    lines = []
+    for node in root.walk():
+        if (decision := node.decision) is None:
+            continue
+        name = style.name(node.function.name)
+        winners = [
+            f"{style.name(child.function.name)} {child.maxcount}"
+            for child in node.children
+            if child.root_cause
+        ]
+        if decision.is_conclusive:
+            votes = f"{', '.join([*winners, f'itself {decision.own}'])} of {decision.ops}"
+        else:
+            votes = inconclusive_text(decision)
+        lines.append(Text(f"  {node.id}  {name}: {votes}"))
     return lines
 
 

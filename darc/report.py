@@ -66,6 +66,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         else {"number": peak.number, "first_bin": peak.first_bin, "last_bin": peak.last_bin},
         "root_cause_paths": [_path(path) for path in snapshot.paths],
         "ftree": None if snapshot.ftree is None else _tree(snapshot.ftree),
+        "decisions": [] if snapshot.ftree is None else _decisions(snapshot.ftree),
         "program": {
             "stops": program.stops,
             "stopped_seconds": round(program.stopped_seconds, 6),
@@ -202,6 +203,26 @@ def _replace(target: Path, text: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _decisions(root: Fnode) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": node.id,
+            "function": node.function.name,
+            "ops": decision.ops,
+            "needed": decision.needed,
+            "conclusive": decision.is_conclusive,
+            "itself": decision.own,
+            "winners": [
+                {"id": child.id, "function": child.function.name, "votes": child.maxcount}
+                for child in node.children
+                if child.root_cause
+            ],
+        }
+        for node in root.walk()
+        if (decision := node.decision) is not None
+    ]
 
 
 def _path(path: RootCausePath) -> dict[str, Any]:

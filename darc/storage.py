@@ -23,7 +23,17 @@ from typing import Any, NoReturn, TypeVar
 from darc.contest import Contest
 from darc.descent import Status
 from darc.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
-from darc.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, NodeState, Totals
+from darc.ftree import (
+    CallKind,
+    CallSite,
+    Cause,
+    Decision,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    Totals,
+)
 from darc.parameters import MAX_DEPTH, PARAMETERS, Parameters
 from darc.peaks import PeakRange
 from darc.profile import OCTAVES, Profile
@@ -31,8 +41,9 @@ from darc.profile import OCTAVES, Profile
 FORMAT = "darc session"
 """What the file calls itself."""
 
-VERSION = 1
-"""The newest version that this release reads, and the one that it writes."""
+VERSION = 2
+"""The newest version that this release reads, and the one that it writes. Version 1 has no
+decisions, and latencies of callees over other calls than those of their siblings."""
 
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
@@ -134,7 +145,7 @@ def _plain_text(text: Callable[[object], str], value: object) -> str:
 def _node(
     node: Fnode, numbers: Mapping[Fnode, int], indirect: Mapping[Fnode, tuple[int, int]]
 ) -> dict[str, Any]:
-    function, end = node.function, node.end
+    function, end, decision = node.function, node.end, node.decision
     return {
         "id": node.id,
         "parent": None if node.parent is None else numbers[node.parent],
@@ -151,6 +162,15 @@ def _node(
         "self_maxcount": node.self_maxcount,
         "unknown_callees": node.has_unknown_callees,
         "totals": _totals(node.totals),
+        "called": _totals(node.called),
+        "decision": None
+        if decision is None
+        else {
+            "ops": decision.ops,
+            "needed": decision.needed,
+            "own": decision.own,
+            "conclusive": decision.is_conclusive,
+        },
         "end": None
         if end is None
         else {
@@ -213,8 +233,7 @@ def from_bytes(data: bytes, name: str) -> Stored:
     """
     try:
         content = _parse(data)
-        _check_format(content)
-        return _Reader().session(content)
+        return _Reader(_version(content)).session(content)
     except _DamagedError as error:
         raise FormatError(f"{name} {error}") from None
 
@@ -252,7 +271,8 @@ def _parse(data: bytes) -> object:
     raise _DamagedError(f"{what}: {place}; save the session again with 'darc save'")
 
 
-def _check_format(content: object) -> None:
+def _version(content: object) -> int:
+    """The file's version, of a file that is a session."""
     form = content.get("format") if isinstance(content, dict) else None
     if form != FORMAT:
         is_report = isinstance(content, dict) and {"schema", "root_cause_paths"} <= content.keys()
@@ -266,10 +286,14 @@ def _check_format(content: object) -> None:
             f"is a session of version {version}, and this darc reads up to {VERSION}: "
             "take the darc that saved it, or a later one"
         )
+    return version
 
 
 class _Reader:
     """Turns parsed JSON into a session and tells where it is not right."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
 
     def session(self, content: object) -> Stored:
         top = _object(
@@ -358,7 +382,7 @@ class _Reader:
             found = _object(
                 row, where,
                 "id parent function site state root_cause maxcount self_maxcount unknown_callees "
-                "totals end",
+                "totals end" + " called decision" * (self._version > 1),
             )  # fmt: skip
             function = self.function(found["function"], f"{where}.function")
             if number == 0:
@@ -380,7 +404,11 @@ class _Reader:
             node.maxcount = _count(found["maxcount"], f"{where}.maxcount")
             node.self_maxcount = _count(found["self_maxcount"], f"{where}.self_maxcount")
             node.has_unknown_callees = _switch(found["unknown_callees"], f"{where}.unknown_callees")
-            node.totals = self.totals(found["totals"], f"{where}.totals")
+            node.totals = node.called = self.totals(found["totals"], f"{where}.totals")
+            if self._version > 1:
+                node.called = self.totals(found["called"], f"{where}.called")
+                if found["decision"] is not None:
+                    node.decision = self.decision(found["decision"], f"{where}.decision")
             if found["end"] is not None:
                 node.end = self.ending(found["end"], f"{where}.end")
         if not nodes:
@@ -417,6 +445,15 @@ class _Reader:
         if len(numbers) != 4:
             _damaged(where, "a list of 4 numbers")
         return Totals(*(_count(number, where) for number in numbers))
+
+    def decision(self, content: object, where: str) -> Decision:
+        found = _object(content, where, "ops needed own conclusive")
+        return Decision(
+            _count(found["ops"], f"{where}.ops"),
+            _count(found["needed"], f"{where}.needed"),
+            _count(found["own"], f"{where}.own"),
+            _switch(found["conclusive"], f"{where}.conclusive"),
+        )
 
     def ending(self, content: object, where: str) -> Ending:
         found = _object(content, where, "cause maxcount loop_callee loop_calls loop_share note")

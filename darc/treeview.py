@@ -9,7 +9,7 @@ from pathlib import PurePath
 from rich.text import Text
 
 from darc.descent import MAX_DEPTH_NOTE
-from darc.ftree import CallSite, Cause, Ending, Fnode, NodeState
+from darc.ftree import CallSite, Cause, Decision, Ending, Fnode, NodeState
 from darc.words import columns, message, name, shorten
 
 SHOWN_REJECTED = 3
@@ -45,10 +45,12 @@ def draw_tree(
             yield Text(first + item, "dim")
             continue
         yield _line(item, first, width, verbose, latency, show)
+        bar = "│ " if item.children else "  "
         if item.end is not None:
-            bar = "│ " if item.children else "  "
             ending = ending_text(item.function.name, item.end, show)
             yield Text(f"{rest}{bar}  {ending}", "italic")
+        elif item.decision is not None and not item.decision.is_conclusive:
+            yield Text(f"{rest}{bar}  {inconclusive_text(item.decision)}", "italic")
         below = _below(item, verbose)
         for index, child in reversed(list(enumerate(below))):
             is_last = index == len(below) - 1
@@ -79,6 +81,27 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
             Cause.BLOCKED: f"cause: blocked in {name}",
         }[ending.cause]
     return f"{text} ({message(ending.note)})" if ending.note else text
+
+
+def inconclusive_text(decision: Decision) -> str:
+    """Why a path ends where nothing could be decided."""
+    if decision.ops < decision.needed:
+        return f"not conclusive, {decision.ops} of {decision.needed}"
+    return f"not conclusive: no votes in {decision.ops}"
+
+
+def votes_text(node: Fnode) -> str:
+    """``20 of 20``: the maxcount of a callee, and in how many calls it was compared."""
+    return f"{node.maxcount} of {node.compared_in}"
+
+
+def _own_votes(node: Fnode) -> str:
+    """``itself 0 of 20``: the same of a node's own time."""
+    if (decided := node.decision) is not None:
+        return f"itself {decided.own} of {decided.ops}"
+    if node.state is NodeState.ANALYSIS and node.totals.ops:
+        return f"itself {node.self_maxcount} of {node.totals.ops}"
+    return ""
 
 
 def place(site: CallSite, show: Show = name) -> str:
@@ -112,14 +135,18 @@ def _line(
     state = NodeState.ROOT_CAUSE if node.root_cause else node.state
     mark, style = _MARKS[state]
     details = []
+    totals = node.totals if node.site is None else node.called
+    mean = latency(totals.max_sum / totals.ops) if totals.ops else ""
     if node.site is not None:
         details += [
-            f"maxcount {node.maxcount}",
+            votes_text(node),
+            mean,
             place(node.site, show),
             inlined(node.site, node.function.name, show),
         ]
-    if node.totals.ops:
-        details.append(latency(node.totals.max_sum / node.totals.ops))
+    else:
+        details.append(mean)
+    details.append(_own_votes(node))
     if node.state is NodeState.ANALYSIS:
         details.append("in analysis")
     tail = "  ".join(detail for detail in details if detail)

@@ -50,3 +50,7 @@ def test_votes_of_many_threads(threads: int, ops: int, start_ops: int, tmp_path:
     for node in nodes:
         assert node["ops"] >= DECISION_OPS, done.gdb
         assert max(child["maxcount"] for child in node["children"]) <= node["ops"]
+    assert [decision["function"] for decision in report["decisions"]][: len(PATH) - 1] == PATH[:-1]
+    for decision in report["decisions"]:
+        assert decision["conclusive"]
+        assert decision["ops"] >= decision["needed"] == DECISION_OPS, done.gdb

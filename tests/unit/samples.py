@@ -5,6 +5,7 @@ from darc.ftree import (
     CallKind,
     CallSite,
     Cause,
+    Decision,
     Ending,
     Fnode,
     Function,
@@ -40,7 +41,7 @@ def decide(node: Fnode, maxcount: int, cycles: int, root_cause: bool = True) -> 
     node.maxcount = maxcount
     node.root_cause = root_cause
     node.state = NodeState.ROOT_CAUSE if root_cause else NodeState.REJECTED
-    node.totals = Totals(20, 20, 20 * cycles, 20 * cycles)
+    node.totals = node.called = Totals(20, 20, 20 * cycles, 20 * cycles)
 
 
 def tree() -> tuple[Fnode, tuple[RootCausePath, ...]]:
@@ -56,6 +57,8 @@ def tree() -> tuple[Fnode, tuple[RootCausePath, ...]]:
     decide(fill, 12, 9_000_000)
     usleep = write.add_child(function("usleep", "libc.so.6"), site(None))
     decide(usleep, 20, 10_400_000)
+    for node in (root, flush):
+        node.decision = Decision(20, 20, 0)
     usleep.end = Ending(Cause.FUNCTION, 20)
     fill.end = Ending(Cause.LOOP, 12, "memcpy", 400.0, 0.93)
     return root, (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from darc.descent import MAX_DEPTH_NOTE, Descent, Orders, Status, Vote
 from darc.errors import UsageError
-from darc.ftree import Cause, Fnode, NodeState, Totals
+from darc.ftree import Cause, Decision, Fnode, NodeState, Totals
 from darc.parameters import Parameters
 from tests.unit.simulation import Routine, Simulation, added, chain, names
 
@@ -212,6 +212,35 @@ def test_a_path_that_is_not_taken_any_more() -> None:
     assert descent.status is Status.INCONCLUSIVE
     assert descent.paths() == ()
     assert descent.explain() == "1.1 a was on the path in none of 33 in-peak calls"
+
+
+def test_a_decision_tells_on_how_many_votes_it_rests() -> None:
+    simulation = search(slow_chain("a"))
+    a = simulation.root.children[1]
+    assert simulation.root.decision == a.decision == Decision(20, 20, 0)
+    assert a.compared_in == 20
+    auto = search(slow_chain("a"), replace(PAPER, decision_ops=None)).root.decision
+    assert auto is not None
+    assert auto.ops >= auto.needed == 5
+
+
+def test_nothing_is_found_on_fewer_votes_than_asked_for() -> None:
+    a = chain(Routine("a"), Routine("slow", SLOW))
+    f0 = Routine("f0").call(a, [1] * 27 + [0] * 1000)
+    simulation = search(f0)
+    assert simulation.descent.status is Status.INCONCLUSIVE
+    assert simulation.root.children[0].decision == Decision(7, 20, 0, is_conclusive=False)
+
+
+def test_mean_latencies_of_siblings_are_over_the_same_calls() -> None:
+    """What a callee takes in the calls that decide about its own callees is another matter."""
+    slow = Routine("slow", [SLOW] * 20 + [9 * SLOW] * 999)
+    a = chain(Routine("a"), slow)
+    simulation = search(Routine("f0").call(Routine("quick")).call(a))
+    a_node = simulation.root.children[1]
+    assert a_node.called.max_sum / a_node.called.ops < 2 * SLOW
+    assert a_node.totals.max_sum / a_node.totals.ops > 8 * SLOW
+    assert all(child.called.ops == 20 for child in simulation.root.children)
 
 
 def test_no_votes_at_all() -> None:

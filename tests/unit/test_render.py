@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from darc import render
 from darc.descent import MAX_DEPTH_NOTE, Status
-from darc.ftree import Cause, Ending, Fnode, NodeState, RootCausePath
+from darc.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath
 from darc.peaks import PeakRange, find_peaks
 from darc.render import Style
 from darc.treeview import ending_text
@@ -123,11 +123,24 @@ def test_the_tree_marks_root_causes_and_hides_most_rejected_callees() -> None:
     text = render.tree(samples.snapshot(), PLAIN)
     assert text.splitlines()[0].startswith("● 1 handle")
     flush = next(line for line in text.splitlines() if "1.7 flush" in line)
-    assert "├─● 1.7 flush  maxcount 20  mixture.c:25  (inlined flush_one)" in flush
-    assert "● 1.7.1.1 usleep  maxcount 20  mixture+0x1300" in text
+    assert "├─● 1.7 flush  20 of 20  4.2ms  mixture.c:25  (inlined flush_one)" in flush
+    assert "● 1.7.1.1 usleep  20 of 20  4.0ms  mixture+0x1300" in text
     assert "loop: calls memcpy 400 times, 93 % of its time" in text
     assert "cause: usleep itself" in text
     assert "× 1.6 parse5" in text
+    assert "itself 0 of 20" in flush
+
+
+def test_a_path_that_ends_on_too_few_votes_says_so() -> None:
+    root, _ = samples.tree()
+    flush = root.find("1.7")
+    flush.decision = Decision(7, 20, 1, is_conclusive=False)
+    text = render.report(samples.snapshot(ftree=root, paths=()), PLAIN)
+    assert "1  handle: flush 20, itself 0 of 20" in text
+    assert "1.7  flush: not conclusive, 7 of 20" in text
+    lines = text.splitlines()
+    number = next(i for i, line in enumerate(lines) if "├─● 1.7 flush" in line)
+    assert lines[number + 1].strip(" │") == "not conclusive, 7 of 20"
     assert "parse0" not in text
     assert "… 3 more callees rejected" in text
 
@@ -252,8 +265,8 @@ def test_the_report_has_everything() -> None:
         "darc report: handle: root cause found",
         "log2(cycles)",
         "Root cause paths",
-        "1.7  handle calls flush at mixture.c:25 (inlined flush_one), maxcount 20",
-        "1.7.1.1  write_out calls usleep at mixture+0x1300, maxcount 20",
+        "1.7  handle calls flush at mixture.c:25 (inlined flush_one), maxcount 20 of 20",
+        "1.7.1.1  write_out calls usleep at mixture+0x1300, maxcount 20 of 20",
         "Function tree",
         "call sites: 1 instrumented, 1 fell back, 1 not possible",
         "flush → an indirect call at 0x131f: fell back: short indirect call",

@@ -30,6 +30,7 @@ def test_the_json_report_is_schema_1() -> None:
         "peak",
         "root_cause_paths",
         "ftree",
+        "decisions",
         "program",
     ]
     assert (report["schema"], report["function"], report["probes"]) == (1, "handle", "pad")
@@ -69,6 +70,20 @@ def test_the_json_report_is_schema_1() -> None:
     assert (root["id"], root["root_cause"], root["mean_cycles"]) == ("1", True, 12_000_000)
     assert [child["id"] for child in root["children"]] == [f"1.{n}" for n in range(1, 8)]
     assert root["children"][6]["children"][1]["maxcount"] == 12
+    assert report["decisions"] == [
+        {
+            **{"id": "1", "function": "handle", "ops": 20, "needed": 20, "conclusive": True},
+            **{"itself": 0, "winners": [{"id": "1.7", "function": "flush", "votes": 20}]},
+        },
+        {
+            **{"id": "1.7", "function": "flush", "ops": 20, "needed": 20, "conclusive": True},
+            "itself": 0,
+            "winners": [
+                {"id": "1.7.1", "function": "write_out", "votes": 20},
+                {"id": "1.7.2", "function": "fill", "votes": 12},
+            ],
+        },
+    ]
     assert report["program"] == {
         "stops": 4,
         "stopped_seconds": 0.041235,

@@ -15,7 +15,17 @@ from darc import storage
 from darc.contest import Contest
 from darc.descent import Status
 from darc.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
-from darc.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, NodeState, Totals
+from darc.ftree import (
+    CallKind,
+    CallSite,
+    Cause,
+    Decision,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    Totals,
+)
 from darc.parameters import MAX_DEPTH, OnFinish, Parameters, Probes
 from darc.peaks import PeakRange
 from darc.profile import Profile
@@ -45,6 +55,7 @@ PLAIN = st.sampled_from([cause for cause in Cause if cause is not Cause.LOOP])
 LOOPS = st.builds(
     Ending, st.just(Cause.LOOP), COUNTS, TEXTS, st.floats(0, 1e9), st.floats(0, 1), NOTES
 )
+DECISIONS = st.builds(Decision, COUNTS, COUNTS, COUNTS, st.booleans())
 ENDINGS = st.builds(Ending, PLAIN, COUNTS, note=NOTES) | LOOPS
 
 
@@ -65,7 +76,8 @@ def sessions(draw: st.DrawFn) -> Stored:
         node.root_cause = draw(st.booleans())
         node.has_unknown_callees = draw(st.booleans())
         node.maxcount, node.self_maxcount = draw(COUNTS), draw(COUNTS)
-        node.totals = draw(TOTALS)
+        node.totals, node.called = draw(TOTALS), draw(TOTALS)
+        node.decision = draw(st.none() | DECISIONS)
         node.end = draw(st.none() | ENDINGS)
         if draw(st.booleans()):
             totals = draw(TOTALS)
@@ -145,6 +157,7 @@ def test_round_trip(stored: Stored) -> None:
     nodes = list(zip(stored.root.walk(), again.root.walk(), strict=True))
     for old, new in nodes:
         assert (new.id, new.state, new.totals, new.end) == (old.id, old.state, old.totals, old.end)
+        assert (new.called, new.decision) == (old.called, old.decision)
         assert new.function.address == new.function.offset == old.function.offset
     assert [c.node.id for c in again.contests] == [c.node.id for c in stored.contests]
     assert [c.ballot({}) for c in again.contests] == [c.ballot({}) for c in stored.contests]
@@ -153,11 +166,21 @@ def test_round_trip(stored: Stored) -> None:
     }
 
 
+def test_a_session_of_an_earlier_release_can_be_read() -> None:
+    content = json.loads(storage.to_text(sample()))
+    content["version"] = 1
+    for node in content["ftree"]:
+        del node["called"], node["decision"]
+    root = read(json.dumps(content)).root
+    assert root.decision is None
+    assert root.find("1.7").called == root.find("1.7").totals
+
+
 def test_no_address_of_the_run_is_written() -> None:
     assert "4194304" not in storage.to_text(sample())  # 0x400000
     content = json.loads(storage.to_text(sample()))
     assert content["format"] == "darc session"
-    assert content["version"] == 1
+    assert content["version"] == 2
     flush = next(n for n in content["ftree"] if n["id"] == "1.7")
     assert flush["function"]["symbol"] == "flush"
     assert flush["site"] == {
@@ -265,7 +288,7 @@ def change_in(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (change(version=2), "is a session of version 2, and this darc reads up to 1"),
+        (change(version=3), "is a session of version 3, and this darc reads up to 2"),
         (change(version=True), "version is not a whole number"),
         (change(version=0), "version is not a whole number"),
         (change(format="other"), "is not a darc session: 'darc save FILE' makes one"),
