@@ -24,8 +24,8 @@ from darc.descent import Descent, Orders, Status, ended_paths
 from darc.errors import TargetError, UsageError
 from darc.ftree import Decision, Ending, Fnode, Function, NodeState
 from darc.lookahead import level_by_level
-from darc.parameters import Parameters, Probes
-from darc.peaks import PeakRange, choose_peak, find_peaks, reach
+from darc.parameters import MOST_CALLS, Parameters, Probes
+from darc.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.profile import Profile, thresholds
 from darc.snapshot import ProgramFigures, SiteReport, Snapshot
 from darc.storage import Stored
@@ -81,13 +81,18 @@ class Analysis:
         self._spec = spec
         self._program = program
         self._collector = collector
+        self._first_collector = collector
         self._callees = collector.callees
         self._notes = notes
         self._profile = Profile.empty(parameters.resolution, collector.hz)
+        """Of the calls up to the choice of the peak, as they are without timed calls inside."""
+        self._grown = self._profile
+        """Of all calls."""
         self._peak = resumed.peak if resumed is not None else None
         self._descent: Descent | None = None
         self._in_peak = resumed.in_peak_calls if resumed is not None else 0
-        self._needed = parameters.start_ops
+        self._needed = parameters.profile_calls
+        self._profile_time = parameters.start_time
         self._contests: tuple[Contest, ...] = ()
         self._resumed = resumed
         self._kind = collector.kind
@@ -124,6 +129,12 @@ class Analysis:
         return self._ran + (0.0 if since is None else time.monotonic() - since)
 
     @property
+    def seconds_left(self) -> float | None:
+        """Until the profile has taken its time; None: it takes none, or has. Any thread."""
+        limit = self._profile_time if self.status is Status.PROFILING else None
+        return None if limit is None else limit - self._seconds
+
+    @property
     def calls_per_second(self) -> float:
         """How often f0 was called while its profile was collected."""
         return self._profile.count / max(self._profile_seconds, _LEAST_SECONDS)
@@ -147,6 +158,8 @@ class Analysis:
 
     def _look_at_profile(self) -> Next:
         self.collect_profile()
+        if not self._profile.bins:
+            return self._look_again()  # nothing came in the time
         if self._resumed is not None:
             self._notes += refit.compare(self._resumed.profile, self._profile)
             if self._resumed.peak is not None:
@@ -178,8 +191,10 @@ class Analysis:
             self._settle(_CUT_SHORT)
 
     def _look_again(self) -> Next:
-        """The peak is not there yet: look at each doubling of the calls."""
-        self._needed *= 2
+        """The peak is not there yet: look at each doubling of the calls, or of the time."""
+        if self._profile_time is not None:
+            self._profile_time = 2 * max(self._profile_time, self._seconds)
+        self._needed = min(2 * self._needed, MOST_CALLS)
         self._collector.await_calls(self._needed)
         return Next.GO_ON
 
@@ -189,9 +204,11 @@ class Analysis:
         return Next.CHOOSE_PEAK
 
     def collect_profile(self) -> None:
-        """Reads f0's profile, up to the choice of a peak."""
+        """Reads f0's profile. That of breakpoints which time what took no pad is another one."""
+        if self._collector is self._first_collector:
+            self._grown = self._collector.profile()
         if self._descent is None:
-            self._profile = self._collector.profile()
+            self._profile = self._grown
             self._profile_seconds = self._seconds
 
     def _choose(self, spec: str) -> bool:
@@ -213,7 +230,7 @@ class Analysis:
         self.collect_profile()
         if not self._choose(spec):
             count = len(find_peaks(self._profile.bins, self._profile.resolution))
-            if self._profile.count < self.parameters.start_ops:
+            if self.status is Status.PROFILING:
                 self.parameters = dataclasses.replace(self.parameters, peak=spec)
                 return Next.GO_ON
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
@@ -264,6 +281,7 @@ class Analysis:
         """Carries out orders."""
         assert self._descent is not None
         if orders.finished:
+            self.collect_profile()
             if self._may_fall_back():
                 return Next.FALL_BACK
             return self.stay()
@@ -437,13 +455,14 @@ class Analysis:
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         """What a live line shows. Any thread, while the program runs, whose memory may not be
         ``readable`` then."""
-        profile, descent = self._profile, self._descent
+        profile, descent = self._grown, self._descent
         collected: int | None = 0
         if alive and not readable:
             collected = None
         elif alive:
             collected = min(self._collector.seen, self._needed)
-            profile = self._collector.profile() if descent is None else profile
+            if self._collector is self._first_collector:
+                profile = self._collector.profile()
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
@@ -454,13 +473,14 @@ class Analysis:
             collected=collected,
             needed=self._needed,
             program=ProgramFigures(probes=len(self._used | self._collector.used)),
+            parameters=self.parameters,
         )
 
     def snapshot(self, alive: bool) -> Snapshot:
         """All that the analysis knows, without what the session knows of stops, notes and time."""
         if alive:
             self.collect_profile()
-        profile, descent = self._profile, self._descent
+        profile, descent = self._grown, self._descent
         seen = self._collector.seen if alive and descent is not None else 0
         tree = self.root if descent is not None else None
         paths = descent.paths() if descent is not None else ()
@@ -473,7 +493,7 @@ class Analysis:
             status=self.status,
             probes=self._kind.value,
             profile=profile,
-            peaks=find_peaks(profile.bins, profile.resolution),
+            peaks=self._peaks(),
             peak=self._peak,
             ftree=tree,
             paths=paths,
@@ -486,7 +506,18 @@ class Analysis:
                 sites=self._callees.reports(used),
             ),
             parameters=self.parameters,
+            profile_seconds=self._profile_seconds,
         )
+
+    def _peaks(self) -> tuple[Peak, ...]:
+        """Those that there were at the choice, which keep their numbers, with all their calls."""
+        bins = self._grown.bins
+
+        def grown(peak: Peak) -> Peak:
+            inside = range(peak.first_bin, peak.last_bin + 1)
+            return dataclasses.replace(peak, count=sum(bins.get(b, 0) for b in inside))
+
+        return tuple(map(grown, find_peaks(self._profile.bins, self._profile.resolution)))
 
 
 def _first(missed: Sequence[SiteReport]) -> str:

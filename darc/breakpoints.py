@@ -209,7 +209,7 @@ class BreakpointCollector(Collector):
         self._set_all()
         if code.entry not in self._breaks:
             raise UnsupportedError(f"cannot set a breakpoint at {self._spec}")
-        if self._parameters.max_time is not None:
+        if self._parameters.max_time is not None or self._parameters.start_time is not None:
             self._has_limit = True
             self._signal = self._ground.arm_limit(self._on_limit)
         return []
@@ -363,7 +363,7 @@ class BreakpointCollector(Collector):
             except TargetError:
                 act = None
                 self._operations.pop(hit.strand, None)  # who knows where it is: not measured
-            if act is None and self._listener.time_is_up():
+            if act is None and self._listener.is_due():
                 act = self._decide
             act = act or self._watch_cost(place) or self._watch_progress(hit.strand)
             if act is None and address == self._second and not self._is_wanted(address):
@@ -447,11 +447,10 @@ class BreakpointCollector(Collector):
         self._ops += 1
         self._fruitless = 0
         begin, now = operation.begin, hit.now
-        if self._peak is None:
-            self._unbinned.append((begin, now))
-            self._clock.observe(begin, now)
-            self._bin()
-        else:
+        self._unbinned.append((begin, now))
+        self._clock.observe(begin, now)
+        self._bin()
+        if self._peak is not None:
             low, high = self._peak
             if not low <= self._latency(begin, now) < high:
                 return None
@@ -584,7 +583,7 @@ class BreakpointCollector(Collector):
 
     def _on_limit(self) -> Verdict:
         """The time limit has passed, and f0 may not be called any more."""
-        if not self._listener.time_is_up() or not self._breaks:
+        if not self._listener.is_due() or not self._breaks:
             return Verdict.CONTINUE
         return self._decide()
 

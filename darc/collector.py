@@ -29,12 +29,12 @@ from darc.profile import Profile
 class Listener(Protocol):
     """Whom a collector asks, with all threads of the program stopped."""
 
-    def time_is_up(self) -> bool:
-        """Whether the analysis is to end now, whatever was seen."""
+    def is_due(self) -> bool:
+        """Whether a decision is to be made now, whatever was seen."""
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the time is up; ``None``: there is no limit. Any thread."""
+        """Until that is so; ``None``: there is no limit. Any thread."""
 
     def decide(self) -> bool:
         """Enough calls were seen, or time is up. True: the program is to stop for the user."""

@@ -259,7 +259,7 @@ class PadCollector(Collector):
         if self.paused and not tables.get("bell"):
             listener.before_resume()
             return Bell()
-        if not tables.get("bell") and not listener.time_is_up():
+        if not tables.get("bell") and not listener.is_due():
             return Bell()  # the signal was the program's own
         tables.begin_epoch()
         self._see_losses()

@@ -32,6 +32,13 @@ MAX_RESOLUTION = 8
 """Bins for each doubling of the latency at most."""
 
 
+AUTO_START_OPS = 100
+"""Calls to see before the peak is looked for, unless a number or a time is given."""
+
+MOST_CALLS = 1 << 62
+"""More calls than are ever made."""
+
+
 class Probes(str, Enum):
     """How latency is collected. ``AUTO`` takes the cheapest kind that is safe at each place."""
 
@@ -52,14 +59,15 @@ class OnFinish(str, Enum):
 class Parameters:
     """The parameters of one session; the defaults are the paper's where it has the parameter.
 
-    ``None`` stands for: no peak chosen, ``decision_ops`` and ``lookahead`` auto, no time limit
-    (``max_time`` is in seconds), no condition. ``thread`` is the system's thread id, ``task`` the
-    process id or the name of a kernel's tasks. Raises
+    ``None`` stands for: no peak chosen, ``start_ops``, ``decision_ops`` and ``lookahead`` auto, no
+    time limit (``start_time`` and ``max_time`` are in seconds), no condition. ``thread`` is the
+    system's thread id, ``task`` the process id or the name of a kernel's tasks. Raises
     :class:`UsageError` for a peak that cannot be at this resolution.
     """
 
     peak: str | None = None
-    start_ops: int = 100
+    start_ops: int | None = None
+    start_time: float | None = None
     decision_ops: int | None = 20
     maxcount_percentage: float = 0.5
     max_depth: int = 32
@@ -78,6 +86,13 @@ class Parameters:
     def __post_init__(self) -> None:
         if self.peak is not None:
             choose_peak(self.peak, Profile.empty(self.resolution, hz=1))
+
+    @property
+    def profile_calls(self) -> int:
+        """After how many calls to look for the peak, if not after ``start_time`` already."""
+        if self.start_ops is not None:
+            return self.start_ops
+        return AUTO_START_OPS if self.start_time is None else MOST_CALLS
 
     def overridden(self, overrides: Mapping[str, object]) -> Parameters:
         """These parameters with the values of ``overrides``, keyed by field name."""
@@ -163,7 +178,7 @@ class Parameter:
             return "on" if value else "off"
         if value is None:
             return "auto" if "auto" in self.values else "none"
-        if self.field == "max_time":
+        if self.field in ("start_time", "max_time"):
             return f"{value:g}s"
         return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -252,11 +267,23 @@ PARAMETERS: tuple[Parameter, ...] = (
         "start_ops",
         "start-ops",
         "--start-ops",
-        "N",
-        "Calls of the function to see before its profile is shown and the peak is looked for.",
-        "a whole number from 1 to 1000000000",
-        (),
-        _integer(1, 10**9),
+        "N|auto",
+        "Calls of the function to see before its profile is shown and the peak is looked for. "
+        f"'auto' is {AUTO_START_OPS}, or as many as come in --start-time.",
+        "a whole number from 1 to 1000000000, or auto",
+        ("auto",),
+        _or_word("auto", _integer(1, 10**9)),
+    ),
+    Parameter(
+        "start_time",
+        "start-time",
+        "--start-time",
+        "T",
+        "The same as a time, for rare peaks: 10s, 2min, 500ms; a plain number is seconds. It takes "
+        "the place of a number of calls; with --start-ops whichever comes first.",
+        "a time above 0 as 10s, 2min or 500ms, or none",
+        ("10s", "none"),
+        _or_word("none", _duration),
     ),
     Parameter(
         "decision_ops",
@@ -265,9 +292,9 @@ PARAMETERS: tuple[Parameter, ...] = (
         "N|auto",
         "Calls inside the peak to see at each level before its root causes are decided. "
         "'auto' decides as soon as the votes are decisive.",
-        "a whole number from 1 to 1000000, or auto",
+        "a whole number from 1 to 1000000000, or auto",
         ("auto",),
-        _or_word("auto", _integer(1, 10**6)),
+        _or_word("auto", _integer(1, 10**9)),
     ),
     Parameter(
         "maxcount_percentage",

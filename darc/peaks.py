@@ -34,6 +34,9 @@ _DEVIANCE = 10.0
 _SHIFT = 2
 """Octaves by which probes may move a call."""
 
+_TAIL = 3
+"""Octaves from a summit on which make a tail."""
+
 _ENOUGH = 100
 """Calls that are seen in bins one octave wide, whatever the resolution."""
 
@@ -153,6 +156,29 @@ def reach(peak: PeakRange, profile: Profile) -> int | None:
     return min([last + _SHIFT * profile.resolution, *(number - 1 for number in beyond)])
 
 
+def far_right(peaks: Sequence[Peak], bins: Mapping[int, int]) -> int:
+    """Calls to the right of the last peak, too few for one of their own."""
+    return sum(count for number, count in bins.items() if number > peaks[-1].last_bin)
+
+
+def least_calls(largest: int) -> int:
+    """How many calls a peak has at least, beside a largest one of so many."""
+    return max(1, (largest.bit_length() - 1) // 2)
+
+
+def tail_of(peaks: Sequence[Peak], profile: Profile) -> tuple[int, int] | None:
+    """Where the only peak goes on far to the right of its summit: its last bin, and the one from
+    which on calls may be called slow, an octave below."""
+    if len(peaks) != 1:
+        return None
+    peak = peaks[0]
+    inside = {b: n for b, n in profile.bins.items() if peak.first_bin <= b <= peak.last_bin}
+    summit = max(inside, key=lambda b: (inside[b], -b))
+    if peak.last_bin - summit < _TAIL * profile.resolution:
+        return None
+    return peak.last_bin, peak.last_bin - profile.resolution
+
+
 def _by_hand(first: int, last: int, profile: Profile) -> PeakRange:
     largest = OCTAVES * profile.resolution
     if first > last:
@@ -237,7 +263,7 @@ def _deviance(seen: int, expected: float) -> float:
 
 def _without_outliers(hills: Sequence[_Hill], counts: Sequence[int], octave: int) -> list[_Hill]:
     largest = max(hill.count(counts) for hill in hills)
-    needed = max(1, (largest.bit_length() - 1) // 2)
+    needed = least_calls(largest)
     # On the logarithmic axis a single call has no height: a row of them is no hill either.
     height = 1 if needed == 1 else max(2, (needed + 1) // 2)
     peaks: list[_Hill] = []

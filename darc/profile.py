@@ -206,6 +206,26 @@ def format_cycles(cycles: float, hz: int) -> str:
     return f"{value:.1f}{unit}" if 0 < value < 9.95 else f"{value:.0f}{unit}"
 
 
+def time_above(seconds: float) -> str:
+    """The next time above that has one digit: ``4ms`` for 3.2 ms."""
+    value, unit = seconds * 1e9, "ns"
+    for larger in ("us", "ms", "s"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    digit = 10 ** max(0, math.floor(math.log10(max(value, 1))))
+    return f"{math.floor(value / digit + 1) * digit:.0f}{unit}"
+
+
+def longer_time(seconds: float) -> str:
+    """A round time that is no shorter: ``10s``, ``5min``, ``2h``."""
+    for unit, length in (("s", 1), ("min", 60)):
+        for value in (1, 2, 5, 10, 20, 30):
+            if seconds <= value * length:
+                return f"{value}{unit}"
+    return f"{math.ceil(seconds / 3600)}h"
+
+
 def parse_time(text: str) -> float:
     """The seconds that a time such as ``4ms``, ``1.5s`` or ``2m`` stands for.
 

@@ -19,8 +19,9 @@ from rich.text import Text
 from darc.bars import CHOSEN, draw
 from darc.descent import Status
 from darc.ftree import Fnode, RootCausePath
-from darc.peaks import PeakRange
-from darc.profile import Profile, format_cycles
+from darc.parameters import MOST_CALLS
+from darc.peaks import PeakRange, far_right, least_calls, tail_of
+from darc.profile import Profile, format_cycles, longer_time, time_above
 from darc.snapshot import SiteReport, SiteState, Snapshot
 from darc.treeview import (
     draw_tree,
@@ -110,7 +111,11 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
         inside = sum(count for number, count in profile.bins.items() if number in snapshot.peak)
         lines.append(Text(f"  {calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"))
     else:
-        lines.append(Text(f"  {calls_text(calls)} seen of {snapshot.parameters.start_ops}"))
+        parameters = snapshot.parameters
+        of = f" of {parameters.profile_calls}"
+        if parameters.start_time is not None:
+            of = f"; the profile takes {_wanted(snapshot, parameters.profile_calls)}"
+        lines.append(Text(f"  {calls_text(calls)} seen{of}"))
     if snapshot.status is Status.SEARCHING:
         lines.append(
             Text(
@@ -139,7 +144,7 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
             parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
         parts.append(f"level {snapshot.level}")
     elif snapshot.collected is None:
-        parts.append(f"waits for {snapshot.needed} calls")
+        parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
     parts.append(f"{snapshot.program.probes} probes")
     parts.append(elapsed_text(snapshot.elapsed_seconds))
     separator = " · "
@@ -235,7 +240,30 @@ def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     function = shorten(style.name(snapshot.function), style.width // 2)
     title = f"{function}: {calls_text(profile.count)}"
     lines = draw(title, profile, snapshot.peaks, snapshot.peak, style.width)
-    return [*lines, Text(), *_peak_table(snapshot, profile)]
+    return [*lines, Text(), *_peak_table(snapshot, profile), *_hints(snapshot, profile)]
+
+
+def _hints(snapshot: Snapshot, profile: Profile) -> list[Text]:
+    """What else might be explained, where nothing was chosen yet."""
+    if snapshot.peak is not None or not snapshot.peaks:
+        return []
+    lines = []
+    if (beyond := far_right(snapshot.peaks, profile.bins)) > 0:
+        calls = "1 call lies" if beyond == 1 else f"{beyond} calls lie"
+        largest = max(peak.count for peak in snapshot.peaks)
+        seconds = snapshot.profile_seconds * 4 * least_calls(largest) / beyond
+        lines.append(
+            Text(
+                f"{calls} far to the right: too few for a peak: "
+                f"'--start-time {longer_time(max(10.0, seconds))}' would see more"
+            )
+        )
+    if (tail := tail_of(snapshot.peaks, profile)) is not None:
+        last, first = tail
+        longest = format_cycles(profile.high(last), profile.hz)
+        spec = f">{time_above(profile.low(first) / profile.hz)}"
+        lines.append(Text(f"one peak with a tail up to {longest}: 'darc peak {spec}' takes that"))
+    return lines
 
 
 def _peak_table(snapshot: Snapshot, profile: Profile) -> list[Text]:
@@ -293,6 +321,14 @@ def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         return format_cycles(cycles, hz) if hz else f"{cycles:.0f} cycles"
 
     return list(draw_tree(snapshot.ftree, style.tree_width, style.verbose, latency, style.name))
+
+
+def _wanted(snapshot: Snapshot, calls: int) -> str:
+    """After what the peak is looked for."""
+    parts = [] if calls >= MOST_CALLS else [calls_text(calls)]
+    if snapshot.parameters.start_time is not None:
+        parts.append(f"{snapshot.parameters.start_time:g}s")
+    return " or ".join(parts)
 
 
 def _path_lines(snapshot: Snapshot, style: Style) -> list[Text]:

@@ -159,7 +159,7 @@ class Session:
             parameters = dataclasses.replace(parameters, lookahead=levels)
         installed = False
         try:
-            self.notes += collector.install(code, self._parameters.start_ops)
+            self.notes += collector.install(code, self._parameters.profile_calls)
             if (most := collector.most_probes) is not None and most < parameters.max_probes:
                 parameters = dataclasses.replace(parameters, max_probes=most)
             self._analysis = Analysis(
@@ -392,9 +392,18 @@ class Session:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until ``--max-time`` ends the analysis."""
+        """Until there is to be a decision, whatever was seen: for ``--max-time``, or for
+        ``--start-time``. Any thread."""
         limit = self._parameters.max_time
-        return None if limit is None else limit - (time.monotonic() - self._started)
+        left = [] if limit is None else [limit - (time.monotonic() - self._started)]
+        if (profiling := self._analysis.seconds_left) is not None:
+            left.append(profiling)
+        return min(left, default=None)
+
+    def is_due(self) -> bool:
+        """Whether that time is up. Any thread."""
+        left = self.seconds_left
+        return left is not None and left <= 0
 
     def time_up_soon(self) -> None:
         """Asks the collector to call at the next call of f0, whatever was seen. Any thread."""

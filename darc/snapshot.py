@@ -57,8 +57,8 @@ class Snapshot:
 
     ``probes`` is the kind of probes in use; ``collected`` of ``needed`` in-peak calls were seen
     at this ``level``, ``None`` where that cannot be read now; ``elapsed_seconds`` counts from the
-    start of the analysis. The ftree is the session's own: render a snapshot before the session goes
-    on.
+    start of the analysis, ``profile_seconds`` are those in which the program ran up to the choice
+    of the peak. The ftree is the session's own: render a snapshot before the session goes on.
     """
 
     function: str
@@ -76,3 +76,4 @@ class Snapshot:
     notes: tuple[str, ...] = ()
     parameters: Parameters = field(default_factory=Parameters)
     elapsed_seconds: float = 0.0
+    profile_seconds: float = 0.0

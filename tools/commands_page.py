@@ -54,7 +54,7 @@ breakpoints; in lldb always, as its own breakpoints do.
 | `p99` | from the bin of the call that 99 % of the calls do not exceed |
 
 With `--peak`, a peak that is not there after `--start-ops` calls is looked for again at each
-doubling of the calls.
+doubling of the calls, or of the time.
 
 ## In scripts
 

@@ -203,12 +203,12 @@ class Bench:
         self.collector._clock = HitClock(target.hits_stop_all, read=lambda: self.machine.now)
         self.late = False
         self.gave_up: list[str] = []
-        self.collector.install(program.function(program.symbols[f0]), self.parameters.start_ops)
+        self.collector.install(program.function(program.symbols[f0]), self.parameters.profile_calls)
         self.analysis = Analysis(
             program, self.collector, self.root, f0, self.parameters, self.notes
         )
 
-    def time_is_up(self) -> bool:
+    def is_due(self) -> bool:
         return self.late
 
     def decide(self) -> bool:

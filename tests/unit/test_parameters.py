@@ -31,7 +31,11 @@ def test_defaults_and_completions_can_be_typed(parameter) -> None:
     [
         ("start-ops", "2000", 2000),
         ("start_ops", "1", 1),
+        ("start-ops", "auto", None),
+        ("start-time", "10s", 10.0),
+        ("start-time", "none", None),
         ("decision-ops", "auto", None),
+        ("decision-ops", "1000000000", 10**9),
         ("maxcount-percentage", "0.25", 0.25),
         ("maxcount-percentage", "50%", 0.5),
         ("max-time", "30s", 30.0),
@@ -62,6 +66,8 @@ def test_with_text(name: str, text: str, value: object) -> None:
     [
         ("start-ops", "0"),
         ("start-ops", "-5"),
+        ("start-time", "0"),
+        ("decision-ops", "1000000001"),
         ("start-ops", "many"),
         ("start-ops", "9" * 5000),
         ("start-ops", "١"),
@@ -88,6 +94,13 @@ def test_a_refusal_names_the_value_the_range_and_what_to_type(name: str, text: s
     assert message.count("\n") == 0
     assert f"'{text}' is not {parameter.valid}" in message
     assert "type for example" in message
+
+
+def test_a_time_takes_the_place_of_a_number_of_calls_unless_that_is_given() -> None:
+    assert Parameters().profile_calls == 100
+    assert Parameters(start_ops=7).profile_calls == 7
+    assert Parameters(start_time=10.0).profile_calls > 10**18
+    assert Parameters(start_time=10.0, start_ops=7).profile_calls == 7
 
 
 @pytest.mark.parametrize("text", ["first", "0", "19-17", "600-601", ">4parsecs", "p100", ""])

@@ -104,6 +104,28 @@ def test_more_bins_than_columns_are_put_together() -> None:
     assert max(map(len, drawing.split("\n\n")[0].splitlines())) <= 80
 
 
+def test_calls_far_to_the_right_are_told_with_what_would_show_a_peak() -> None:
+    bins = {11: 5000, 23: 2}
+    changes = {"profile": samples.profile(bins), "peaks": find_peaks(bins), "peak": None}
+    few = samples.snapshot(**changes, profile_seconds=0.5)
+    words = "2 calls lie far to the right: too few for a peak: '--start-time"
+    assert f"{words} 10s' would see more" in render.histogram(few, PLAIN)
+    longer = samples.snapshot(**changes, profile_seconds=20.0)
+    assert f"{words} 5min' would see more" in render.histogram(longer, PLAIN)
+    chosen = samples.snapshot(**changes | {"peak": PeakRange(1, 11, None)})
+    assert "far to the right" not in render.histogram(chosen, PLAIN)
+
+
+def test_a_tail_is_told_with_the_peak_that_takes_it() -> None:
+    bins = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
+    changes = {"profile": samples.profile(bins), "peaks": find_peaks(bins), "peak": None}
+    text = render.histogram(samples.snapshot(**changes), PLAIN)
+    assert "one peak with a tail up to 13ms: 'darc peak >4ms' takes that" in text
+    hill = {18: 900, 19: 400, 20: 200}
+    changes = {"profile": samples.profile(hill), "peaks": find_peaks(hill), "peak": None}
+    assert "tail" not in render.histogram(samples.snapshot(**changes), PLAIN)
+
+
 @pytest.mark.parametrize(
     "view", [render.histogram, render.tree, render.status, render.paths, render.report]
 )

@@ -37,8 +37,9 @@ TEXTS = st.text(st.characters(exclude_characters="\0"), max_size=8)
 PARAMETERS = st.builds(
     Parameters,
     peak=st.sampled_from([None, "3", "last", "2-3", ">4ms", "p99.5"]),
-    start_ops=st.integers(1, 10**9),
-    decision_ops=st.none() | st.integers(1, 10**6),
+    start_ops=st.none() | st.integers(1, 10**9),
+    start_time=st.none() | st.floats(1e-9, 1e9),
+    decision_ops=st.none() | st.integers(1, 10**9),
     maxcount_percentage=st.floats(0, 1, exclude_min=True),
     max_depth=st.integers(1, MAX_DEPTH),
     lookahead=st.none() | st.integers(1, 1000),
