@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 
@@ -27,6 +28,7 @@ from darc.lookahead import level_by_level
 from darc.parameters import MOST_CALLS, Parameters, Probes
 from darc.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.profile import Profile, thresholds
+from darc.slices import TimeSlices
 from darc.snapshot import ProgramFigures, SiteReport, Snapshot
 from darc.storage import Stored
 
@@ -103,6 +105,8 @@ class Analysis:
         self._runs_since: float | None = None
         self._stopped_at = time.thread_time()
         self._profile_seconds = 0.0
+        self._time_slices = TimeSlices()
+        self._slices: tuple[Mapping[int, int], ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -161,7 +165,8 @@ class Analysis:
         if not self._profile.bins:
             return self._look_again()  # nothing came in the time
         if self._resumed is not None:
-            self._notes += refit.compare(self._resumed.profile, self._profile)
+            stored = self._resumed
+            self._notes += refit.compare(stored.profile, self._profile, stored.slices, self._slices)
             if self._resumed.peak is not None:
                 return self._go(self._begin())
             self._resumed = None
@@ -210,6 +215,17 @@ class Analysis:
         if self._descent is None:
             self._profile = self._grown
             self._profile_seconds = self._seconds
+            self._slices = self._time_slices.take(self._profile.bins)
+
+    def look(self) -> float:
+        """Takes down how the profile has grown, if it is time for that. Tells in how many seconds
+        that is. Any thread, while the program runs, whose memory can be read."""
+        if self._descent is not None or self.finished:
+            return math.inf
+        seconds = self._seconds
+        if seconds >= self._time_slices.next_look:
+            self._time_slices.look(seconds, self._collector.profile().bins)
+        return max(0.0, self._time_slices.next_look - seconds)
 
     def _choose(self, spec: str) -> bool:
         peak = choose_peak(spec, self._profile)
@@ -410,6 +426,7 @@ class Analysis:
             in_peak_calls=in_peak,
             contests=contests,
             indirect=self._callees.positions(),
+            slices=self._slices,
         )
 
     def _count(self, alive: bool) -> tuple[tuple[Contest, ...], int]:

@@ -17,6 +17,9 @@ from darc.target import Target
 _TICK_SECONDS = 0.1
 """Half of what a sign of life counts for (``darc/admission.py``)."""
 
+_FIRST_LOOK = 0.001
+"""Seconds between two looks at the profile at the least."""
+
 _GRACE_SECONDS = 0.2
 """How long an agent that may not ring by itself waits before it is done for it."""
 
@@ -60,12 +63,20 @@ class Heart:
     def _run(self) -> None:
         begin = time.monotonic()
         late_since: float | None = None
-        while not self._done.wait(_TICK_SECONDS):
+        next_tick = begin + _TICK_SECONDS
+        wait = _FIRST_LOOK
+        while not self._done.wait(wait):
             session = self._session
             if not session.alive:
                 return
             try:
+                look = session.look() if session.is_readable else _TICK_SECONDS
                 now = time.monotonic()
+                wait = min(max(look, _FIRST_LOOK), max(next_tick - now, 0))
+                if now < next_tick:
+                    continue
+                next_tick = now + _TICK_SECONDS
+                wait = min(max(look, _FIRST_LOOK), _TICK_SECONDS)
                 if session.is_readable:
                     session.beat()
                 if now - begin >= 1:
@@ -74,6 +85,7 @@ class Heart:
             except AssertionError:
                 raise  # the debugger was asked, from here
             except Exception:  # the program is gone, or has written over the tables
+                wait = _TICK_SECONDS
                 if self._pid is None or not procfs.threads(self._pid):
                     return  # the debugger will tell
                 if session.is_readable:

@@ -9,18 +9,21 @@ told, and everything below it is dropped.
 from __future__ import annotations
 
 import difflib
+import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from darc.comparison import emd, has_changed
+from darc import comparison
+from darc.comparison import PeakChange, Slices, Verdict, emd
 from darc.contest import Contest
 from darc.demangle import base_symbol
 from darc.descent import MAX_DEPTH_NOTE
 from darc.errors import UsageError
 from darc.ftree import CallKind, CallSite, Fnode, Function
 from darc.parameters import Parameters
-from darc.profile import Profile
+from darc.profile import Profile, format_cycles
 from darc.storage import Stored
 
 CLOCK_TOLERANCE = 0.01
@@ -104,20 +107,50 @@ def opening_notes(stored: Stored, parameters: Parameters) -> tuple[str, ...]:
     return (f"thread {before} was of another run: the calls of every thread are analysed now",)
 
 
-def compare(before: Profile, now: Profile) -> tuple[str, ...]:
-    """What is to be told about the profile of this run beside the stored one."""
+def compare(
+    before: Profile, now: Profile, slices_before: Slices = (), slices_now: Slices = ()
+) -> tuple[str, ...]:
+    """What is to be told about the profile of this run beside the stored one. Where nothing is,
+    nothing was seen: that the two are the same is not for calls to say."""
     notes = []
     if abs(now.hz / before.hz - 1) > CLOCK_TOLERANCE:
         notes.append(
             f"the session was saved where cycles are counted at {before.hz / 1e6:.0f} MHz, here "
             f"it is {now.hz / 1e6:.0f} MHz: its bins stand for other times"
         )
-    if before.bins and now.bins and has_changed(before, now):
+    if not before.bins or not now.bins:
+        return tuple(notes)
+    changes = comparison.compare(before, now, slices_before, slices_now)
+    resolution = math.gcd(before.resolution, now.resolution)
+    shown = functools.partial(_change_text, now.coarsened(resolution))
+    if changed := [change for change in changes if change.verdict is Verdict.CHANGED]:
         notes.append(
-            f"the distribution has changed: EMD {emd(before, now):.1f} bins; "
-            "the search goes on with the peak that was saved"
+            f"the distribution has changed (EMD {emd(before, now):.1f} bins): "
+            f"{'; '.join(map(shown, changed))}; the search goes on with the peak that was saved"
+        )
+    elif doubtful := [change for change in changes if change.verdict is Verdict.CANNOT_TELL]:
+        clearest = min(doubtful, key=lambda c: (c.needed, -c.peak.first_bin))
+        notes.append(
+            f"{shown(clearest)}: cannot tell whether that has changed; it needs about "
+            f"{clearest.needed} calls in each run ('--start-ops {clearest.needed}')"
         )
     return tuple(notes)
+
+
+def _change_text(profile: Profile, change: PeakChange) -> str:
+    first, last = change.peak.first_bin, change.peak.last_bin
+    low, high = (format_cycles(c, profile.hz) for c in (profile.low(first), profile.high(last)))
+    text = (
+        f"{low} – {high}: {_percent(change.before)} of the calls before, {_percent(change.now)} now"
+    )
+    moved = (
+        f"{abs(change.moved):.1f} octaves further to the {'right' if change.moved > 0 else 'left'}"
+    )
+    return f"{text}, {moved}" if change.has_moved else text
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.1f} %"
 
 
 def locate(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -399,6 +400,11 @@ class Session:
         if (profiling := self._analysis.seconds_left) is not None:
             left.append(profiling)
         return min(left, default=None)
+
+    def look(self) -> float:
+        """Takes down how the profile grows; tells when to do so again. Any thread, while the
+        program runs and :attr:`is_readable`."""
+        return self._analysis.look() if self._alive else math.inf
 
     def is_due(self) -> bool:
         """Whether that time is up. Any thread."""

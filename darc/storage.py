@@ -37,13 +37,15 @@ from darc.ftree import (
 from darc.parameters import MAX_DEPTH, PARAMETERS, Parameters
 from darc.peaks import PeakRange
 from darc.profile import OCTAVES, Profile
+from darc.slices import SLICES
 
 FORMAT = "darc session"
 """What the file calls itself."""
 
 VERSION = 2
 """The newest version that this release reads, and the one that it writes. Version 1 has no
-decisions, and latencies of callees over other calls than those of their siblings."""
+decisions, no time slices, and latencies of callees over other calls than those of their siblings.
+"""
 
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
@@ -82,6 +84,8 @@ class Stored:
     indirect: Mapping[Fnode, tuple[int, int]] = field(default_factory=dict)
     """For a node that an indirect call site has learned: which of its caller's indirect call sites
     that is, counted from 0 by address, and how many its caller has."""
+    slices: tuple[Mapping[int, int], ...] = ()
+    """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
 
 
 # ------------------------------------------------------------------------------------ writing
@@ -107,7 +111,8 @@ def to_text(stored: Stored) -> str:
             "resolution": profile.resolution,
             "count": profile.count,
             "sum": profile.total,
-            "bins": {str(number): calls for number, calls in profile.bins.items()},
+            "bins": _bins(profile.bins),
+            "slices": [_bins(one) for one in stored.slices],
         },
         "peak": None
         if peak is None
@@ -135,6 +140,10 @@ def to_text(stored: Stored) -> str:
     }
     # Symbols may hold anything, half a surrogate pair too: the file itself is plain ASCII.
     return json.dumps(content, indent=1, allow_nan=False)
+
+
+def _bins(bins: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): calls for number, calls in bins.items()}
 
 
 def _plain_text(text: Callable[[object], str], value: object) -> str:
@@ -302,7 +311,7 @@ class _Reader:
             "contests",
         )  # fmt: skip
         parameters = self.parameters(top["parameters"])
-        profile = self.profile(top["profile"])
+        profile, slices = self.profile(top["profile"])
         if profile.resolution != parameters.resolution:
             _damaged("profile.resolution", "that of the parameters")
         last = OCTAVES * profile.resolution
@@ -322,6 +331,7 @@ class _Reader:
             in_peak_calls=_count(top["in_peak_calls"], "in_peak_calls"),
             contests=self.contests(top["contests"], nodes),
             indirect=indirect,
+            slices=slices,
         )
 
     def parameters(self, content: object) -> Parameters:
@@ -343,14 +353,11 @@ class _Reader:
         except DarcError:
             _damaged("parameters.peak", "a peak at this resolution")
 
-    def profile(self, content: object) -> Profile:
-        found = _object(content, "profile", "hz resolution count sum bins")
+    def profile(self, content: object) -> tuple[Profile, tuple[Mapping[int, int], ...]]:
+        keys = "hz resolution count sum bins" + " slices" * (self._version > 1)
+        found = _object(content, "profile", keys)
         resolution = _count(found["resolution"], "profile.resolution", least=1, most=1 << 16)
-        bins: dict[int, int] = {}
-        for key, value in _mapping(found["bins"], "profile.bins").items():
-            if not (key.isascii() and key.isdecimal() and key == str(int(key[:6]))):
-                _damaged(f"profile.bins.{_short(key)}", "a bin")
-            bins[int(key)] = _count(value, f"profile.bins.{key}", least=1)
+        bins = self.bins(found["bins"], "profile.bins", resolution)
         profile = Profile(
             resolution,
             _count(found["hz"], "profile.hz", least=1),
@@ -358,11 +365,26 @@ class _Reader:
             _count(found["count"], "profile.count"),
             _count(found["sum"], "profile.sum"),
         )
-        if any(number > OCTAVES * resolution for number in bins):
-            _damaged("profile.bins", "of this resolution")
         if sum(bins.values()) != profile.count:
             _damaged("profile.count", "the sum of the bins")
-        return profile
+        rows = _list(found["slices"], "profile.slices") if self._version > 1 else []
+        if len(rows) > SLICES:
+            _damaged("profile.slices", f"a list of at most {SLICES}")
+        slices = [
+            self.bins(row, f"profile.slices[{number}]", resolution)
+            for number, row in enumerate(rows)
+        ]
+        return profile, tuple(slices)
+
+    def bins(self, content: object, where: str, resolution: int) -> dict[int, int]:
+        bins: dict[int, int] = {}
+        for key, value in _mapping(content, where).items():
+            if not (key.isascii() and key.isdecimal() and key == str(int(key[:6]))):
+                _damaged(f"{where}.{_short(key)}", "a bin")
+            bins[int(key)] = _count(value, f"{where}.{key}", least=1)
+        if any(number > OCTAVES * resolution for number in bins):
+            _damaged(where, "of this resolution")
+        return bins
 
     def peak(self, content: object, last: int) -> PeakRange:
         found = _object(content, "peak", "number first_bin last_bin")

@@ -234,8 +234,16 @@ def test_a_changed_distribution_is_told(tmp_path: Path) -> None:
     run(tmp_path, build("deep"), 4000, *search(f"{PEAK} --max-depth 2"))
     program = rebuild(tmp_path, "deep", lambda s: s.replace("300000 : 4", "300000 : 9000"))
     done = run(tmp_path, program, 4000, *resume("--max-depth 32"), mark("status"), "darc status")
-    assert "the distribution has changed: EMD " in notes(done)
+    assert "the distribution has changed (EMD " in notes(done)
     assert done.paths == [DEEP]
+
+
+def test_a_session_holds_the_time_slices_of_its_profile(tmp_path: Path) -> None:
+    options = "--start-time 300ms --peak >150us --max-depth 2"
+    run(tmp_path, build("deep"), 400_000, *search(options))
+    profile = json.loads((tmp_path / "s.json").read_text())["profile"]
+    assert 2 <= len(profile["slices"]) <= 20
+    assert sum(sum(one.values()) for one in profile["slices"]) == profile["count"]
 
 
 @gdb_alone("lldb always waits for libraries, as its own breakpoints do")

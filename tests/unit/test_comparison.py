@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.comparison import chance, emd, has_changed
+from benchmarks.resume import Program, alarms
+from darc.comparison import Verdict, compare, emd
 from darc.errors import ProfileError
 from darc.profile import Profile
+from darc.slices import TimeSlices
 
 HZ = 2_600_000_000
 
@@ -84,44 +84,112 @@ def test_an_empty_profile_is_at_no_distance(bins: dict[int, int]) -> None:
         emd(profile({1: 1}), profile(bins))
 
 
-def drawn(calls: int, seed: int) -> Profile:
-    """Calls of a program that is slow once in 20 times."""
-    chosen = random.Random(seed)
-    bins: dict[int, int] = {}
-    for _ in range(calls):
-        b = 23 if chosen.random() < 0.05 else chosen.choice([11, 11, 12])
-        bins[b] = bins.get(b, 0) + 1
-    return profile(bins)
+# -- change or chance ---------------------------------------------------------------------------
+
+ONE_PERCENT = ({11: 9900, 23: 100}, {11: 9990, 23: 10})
 
 
-def test_chance_is_the_mean_distance_of_two_samples() -> None:
-    pairs = [(drawn(200, seed), drawn(500, -seed - 1)) for seed in range(300)]
-    seen = sum(emd(*pair) for pair in pairs) / len(pairs)
-    assert sum(chance(*pair) for pair in pairs) / len(pairs) == pytest.approx(seen, rel=0.1)
+def verdicts(*args: object) -> list[Verdict]:
+    return [change.verdict for change in compare(*args)]  # type: ignore[arg-type]
 
 
-@given(profiles)
-def test_chance_moves_nothing_in_a_single_bin(a: Profile) -> None:
-    single = profile({7: 12})
-    assert chance(single, single) == 0.0
-    assert chance(a, profile({})) == 0.0
+def even(bins: dict[int, int], slices: int = 20) -> list[dict[int, int]]:
+    """Calls that come evenly."""
+    return [{b: n // slices for b, n in bins.items()}] * slices
 
 
-def test_samples_of_one_distribution_have_not_changed() -> None:
-    assert not any(has_changed(drawn(100, n), drawn(100, -n - 1)) for n in range(200))
+def test_a_new_rare_peak_is_a_change() -> None:
+    """Its calls take most of the time, and move the mean distance by half a bin."""
+    _, peak = compare(profile({11: 10000}), profile({11: 9900, 16: 100}))
+    assert peak.verdict is Verdict.CHANGED
+    assert (peak.before, peak.now, peak.has_moved) == (0.0, 0.01, False)
+    assert emd(profile({11: 10000}), profile({11: 9900, 16: 100})) < 0.1
 
 
-def test_a_few_calls_more_in_a_rare_mode_are_told_from_chance_when_there_are_enough() -> None:
-    before, now = {11: 95, 23: 5}, {11: 85, 23: 15}
-    assert not has_changed(profile(before), profile(now))
-    more = [profile({b: 20 * n for b, n in bins.items()}) for bins in (before, now)]
-    assert has_changed(*more)
+def test_a_share_that_grows_is_a_change_and_one_that_hardly_does_is_none() -> None:
+    many = [{b: 100 * n for b, n in bins.items()} for bins in ONE_PERCENT]
+    assert verdicts(*map(profile, many)) == [Verdict.CHANGED] * 2
+    hardly = profile({11: 996_000, 23: 4000}), profile({11: 995_000, 23: 5000})
+    assert verdicts(*hardly) == [Verdict.NOTHING_SEEN] * 2
+
+
+def test_one_burst_of_slow_calls_is_no_change() -> None:
+    before, now = {11: 10000}, {11: 9900, 23: 100}
+    burst = [{11: 500}] * 19 + [{11: 400, 23: 100}]
+    assert verdicts(profile(before), profile(now), even(before), burst) == [
+        Verdict.CANNOT_TELL,
+        Verdict.CANNOT_TELL,
+    ]
+    assert Verdict.CHANGED in verdicts(profile(before), profile(now), even(before), even(now))
+
+
+def test_a_run_without_slices_is_taken_to_come_in_bursts_as_the_other_does() -> None:
+    before, now = {11: 10000}, {11: 9900, 23: 100}
+    burst = [{11: 500}] * 19 + [{11: 400, 23: 100}]
+    assert Verdict.CHANGED not in verdicts(profile(before), profile(now), (), burst)
+    assert Verdict.CHANGED not in verdicts(profile(now), profile(before), burst, ())
+
+
+def test_too_few_calls_never_make_profiles_the_same() -> None:
+    before, now = profile({11: 95, 23: 5}), profile({11: 85, 23: 15})
+    changes = compare(before, now)
+    assert [change.verdict for change in changes] == [Verdict.CANNOT_TELL] * 2
+    needed = changes[1].needed
+    assert 100 < needed < 1000
+    more = [profile({b: n * needed // 100 for b, n in p.bins.items()}) for p in (before, now)]
+    assert Verdict.CHANGED in verdicts(*more)
+
+
+def test_a_peak_that_has_moved_by_a_bin_is_a_change() -> None:
+    (moved,) = compare(profile({20: 1000}), profile({21: 1000}))
+    assert (moved.verdict, moved.has_moved, moved.moved) == (Verdict.CHANGED, True, 1.0)
 
 
 @pytest.mark.parametrize("resolution", [1, 2, 4])
 def test_a_change_counts_in_octaves(resolution: int) -> None:
-    here = profile({20 * resolution: 10**6}, resolution)
-    twice = profile({21 * resolution: 10**6}, resolution)
-    hardly = profile({20 * resolution: 6 * 10**5, 21 * resolution: 4 * 10**5}, resolution)
-    assert has_changed(here, twice)
-    assert not has_changed(here, hardly)
+    here = profile({20 * resolution: 1000}, resolution)
+    assert Verdict.CHANGED in verdicts(here, profile({21 * resolution: 1000}, resolution))
+    hardly = profile({20 * resolution: 600, 20 * resolution + 1: 400}, resolution)
+    assert verdicts(here, hardly) == [Verdict.NOTHING_SEEN]
+
+
+def test_four_calls_are_no_peak_that_has_changed() -> None:
+    assert Verdict.CHANGED not in verdicts(profile({11: 20}), profile({11: 16, 23: 4}))
+
+
+@given(profiles, profiles)
+def test_any_two_profiles_can_be_compared(a: Profile, b: Profile) -> None:
+    for change in compare(a, b):
+        assert 0 <= change.before <= 1
+        assert 0 <= change.now <= 1
+        assert (change.needed > 0) == (change.verdict is Verdict.CANNOT_TELL)
+    assert Verdict.CHANGED not in verdicts(a, a)
+
+
+@pytest.mark.parametrize("burst", [0.0, 0.02])
+def test_false_alarms_and_power(burst: float) -> None:
+    """Of runs that are drawn: at most 1 in 100 alarms falsely, and ten slow calls of 10,000 that
+    become 110 are seen."""
+    same = Program(0.01, burst)
+    assert alarms(same, same, (2000, 2000), 100) <= 0.01
+    assert alarms(same, same, (100, 3000), 100) <= 0.01
+    power = alarms(Program(0.001, burst), Program(0.011, burst), (10_000, 10_000), 20)
+    print(f"0.1 % to 1.1 % of 10,000 calls, alike {burst}: {power:.0%} are told")
+    assert power >= 0.9
+
+
+def test_time_slices_are_about_equal_however_long_the_run() -> None:
+    for length in (3, 20, 41, 500, 100_000):
+        slices = TimeSlices()
+        now = 0.0
+        for number in range(length):
+            now = number * 0.001
+            if now >= slices.next_look:
+                slices.look(now, {11: number})
+        found = slices.take({11: length})
+        assert sum(one[11] for one in found) == length
+        assert 2 <= len(found) <= 20
+        if length > 40:
+            assert len(found) >= 18
+            assert max(one[11] for one in found) <= 3 * min(one[11] for one in found[:-1])
+    assert TimeSlices().take({11: 100}) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import pytest
@@ -339,9 +340,21 @@ def profile(bins: dict[int, int], hz: int = HZ) -> Profile:
 
 def test_a_changed_distribution_is_told() -> None:
     before = profile({11: 950, 23: 50})
-    assert refit.compare(before, profile({11: 94, 23: 6}, HZ + HZ // 1000)) == ()
+    assert refit.compare(before, profile({11: 950, 23: 50}, HZ + HZ // 1000)) == ()
     assert refit.compare(before, profile({})) == ()
     (note,) = refit.compare(before, profile({13: 950, 26: 50}))
-    assert note.startswith("the distribution has changed: EMD 2.0 bins; ")
+    assert note.startswith("the distribution has changed (EMD 2.0 bins): ")
+    (note,) = refit.compare(before, profile({11: 850, 23: 150}))
+    assert ": 5 % of the calls before, 15.0 % now" in note
+
+
+def test_what_too_few_calls_cannot_tell_is_told() -> None:
+    (note,) = refit.compare(profile({11: 95, 23: 5}), profile({11: 94, 23: 6}))
+    assert ": 5 % of the calls before, 6 % now: cannot tell whether" in note
+    assert re.search(r"it needs about \d+ calls in each run \('--start-ops \d+'\)", note)
+
+
+def test_another_clock_is_told() -> None:
+    before = profile({11: 950, 23: 50})
     (note,) = refit.compare(before, profile({11: 950, 23: 50}, HZ // 2))
     assert "2600 MHz, here it is 1300 MHz" in note

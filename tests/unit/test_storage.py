@@ -51,6 +51,7 @@ PARAMETERS = st.builds(
 )
 TOTALS = st.builds(Totals, COUNTS, COUNTS, COUNTS, COUNTS)
 FUNCTIONS = st.builds(Function, TEXTS, TEXTS, TEXTS, COUNTS, COUNTS)
+BINS = st.dictionaries(st.integers(0, 64), st.integers(1, 10**9), max_size=9)
 NOTES = st.none() | TEXTS
 PLAIN = st.sampled_from([cause for cause in Cause if cause is not Cause.LOOP])
 LOOPS = st.builds(
@@ -90,7 +91,7 @@ def sessions(draw: st.DrawFn) -> Stored:
                 )
             )  # fmt: skip
     parameters = draw(PARAMETERS)
-    bins = draw(st.dictionaries(st.integers(0, 64), st.integers(1, 10**9), max_size=9))
+    bins = draw(BINS)
     first = draw(st.integers(0, 63))
     return Stored(
         spec=draw(TEXTS),
@@ -110,6 +111,7 @@ def sessions(draw: st.DrawFn) -> Stored:
         modules=draw(st.dictionaries(TEXTS, TEXTS, max_size=3)),
         in_peak_calls=draw(COUNTS),
         contests=tuple(contests),
+        slices=tuple(draw(st.lists(BINS, max_size=20))),
         indirect=indirect,
     )
 
@@ -127,7 +129,7 @@ def sample() -> Stored:
     return Stored(
         "handle", Parameters(peak="3"), Status.ENDED, samples.profile(samples.BINS),
         PeakRange(3, 23, None), root, {"mixture": "15df", "libc.so.6": "sha256:77"}, 60,
-        (contest,), {learned: (1, 3)},
+        (contest,), {learned: (1, 3)}, ({11: 900, 23: 1}, {11: 905, 23: 29}),
     )  # fmt: skip
 
 
@@ -155,6 +157,7 @@ def test_round_trip(stored: Stored) -> None:
     assert again.parameters == stored.parameters
     assert again.profile == stored.profile
     assert again.peak == stored.peak
+    assert again.slices == stored.slices
     nodes = list(zip(stored.root.walk(), again.root.walk(), strict=True))
     for old, new in nodes:
         assert (new.id, new.state, new.totals, new.end) == (old.id, old.state, old.totals, old.end)
@@ -172,6 +175,7 @@ def test_a_session_of_an_earlier_release_can_be_read() -> None:
     content["version"] = 1
     for node in content["ftree"]:
         del node["called"], node["decision"]
+    del content["profile"]["slices"]
     root = read(json.dumps(content)).root
     assert root.decision is None
     assert root.find("1.7").called == root.find("1.7").totals
@@ -304,6 +308,8 @@ def change_in(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (change_in("parameters.resolution", "2"), "profile.resolution is not that of"),
         (change_in("profile.bins", {"011": 1}), "profile.bins.011 is not a bin"),
         (change_in("profile.bins", {"65": 2000}), "profile.bins is not of this resolution"),
+        (change_in("profile.slices", [{}] * 21), "profile.slices is not a list of at most 20"),
+        (change_in("profile.slices.1", {"65": 1}), "slices[1] is not of this resolution"),
         (change_in("profile.count", 7), "profile.count is not the sum of the bins"),
         (change_in("peak.first_bin", 65), "peak.first_bin is not a whole number from 0 to 64"),
         (change_in("peak.last_bin", 3), "peak.last_bin is not a whole number from 23 to 63"),
