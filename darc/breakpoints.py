@@ -447,10 +447,11 @@ class BreakpointCollector(Collector):
         self._ops += 1
         self._fruitless = 0
         begin, now = operation.begin, hit.now
-        self._unbinned.append((begin, now))
-        self._clock.observe(begin, now)
-        self._bin()
-        if self._peak is not None:
+        if self._peak is None:
+            self._unbinned.append((begin, now))
+            self._clock.observe(begin, now)
+            self._bin()
+        else:
             low, high = self._peak
             if not low <= self._latency(begin, now) < high:
                 return None

@@ -331,7 +331,7 @@ class KernelGround(Ground):
     # ---------------------------------------------------------------------- agent
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
-        self._has_limit = parameters.max_time is not None
+        self._has_limit = not (parameters.max_time is None and parameters.start_time is None)
         layout = devices.layout(self._image)
         tables.set(
             bell_signal=1,

@@ -583,17 +583,18 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
     u64 rings = 0;
     if (unlikely((long)(end - ctl->wake) > 0))
         rings = look_around(ctl, end, back, rec->slot);
-    ctx->sum += latency;
-    ctx->bins[bin_of(ctl, latency)]++;
-    if (ctl->mode != DARC_PROFILE) {
-        if (latency < ctl->peak_low || latency >= ctl->peak_high)
-            return rings;
+    if (ctl->mode == DARC_PROFILE) {
+        ctx->sum += latency;
+        ctx->bins[bin_of(ctl, latency)]++;
+    } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
         if (ctl->bell != DARC_QUIET)
             return rings; /* enough was seen; the debugger has not looked yet */
         if (unlikely(ctx->spoiled == ctx->serial))
             return rings; /* what took the time is not known */
         if (!vote_all(ctl, ctx, latency))
             return rings;
+    } else {
+        return rings;
     }
     ctx->idle = DARC_FREE;
     return count_seen(ctl, ctx, back, rec->slot) | rings;
