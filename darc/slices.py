@@ -7,6 +7,9 @@ from collections.abc import Mapping
 SLICES = 20
 """That a run is divided into at most."""
 
+LEAST_SLICES = 10
+"""Fewer tell nothing: how much their numbers vary would itself be chance."""
+
 _FIRST_SECONDS = 0.001
 """Between two looks at first: a hundred calls may take no longer than some milliseconds."""
 
@@ -34,14 +37,14 @@ class TimeSlices:
 
     def take(self, bins: Mapping[int, int]) -> tuple[Mapping[int, int], ...]:
         """The calls of each slice, up to ``bins``, which are all; none where the run was too short
-        for two."""
+        for :data:`LEAST_SLICES`."""
         looks = [bins for _, bins in self._looks]
         looks = [*looks[:-1], bins] if len(looks) > 2 else [*looks, bins]
         count = min(SLICES, len(looks) - 1)
         ends = [looks[len(looks) * number // count] for number in range(1, count)]
         found = [_less(b, a) for a, b in zip([looks[0], *ends], [*ends, looks[-1]], strict=True)]
         found = [one for one in found if one]
-        return tuple(found) if len(found) > 1 else ()
+        return tuple(found) if len(found) >= LEAST_SLICES else ()
 
 
 def _less(bins: Mapping[int, int], before: Mapping[int, int]) -> dict[int, int]:

@@ -187,8 +187,11 @@ def test_time_slices_are_about_equal_however_long_the_run() -> None:
             if now >= slices.next_look:
                 slices.look(now, {11: number})
         found = slices.take({11: length})
+        if length < 10:
+            assert found == ()
+            continue
         assert sum(one[11] for one in found) == length
-        assert 2 <= len(found) <= 20
+        assert 10 <= len(found) <= 20
         if length > 40:
             assert len(found) >= 18
             assert max(one[11] for one in found) <= 3 * min(one[11] for one in found[:-1])
