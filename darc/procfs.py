@@ -14,7 +14,7 @@ from darc.target import Region
 
 _PAGE = 4096
 
-_MAPPING = re.compile(r"^(\w+)-(\w+) (\S+) (\w+) \S+ \d+ *(.*)$", re.MULTILINE)
+_MAPPING = re.compile(r"^(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)$", re.MULTILINE)
 
 
 def regions(pid: int) -> tuple[Region, ...]:
@@ -33,8 +33,8 @@ def regions(pid: int) -> tuple[Region, ...]:
 @functools.lru_cache(maxsize=8)  # it is asked again and again while a program stands still
 def _regions(text: str) -> tuple[Region, ...]:
     return tuple(
-        Region(int(start, 16), int(end, 16), permissions, int(offset, 16), path)
-        for start, end, permissions, offset, path in _MAPPING.findall(text)
+        Region(int(start, 16), int(end, 16), permissions, int(offset, 16), path, int(inode))
+        for start, end, permissions, offset, inode, path in _MAPPING.findall(text)
     )
 
 

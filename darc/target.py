@@ -34,6 +34,7 @@ class Region:
     permissions: str
     offset: int
     path: str
+    inode: int = 0
 
 
 class Verdict(Enum):

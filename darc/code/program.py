@@ -148,7 +148,12 @@ class Program:
         """Where to read a mapped file: one that was replaced since, through the mapping itself."""
         pid = self._target.pid
         if not path.endswith(" (deleted)") or pid is None:
-            return self._root / path.lstrip("/")
+            inside, outside = self._root / path.lstrip("/"), Path(path)
+            # Of a program in another root folder of the same file system (chroot) the kernel
+            # tells paths as this process sees them, in containers as the program does.
+            if not inside.exists() and outside.exists() and outside.stat().st_ino == part.inode:
+                return outside
+            return inside
         mapped = Path(f"/proc/{pid}/map_files/{part.start:x}-{part.end:x}")
         if not os.access(mapped, os.R_OK):
             raise FormatError("the file was replaced while the program runs, and root may read it")

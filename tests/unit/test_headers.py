@@ -10,7 +10,10 @@ from elftools.elf.elffile import ELFFile
 
 from darc.code.elf import read_image
 from darc.code.headers import FileContent, Headers
+from darc.code.program import Program
+from darc.target import Region
 from fixtures.build import build
+from tests.fake_target import FakeTarget
 
 LIBRARIES = ("libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libstdc++.so.6")
 
@@ -74,3 +77,13 @@ def test_a_file_that_was_replaced_says_nothing(tmp_path: Path) -> None:
     assert image.frame_range(image.entry) is None
     assert not image.has_section(".text")
     assert image.identity
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_program_in_another_root_folder(is_same: bool, tmp_path: Path) -> None:
+    """The kernel tells where its file is for this process, which may not be where it is there."""
+    path = build("mixture")
+    inode = path.stat().st_ino + (not is_same)
+    region = Region(0x10000, 0x20000, "r-xp", 0, str(path), inode)
+    program = Program(FakeTarget(), tmp_path, [region])
+    assert [module.name for module in program.modules] == ([path.name] if is_same else [])
