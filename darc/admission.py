@@ -160,6 +160,7 @@ def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, 
     tables.set(
         bell_signal=signal if may_ring else 0,
         no_calls=int(not may_ring),
+        may_grow=int(may_ring),
         process=procfs.own_id(pid, pid),
         needed=needed,
         batch=batch_size(needed),

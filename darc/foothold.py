@@ -209,7 +209,18 @@ class Foothold(ABC):
         full = full or any(area.used > area.size // 2 for area in self._areas)
         if full or self.damaged or not self.is_there():
             return False
-        return room is None or self.tables.layout.room.holds(room)
+        return room is None or self.tables.room.holds(room)
+
+    def add_contexts(self, threads: int) -> str | None:
+        """In the middle of an analysis, all threads stand still: makes room for so many threads. A
+        string says why there can be none. May make calls in the program."""
+        del threads
+        return "there is no more memory"
+
+    def add_records(self) -> str | None:
+        """The same for records of calls, twice as many as now: no call is open, and no thread is in
+        the agent or a pad but the one that rang."""
+        return "there is no more memory"
 
     def symbol(self, name: str) -> int:
         """Address of one of the agent's functions."""

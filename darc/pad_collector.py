@@ -42,6 +42,9 @@ _LEFT = "which may know instructions by their places: those that may fault stay 
 _CARE_SECONDS = 1.0
 """Between two looks at what may change while the program runs."""
 
+_COMPACT_SECONDS = 1.0
+"""When records run short again that soon, it was not for those of calls that are over."""
+
 _NEVER = (1 << 63) - 1
 """So many calls are never seen: the agent does not ring until the user has chosen."""
 
@@ -81,6 +84,7 @@ class PadCollector(Collector):
         self._alive = True
         self._cared = 0.0
         self._bell_is_lost = False
+        self._compacted = -_COMPACT_SECONDS
         self.foothold = foothold
         self.implant: Implant
         self._instrumentation: Instrumentation
@@ -243,6 +247,8 @@ class PadCollector(Collector):
             return Bell(self._listener.damaged(why))
         self._bell_is_lost = False
         self._ground.change_bell(self.tables)
+        if self.tables.get("short_of"):
+            self._make_more_room()  # by calls in the program: what is written is not to wait
         with self.implant.patcher.together():
             answer = self._answer()
         if self._alive:
@@ -286,6 +292,52 @@ class PadCollector(Collector):
         if tables.get("record_count") > limit and self._threads_inside() <= 1:
             tables.compact()
 
+    def _count_losses(self) -> None:
+        for name in self._lost:
+            self._lost[name] += self.tables.get(name)
+            self.tables.set(**{name: 0})
+
+    def _make_more_room(self) -> None:
+        """Threads, or calls, have found no room in the tables: larger ones are taken, as far as the
+        program's limits let them. The calls that are under way span the stop."""
+        tables = self.tables
+        limits, short = tables.blob.constants, tables.get("short_of")
+        self._count_losses()
+        tables.begin_epoch()
+        why: str | None = None
+        if short & limits["DARC_SHORT_OF_CONTEXTS"]:
+            short -= limits["DARC_SHORT_OF_CONTEXTS"]
+            why = self._more_contexts()
+        if short & limits["DARC_SHORT_OF_RECORDS"] and self._threads_inside() <= 1:
+            short -= limits["DARC_SHORT_OF_RECORDS"]
+            why = self._more_records() or why
+        tables.set(short_of=short)  # else it is tried again: the heart knocks
+        if why is not None:
+            tables.set(may_grow=0, short_of=0)
+            self._note(f"no room for more threads or calls, which pass untimed from now on: {why}")
+
+    def _more_contexts(self) -> str | None:
+        tables = self.tables
+        tables.free_contexts(self._ground.living)
+        if tables.contexts_held() <= tables.room.contexts // 2:
+            return None  # those of threads that have ended are enough
+        assert self.foothold is not None
+        return self.foothold.add_contexts(len(self._ground.living()))
+
+    def _more_records(self) -> str | None:
+        now = time.monotonic()
+        is_enough = now - self._compacted > _COMPACT_SECONDS
+        self._compacted = now
+        if is_enough:
+            self.tables.compact()
+            return None
+        assert self.foothold is not None
+        self.implant.show_own_stack()
+        why = self.foothold.add_records()
+        if why is not None:
+            self.tables.compact()
+        return why
+
     def _threads_inside(self) -> int:
         """How many threads stand in the agent or a pad."""
         counters, foothold = self._target.program_counters().values(), self.foothold
@@ -321,7 +373,12 @@ class PadCollector(Collector):
     @property
     def waits(self) -> bool:
         tables = self.tables
-        return bool(tables.get("bell") or tables.get("faults") or self._bell_is_lost)
+        return bool(
+            tables.get("bell")
+            or tables.get("faults")
+            or tables.get("short_of")
+            or self._bell_is_lost
+        )
 
     @property
     def rings_itself(self) -> bool:

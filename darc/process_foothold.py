@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from darc import agent, copies, limits
-from darc.agent.memory import AgentMemory, Room, plan, room_in
+from darc.agent.memory import (
+    MOST_RECORDS,
+    AgentMemory,
+    Room,
+    contexts_size,
+    layout_in,
+    plan,
+    records_size,
+    room_for_threads,
+)
 from darc.code.program import Program
 from darc.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.foothold import MARK, Area, Foothold, ThreadKey
@@ -19,8 +28,7 @@ from darc.handlers import Handler
 from darc.pads import returns
 from darc.pads import x86_64 as pads
 from darc.pads.returns import ReturnLandings
-from darc.procfs import Memory, own_id, populated, regions
-from darc.procfs import flags as flags_of
+from darc.procfs import Memory, is_locked, own_id, populated, regions
 from darc.target import Place, Region, Target
 
 _PAGE = 4096
@@ -38,6 +46,7 @@ _MAP_FIXED_NOREPLACE = 0x100000
 _MADV_NOHUGEPAGE, _MADV_WIPEONFORK = 15, 18
 _EEXIST = 17
 _TOUCHED_PER_CONTEXT = 2 << 12
+_NO_MORE = "it is as large as it can be"
 
 _ID_PLACES = (0x2D0, 0x30)
 """Where a thread's id stands in what fs leads to: in glibc (struct pthread, since 2.4) and musl."""
@@ -96,6 +105,45 @@ class ProcessFoothold(Foothold):
             self._undo()
             raise
 
+    def add_contexts(self, threads: int) -> str | None:
+        now, size = self.tables.room.contexts, self._layout.context_size
+        if not self.tables.may_have_more_contexts:
+            return _NO_MORE
+        why, room = _NO_MORE, max(room_for_threads(threads), 2 * now)
+        while room > now:
+            need = contexts_size(self._blob, size, room)
+            base = self._map_tables(need, need // size * _TOUCHED_PER_CONTEXT)
+            if not isinstance(base, str):
+                self.tables.add_contexts(base, room)
+                return None
+            why, room = base, room // 2
+        return why
+
+    def add_records(self) -> str | None:
+        tables = self.tables
+        room = 2 * tables.room.records
+        if room > MOST_RECORDS:
+            return _NO_MORE
+        before = tables.mappings
+        size = sum(records_size(self._blob, room))
+        base = self._map_tables(size, size)
+        if isinstance(base, str):
+            return base
+        tables.use_records(base, room)
+        after = tables.mappings
+        self._unmap([(old.start, len(old)) for old in before if old not in after])
+        return None
+
+    def _map_tables(self, size: int, touched: int) -> int | str:
+        """Memory for more tables, all zero; a string says why there is none."""
+        why = limits.problem(self.identity, limits.Need(size, size, touched))
+        if why is not None:
+            return why
+        try:
+            return self._map_writable(size)
+        except PadsImpossibleError as error:
+            return str(error)
+
     def _undo(self) -> None:
         """What was mapped is not needed, unless a thread stands there."""
         with contextlib.suppress(DarcError):
@@ -117,7 +165,7 @@ class ProcessFoothold(Foothold):
         return True
 
     def _is_needed(self) -> bool:
-        own = [range(self.tables.base, self.tables.base + self.tables.layout.size)]
+        own = self.tables.mappings
         own += [range(one.base, one.base + one.extent) for one in self.landings]
         areas = [area.base for area in self._areas]
         return _is_needed(self._target, self.memory, self.identity, own, areas, self.is_inside)
@@ -130,8 +178,7 @@ class ProcessFoothold(Foothold):
             self._mapped.remove((start, size))
 
     def restore_copies(self) -> None:
-        tables = range(self.tables.base, self.tables.base + self.tables.layout.size)
-        restore_copies(self.memory, self.identity, self.landings, [tables])
+        restore_copies(self.memory, self.identity, self.landings, self.tables.mappings)
 
     def _take_areas(self) -> None:
         self._program.update(regions(self.identity))
@@ -194,19 +241,29 @@ class ProcessFoothold(Foothold):
         if hint and base != hint:  # a kernel that does not know that the place matters
             self._unmap([(base, size)])
             return None
-        if "lo" in flags_of(self.identity, base):
+        if is_locked(self.identity, base):
             self.system_call(_SYS_MUNLOCK, base, size)
         return base
 
-    def _take_tables(self) -> AgentMemory:
+    def _map_writable(self, size: int) -> int:
+        """Memory for tables, all zero.
+
+        Raises:
+            PadsImpossibleError: there is none.
+        """
         # Not to be used at first: memory that is locked as it is mapped would be used as a whole.
-        layout = self._layout
-        base = self._map(0, layout.size, _PROT_NONE, _MAP_NORESERVE)
+        base = self._map(0, size, _PROT_NONE, _MAP_NORESERVE)
         assert base is not None
-        error = self.system_call(_SYS_MPROTECT, base, layout.size, _PROT_READ | _PROT_WRITE)
+        error = self.system_call(_SYS_MPROTECT, base, size, _PROT_READ | _PROT_WRITE)
         if error:
+            self._unmap([(base, size)])
             raise PadsImpossibleError(limits.refused(-error))
-        self.system_call(_SYS_MADVISE, base, layout.size, _MADV_NOHUGEPAGE)
+        self.system_call(_SYS_MADVISE, base, size, _MADV_NOHUGEPAGE)
+        return base
+
+    def _take_tables(self) -> AgentMemory:
+        layout = self._layout
+        base = self._map_writable(layout.size)
         error = self.system_call(_SYS_MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
         if error:
             raise PadsImpossibleError(
@@ -400,13 +457,13 @@ class LeftBehind:
 
     def give_back(self, target: Target, memory: Memory, pid: int) -> None:
         """Unmaps its memory, once it is retired, where nothing can need it."""
-        tables = range(self.tables.base, self.tables.base + self.tables.layout.size)
-        own = [tables, *(range(one.base, one.base + one.extent) for one in self.landings)]
+        tables = self.tables.mappings
+        own = [*tables, *(range(one.base, one.base + one.extent) for one in self.landings)]
         bases = [area.start for area in self.areas]
         with contextlib.suppress(DarcError):
             if not _is_needed(target, memory, pid, own, bases, self._is_inside):
                 kept = _keep(target, self.landings)
-                _let_go(target, [*self.areas, tables], kept)
+                _let_go(target, [*self.areas, *tables], kept)
 
     def _is_inside(self, pc: int) -> bool:
         for landings in self.landings:
@@ -488,7 +545,7 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
                 "another version of darc left its probes in the program: attach with that one and "
                 "type 'darc stop'"
             )
-        layout = plan(blob, room_in(values))
+        layout = layout_in(blob, control, raw, memory.read)
         base = control - layout.control
         tables = AgentMemory(blob, base, layout, memory.read, memory.write)
         found[control] = LeftBehind(tables, [area], landings)

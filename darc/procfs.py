@@ -104,6 +104,12 @@ def flags(pid: int, address: int) -> frozenset[str]:
     return frozenset()
 
 
+def is_locked(pid: int, address: int) -> bool:
+    """Whether the mapping at ``address`` is locked in memory. Most processes lock nothing, and a
+    look at every mapping takes long where they are large."""
+    return status(pid).get("VmLck", "").split()[:1] != ["0"] and "lo" in flags(pid, address)
+
+
 _PAGEMAP_ENTRY = 8
 _IN_USE = 0b11 << 62  # in memory, or in swap
 

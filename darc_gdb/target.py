@@ -26,6 +26,7 @@ from darc.ownthread import any_thread, own_thread
 from darc.target import OnHit, Passage, State, Target, Verdict
 from darc.words import message
 from darc_gdb import detours
+from darc_gdb.tracee import Tracee
 from darc_gdb.unwinder import PadUnwinder
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -407,8 +408,22 @@ class GdbTarget(Target):
 
     @_translated
     def read_register(self, thread: int, name: str) -> int:
+        if (found := self._ask_kernel(thread, name)) is not None:
+            return found
         with self._selected(thread) as frame:
             return int(frame.read_register(name)) & _WORD
+
+    def _ask_kernel(self, thread: int, name: str) -> int | None:
+        """A general register of a process of this machine: gdb takes as long for one thread as the
+        kernel for a hundred, and longer the more there are. ``None``: gdb is to be asked."""
+        inferior = gdb.selected_inferior()
+        connection = getattr(inferior, "connection", None)
+        if connection is None or connection.type != "native" or not inferior.pid:
+            return None
+        try:
+            return Tracee(int(inferior.pid), thread).registers().get(name)
+        except TargetError:
+            return None
 
     @_translated
     def write_register(self, thread: int, name: str, value: int) -> None:

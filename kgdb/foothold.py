@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from darc import agent
-from darc.agent.memory import AgentMemory, Room, plan, room_in
+from darc.agent.memory import AgentMemory, Room, layout_in, plan
 from darc.code.x86_64 import Site
 from darc.errors import TargetError, UnsupportedError
 from darc.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
@@ -235,12 +235,12 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
                 mark, control, used, sites, size, landings, extent = _HEADER.unpack(raw)
                 if mark != MARK or target.read(control, 8) != _magic(blob):
                     continue
-                values = blob.unpack(
-                    "darc_control", target.read(control, blob.sizes["darc_control"])
-                )
+                raw = target.read(control, blob.sizes["darc_control"])
             except TargetError:
                 continue
-            layout = plan(blob, room_in(values))
+            layout = plan(blob, ROOMS[0])
+            if blob.unpack("darc_control", raw)["version"] == agent.ABI_VERSION:
+                layout = layout_in(blob, control, raw, target.read)
             tables = AgentMemory(blob, control - layout.control, layout, target.read, target.write)
             memory = range(landings, landings + extent)
             yield Left(base, used, sites, size, memory, tables)

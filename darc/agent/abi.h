@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 13
+#define DARC_ABI_VERSION 14
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -26,6 +26,9 @@ typedef unsigned long u64;
 #define DARC_MAX_TAILS 4       /* tail calls followed inside one frame */
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing among records */
 #define DARC_THREAD_LIMIT 64   /* and among contexts */
+#define DARC_MAX_OLDER 12      /* tables of contexts that were full; each has more room than those before */
+#define DARC_THREAD_HASH 0x9e3779b97f4a7c15UL /* spreads threads, whatever powers of two their stacks are */
+#define DARC_THREAD_SHIFT 40   /* apart, over contexts: by the bits from here on of the product */
 #define DARC_HASH 0x4f1bbcddUL /* spreads addresses over the tables: bits from 17 on of the product */
 #define DARC_HASH_SHIFT 11     /* that is where a record is, in 64 bytes: its size is three times that */
 #define DARC_NO_PARENT 0xfffffffeu /* a site's first_parent that no node is */
@@ -95,6 +98,12 @@ enum darc_bell {
     DARC_WAITING = 2,
 };
 
+/* Bits: what there is no room for. */
+enum darc_short {
+    DARC_SHORT_OF_CONTEXTS = 1,
+    DARC_SHORT_OF_RECORDS = 2,
+};
+
 /* Wiped by fork (MADV_WIPEONFORK): the child has no debugger and passes through. */
 struct darc_live {
     u64 enabled;
@@ -119,7 +128,7 @@ struct darc_control {
     u64 nodes;           /* struct darc_node * */
     u64 routes;          /* struct darc_route * */
     u64 records;         /* struct darc_record * */
-    u64 contexts;        /* struct darc_context * */
+    u64 contexts;        /* struct darc_contexts *, the table in which threads find room */
     u64 analysis;        /* u32 *, node numbers whose children are compared */
     u32 analysis_count;
     u32 node_count;
@@ -165,14 +174,15 @@ struct darc_control {
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */
     u64 round;           /* advanced at every decision: totals start anew */
-    u64 context_room;    /* how many contexts there are, a power of two */
-    u64 context_mask;    /* that, less 1 */
-    u64 context_size;    /* bytes of each */
+    u64 context_size;    /* bytes of each context */
     u64 totals_at;       /* offset of the totals in each */
+    u64 older_count;     /* tables of contexts that were full; a thread moves when it has no op */
+    u64 older[DARC_MAX_OLDER]; /* struct darc_contexts * */
+    u64 tables_size;     /* bytes of the mapping that begins with this */
+    u64 may_grow;        /* the debugger can make room: it is to be rung for where there is none */
+    u64 short_of;        /* atomic; enum darc_short: it was rung for that */
     u64 site_room;       /* how many sites and routes there are */
     u64 route_room;
-    u64 context_count;   /* atomic; how many contexts are in use */
-    u64 context_list;    /* u32 *, and which */
     u64 faults;          /* bits: the program sets handlers for these signals now (DARC_HANDLER) */
     u64 handler[4];      /* the kernel's answer to rt_sigaction */
     u64 no_calls;        /* the program is in a seccomp sandbox: make no system call */
@@ -298,6 +308,15 @@ struct darc_total {
     u64 max_sum;
 };
 
+/* A table of contexts; they follow it. One word tells all of a table, so that the debugger can give threads
+ * another one wherever they stand. */
+struct darc_contexts {
+    u64 mask;         /* how many there are, a power of two, less 1 */
+    u64 count;        /* atomic; how many are in use */
+    u64 numbers;      /* u32 *, and which: there is room for all */
+    u64 unused[13];
+};
+
 struct darc_context {
     u64 thread;   /* key: fs base + 1; claimed once, kept */
     u64 op;       /* struct darc_record * of the op, 0: none */
@@ -323,6 +342,7 @@ struct darc_context {
 
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
 _Static_assert(sizeof(struct darc_doorbell) == 4096, "nothing else is on the page that is watched");
+_Static_assert(sizeof(struct darc_contexts) == 128, "contexts begin where processors fetch");
 _Static_assert(sizeof(struct darc_site) == 256, "site");
 _Static_assert(__builtin_offsetof(struct darc_record, serial) % 8 == 0
                && __builtin_offsetof(struct darc_context, serial) % 8 == 0, "read as one word");

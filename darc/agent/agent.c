@@ -195,8 +195,10 @@ static void furnish(const control *ctl, record *rec)
 {
     give(&rec->site, ctl->sites);
     give(&rec->below, (u64)rec);
-    give(&rec->context, ctl->contexts);
+    give(&rec->context, ctl->contexts + sizeof(struct darc_contexts));
 }
+
+static void ask_for_room(control *ctl, u64 what);
 
 /* A key stays once it is claimed, so only the first call at a new stack depth pays the atomic. */
 static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
@@ -221,6 +223,7 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
         }
     }
     __atomic_fetch_add(&ctl->lost_records, 1, __ATOMIC_RELAXED);
+    ask_for_room(ctl, DARC_SHORT_OF_RECORDS);
     return 0;
 }
 
@@ -235,46 +238,80 @@ static COLD void renew(context *ctx, u32 life)
     ctx->life = life;
 }
 
-static inline context *context_at(const control *ctl, u64 thread, u32 step)
+static inline context *context_at(const control *ctl, const struct darc_contexts *table, u64 thread,
+                                  u32 step)
 {
-    u64 index = ((thread * DARC_HASH >> 17) + step) & ctl->context_mask;
-    return (context *)(ctl->contexts + index * ctl->context_size);
+    u64 index = ((thread * DARC_THREAD_HASH >> DARC_THREAD_SHIFT) + step) & table->mask;
+    return (context *)((u64)(table + 1) + index * ctl->context_size);
 }
 
 /* A thread that has ended leaves its context to another one, with its totals. */
-static context *claim_context(control *ctl, u64 thread)
+static context *claim_context(const control *ctl, struct darc_contexts *table, u64 thread)
 {
-    for (u32 step = 0; step < DARC_THREAD_LIMIT && step < ctl->context_room; step++) {
-        context *ctx = context_at(ctl, thread, step);
+    for (u32 step = 0; step < DARC_THREAD_LIMIT && step <= table->mask; step++) {
+        context *ctx = context_at(ctl, table, thread, step);
         u64 free = ctx->thread, was = free;
         if ((free != 0 && free != DARC_ENDED)
             || !__atomic_compare_exchange_n(&ctx->thread, &free, thread, 0, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE))
             continue;
         if (was == 0) {
-            u64 place = __atomic_fetch_add(&ctl->context_count, 1, __ATOMIC_ACQ_REL);
-            if (place < ctl->context_room)
-                ((u32 *)ctl->context_list)[place] =
-                    (u32)(((u64)ctx - ctl->contexts) / ctl->context_size);
+            u64 place = __atomic_fetch_add(&table->count, 1, __ATOMIC_ACQ_REL);
+            if (place <= table->mask)
+                ((u32 *)table->numbers)[place] =
+                    (u32)(((u64)ctx - (u64)(table + 1)) / ctl->context_size);
         }
         return ctx;
     }
-    __atomic_fetch_add(&ctl->lost_contexts, 1, __ATOMIC_RELAXED);
     return 0;
 }
 
-static __attribute__((noinline)) context *search_context(control *ctl, u64 thread, int claim)
+static context *find_in(const control *ctl, const struct darc_contexts *table, u64 thread)
 {
-    for (u32 step = 0; step < DARC_THREAD_LIMIT && step < ctl->context_room; step++) {
-        context *ctx = context_at(ctl, thread, step);
+    for (u32 step = 0; step < DARC_THREAD_LIMIT && step <= table->mask; step++) {
+        context *ctx = context_at(ctl, table, thread, step);
         if (ctx->thread == thread)
             return ctx;
         if (ctx->thread == 0)
             break;
     }
-    context *ctx = claim ? claim_context(ctl, thread) : 0;
+    return 0;
+}
+
+/* A context in a table that was full stays, with all that was counted there, also once its thread has
+ * moved. */
+static context *find_older(const control *ctl, u64 thread)
+{
+    u64 count = ctl->older_count;
+    context *ctx = 0;
+    for (u64 i = 0; !ctx && i < count && i < DARC_MAX_OLDER; i++)
+        ctx = find_in(ctl, (struct darc_contexts *)ctl->older[i], thread);
+    return ctx;
+}
+
+static __attribute__((noinline)) context *search_context(control *ctl, u64 thread, int claim)
+{
+    struct darc_contexts *table = (struct darc_contexts *)ctl->contexts;
+    context *ctx = find_in(ctl, table, thread);
     if (ctx)
-        renew(ctx, 0);
+        return ctx;
+    context *older = find_older(ctl, thread);
+    if (older && (older->op || !older->idle))
+        return older;
+    ctx = claim ? claim_context(ctl, table, thread) : 0;
+    if (!ctx) {
+        if (claim && !older) {
+            __atomic_fetch_add(&ctl->lost_contexts, 1, __ATOMIC_RELAXED);
+            ask_for_room(ctl, DARC_SHORT_OF_CONTEXTS);
+        }
+        return older;
+    }
+    renew(ctx, 0);
+    if (older) {
+        ctx->unreported += older->unreported;
+        older->unreported = 0;
+        __atomic_store_n(&older->thread, DARC_ENDED, __ATOMIC_RELEASE);
+    }
     return ctx;
 }
 
@@ -307,7 +344,7 @@ static inline context *find_context(control *ctl, u64 slot, int claim)
 {
     if (likely(ctl->thread_key == DARC_BY_FS)) {
         u64 thread = fs_base() + 1;
-        context *ctx = context_at(ctl, thread, 0);
+        context *ctx = context_at(ctl, (struct darc_contexts *)ctl->contexts, thread, 0);
         if (likely(ctx->thread == thread && ctx->life == life_of(ctl, thread)))
             return ctx;
     }
@@ -525,6 +562,18 @@ static void ring(control *ctl)
     if (darc_may_ring(ctl))
         system_call(SYS_RT_TGSIGQUEUEINFO, process, thread, signal, (u64)info, 0, 0);
     system_call(SYS_RT_SIGPROCMASK, SIG_SETMASK, (u64)&old_set, 0, 8, 0, 0);
+}
+
+/* Calls pass through for want of room: the debugger is to make some, and is told once. Whoever asks uses no
+ * record afterwards. */
+static COLD void ask_for_room(control *ctl, u64 what)
+{
+    if (!ctl->may_grow || (ctl->short_of & what))
+        return;
+    if (!ctl->no_calls && system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) != ctl->process)
+        return; /* a child of vfork */
+    if (__atomic_fetch_or(&ctl->short_of, what, __ATOMIC_ACQ_REL) == 0 && !ctl->no_calls)
+        ring(ctl);
 }
 
 /* Not zero: the stub of the pad that returns to back is to ring, with that control structure. The
@@ -765,10 +814,12 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     u32 node = child_node(ctl, s, parent->node, target);
     if (node == NO_NODE)
         return 0;
-    record *rec = claim_record(ctl, slot);
-    if (!rec)
-        return 0;
     context *ctx = (context *)parent->context;
+    record *rec = claim_record(ctl, slot);
+    if (!rec) {
+        ctx->spoiled = ctx->serial; /* the callee's time would count as its caller's own */
+        return 0;
+    }
     if (ctx->top != (u64)parent) {
         ctx->idle = 0;
         BARRIER();
@@ -816,8 +867,10 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
     if (node == NO_NODE)
         return 0;
     record *rec = claim_record(ctl, slot);
-    if (!rec)
+    if (!rec) {
+        ctx->spoiled = ctx->serial;
         return 0;
+    }
     rec->back = *(u64 *)slot;
     rec->entered = now;
     open_call(s, ctx, parent, node, rec);

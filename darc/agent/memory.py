@@ -16,8 +16,10 @@ from darc.profile import Profile, thresholds
 
 _PAGE = 4096
 _MOST_OF_ANY = 1 << 24  # entries of a table that could be
+_MOST_BYTES = 1 << 36  # of what takes part of a mapping
 _FREED = 1  # a record's slot that was used once; DARC_FREED
 _ENDED = 2  # a context's thread that has ended; DARC_ENDED
+_SHORT = 0.5  # more of the contexts than that are taken: room gets short
 _STATE = struct.Struct("<QQII")  # of a context: op, top, serial, idle
 Read = Callable[[int, int], bytes]
 Write = Callable[[int, bytes], None]
@@ -46,6 +48,12 @@ class Room:
 _LEAST_NODES = 256
 _MOST_NODES = 4096
 _MOST_SITES = 8192
+MOST_CONTEXTS = 1 << 14
+"""Of one table: room for some 8,000 threads at one time without much search."""
+
+MOST_RECORDS = 1 << 18
+"""Of all threads together: 48 MiB."""
+
 _CONTEXT_BYTES = 640 << 10
 """What the contexts of all threads may take before each holds fewer nodes."""
 
@@ -57,7 +65,7 @@ def room_for(probes: int, threads: int) -> Room:
     """What an analysis needs that times ``probes`` call sites at once at most, in a program that
     has ``threads`` now, and perhaps some more later. Where there are many, each holds fewer nodes,
     and callees are timed in turns."""
-    contexts = _power_of_two(threads * 5 // 4 + 5)
+    contexts = min(_power_of_two(threads * 5 // 4 + 5), MOST_CONTEXTS)
     nodes = _power_of_two(min(2 * probes + 16, _MOST_NODES))
     while nodes > _LEAST_NODES and contexts * nodes * _BYTES_PER_NODE > _CONTEXT_BYTES:
         nodes //= 2
@@ -68,6 +76,11 @@ def room_for(probes: int, threads: int) -> Room:
         records=_power_of_two(max(2048, _DEPTHS * threads)),
         contexts=contexts,
     )
+
+
+def room_for_threads(threads: int) -> int:
+    """How many contexts a table has that is found to be too small for so many threads."""
+    return min(_power_of_two(2 * threads), MOST_CONTEXTS)
 
 
 def _power_of_two(least: int) -> int:
@@ -87,24 +100,19 @@ class Layout:
     routes: int
     analysis: int
     record_list: int
-    context_list: int
+    code: int
     records: int
     contexts: int
     size: int
     context_size: int
     totals_at: int
 
-    @property
-    def code(self) -> int:
-        """On the pages of the table before it, which is small."""
-        return self.context_list + 4 * self.room.contexts
-
 
 def plan(blob: Blob, room: Room) -> Layout:
     """Lays the tables out one behind the other, each on pages of its own."""
     sizes = blob.sizes
     totals_at = blob.offset("darc_context.sums") + sizes["darc_sum"] * room.nodes
-    context_size = _pages(totals_at + sizes["darc_total"] * room.nodes)
+    context_size = -(-(totals_at + sizes["darc_total"] * room.nodes) // _CACHE_LINES) * _CACHE_LINES
     at = 0
     places: list[int] = []
     for size in (
@@ -116,9 +124,9 @@ def plan(blob: Blob, room: Room) -> Layout:
         sizes["darc_route"] * room.routes,
         4 * room.nodes,
         4 * room.records,
-        4 * room.contexts + sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
+        sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
         sizes["darc_record"] * room.records,
-        context_size * room.contexts,
+        contexts_size(blob, context_size, room.contexts),
     ):
         places.append(at)
         at += _pages(size)
@@ -126,18 +134,42 @@ def plan(blob: Blob, room: Room) -> Layout:
     return Layout(room, *places)
 
 
-def room_in(values: Mapping[str, int]) -> Room:
-    """The room that a control structure tells of.
+_CACHE_LINES = 128  # bytes: what one thread writes, processors fetch for no other
+
+
+def contexts_size(blob: Blob, context_size: int, contexts: int) -> int:
+    """Bytes of a table of contexts."""
+    return _pages(blob.sizes["darc_contexts"] + (context_size + 4) * contexts)
+
+
+def records_size(blob: Blob, records: int) -> tuple[int, int]:
+    """Bytes of the list of records in use, and of the records behind it."""
+    return _pages(4 * records), _pages(blob.sizes["darc_record"] * records)
+
+
+def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
+    """The layout of the tables whose control structure, at ``address``, is ``raw``.
 
     Raises:
         TargetError: it is damaged.
     """
+    values = blob.unpack("darc_control", raw)
+    at, size = blob.fields["darc_control.older"]
+    older = words(raw[at : at + size])
+    first = older[0] if values["older_count"] else values["contexts"]
     nodes, records = values["node_mask"] + 1, (values["record_mask"] >> 6) + 1
-    contexts = values["context_room"]
+    contexts = words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1
     room = Room(values["site_room"], nodes, values["route_room"], records, contexts)
-    if not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room)):
+    names = "live doorbell sites nodes routes analysis record_list code records".split()
+    places = [values[name] - address for name in names]
+    sizes = (values["tables_size"], values["context_size"], values["totals_at"])
+    if (
+        not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room))
+        or not all(0 < size <= _MOST_BYTES for size in sizes)
+        or values["older_count"] > len(older)
+    ):
         raise TargetError("darc's tables in the program are damaged")
-    return room
+    return Layout(room, *(0, *places, first - address, *sizes))
 
 
 @dataclass(frozen=True)
@@ -181,11 +213,11 @@ class Stale:
 
 
 _CONSTANT = (
-    "magic version live sites nodes routes records contexts analysis record_list context_list "
-    "code node_mask record_mask context_room context_mask context_size totals_at site_room "
-    "route_room life_at thread_key"
+    "magic version live sites nodes routes records contexts analysis record_list code "
+    "older_count node_mask record_mask context_size totals_at site_room route_room tables_size "
+    "life_at thread_key"
 ).split()
-"""Fields of the control structure that nobody writes to any more."""
+"""Fields of the control structure that nobody but :class:`AgentMemory` writes to any more."""
 
 _MOST = {"bell": 15, "bell_signal": 64, "mode": 1, "resolution": 8, "epoch": 1 << 62,
          "heartbeat": 1 << 62, "round": 1 << 62, "record_count": 1 << 62}  # fmt: skip
@@ -310,16 +342,14 @@ class AgentMemory:
             contexts=base + layout.contexts,
             analysis=base + layout.analysis,
             record_list=base + layout.record_list,
-            context_list=base + layout.context_list,
             code=base + layout.code,
             node_mask=layout.room.nodes - 1,
             record_mask=self._record_mask,
-            context_room=layout.room.contexts,
-            context_mask=layout.room.contexts - 1,
             context_size=layout.context_size,
             totals_at=layout.totals_at,
             site_room=layout.room.sites,
             route_room=layout.room.routes,
+            tables_size=layout.size,
             life_at=life_at,
             **functions,
             node_count=1,
@@ -332,6 +362,7 @@ class AgentMemory:
             patience=(1 << 63) - 1,
             thresholds=struct.pack(f"<{len(table)}Q", *table) + b"\xff" * 8 * (limit - len(table)),
         )
+        self._write_contexts(base + layout.contexts, layout.room.contexts)
         self._write(base + layout.control, raw)
         values = self.blob.unpack("darc_control", raw)
         self._constant = {name: values[name] for name in _CONSTANT if name in values}
@@ -382,6 +413,7 @@ class AgentMemory:
             lost_ops=0,
             lost_callers=0,
             lost_foreign=0,
+            short_of=0,
         )
         self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
         for index in list(self._first_routes):
@@ -504,16 +536,110 @@ class AgentMemory:
 
     # ----------------------------------------------------------------- contexts
 
+    @property
+    def room(self) -> Room:
+        """What there is room for now."""
+        _, contexts = self._context_tables()[-1]
+        return dataclasses.replace(self.layout.room, contexts=contexts)
+
+    def _context_tables(self) -> list[tuple[int, int]]:
+        """Where each table of contexts is and how many it has; threads find room in the last."""
+        first, size = self.field("older")
+        count = self.get("older_count")
+        found = words(self._read(first, size))[:count] if count else ()
+        mask = self.blob.offset("darc_contexts.mask")
+        tables = (*found, self.get("contexts"))
+        return [(table, words(self._read(table + mask, 8))[0] + 1) for table in tables]
+
+    def _used(self, table: int) -> int:
+        """How many contexts of a table were ever used."""
+        return words(self._read(table + self.blob.offset("darc_contexts.count"), 8))[0]
+
+    def _write_contexts(self, table: int, room: int) -> None:
+        """Makes a table of contexts of memory that is all zero."""
+        header = self.blob.sizes["darc_contexts"]
+        numbers = table + header + self.layout.context_size * room
+        self._write(table, self.blob.pack("darc_contexts", mask=room - 1, numbers=numbers))
+
     def contexts(self) -> list[int]:
         """Addresses of the threads' contexts that are in use."""
-        layout = self.layout
-        count = min(self.get("context_count"), layout.room.contexts)
-        if not count:
-            return []
-        raw = self._read(self.base + layout.context_list, 4 * count)
-        base, size = self.base + layout.contexts, layout.context_size
-        numbers = struct.unpack(f"<{count}I", raw)
-        return [base + n * size for n in numbers if n < layout.room.contexts]
+        size, found = self.layout.context_size, []
+        for table, room in self._context_tables():
+            count = min(self._used(table), room)
+            if count:
+                base = table + self.blob.sizes["darc_contexts"]
+                raw = self._read(base + size * room, 4 * count)
+                found += [base + n * size for n in struct.unpack(f"<{count}I", raw) if n < room]
+        return found
+
+    @property
+    def contexts_taken(self) -> float:
+        """Which part of the contexts that threads could have was ever used."""
+        table, room = self._context_tables()[-1]
+        return self._used(table) / room
+
+    def contexts_held(self) -> int:
+        """How many contexts of the last table are those of threads that are not known to have
+        ended."""
+        table, room = self._context_tables()[-1]
+        end = table + contexts_size(self.blob, self.layout.context_size, room)
+        own = (context for context in self.contexts() if table < context < end)
+        return sum(self._number(context, "thread") != _ENDED for context in own)
+
+    @property
+    def may_have_more_contexts(self) -> bool:
+        """Whether another table could be told to the agent."""
+        return self.get("older_count") < self.blob.constants["DARC_MAX_OLDER"]
+
+    def add_contexts(self, base: int, room: int) -> None:
+        """From now on threads find contexts in the table at ``base``, which is all zero. Those that
+        have one stay where they are until no call of f0 is under way. Threads may stand anywhere.
+        """
+        count = self.get("older_count")
+        now = self.get("contexts")
+        self._write_contexts(base, room)
+        self._write(self.field("older")[0] + 8 * count, struct.pack("<Q", now))
+        self.set(older_count=count + 1)
+        self.set(contexts=base)
+        self._constant.update(older_count=count + 1, contexts=base)
+
+    def use_records(self, base: int, room: int) -> None:
+        """From now on calls are recorded in the table at ``base``, which is all zero, with its list
+        in front of it. No call is open any more, and no thread is in the agent or a pad, but the
+        one that rang."""
+        list_size, _ = records_size(self.blob, room)
+        for context in self.contexts():
+            at = context + self._state_at
+            op, _, serial, _ = _STATE.unpack(self._read(at, _STATE.size))
+            if op:
+                free = self.blob.constants["DARC_FREE"]
+                self._write(at, _STATE.pack(0, 0, (serial + 1) & 0xFFFF_FFFF, free))
+        self.layout = dataclasses.replace(
+            self.layout,
+            room=dataclasses.replace(self.layout.room, records=room),
+            record_list=base - self.base,
+            records=base + list_size - self.base,
+        )
+        values = {"record_list": base, "records": base + list_size}
+        values["record_mask"] = self._record_mask
+        self.set(**values, record_count=0)
+        self._constant.update(values)
+        for index in range(self.layout.room.sites):
+            if int.from_bytes(self._read(self.site(index), 8), "little"):
+                self.set_site(index, records=values["records"], record_mask=self._record_mask)
+
+    @property
+    def mappings(self) -> list[range]:
+        """The memory that the tables take."""
+        size = self.layout.context_size
+        found = [range(self.base, self.base + self.layout.size)]
+        for table, room in self._context_tables()[1:]:
+            found.append(range(table, table + contexts_size(self.blob, size, room)))
+        first = self.base + self.layout.record_list
+        if first not in found[0]:
+            sizes = records_size(self.blob, self.layout.room.records)
+            found.append(range(first, first + sum(sizes)))
+        return found
 
     def profile(self, hz: int) -> tuple[Profile, int]:
         """The profile of f0, merged over all threads, and how many calls were dropped as they
@@ -596,8 +722,7 @@ class AgentMemory:
         there, where room gets short. ``living`` tells the ids of all that have not. May be done
         while the program runs: a thread that has just begun to use one loses a measurement.
         """
-        room = self.layout.room.contexts
-        if not self.get("life_at") or self.get("context_count") <= room // 2:
+        if not self.get("life_at") or self.contexts_taken <= _SHORT:
             return
         alive = None
         for context in self.contexts():

@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 from darc import agent
-from darc.agent.memory import AgentMemory, plan, room_for, room_in
+from darc.agent.memory import AgentMemory, Layout, layout_in, plan, room_for
 from darc.errors import TargetError
 from darc.implant import clean_up, restore_stacks
 from tests.fake_target import FakeTarget
@@ -54,10 +54,16 @@ def _filled() -> bytes:
     tables.write_control(1, 1, **arguments)
     for index in range(3):
         tables.write_site(index, address=STACK + 16 * index, length=5, patched=1, back=7)
-    tables.set(context_count=2, record_count=3)
-    struct.pack_into("<2I", program.tables, layout.context_list, 0, 1)
+    tables.set(record_count=3)
+    program.tables[layout.contexts + blob.offset("darc_contexts.count")] = 2
+    struct.pack_into("<2I", program.tables, _numbers(blob, layout), 0, 1)
     struct.pack_into("<3I", program.tables, layout.record_list, 0, 1, 2)
     return bytes(program.tables)
+
+
+def _numbers(blob: agent.Blob, layout: Layout) -> int:
+    contexts = layout.context_size * layout.room.contexts
+    return layout.contexts + blob.sizes["darc_contexts"] + contexts
 
 
 def trial(chance: random.Random) -> None:
@@ -67,8 +73,8 @@ def trial(chance: random.Random) -> None:
     program = _Program(bytearray(_filled()))
     tables = AgentMemory(blob, BASE, layout, program.read, program.write)
     hot = (
-        layout.control, layout.sites, layout.record_list, layout.context_list, layout.records,
-        layout.contexts,
+        layout.control, layout.sites, layout.record_list, layout.records, layout.contexts,
+        _numbers(blob, layout),
     )  # fmt: skip
     for _ in range(chance.choice((1, 2, 5, 40))):
         area = chance.choice(hot)
@@ -96,7 +102,9 @@ def trial(chance: random.Random) -> None:
         lambda: clean_up(
             program, tables, lambda address: address % 3 == 0, lambda word: word // 3 or None
         ),
-        lambda: room_in(blob.unpack("darc_control", _control(program, blob))),
+        lambda: layout_in(blob, BASE, _control(program, blob), program.read),
+        lambda: tables.mappings,
+        lambda: tables.contexts_taken,
     )
     refused: TargetError | None = None
     for action in chance.sample(actions, 6):

@@ -17,7 +17,7 @@ WORDS = {
     "no version": ("version", 0),
     "a bell that nobody rings": ("bell", 77),
     "another resolution": ("resolution", 7),
-    "threads without end": ("context_count", 1 << 63),
+    "threads without end": ("older_count", 1 << 63),
     "records without end": ("record_count", (1 << 64) - 1),
 }
 OPERATIONS = 80_000

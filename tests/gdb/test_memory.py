@@ -9,7 +9,17 @@ import pytest
 
 from darc import procfs
 from fixtures.build import build
-from tests.debugger import REPORT, ROOT, Done, Server, debug, mark, server
+from tests.debugger import (
+    IN_BOTH,
+    REPORT,
+    ROOT,
+    Done,
+    Server,
+    debug,
+    mark,
+    server,
+    undisturbed,
+)
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 START = "darc start handle --peak >400us"
@@ -111,7 +121,9 @@ def test_more_threads_one_after_the_other_than_there_is_room_for(tmp_path: Path)
     assert count_of(done) == 600
 
 
-@pytest.mark.parametrize(("what", "number"), [("stay", "500"), ("bare", "100000")])
+@pytest.mark.parametrize(
+    ("what", "number"), [("stay", "500"), ("stay", "4200"), ("bare", "100000")]
+)
 def test_threads_that_are_there(what: str, number: str, tmp_path: Path) -> None:
     """Each has room of its own. One without storage of its own cannot be told from its parent,
     which costs measurements and no more."""
@@ -119,8 +131,55 @@ def test_threads_that_are_there(what: str, number: str, tmp_path: Path) -> None:
         done = attach(tmp_path, running, [COUNT, "continue", REPORT])
         assert done.report is not None, done.gdb
         count = done.report["profile"]["count"]
-        assert count == 4000 if what == "stay" else count > 0
+        assert count == 8 * int(number) if what == "stay" else count > 0
         assert running.read_line().endswith(b" 0 wrong\n")
+
+
+EARLY, OPS = 5, 2000
+"""Calls of crowd's before its threads begin, and of each of those."""
+
+
+@IN_BOTH
+@pytest.mark.parametrize("threads", [80, 600])
+def test_threads_that_begin_later(threads: int, tmp_path: Path) -> None:
+    """The tables were made for one: larger ones are taken when threads find no room."""
+    arguments = (str(OPS), str(threads), str(EARLY))
+    done = debug(tmp_path, build("crowd"), arguments, [COUNT, "run", REPORT])
+    assert done.report is not None, done.gdb
+    total = OPS * threads + EARLY
+    assert total / 2 < done.report["profile"]["count"] <= total, done.gdb
+    assert (0, done.output) == undisturbed(build("crowd"), arguments)
+
+
+def test_a_search_among_threads_that_begin_later(tmp_path: Path) -> None:
+    """Calls that there is no room for cast no votes: the answer is as for those that were there."""
+    done = debug(
+        tmp_path,
+        build("crowd"),
+        ("60000", "600", str(EARLY)),
+        ["darc start handle --peak >800us --start-ops 6400 --lookahead 1", "run", REPORT, "kill"],
+    )
+    assert done.paths == [("handle", "store", "usleep", "nanosleep", "clock_nanosleep")], done.gdb
+
+
+def test_a_limit_that_is_met_on_the_way(tmp_path: Path) -> None:
+    """The analysis goes on with the room that it has, and tells of it; the program has all it
+    needs."""
+    arguments = (str(OPS), "200", str(EARLY))
+    done = debug(
+        tmp_path,
+        build("crowd"),
+        arguments,
+        ["set exec-wrapper prlimit --as=41943040", COUNT, "run", mark("status"), "darc status",
+         REPORT],
+    )  # fmt: skip
+    assert done.report is not None, done.gdb
+    assert 0 < done.report["profile"]["count"] < OPS * 200
+    told = done.section("status")
+    assert "no room for more threads" in told
+    assert "ulimit -v" in told
+    assert "calls were not timed: there were more threads" in told
+    assert (0, done.output) == undisturbed(build("crowd"), arguments)
 
 
 @pytest.mark.parametrize("leaving", ["darc stop", "detach"])
