@@ -136,8 +136,8 @@ def test_threads_that_are_there(what: str, number: str, tmp_path: Path) -> None:
 
 
 EARLY, OPS, FIRST = 5, 8000, 8
-"""Calls of crowd's before its threads begin, and of each of those; for how many threads there is room
-at first."""
+"""Calls of crowd's before its threads begin, and of each of those; threads that there is room for
+before more is taken."""
 
 
 @IN_BOTH
