@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -196,4 +197,69 @@ def test_memory_is_given_back(leaving: str, tmp_path: Path) -> None:
             sizes.append(kib(Path(f"/proc/{running.pid}/status").read_text(), "VmSize") - before)
         assert 0 < sizes[0] <= 64
         assert sizes == [sizes[0]] * 3
+        assert running.finish() == 0
+
+
+AGAIN = """
+import gc, os
+from pathlib import Path
+
+import gdb
+
+PID = gdb.selected_inferior().pid
+
+
+def kept():
+    \"\"\"What neither of the two may have more of, however often it is analysed.\"\"\"
+    gc.collect()
+    counts = [len(gc.get_objects())]
+    for process in (os.getpid(), PID):
+        folder = Path(f"/proc/{process}")
+        counts.append(len(list((folder / "fd").iterdir())))
+        counts.append((folder / "maps").read_bytes().count(b"\\n"))
+    return counts
+
+
+for number in range(45):
+    if number == 20:
+        before = kept()
+    for command in COMMANDS:
+        try:
+            gdb.execute(command, to_string=True)
+        except gdb.error as error:
+            if number == 0:
+                print(error)
+print("kept:", *before, *kept())
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "commands"),
+    [
+        ("server", (), (START, "continue")),
+        ("server", (), (START, "continue", "darc report", "darc stop")),
+        ("limited", ("locked", "1000"), (f"{START} --probes pad",)),
+    ],
+    ids=["again", "stopped", "refused"],
+)
+def test_many_analyses_keep_nothing(
+    program: str, args: tuple[str, ...], commands: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Objects, descriptors and mappings, of the debugger and of the program."""
+    script = tmp_path / "again.py"
+    script.write_text(f"COMMANDS = {commands!r}\n{AGAIN}")
+    with server(build(program), *args) as running:
+        running.operations()
+        done = attach(tmp_path, running, [f"source {script}"])
+        assert ("ulimit -l" in done.gdb) == (program == "limited"), done.gdb
+        found = re.findall(r"^kept: (.*)$", done.gdb, re.M)
+        assert found, done.gdb
+        numbers = [int(number) for number in found[0].split()]
+        objects, descriptors, mappings, own_descriptors, own_mappings = (
+            after - before for before, after in zip(numbers[:5], numbers[5:], strict=True)
+        )
+        assert objects < 4 * 25, numbers
+        assert (own_descriptors, own_mappings) == (0, 0), numbers
+        assert descriptors <= 5, numbers  # gdb's own files come and go,
+        assert mappings <= 5, numbers  # and Python's memory
         assert running.finish() == 0
