@@ -82,6 +82,8 @@ class Op:
     """When a jump began, 0: none."""
     is_gone: bool = False
     """A jump has left f0 itself."""
+    is_spoiled: bool = False
+    """A callee found no room for a record: its time would count as its caller's own."""
 
 
 @dataclass
@@ -365,7 +367,10 @@ class Model:
         op = thread.op
         assert op is not None
         node = self._child(transfer.kind, caller.function, parent.node, frame.function)
-        if node is None or not self._claim(frame.slot):
+        if node is None:
+            return
+        if not self._claim(frame.slot):
+            op.is_spoiled = True
             return
         now = self._instant(transfer.begin, end)
         if op.chain[-1] is not parent:
@@ -463,7 +468,7 @@ class Model:
             context.sum += latency
             context.number += 1
             context.weighted += (self.bin(latency) + 1) ** 2
-        elif setting.peak[0] <= latency < setting.peak[1] and not self.bell:
+        elif setting.peak[0] <= latency < setting.peak[1] and not self.bell and not op.is_spoiled:
             self._vote_all(context, op, latency)
         else:
             return

@@ -400,7 +400,8 @@ class _Running:
             )
             self._memory.write(world.address("scripts") + number * size * most, raw)
         fields = world.blob.fields
-        self._set("snapshot_contexts", TABLES + layout.contexts)
+        header = world.blob.sizes["darc_contexts"]
+        self._set("snapshot_contexts", TABLES + layout.contexts + header)
         self._set("context_size", layout.context_size)
         self._set("context_room", setting.contexts)
         self._set("totals_at", layout.totals_at)
