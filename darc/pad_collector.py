@@ -292,11 +292,6 @@ class PadCollector(Collector):
         if tables.get("record_count") > limit and self._threads_inside() <= 1:
             tables.compact()
 
-    def _count_losses(self) -> None:
-        for name in self._lost:
-            self._lost[name] += self.tables.get(name)
-            self.tables.set(**{name: 0})
-
     def _make_more_room(self) -> None:
         """Threads, or calls, have found no room in the tables: larger ones are taken, as far as the
         program's limits let them. The calls that are under way span the stop."""
