@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from darc import refit, render, storage
+from darc.code.elf import Image
 from darc.code.program import (
     Program,
     find_symbols,
+    is_called,
     load_image,
     never_called,
     not_found,
+    split_spec,
     symbol_spelling,
 )
 from darc.demangle import display_name
@@ -210,18 +213,26 @@ class App:
 
     def complete_function(self, prefix: str) -> list[str]:
         """Functions whose name begins with ``prefix``."""
+        scope, start = split_spec(prefix)
+        if scope is not None and not scope.endswith("!"):
+            found = self._target.functions_of(scope, start)
+            return sorted(f"{scope}:{name}" for name in found if name.startswith(start))
         names = set()
-        if self._target.state is State.NONE:
-            path = self._target.executable
-            images = [load_image(Path(path))] if path is not None else []
-        else:
-            images = [m.image for m in self._program().modules]
-        last = prefix.rsplit("::", 1)[-1]
-        for image in images:
+        last = start.rsplit("::", 1)[-1]
+        for image in self._images(scope):
             for symbol in image.symbols:
-                if last in symbol.name and (name := display_name(symbol.name)).startswith(prefix):
-                    names.add(name)
+                if last in symbol.name and (name := display_name(symbol.name)).startswith(start):
+                    names.add((scope or "") + name)
         return sorted(names)
+
+    def _images(self, scope: str | None) -> list[Image]:
+        """The files of the program; those of the name in ``scope``, as ``lib.so!``, if any."""
+        if self._target.state is not State.NONE:
+            return [m.image for m in self._program().modules_called(scope)]
+        path = self._target.executable
+        if path is None or (scope is not None and not is_called(path, scope)):
+            return []
+        return [load_image(Path(path))]
 
     # ------------------------------------------------------------------ events
 

@@ -8,19 +8,22 @@ the rest of the line to :func:`run`, :func:`complete` and :func:`help_text`. The
 
 from __future__ import annotations
 
+import os
+import platform
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from darc import render, report
+from darc import __version__, render, report
 from darc.errors import DarcError, UsageError
 from darc.ftree import NodeState
 from darc.options import near, split_line, split_options
 from darc.parameters import (
     PARAMETERS,
     START_OPTIONS,
+    Parameter,
     Parameters,
     find_parameter,
     parse_overrides,
@@ -143,7 +146,10 @@ def complete(app: App, name: str, argline: str, word: str) -> list[str]:
         return []
     before, typed = _last_word(argline)
     try:
-        candidates = _candidates(app, command, before, typed)
+        if completes_files(name, argline):
+            candidates = _files(typed)
+        else:
+            candidates = _candidates(app, command, before, typed)
     except DarcError:
         return []
     cut = len(typed) - len(word) if typed.endswith(word) else 0
@@ -272,6 +278,33 @@ def _candidates(app: App, command: Command, before: Sequence[str], typed: str) -
     if command.complete_argument is None:
         return list(options) if not typed else []
     return command.complete_argument(app, typed)
+
+
+def _files(typed: str) -> list[str]:
+    """The files that ``typed``, a path or an option with one, may become. Debuggers put a space
+    behind a word that is alone: a folder that is comes with what it holds."""
+    option, equals, path = typed.partition("=")
+    option, path = (option + equals, path) if typed.startswith("-") else ("", typed)
+    found = _entries(path)
+    if len(found) == 1 and found[0].endswith("/"):
+        found = _entries(found[0]) or found
+    return [option + name for name in found]
+
+
+def _entries(path: str) -> list[str]:
+    """What a folder holds whose name begins with ``path``; folders end in ``/``."""
+    start = path.rpartition("/")[2]
+    shown = path[: len(path) - len(start)]
+    try:
+        with os.scandir(Path(shown).expanduser()) as entries:
+            return sorted(
+                shown + entry.name + ("/" if entry.is_dir() else "")
+                for entry in entries
+                if entry.name.startswith(start) and (start or not entry.name.startswith("."))
+                if not set(entry.name) & set(" \t\n'\"\\")  # they would have to be quoted
+            )
+    except (OSError, ValueError, RuntimeError):
+        return []  # there is no such folder, or nobody may look into it
 
 
 def _values(app: App, option: Option) -> list[str]:
@@ -403,6 +436,16 @@ def _descend(app: App, parsed: Parsed) -> None:
     app.descend(parsed.arguments)
 
 
+def _version(app: App, _parsed: Parsed) -> None:
+    here = Path(__file__).resolve().parent
+    app.emit(f"darc {__version__}, Python {platform.python_version()}, {here}")
+
+
+def _default_of_resume(parameter: Parameter) -> str:
+    """A thread is of one run alone (see :func:`darc.refit.new_parameters`)."""
+    return "all" if parameter.field == "thread" else "that of the session"
+
+
 def _stop(app: App, _parsed: Parsed) -> None:
     app.stop()
 
@@ -439,16 +482,34 @@ REPORT_OPTIONS = (
         "text or json; the default is what FILE ends in, else text.",
         report.FORMATS,
     ),
-    Option("-o", "FILE", "Write to FILE, which is replaced as a whole.", is_file=True),
+    Option(
+        "-o",
+        "FILE",
+        "Write to FILE, which is replaced as a whole; the default is to show it.",
+        is_file=True,
+    ),
     Option("--output", "FILE", "The same as -o.", is_file=True),
-    Option("--require", "root-cause", "An error when no root cause was found.", ("root-cause",)),
+    Option(
+        "--require",
+        "root-cause",
+        "An error when no root cause was found; the default is none.",
+        ("root-cause",),
+    ),
 )
 
-SEARCH_OPTIONS = tuple(
-    Option(name, parameter.metavar, parameter.doc, parameter.completions)
-    for name, parameter in START_OPTIONS.items()
-    if parameter.is_available
-)
+
+def _search_options(default: Callable[[Parameter], str]) -> tuple[Option, ...]:
+    return tuple(
+        Option(
+            name,
+            parameter.metavar,
+            f"{parameter.doc} Default: {default(parameter)}.",
+            parameter.completions,
+        )
+        for name, parameter in START_OPTIONS.items()
+        if parameter.is_available
+    )
+
 
 COMMANDS: Mapping[str, Command] = {
     command.name: command
@@ -460,7 +521,7 @@ COMMANDS: Mapping[str, Command] = {
             "FUNCTION may be f, file.c:f, lib.so!f, Class::f or *ADDRESS. Before 'run' darc waits "
             "for the program and its libraries. After --start-ops calls the profile is shown; "
             "without --peak the program then stops for the choice. 'set darc PARAMETER' keeps "
-            "the same options for every start.",
+            "the same options for every start, in place of the defaults below.",
             (
                 ("darc start handle", "Profile handle, stop at the profile."),
                 ("darc start handle --peak last", "Explain its slowest peak without a stop."),
@@ -475,7 +536,7 @@ COMMANDS: Mapping[str, Command] = {
             ),
             _parse_start,
             _start,
-            SEARCH_OPTIONS,
+            _search_options(lambda parameter: parameter.text(parameter.default)),
             _functions,
         ),
         Command(
@@ -579,7 +640,7 @@ COMMANDS: Mapping[str, Command] = {
             ),
             _parse_resume,
             _resume,
-            SEARCH_OPTIONS,
+            _search_options(_default_of_resume),
             takes_file=True,
         ),
         Command(
@@ -596,6 +657,15 @@ COMMANDS: Mapping[str, Command] = {
             _parse_report,
             _report,
             REPORT_OPTIONS,
+        ),
+        Command(
+            "version",
+            "Show which darc this is.",
+            "darc version",
+            "Tells the release, the debugger's Python and the folder that darc was loaded from.",
+            (("darc version", "What to write into a report of a bug."),),
+            _no_arguments("version"),
+            _version,
         ),
     )
 }

@@ -291,6 +291,12 @@ class Target(ABC):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         """Entry addresses of ``function`` as defined in the source file ``file``."""
 
+    def functions_of(self, file: str, prefix: str) -> Sequence[str]:
+        """Names of functions that are defined in the source file ``file``, for completion, where
+        the debugger completes what darc offers; ``prefix`` is what is typed of them already."""
+        del file, prefix
+        return ()
+
     @abstractmethod
     def accepts_pending(self, question: str) -> bool:
         """Whether to wait for a function that does not exist yet, as the debugger's own setting

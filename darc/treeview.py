@@ -64,13 +64,18 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     if ending.note == MAX_DEPTH_NOTE:
         return f"{MAX_DEPTH_NOTE} at {name}: a larger --max-depth goes on from there"
     if ending.cause is Cause.LOOP and ending.loop_callee is not None:
-        calls = f" {ending.loop_calls:.0f} times" if ending.loop_calls is not None else ""
         share = (
             f", {ending.loop_share:.0%} of its time".replace("%", " %")
             if ending.loop_share is not None
             else ""
         )
-        text = f"loop: calls {show(ending.loop_callee)}{calls}{share}"
+        callee = show(ending.loop_callee)
+        if ending.loop_calls is None:
+            text = f"loop: calls {callee}{share}"
+        elif f"{ending.loop_calls:.1f}" == "1.0":
+            text = f"cause: its one call of {callee}{share}"
+        else:
+            text = f"loop: calls {callee} {times(ending.loop_calls)}{share}"
     else:
         text = {
             Cause.FUNCTION: f"cause: {name} itself",
@@ -102,6 +107,13 @@ def _own_votes(node: Fnode) -> str:
     if node.state is NodeState.ANALYSIS and node.totals.ops:
         return f"itself {node.self_maxcount} of {node.totals.ops}"
     return ""
+
+
+def times(mean: float) -> str:
+    """``2 times``, ``1.3 times on average``, ``400 times``: how often something happens."""
+    if mean < 9.5 and not f"{mean:.1f}".endswith(".0"):
+        return f"{mean:.1f} times on average"
+    return "once" if round(mean) == 1 else f"{mean:.0f} times"
 
 
 def place(site: CallSite, show: Show = name) -> str:

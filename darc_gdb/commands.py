@@ -50,10 +50,12 @@ class _Command(gdb.Command):  # type: ignore[misc]
             raise gdb.GdbError(_tell(self._app, error)) from None
 
     def complete(self, text: str, word: str | None) -> object:
-        if word is None:
-            return gdb.COMPLETE_FILENAME if commands.completes_files(self._name, text) else None
-        if commands.completes_files(self._name, text):
+        # gdb takes the whole line for the name of the file.
+        is_alone = len(text.split()) <= 1 and not text.startswith("-")
+        if is_alone and commands.completes_files(self._name, text):
             return gdb.COMPLETE_FILENAME
+        if word is None:
+            return None
         return commands.complete(self._app, self._name, text, word)
 
 

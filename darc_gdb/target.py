@@ -956,6 +956,14 @@ class GdbTarget(Target):
                 found.add(int(block.start))
         return sorted(found)
 
+    @_translated
+    def functions_of(self, file: str, prefix: str) -> Sequence[str]:
+        if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(prefix or "f")):
+            return []
+        before = f"break {file}:"
+        lines = gdb.execute(f"complete {before}{prefix}", to_string=True).splitlines()
+        return [line.removeprefix(before) for line in lines if line.startswith(before)]
+
     # ------------------------------------------------------------------- output
 
     def accepts_pending(self, question: str) -> bool:

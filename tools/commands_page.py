@@ -24,8 +24,9 @@ This page is made from the text that gdb itself shows (`help darc`, `help darc s
 `help set darc start-ops`); `python tools/commands_page.py` writes it.
 
 Options may be written `--option value` or `--option=value`. In gdb every command completes with
-Tab: its options, their values, names of functions, peaks and fnodes that there are. lldb completes
-the names of commands and parameters, and from lldb 16 on functions and files.
+Tab: its options, their values, files, names of functions (also behind `file.c:` and `lib.so!`),
+peaks and fnodes that there are. lldb completes the names of commands and parameters, and from
+lldb 16 on functions and files.
 """
 
 ENDING = """\

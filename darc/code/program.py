@@ -560,17 +560,20 @@ class Program:
         """
         if spec.startswith("*"):
             return self._find_address(spec)
-        scope, name = _split_spec(spec)
+        scope, name = split_spec(spec)
         if scope is not None and not scope.endswith("!"):
             return self._one(spec, set(self._target.functions_in(scope, name)))
-        wanted = scope[:-1] if scope else None
-        modules = [m for m in self.modules if wanted is None or _is_module(m, wanted)]
-        if wanted is not None and not modules:
+        modules = self.modules_called(scope)
+        if scope is not None and not modules:
             raise NotFoundError(
-                f"no loaded file is called {wanted}: 'info sharedlibrary' lists them"
+                f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
             )
         found = find_symbols(((m.image, m.bias) for m in modules), name)
-        return self._one(spec, found if wanted is not None else self._not_the_loaders(found))
+        return self._one(spec, found if scope is not None else self._not_the_loaders(found))
+
+    def modules_called(self, scope: str | None) -> list[Module]:
+        """The loaded files that ``lib.so!`` names; all of them for ``None``."""
+        return [m for m in self.modules if scope is None or is_called(m.path, scope)]
 
     def _not_the_loaders(self, addresses: set[int]) -> set[int]:
         """The dynamic linker has some functions of the C library for itself alone (``memcpy``)."""
@@ -742,7 +745,7 @@ def _spaceless(text: str) -> str:
 
 def not_found(spec: str, names: Iterable[str]) -> str:
     """The error line for a function that does not exist, with near names."""
-    wanted = _split_spec(spec)[1]
+    wanted = split_spec(spec)[1]
     shown = {display_name(name) for name in names if _worth_showing(name, wanted)}
     near = difflib.get_close_matches(wanted, shown, 3, 0.6)
     hint = f" (near names: {', '.join(near)})" if near else ""
@@ -752,7 +755,7 @@ def not_found(spec: str, names: Iterable[str]) -> str:
 def never_called(spec: str, names: Iterable[str]) -> str:
     """The error line for a function that exists, but was not called; it names the clones that the
     compiler may have made its callers call instead."""
-    wanted = _split_spec(spec)[1]
+    wanted = split_spec(spec)[1]
     clones = sorted(n for n in names if n.startswith(f"{wanted}.") and not _is_cold_name(n))
     hint = f": its callers may call a clone: {', '.join(clones)}" if clones else ""
     return f"the program ended before {spec} was called{hint}"
@@ -764,7 +767,7 @@ def _worth_showing(name: str, wanted: str) -> bool:
     return abs(len(name) - len(wanted)) < 12 or wanted[:4] in name
 
 
-def _split_spec(spec: str) -> tuple[str | None, str]:
+def split_spec(spec: str) -> tuple[str | None, str]:
     """``lib.so!f`` → (``lib.so!``, ``f``); ``file.c:f`` → (``file.c``, ``f``)."""
     if "!" in spec and "operator!" not in spec:
         scope, name = spec.split("!", 1)
@@ -775,9 +778,10 @@ def _split_spec(spec: str) -> tuple[str | None, str]:
     return None, spec
 
 
-def _is_module(module: Module, wanted: str) -> bool:
-    name = module.name
-    return wanted in (name, module.path) or name.split(".so", 1)[0] == wanted.split(".so", 1)[0]
+def is_called(path: str, scope: str) -> bool:
+    """Whether a file is the one that is meant by ``lib.so!``, with or without its version."""
+    name, wanted = Path(path).name, scope.removesuffix("!")
+    return wanted in (name, path) or name.split(".so", 1)[0] == wanted.split(".so", 1)[0]
 
 
 def _is_loader(module: Module) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from darc import __version__
 from darc.commands import COMMANDS
 from darc.parameters import PARAMETERS
 from fixtures.build import build
@@ -18,6 +19,7 @@ from tests.debugger import (
     LLDB,
     NEWEST,
     REPORT,
+    ROOT,
     Done,
     attempt,
     current,
@@ -202,6 +204,12 @@ def test_a_kept_parameter_serves_the_next_start(program: Path, tmp_path: Path) -
     assert [path[:2] for path in done.paths] == [("handle", "flush")]
 
 
+def test_the_version(tmp_path: Path) -> None:
+    done = debug(tmp_path, None, (), [mark("version"), "darc version"])
+    assert done.section("version").startswith(f"darc {__version__}, Python 3.")
+    assert str(ROOT / "darc") in done.section("version")
+
+
 def test_every_command_and_parameter_has_help(tmp_path: Path) -> None:
     commands = [mark("darc"), "help darc"]
     for name in COMMANDS:
@@ -221,6 +229,8 @@ def test_every_command_and_parameter_has_help(tmp_path: Path) -> None:
         assert f"darc {name}" in done.section("darc")
         for option in command.options:
             assert option.name in text
+        if name == "start":
+            assert "Default: 100." in text
     for parameter in available:
         for kind in ("set", "show") if current() == GDB else ("set",):
             text = done.section(f"{kind}_{parameter.name.replace('-', '_')}")
@@ -231,7 +241,10 @@ def test_every_command_and_parameter_has_help(tmp_path: Path) -> None:
 
 
 COMPLETED = {
-    GDB: {"functions", "commands", "options", "values", "parameters", "nothing"},
+    GDB: {
+        *("functions", "commands", "options", "values", "parameters", "nothing"),
+        *("of_a_file", "of_a_library", "files", "folders", "file_of_resume"),
+    },
     LLDB: {"commands", "parameters", "nothing"},
     NEWEST: {"functions", "commands", "parameters", "nothing"},
 }
@@ -247,7 +260,15 @@ def test_completion(program: Path, tmp_path: Path) -> None:
         "values": ("darc report --format js", ["darc report --format json"]),
         "parameters": ("set darc max-p", ["set darc max-probes"]),
         "nothing": ("darc start no_such_", []),
+        "of_a_file": ("darc start mixture.c:ha", ["darc start mixture.c:handle"]),
+        "of_a_library": ("darc start mixture!ha", ["darc start mixture!handle"]),
+        "files": ("darc report -o mix", ["darc report -o mix.json"]),
+        "folders": ("darc report --output=fol", ["darc report --output=folder/in-it.json"]),
+        "file_of_resume": ("darc resume --max-depth 3 mi", ["darc resume --max-depth 3 mix.json"]),
     }
+    (tmp_path / "mix.json").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "in-it.json").touch()
     lines = {name: line for name, line in lines.items() if name in COMPLETED[current()]}
     commands = []
     for name, (line, _) in lines.items():

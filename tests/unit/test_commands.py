@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from darc import commands
+from darc import __version__, commands
 from darc.errors import DarcError, NotFoundError, UsageError
 from darc.parameters import PARAMETERS, Parameters
 from darc.snapshot import Snapshot
@@ -201,7 +201,7 @@ def test_darc_alone_is_its_help(app: FakeApp) -> None:
 
 def test_the_commands_of_this_release() -> None:
     assert list(commands.COMMANDS) == (
-        "start peak status histogram tree descend stop save resume report".split()
+        "start peak status histogram tree descend stop save resume report version".split()
     )
 
 
@@ -239,6 +239,44 @@ def test_the_commands_of_this_release() -> None:
 )  # fmt: skip
 def test_complete(app: FakeApp, name: str, argline: str, word: str, completions: list[str]) -> None:
     assert commands.complete(app, name, argline, word) == completions
+
+
+def test_files_are_completed_behind_options(
+    app: FakeApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("slow.json", "slower.json", "with space", ".hidden", "folder/a", "folder/b"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+
+    def complete(name: str, argline: str, word: str) -> list[str]:
+        return commands.complete(app, name, argline, word)
+
+    assert complete("report", "-o sl", "sl") == ["slow.json", "slower.json"]
+    assert complete("report", "-o ", "") == ["folder/", "slow.json", "slower.json"]
+    assert complete("report", "-o .h", ".h") == [".hidden"]
+    assert complete("report", "--output=slowe", "slowe") == ["slower.json"]
+    assert complete("report", "-o fol", "fol") == ["folder/a", "folder/b"]
+    assert complete("report", f"-o {tmp_path}/sl", "sl") == ["slow.json", "slower.json"]
+    assert complete("report", "-o nowhere/x", "x") == []
+    assert complete("resume", "--max-depth 3 slowe", "slowe") == ["slower.json"]
+
+
+def test_help_tells_the_defaults() -> None:
+    start = commands.COMMANDS["start"]
+    docs = {option.name: option.doc for option in start.options}
+    assert docs["--start-ops"].endswith(" Default: 100.")
+    assert docs["--peak"].endswith(" Default: none.")
+    assert all(" Default: " in doc for doc in docs.values())
+    resumed = {option.name: option.doc for option in commands.COMMANDS["resume"].options}
+    assert resumed["--start-ops"].endswith(" Default: that of the session.")
+    assert resumed["--thread"].endswith(" Default: all.")
+    assert all("default" in option.doc for option in commands.REPORT_OPTIONS[:2])
+
+
+def test_the_version(app: FakeApp) -> None:
+    commands.run(app, "version", "")
+    assert app.shown[0].startswith(f"darc {__version__}, Python 3.")
 
 
 def test_completion_without_a_session_is_quiet() -> None:

@@ -203,6 +203,20 @@ def test_a_width_without_limit_is_80_columns() -> None:
     assert render.report(snapshot, Style(0)) == render.report(snapshot, PLAIN)
 
 
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        (None, "loop: calls wait, 99 % of its time"),
+        (1.0, "cause: its one call of wait, 99 % of its time"),
+        (1.3, "loop: calls wait 1.3 times on average, 99 % of its time"),
+        (2.0, "loop: calls wait 2 times, 99 % of its time"),
+        (122.4, "loop: calls wait 122 times, 99 % of its time"),
+    ],
+)
+def test_how_often_a_loop_calls(calls: float | None, told: str) -> None:
+    assert ending_text("f", Ending(Cause.LOOP, 20, "wait", calls, 0.99)) == told
+
+
 def test_path_lines() -> None:
     assert render.paths(samples.snapshot(), PLAIN).splitlines() == [
         "darc: root cause of peak 3: handle → (inlined flush_one) → flush → write_out → usleep",
