@@ -249,6 +249,16 @@ class App:
         session.end_if_late()
         self._tell(session.take_message())
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a function is analysed or waited for."""
+        return self._pending is not None or (self._session is not None and self._session.alive)
+
+    def before_stop(self) -> None:
+        """The program is about to stop for the user: nobody is to see a probe."""
+        if self._session is not None:
+            self._session.on_user_stop()
+
     def before_continue(self) -> None:
         """The user lets the program go on, and not step by step."""
         if self._session is not None:

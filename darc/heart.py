@@ -30,6 +30,9 @@ _PATIENCE_SECONDS = 3.0
 """How long one that may ring has for it, on a busy machine."""
 
 
+_BARE_SECONDS = 1.0
+"""What runs for longer without probes under a front end was not let go on for a step."""
+
 _DEEP_SECONDS = 1.0
 """How long a stop is put off while a thread is in a wait that no signal ends."""
 
@@ -111,11 +114,13 @@ class Heart:
             return now
         if left is not None and left <= 0:
             self._session.time_up_soon()
-        elif not self._session.rings:
+        elif not self._session.rings and not self._runs_bare:
             return None
         if late_since is None:
             return now
         patience = _PATIENCE_SECONDS if self._session.rings_itself else _GRACE_SECONDS
+        if self._runs_bare:
+            patience = _BARE_SECONDS
         if now - late_since >= patience and self._pid is not None:
             number = self._session.bell_signal
             # The debugger may take its time. One signal too many would come to the program, or
@@ -126,6 +131,12 @@ class Heart:
                 signal_thread(self._pid, number)
             return now
         return late_since
+
+    @property
+    def _runs_bare(self) -> bool:
+        """Whether the program may have been let go on, and not by a command that darc hears of: the
+        probes are to come back."""
+        return self._target.goes_on_unseen and self._session.paused
 
     def _insist(self, late_since: float | None, now: float) -> float | None:
         """The debugger is to see what has become of the tables: the program is stopped by a signal

@@ -263,7 +263,8 @@ class PadCollector(Collector):
         if tables.get("faults") and (why := self._see_handlers()) is not None:
             return Bell(listener.give_up(f"{self._spec} is not timed any more: {why}"))
         if self.paused and not tables.get("bell"):
-            listener.before_resume()
+            if self._target.is_between_steps():
+                listener.before_resume()
             return Bell()
         if not tables.get("bell") and not listener.is_due():
             return Bell()  # the signal was the program's own

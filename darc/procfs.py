@@ -339,9 +339,11 @@ class Memory:
     def write(self, address: int, data: bytes) -> None:
         """Raises TargetError when it is not mapped or the process is gone."""
         try:
-            os.pwrite(self._fd, data, address)
+            done = os.pwrite(self._fd, data, address)
         except OSError as error:
             raise TargetError(f"cannot write memory at {address:#x}: {error.strerror}") from None
+        if done != len(data):
+            raise TargetError(f"cannot write memory at {address:#x}: it is not mapped")
 
     def close(self) -> None:
         os.close(self._fd)

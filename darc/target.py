@@ -162,6 +162,17 @@ class Target(ABC):
     def flush(self) -> None:  # noqa: B027  most have nothing to do
         """What was written is in the program from now on."""
 
+    @property
+    def goes_on_unseen(self) -> bool:
+        """Whether the program may go on with nobody having asked darc before, as a front end has
+        ways of its own to let it. Any thread."""
+        return False
+
+    def is_between_steps(self) -> bool:
+        """Whether no breakpoint of the debugger's own stands in the code now, where it waits for a
+        step to end."""
+        return True
+
     @abstractmethod
     def forget_frames(self) -> None:
         """Stack words were written: backtraces are to be read anew."""

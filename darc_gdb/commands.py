@@ -40,7 +40,7 @@ class _Command(gdb.Command):  # type: ignore[misc]
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         try:
-            with _home(self._app):
+            with _home(self._app), backend.TARGET.unnoticed():
                 commands.run(self._app, self._name, argument)
         except KeyboardInterrupt:
             raise
@@ -125,14 +125,31 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     def failed(error: Exception) -> None:
         gdb.write(_tell(app, error) + "\n", gdb.STDERR)
 
+    last: list[Callable[[gdb.StopEvent], None]] = []
+
     def on_stop(event: gdb.StopEvent) -> None:
+        # Before the handlers of those that came later, which are to see no probes.
+        if not last:
+            at_stop(event)
+
+    def on_stop_last(event: gdb.StopEvent) -> None:
+        gdb.events.stop.disconnect(last.pop())
+        at_stop(event)
+
+    def hears_stops_last() -> None:
+        if last:
+            gdb.events.stop.disconnect(last.pop())
+        last.append(on_stop_last)
+        gdb.events.stop.connect(on_stop_last)
+
+    def at_stop(event: gdb.StopEvent) -> None:
         target.stopped(event)
         if not target.settle(event):
             on_user_stop()
 
-    def hears_stops_last() -> None:
-        gdb.events.stop.disconnect(on_stop)
-        gdb.events.stop.connect(on_stop)
+    def before_stop() -> None:
+        with _home(app):
+            app.before_stop()
 
     def on_user_stop() -> None:
         farewell.rest()
@@ -216,6 +233,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         return guard
 
     target.failed = failed
+    target.before_stop = before_stop
     target.on_user_stop = on_user_stop
     target.goes_on = goes_on
     target.went_on = went_on
@@ -270,7 +288,8 @@ class _ContinueHook(gdb.Command):  # type: ignore[misc]
         if backend.TARGET.errand:
             return
         try:
-            backend.TARGET.goes_on()
+            with backend.TARGET.unnoticed():
+                backend.TARGET.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
 

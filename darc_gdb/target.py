@@ -169,8 +169,17 @@ class GdbTarget(Target):
         self.leaving: Callable[[], None] | None = None
         """What the bell is to do now, as gdb is about to leave."""
         self.hears_stops_last: Callable[[], None] = lambda: None
-        """Makes :meth:`settle` the last of the handlers of the next stop."""
+        """darc is to hear of the next stop behind all others, and :meth:`settle` is called then."""
+        self._is_driven = _has_front_end()
+        self._has_line = True
+        """Whether the line below gdb's output is darc's to write on while the program runs."""
         self._all_stop = False
+        self._quiet = False
+        """Whether darc writes beside gdb."""
+        self._stale = False
+        """Whether it has, since :meth:`unnoticed`."""
+        self.before_stop: Callable[[], None] = lambda: None
+        """When a stop of darc's is to be one for the user, before anybody hears of it."""
 
     def listeners(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
         """What to connect with which of gdb's events."""
@@ -181,7 +190,7 @@ class GdbTarget(Target):
             (events.breakpoint_deleted, self._on_deleted),
             (events.breakpoint_modified, self._on_breakpoint),
             (events.memory_changed, lambda _event: self._moved()),
-            (events.cont, lambda _event: self._moved(runs=True)),
+            (events.cont, lambda _event: self._went_on()),
         ]
         if hasattr(events, "free_objfile"):
             found.append((events.free_objfile, self._on_new_objfile))
@@ -210,6 +219,10 @@ class GdbTarget(Target):
             self._pass_again()
         self._counters = None
         self._runs = runs or self._runs
+
+    def _went_on(self) -> None:
+        self._moved(runs=True)
+        self._has_line = not _has_front_end() and not _has_windows()
 
     # ---------------------------------------------------------------- inferiors
 
@@ -330,6 +343,8 @@ class GdbTarget(Target):
 
     @_translated
     def _write(self, address: int, data: bytes) -> None:
+        if self._quiet and self._written_unnoticed(address, data):
+            return
         memory = gdb.selected_inferior()
         try:
             memory.write_memory(address, data)
@@ -339,6 +354,41 @@ class GdbTarget(Target):
             if not self._unlocked(address, len(data)):
                 raise
             memory.write_memory(address, data)
+
+    def _written_unnoticed(self, address: int, data: bytes) -> bool:
+        """Whether it could be written beside gdb, which tells everybody of each write that it
+        makes. Where a breakpoint of any kind stands in these bytes they are gdb's to write, and all
+        memory of a program that is not a process of gdb's on this machine."""
+        pid = self.pid
+        if pid is None or procfs.status(pid).get("TracerPid", "").strip() != str(os.getpid()):
+            return False
+        try:
+            with procfs.Memory(pid) as memory:
+                seen = bytes(gdb.selected_inferior().read_memory(address, len(data)))
+                if memory.read(address, len(data)) != seen:
+                    return False
+                self._stale = True
+                memory.write(address, data)
+        except (TargetError, gdb.MemoryError):
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def unnoticed(self) -> Iterator[None]:
+        """What darc writes meanwhile is no event for other extensions and front ends: there are
+        hundreds of writes at a stop, and each of them may read everything anew, with the program
+        standing still. Not within a stop's handlers, as it ends with a command of gdb's."""
+        if self._quiet or self._settles:
+            yield
+            return
+        self._quiet, self._stale = True, False
+        try:
+            yield
+        finally:
+            self._quiet = False
+            if self._stale:  # gdb keeps code and stacks that it has read since the program stopped
+                with contextlib.suppress(gdb.error):
+                    gdb.execute("maint flush dcache", to_string=True)
 
     def _unlocked(self, address: int, size: int) -> bool:
         """Whether memory that could not be written can be now."""
@@ -519,6 +569,15 @@ class GdbTarget(Target):
         if breakpoint_ is self._bell:
             self._bell = None
 
+    @property
+    @any_thread
+    def goes_on_unseen(self) -> bool:
+        return self._is_driven
+
+    def is_between_steps(self) -> bool:
+        shown = gdb.execute("maint info breakpoints", to_string=True)
+        return not re.search(r"^0 ", shown, re.M)
+
     def before_continue(self) -> None:
         """The catchpoint that listens to the bell is there."""
         if self._bell_handler is not None and self._bell is None:
@@ -653,7 +712,7 @@ class GdbTarget(Target):
                 if deferred is None:
                     return False
                 if self._all_stop:
-                    return deferred() is Verdict.STOP
+                    return self._stays(deferred())
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True
@@ -663,12 +722,13 @@ class GdbTarget(Target):
     def _undisturbed(self) -> Iterator[None]:
         """Nothing is deleted meanwhile, as gdb is looking at it, and Ctrl-C in the middle of a
         patch has to wait until the patch is whole."""
-        self._deciding = True
+        was, self._deciding = self._deciding, True
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            yield
+            with self.unnoticed() if self._all_stop else contextlib.nullcontext():
+                yield
         finally:
-            self._deciding = False
+            self._deciding = was
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _owe(self, work: Callable[[], Verdict]) -> bool:
@@ -871,7 +931,18 @@ class GdbTarget(Target):
         if not self._all_stop:
             return self._owe(self._answer)
         self._moved()
-        return self._answer() is Verdict.STOP
+        with self._undisturbed():
+            return self._stays(self._answer())
+
+    def _stays(self, verdict: Verdict) -> bool:
+        """Whether the program stops for the user. Then other handlers are to find the program's own
+        code and stacks, and what darc has to say comes behind all that they show: one that clears
+        the screen would take it away."""
+        if verdict is not Verdict.STOP:
+            return False
+        self._guarded(self.before_stop)
+        self.hears_stops_last()
+        return True
 
     def _answer(self) -> Verdict:
         handler = self._bell_handler
@@ -978,7 +1049,7 @@ class GdbTarget(Target):
     @property
     def colour(self) -> bool:
         wanted = bool(gdb.parameter("style enabled")) and glyphs.takes_colour(os.environ)
-        return wanted and _is_terminal()
+        return wanted and _is_terminal() and not self._is_driven
 
     @property
     def width(self) -> int:
@@ -989,7 +1060,7 @@ class GdbTarget(Target):
         if not _is_terminal():
             return
         with self._lock:
-            if text is None and not self._shown_live:
+            if not self._shown_live and (text is None or not self._has_line):
                 return
             self._shown_live = text is not None
             line = glyphs.fitting(text or "", self._encoding)[: len(text or "")]
@@ -1031,6 +1102,13 @@ def _has_front_end() -> bool:
         if re.match("--?i(nterpreter)?(=|$)", a)
     ]
     return any(not name.startswith(("console", "tui")) for name in names)
+
+
+def _has_windows() -> bool:
+    """Whether gdb draws windows (TUI): it would not know where the cursor is any more."""
+    with contextlib.suppress(gdb.error):
+        return "not active" not in gdb.execute("info win", to_string=True)
+    return False
 
 
 def _assignment() -> str:

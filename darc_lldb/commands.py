@@ -33,6 +33,7 @@ _CONTAINERS = ("set darc", "darc", "set", "show")
 
 _LEAVING = ("process detach", "process kill", "quit")
 _CONTINUING = ("process continue", "thread continue")
+_LAUNCHING = "process launch"
 _GOING_ON = (
     *_CONTINUING,
     "thread step-in",
@@ -237,12 +238,18 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     def before_continue() -> None:
         target.look_at_breakpoints()
         app.before_continue()
+        before_launch()
+
+    def before_launch() -> None:
+        if app.is_busy:
+            target.others.sleep()
 
     for command in _GOING_ON:
         action = before_continue if command in _CONTINUING else target.look_at_breakpoints
         overrides.before(debugger, command, guarded(action))
     for command in _LOOKING:
         overrides.before(debugger, command, guarded(lambda: None))
+    overrides.before(debugger, _LAUNCHING, guarded(before_launch))
     for command in _LEAVING:
         overrides.before(debugger, command, guarded(app.on_leave))
 

@@ -106,6 +106,11 @@ class OwnBreakpoints:
         """Whether it is that of :meth:`break_once`."""
         return self._once is not None and self._once[0] == number
 
+    @property
+    def awaits_start(self) -> bool:
+        """Whether the program has not begun yet."""
+        return self._start is not None
+
     def watch_start(self, target: lldb.SBTarget) -> None:
         """Stops once when the program begins, with all its files loaded."""
         if self._start is not None and target.FindBreakpointByID(self._start).IsValid():

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from darc.ownthread import any_thread, own_thread
 from darc.target import OnHit, Place, State, Target, Verdict
 from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
+from darc_lldb.others import OtherHooks
 from darc_lldb.stops import OwnBreakpoints, Reason, Signal
 from darc_lldb.watcher import Watcher
 
@@ -84,6 +86,7 @@ class LldbTarget(Target):
         self._thread: int | None = None
         self._own = OwnBreakpoints()
         self._frames = Frames()
+        self.others = OtherHooks(debugger)
         self._once: Callable[[], None] | None = None
         self._bell: Signal | None = None
         self._bell_handler: Callable[[], Verdict] | None = None
@@ -360,7 +363,14 @@ class LldbTarget(Target):
     # ----------------------------------------------------------- stops and bells
 
     def prepare(self) -> None:
-        """Before an analysis: lets darc know of files that the program loads."""
+        """Before an analysis: lets darc know of files that the program loads.
+
+        Raises:
+            UnsupportedError: lldb is one whose events another program reads, so that a call that
+                darc makes in the program may wait for ever.
+        """
+        if _has_front_end():
+            raise UnsupportedError("lldb-dap cannot be used: take lldb itself, in a terminal")
         if self.state is State.NONE:
             self._own.watch_start(self._target)
         else:
@@ -491,6 +501,7 @@ class LldbTarget(Target):
         # A call changes what lldb knows of its thread's stop: all are looked at before.
         reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
         stay = any(reason.users for reason in reasons)
+        launching = self._own.awaits_start and all(r.signal in calls.INTERRUPTS for r in reasons)
         rung = [reason for reason in reasons if reason.signal is not None and reason.signal == bell]
         own = [reason for reason in rung if self._is_own_signal(process, reason)]
         if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
@@ -512,7 +523,7 @@ class LldbTarget(Target):
                 self._forget_signal(reason.thread)
             if own == rung:
                 self._pass_again(process)
-            self.user_stop()
+            self.user_stop(launching=launching)
             return True
         self._went_on = True
         self._guarded(self.on_resume)
@@ -625,6 +636,7 @@ class LldbTarget(Target):
             self._meet(process)
             if self._told != self._stop_of(process) and self._is_interrupted():
                 self._interrupt_told()
+        self.others.settle()
         self._tidy()
 
     @staticmethod
@@ -646,16 +658,20 @@ class LldbTarget(Target):
             watcher.close()
         self._once = None
         self._own.forget_places()
+        self.others.are_free = True
         self._guarded(self.on_end)
         self._bell = self._bell_handler = None
 
-    def user_stop(self) -> None:
-        """The program stands, for the user, at a stop."""
+    def user_stop(self, *, launching: bool = False) -> None:
+        """The program stands, for the user, at a stop; or ``launching``: lldb 22 calls its hooks
+        also at the stop in which it finds the program that it has launched."""
         if self._went_on:
             # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
             self._went_on = False
             self._guarded(self.forget_frames)
         self._guarded(self.on_user_stop)
+        if not launching:
+            self.others.wake()
         self.wait()
 
     def wait(self) -> None:
@@ -794,6 +810,11 @@ class LldbTarget(Target):
     def _print(file: lldb.SBFile, text: str) -> None:
         file.Write(glyphs.encoded(text + "\n", glyphs.locale_encoding(os.environ)))
         file.Flush()
+
+
+def _has_front_end() -> bool:
+    """Whether this is lldb as a program that others speak with (lldb-dap, once lldb-vscode)."""
+    return bool(re.search("dap|vscode", Path("/proc/self/exe").readlink().name))
 
 
 def _is_terminal() -> bool:

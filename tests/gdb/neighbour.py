@@ -51,6 +51,12 @@ def goes_on(_event: object) -> None:
     gdb.execute("stepi 0")
 
 
+def clears(_event: object) -> None:
+    """A screen of its own, as gef shows it: what was there before is gone."""
+    gdb.write("\x1b[H\x1b[J")
+    gdb.execute("x/16xb handle")
+
+
 class Context(gdb.Command):  # type: ignore[misc]
     """A command of the neighbour's own."""
 
@@ -71,9 +77,20 @@ class TellStops(gdb.Command):  # type: ignore[misc]
         gdb.write(f"{len(seen)} stops seen\n")
 
 
+class TellWrites(gdb.Command):  # type: ignore[misc]
+    """Says how many writes to memory others were told of."""
+
+    def __init__(self) -> None:
+        super().__init__("tell-writes", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        gdb.write(f"{len(written)} writes told\n")
+
+
 seen: list[object] = []
+written: list[object] = []
 KINDS: dict[str, Callable[[object], None]] = {
-    kind.__name__: kind for kind in (speaks, looks, calls, fails, goes_on)
+    kind.__name__: kind for kind in (speaks, looks, calls, fails, goes_on, clears)
 }
 
 
@@ -85,4 +102,6 @@ def at_stop(event: object) -> None:
 
 Context()
 TellStops()
+TellWrites()
+gdb.events.memory_changed.connect(written.append)
 gdb.events.stop.connect(at_stop)

@@ -27,7 +27,7 @@ from tests.debugger import (
 )
 
 NEIGHBOUR = ROOT / "tests" / "gdb" / "neighbour.py"
-KINDS = ("speaks", "looks", "calls", "fails", "goes_on")
+KINDS = ("speaks", "looks", "calls", "fails", "goes_on", "clears")
 START = "darc start handle --start-ops 1000"
 
 
@@ -74,6 +74,47 @@ def test_a_neighbour_in_an_attached_program(kind: str, running: Server, tmp_path
         result = gdb.command("continue")
         assert "root cause of bins" in result, result
         assert stops(gdb) == 1
+        gdb.command("detach")
+    assert running.finish() == 0
+
+
+CLEARED = "\x1b[H\x1b[J"
+
+
+def test_what_others_show_stands_above(running: Server, tmp_path: Path) -> None:
+    """What darc has found is on the screen in the end, below what another extension shows, which
+    has found the program's own code."""
+    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+        meet(gdb, "clears")
+        own = re.findall(r"<handle.*>:(.*)", gdb.command("x/16xb handle"))
+        assert len(own) == 2
+        gdb.command(START)
+        for answer in ("choose a peak", "root cause of bins"):
+            begin = len(gdb.seen)
+            gdb.command("continue")
+            shown = gdb.seen[begin:].rpartition(CLEARED)[2]
+            assert answer in shown, gdb.seen[begin:]
+            above = shown[: shown.index(answer)]
+            assert re.findall(r"<.*handle.*>:(.*)", strip_styles(above)) == own
+            gdb.command("darc peak >400us" if "peak" in answer else "detach")
+    assert running.finish() == 0
+
+
+def strip_styles(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_nobody_is_told_of_darcs_writes(running: Server, tmp_path: Path) -> None:
+    """gdb tells everybody of each write that it makes, and an extension may read everything anew,
+    with the program standing still."""
+    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+        meet(gdb, "looks")
+        gdb.command(START)
+        assert "choose a peak" in gdb.command("continue")
+        gdb.command("darc peak >400us")
+        assert "root cause of bins" in gdb.command("continue")
+        assert "every probe is out" in gdb.command("darc stop")
+        assert "0 writes told" in gdb.command("tell-writes")
         gdb.command("detach")
     assert running.finish() == 0
 
@@ -203,5 +244,24 @@ def test_machine_interface(tmp_path: Path) -> None:
         # No breakpoint of darc's own is shown but the one that it catches its signal with.
         made = [r for r in gdb.records if r.startswith("=breakpoint-created")]
         assert all('type="catchpoint"' in record for record in made), made
+    finally:
+        gdb.end()
+
+
+def test_machine_interface_lets_the_program_go_on(tmp_path: Path) -> None:
+    """By its own commands, which ask nobody before: the probes come back all the same. It is told
+    of no write of darc's, and gets no styles."""
+    gdb = MachineInterface(tmp_path, str(build("mixture")))
+    try:
+        gdb.command("-gdb-set args 2000000 > program.out")
+        gdb.command(f'-interpreter-exec console "{START}"')
+        gdb.send("-exec-run")
+        gdb.wait_for("^~.*choose a peak")
+        gdb.command('-interpreter-exec console "darc peak >1ms"')
+        gdb.send("-exec-continue")
+        gdb.wait_for('^~"darc: root cause of bins')
+        told = [record for record in gdb.records if record.startswith("=memory-changed")]
+        assert not told, told
+        gdb.command("-exec-interrupt")
     finally:
         gdb.end()
