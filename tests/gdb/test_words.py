@@ -230,7 +230,7 @@ def test_every_command_and_parameter_has_help(tmp_path: Path) -> None:
         for option in command.options:
             assert option.name in text
         if name == "start":
-            assert "Default: 100." in text
+            assert "Default: auto." in text
     for parameter in available:
         for kind in ("set", "show") if current() == GDB else ("set",):
             text = done.section(f"{kind}_{parameter.name.replace('-', '_')}")
@@ -256,7 +256,7 @@ def test_completion(program: Path, tmp_path: Path) -> None:
     lines = {
         "functions": ("darc start ha", ["darc start handle"]),
         "commands": ("darc st", ["darc start", "darc status", "darc stop"]),
-        "options": ("darc start handle --start", ["darc start handle --start-ops"]),
+        "options": ("darc start handle --start-o", ["darc start handle --start-ops"]),
         "values": ("darc report --format js", ["darc report --format json"]),
         "parameters": ("set darc max-p", ["set darc max-probes"]),
         "nothing": ("darc start no_such_", []),

@@ -265,7 +265,7 @@ def test_files_are_completed_behind_options(
 def test_help_tells_the_defaults() -> None:
     start = commands.COMMANDS["start"]
     docs = {option.name: option.doc for option in start.options}
-    assert docs["--start-ops"].endswith(" Default: 100.")
+    assert docs["--decision-ops"].endswith(" Default: 20.")
     assert docs["--peak"].endswith(" Default: none.")
     assert all(" Default: " in doc for doc in docs.values())
     resumed = {option.name: option.doc for option in commands.COMMANDS["resume"].options}
