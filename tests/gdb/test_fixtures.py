@@ -39,8 +39,9 @@ OPERATIONS = {"threads": "32000", "loop": "64000"}
 FUNCTIONS = {"cppclass": "ns::Server::handle(unsigned int)"}
 
 
-WITH_FAULTS = {"fixups"}
-"""Debuggers stop for their signals, if they are not told otherwise: see ``test_faults.py``."""
+ELSEWHERE = {"fixups", "interrupted", "childwait"}
+"""Debuggers stop for the signals of the first, if they are not told otherwise (``test_faults.py``);
+the others tell of the debugger's own stops, or are to be attached to (``test_interrupted.py``)."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Case:
 
 
 CASES = [
-    *(Case(name) for name in names() if name not in WITH_FAULTS),
+    *(Case(name) for name in names() if name not in ELSEWHERE),
     *(
         Case(name, "-O0")
         for name in ("cold", "cppclass", "exceptions", "indirect", "mixture", "redzone")
