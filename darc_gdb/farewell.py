@@ -12,6 +12,7 @@ import functools
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 import gdb
@@ -22,6 +23,9 @@ SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 5.0
 """gdb gets its signal after this time in any case."""
+
+_AGAIN_SECONDS = 3.0
+"""Far longer than gdb takes to leave."""
 
 
 class Farewell:
@@ -72,7 +76,9 @@ class Farewell:
                 continue
             if not over.is_set() and self._begin(pid):
                 self._out.wait(_PATIENCE_SECONDS)
-            # gdb's handlers note the signal, on whichever thread, and wake gdb up.
+            # gdb's handlers note the signal, on whichever thread, and wake gdb up. But while gdb's
+            # interpreter is busy it is told that there is something, and may drop it: again, then.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            signal.raise_signal(found.si_signo)
-            return
+            while True:
+                signal.raise_signal(found.si_signo)
+                time.sleep(_AGAIN_SECONDS)
