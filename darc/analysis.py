@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import math
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -251,6 +252,7 @@ class Analysis:
                 return Next.GO_ON
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
+        self._stopped_at = math.inf  # it stands still for the user
         self._collector.drop_open_calls()
         return self._go(self._begin())
 
@@ -290,6 +292,7 @@ class Analysis:
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
         if self._descent is None:
             raise UsageError("choose a peak first: 'darc peak N'")
+        self._stopped_at = math.inf
         self._collector.drop_open_calls()
         return self._go(self._descent.choose(nodes))
 
