@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import functools
 import math
-import math
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
