@@ -12,10 +12,9 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from darc.errors import TargetError
-from darc.procfs import Memory
+from darc.procfs import Memory, populated
 from darc.target import Region
 
 LIMIT = 1 << 30
@@ -25,13 +24,12 @@ LARGEST = 1 << 36
 """Bytes of a mapping that is looked through at most. What is larger was reserved, as sanitizers do
 for terabytes of shadow memory: to ask which of its pages are there takes longer than the rest."""
 
-_PAGE = 4096
 _memmem = ctypes.CDLL(None).memmem
 _memmem.restype = ctypes.c_void_p
 _memmem.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
 _CHUNK = 4 << 20
-_PRESENT = 3 << 62
-"""Of an entry in ``pagemap``: the page is in memory, or swapped out."""
+_ASKED = _CHUNK << 6
+"""Bytes of memory of which the kernel is asked at a time."""
 
 
 def replace(
@@ -46,13 +44,13 @@ def replace(
     than is looked through."""
     left = LIMIT
     marks = {struct.pack("<Q", address)[2:6] for address in own}
-    for start, end in _resident(pid, mapped, besides):
-        left -= end - start
+    for part in _resident(pid, mapped, besides):
+        left -= len(part)
         if left < 0:
             return False
-        for at in range(start, end, _CHUNK):
+        for at in range(part.start, part.stop, _CHUNK):
             try:
-                raw = memory.read(at, min(_CHUNK, end - at))
+                raw = memory.read(at, min(_CHUNK, part.stop - at))
             except TargetError:
                 continue  # it is only there for the program itself
             for mark in marks:
@@ -76,34 +74,14 @@ def _aligned(raw: bytes, mark: bytes) -> Iterator[int]:
         at = found + 1
 
 
-def _resident(
-    pid: int, mapped: Sequence[Region], besides: Sequence[range]
-) -> Iterator[tuple[int, int]]:
+def _resident(pid: int, mapped: Sequence[Region], besides: Sequence[range]) -> Iterator[range]:
     """What the program has ever written to, of its private writable memory."""
-    with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pages:
-        for region in mapped:
-            if not region.permissions.startswith("rw") or not region.permissions.endswith("p"):
-                continue
-            if any(region.start < one.stop and one.start < region.end for one in besides):
-                continue
-            if region.end - region.start > LARGEST:
-                continue
-            for at in range(region.start, region.end, _CHUNK << 6):
-                end = min(region.end, at + (_CHUNK << 6))
-                pages.seek(at // _PAGE * 8)
-                entries = pages.read((end - at) // _PAGE * 8)
-                if entries.count(0) < len(entries):
-                    yield from _runs(at, entries)
-
-
-def _runs(start: int, entries: bytes) -> Iterator[tuple[int, int]]:
-    begin: int | None = None
-    count = len(entries) // 8
-    for number, entry in enumerate(struct.unpack(f"<{count}Q", entries)):
-        if entry & _PRESENT:
-            begin = number if begin is None else begin
-        elif begin is not None:
-            yield start + begin * _PAGE, start + number * _PAGE
-            begin = None
-    if begin is not None:
-        yield start + begin * _PAGE, start + count * _PAGE
+    for region in mapped:
+        if not region.permissions.startswith("rw") or not region.permissions.endswith("p"):
+            continue
+        if any(region.start < one.stop and one.start < region.end for one in besides):
+            continue
+        if region.end - region.start > LARGEST:
+            continue
+        for at in range(region.start, region.end, _ASKED):
+            yield from populated(pid, at, min(region.end, at + _ASKED))

@@ -129,6 +129,8 @@ def populated(pid: int, start: int, end: int) -> list[range]:
     except OSError as error:
         raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
     found: list[range] = []
+    if raw.count(0) == len(raw):  # as most of what is reserved
+        return found
     for index, (entry,) in enumerate(struct.iter_unpack("<Q", raw)):
         if entry & _IN_USE:
             at = (first + index) * _PAGE

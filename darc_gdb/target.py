@@ -749,13 +749,9 @@ class GdbTarget(Target):
         owed, self._owed = self._owed, None
         if owed is None:
             return False
-        self._moved()
         self._settles = True
         try:
-            stays = owed() is Verdict.STOP
-        except Exception as error:  # told to the user, in one place
-            self.failed(error)
-            stays = True
+            stays = self._stays_after(owed)
         finally:
             self._settles = False
         if stays or not is_own:
@@ -792,18 +788,21 @@ class GdbTarget(Target):
     def _do_what_is_owed(self) -> None:
         owed, self._owed = self._owed, None
         assert owed is not None
-        self._moved()
-        try:
-            stays = owed() is Verdict.STOP
-        except Exception as error:  # told to the user, in one place
-            self.failed(error)
-            stays = True
-        if not stays:
+        if not self._stays_after(owed):
             gdb.execute("continue")
             return
         self.on_user_stop()
         if not _has_front_end():
             gdb.execute("frame")
+
+    def _stays_after(self, owed: Callable[[], Verdict]) -> bool:
+        """Does what is owed; whether the program stays for the user then."""
+        self._moved()
+        try:
+            return owed() is Verdict.STOP
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)
+            return True
 
     def _go_on(self) -> None:
         goes, self._goes = self._goes, False

@@ -157,7 +157,6 @@ class Image:
         if not self.segments:
             raise FormatError(f"{name} has nothing to load: it is damaged, or no program")
         self.entry: int = self._headers.entry
-        self.is_position_independent = self._headers.type == _ET_DYN
 
     @_or(tuple)
     def _read_segments(self) -> tuple[Segment, ...]:
@@ -656,7 +655,6 @@ def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]]
 
 _PCREL_SDATA4 = 0x1B
 
-_ET_DYN = 3
 _SHT_RELA = 4
 
 _LONG = 512 << 10
