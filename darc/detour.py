@@ -31,6 +31,8 @@ _RESTART_SYSCALL = 219
 RESTARTED = {-512 & WORD, -513 & WORD, -514 & WORD, -516 & WORD}
 """In rax: the kernel begins the system call anew that the thread was stopped in."""
 _RESTART_BLOCK = -516 & WORD
+_ENDED_BY_HANDLERS = {-514 & WORD, _RESTART_BLOCK}
+_EINTR = -4 & WORD
 
 _ENTRY = 2
 _NOP = b"\x66\x90"
@@ -94,10 +96,12 @@ class Call:
 class Detour:
     """Write ``code`` at its place, then set ``rip`` to ``entry``. The thread has rung when it
     stands at one of ``rungs``; the result is at ``result``. Then the ``registers`` are set, in
-    their order. From ``leave`` on it gives the call up."""
+    their order. Before ``masked`` signals are delivered, and from ``leave`` on, where it gives the
+    call up."""
 
     code: bytes
     entry: int
+    masked: int
     leave: int
     rungs: tuple[int, ...]
     result: int
@@ -144,6 +148,7 @@ def plan(
     code += _set(rdi=_SIG_SETMASK, r10=8, rax=_SIGPROCMASK, rdx=found if mask is None else 0)
     address_of(blocked)
     code += _SYSCALL
+    masked = place + len(code)
     names = _FOR_FUNCTIONS if call.stack else _FOR_SYSTEM_CALLS
     code += _set(**dict(zip(names, call.arguments, strict=False)), rax=call.address)
     if call.stack:
@@ -177,7 +182,7 @@ def plan(
         code += struct.pack("<Q", word & WORD)
     assert len(code) <= LENGTH
     final = {name: back[name] for name in (*_BACK, "eflags", "rsp", "rip")}
-    return Detour(bytes(code), place + _ENTRY, leave, rungs, result, final)
+    return Detour(bytes(code), place + _ENTRY, masked, leave, rungs, result, final)
 
 
 def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[int]) -> int:
@@ -209,6 +214,14 @@ def stack_needed(registers: Mapping[str, int]) -> range:
     """The part of its stack that a thread uses on its way."""
     low = (registers["rsp"] - _RED_ZONE - _SLOTS) & ~15
     return range(low - 8, registers["rsp"])
+
+
+def interrupted(registers: Mapping[str, int], way: Detour) -> dict[str, int]:
+    """The registers with which a thread takes a signal that came on its way by the detour, as if it
+    had come where the thread was: a system call that only a handler ends is ended."""
+    if registers["rax"] not in _ENDED_BY_HANDLERS or registers["orig_rax"] >> 63:
+        return dict(way.registers)
+    return {**way.registers, "rax": _EINTR, "rip": registers["rip"]}
 
 
 def _set(**values: int) -> bytes:

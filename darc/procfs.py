@@ -163,6 +163,11 @@ def catches(pid: int, signal: int) -> bool:
     return signal in caught(pid)
 
 
+def blocks(pid: int, thread: int, signal: int) -> bool:
+    """Whether a thread blocks ``signal``."""
+    return bool(int(status(pid, thread).get("SigBlk", "0"), 16) >> (signal - 1) & 1)
+
+
 def caught(pid: int) -> frozenset[int]:
     """The signals that the process has handlers for."""
     mask = int(status(pid).get("SigCgt", "0"), 16)

@@ -6,14 +6,16 @@ registers are set for the call, it alone runs to a return address, and the regis
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import lldb
 
-from darc import admission, detour, procfs
+from darc import admission, bell, detour, procfs
 from darc.errors import TargetError
 from darc.target import Journal, Passage, Place
 
@@ -21,6 +23,14 @@ WORD = (1 << 64) - 1
 _REGISTERS = (
     "rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rflags rip".split()  # rip last
 )
+_NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        "rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip eflags".split()
+    )
+}
+"""lldb-server's numbers of registers; rip last, as the thread is to be set."""
+_ALIASES = {"eflags": "rflags"}
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
@@ -32,7 +42,8 @@ _RESTARTS = {-512: None, -513: None, -514: None, -516: _RESTART_SYSCALL}
 ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK; the number to restart it with, ``None``
 for its own."""
 
-INTERRUPTS = (2, 19)
+_SIGSTOP = 19
+INTERRUPTS = (2, _SIGSTOP)
 """SIGINT and SIGSTOP, by which lldb lets the user interrupt the program."""
 
 _URGENT = 23
@@ -280,47 +291,115 @@ def detour_call(
     nothing was done. lldb-server is told directly to let the thread run, so that lldb does not see
     it run: its own way would be a breakpoint for the thread to come to.
 
+    lldb-server cannot block a thread's signals. One that waits for the thread is delivered where
+    the thread stands, as its handler may jump out of where it came; the thread stops again at the
+    handler's first instruction, and makes the call there.
+
     Raises:
         TargetError: the call did not come back; the thread is where it was.
     """
-    pid, tid = int(process.GetProcessID()), int(thread.GetThreadID())
-    bell = admission.bell_signal(pid)
+    pid = int(process.GetProcessID())
     with procfs.Memory(pid) as memory:
         place = detour.find_place(procfs.regions(pid), memory.read)
     if place is None:
         return None
-    names = {"eflags": "rflags"}
-    registers = {
-        name: read_register(thread, names.get(name, name))
-        for name in detour.REGISTERS
-        if name != "orig_rax"
-    }
-    registers["orig_rax"] = read_orig_rax() if registers["rax"] in detour.RESTARTED else WORD
-    own = [procfs.status(pid, task).get("NSpid", str(task)).split()[-1] for task in (pid, tid)]
-    way = detour.plan(registers, place, detour.Ringer(int(own[0]), int(own[1]), bell), what)
-    server = _Server(process, tid)
-    free = bytes(len(way.code))
-    journal.borrows(Passage(Place(place, free, way.code), tid, way.leave, way.registers, None))
-    server.write(place, way.code)
-    try:
-        write_register(thread, "rip", way.entry)
-        server.pass_on(bell)
-        number = server.go_until(way, bell)
-        with procfs.Memory(pid) as memory:
-            result = int.from_bytes(memory.read(way.result, 8), "little")
-        if number and number != bell:  # it has its mask of signals again
-            write_register(thread, "rip", way.leave)
-            server.go_until(way, bell)
-    finally:
-        if Path(f"/proc/{pid}").exists():
-            for name, value in way.registers.items():
-                write_register(thread, names.get(name, name), value)
-            server.write(place, free)
-            journal.gives_back()
-            server.forget()
-    if number != bell:
-        raise TargetError(f"a call of darc's in the program ended in signal {number}")
-    return result
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(_TakenElsewhereError):
+            return _Round(process, thread, read_orig_rax).make(what, place, journal)
+    raise TargetError("signals come faster than the program can make a call for darc")
+
+
+class _TakenElsewhereError(Exception):
+    """The thread took a signal before the call began, and stands elsewhere."""
+
+
+@dataclass(frozen=True)
+class _Halt:
+    """Why lldb-server stopped the thread, and its registers by lldb's numbers."""
+
+    signal: int
+    registers: Mapping[int, int]
+
+    @property
+    def pc(self) -> int:
+        return self.registers[_NUMBERS["rip"]]
+
+
+class _Round:
+    """One attempt at a call by a detour."""
+
+    def __init__(
+        self, process: lldb.SBProcess, thread: lldb.SBThread, read_orig_rax: Callable[[], int]
+    ) -> None:
+        self._pid, self._tid = int(process.GetProcessID()), int(thread.GetThreadID())
+        self._thread = thread
+        self._bell = admission.bell_signal(self._pid)
+        self._server = _Server(process, self._tid)
+        self._before = {
+            name: read_register(thread, _ALIASES.get(name, name))
+            for name in detour.REGISTERS
+            if name != "orig_rax"
+        }
+        restarts = self._before["rax"] in detour.RESTARTED
+        self._before["orig_rax"] = read_orig_rax() if restarts else WORD
+
+    def make(self, what: detour.Call, place: int, journal: Journal) -> int:
+        numbers = (procfs.own_id(self._pid, task) for task in (self._pid, self._tid))
+        way = detour.plan(self._before, place, detour.Ringer(*numbers, self._bell), what)
+        free = bytes(len(way.code))
+        borrowed = Place(place, free, way.code)
+        journal.borrows(Passage(borrowed, self._tid, way.leave, way.registers, None))
+        self._server.write(place, way.code)
+        after = way.registers
+        try:
+            write_register(self._thread, "rip", way.entry)
+            self._server.tell_all()
+            halt = self._go(way)
+            if halt.signal != self._bell and halt.signal not in _CRASHES:
+                after = self._take(halt, way)
+            if halt.pc < way.masked:
+                raise _TakenElsewhereError
+            with procfs.Memory(self._pid) as memory:
+                result = int.from_bytes(memory.read(way.result, 8), "little")
+            if halt.signal in _CRASHES:
+                write_register(self._thread, "rip", way.leave)  # it has its mask of signals again
+                self._go(way)
+                raise TargetError(f"a call of darc's in the program ended in signal {halt.signal}")
+            return result
+        finally:
+            if Path(f"/proc/{self._pid}").exists():
+                self._set(after)
+                self._server.write(place, free)
+                journal.gives_back()
+                self._server.forget()
+
+    def _go(self, way: detour.Detour) -> _Halt:
+        """Lets the thread go until it has rung, raised a signal by itself, or is to take one."""
+        for _ in range(_ATTEMPTS):
+            halt = self._server.go()
+            if halt.signal not in (self._bell, *INTERRUPTS) or halt.pc in way.rungs:
+                return halt
+        raise TargetError("a call of darc's in the program does not come back")
+
+    def _take(self, halt: _Halt, way: detour.Detour) -> Mapping[str, int]:
+        """Lets the thread take a signal as if darc had not been there; its registers then."""
+        if halt.pc == way.entry and halt.registers[_NUMBERS["rax"]] == self._before["rax"]:
+            write_register(self._thread, "rip", self._before["rip"])
+        else:
+            # Were the debugger gone by now, it would go all of its way again.
+            write_register(self._thread, "rip", way.entry)
+            self._set(detour.interrupted(self._before, way))
+        blocked = procfs.blocks(self._pid, self._tid, self._bell)
+        bell.send(self._pid, self._tid, _SIGSTOP if blocked else self._bell)
+        for _ in range(_ATTEMPTS):
+            halt = self._server.go(halt.signal)
+            if halt.signal in (self._bell, *INTERRUPTS, *_CRASHES):
+                break
+        return {name: halt.registers[number] for name, number in _NUMBERS.items()}
+
+    def _set(self, registers: Mapping[str, int]) -> None:
+        for name, value in registers.items():
+            write_register(self._thread, _ALIASES.get(name, name), value)
 
 
 class _Server:
@@ -330,12 +409,9 @@ class _Server:
         self._process = process
         self._thread = thread
 
-    def pass_on(self, bell: int) -> None:
-        """It tells of the bell, and of what is not for the program. Signals that come all the time
-        would not let the thread take a step if each were told of."""
-        told = {bell, *_CRASHES, *INTERRUPTS}
-        passed = ";".join(f"{number:02x}" for number in range(1, 65) if number not in told)
-        self._send(f"QPassSignals:{passed}")
+    def tell_all(self) -> None:
+        """It tells of every signal before the program gets it."""
+        self._send("QPassSignals:")
 
     def forget(self) -> None:
         """lldb tells it anew what to tell of when the program goes on."""
@@ -343,21 +419,18 @@ class _Server:
         for number in (_URGENT, _URGENT):
             signals.SetShouldNotify(number, not signals.GetShouldNotify(number))
 
-    def go_until(self, way: detour.Detour, bell: int) -> int:
-        """Lets the thread go until it has rung, or raised a signal by itself: which."""
-        packet = "c"
-        for _ in range(_ATTEMPTS):
-            answer = self._send(f"vCont;{packet}:{self._thread:x}")
-            found = re.match(r"T([0-9a-f]{2})", answer)
-            if found is None:
-                raise detour.EndedError("the program ended in a call of darc's")
-            number = int(found[1], 16)
-            at = re.search(r"[;0-9a-f]10:([0-9a-f]{16});", answer)
-            pc = int.from_bytes(bytes.fromhex(at[1]), "little") if at else 0
-            if number in _CRASHES or (number == bell and pc in way.rungs):
-                return number
-            packet = "c" if number in (bell, *INTERRUPTS) else f"C{number:02x}"
-        raise TargetError("a call of darc's in the program does not come back")
+    def go(self, signal: int = 0) -> _Halt:
+        """Lets the thread alone go on, with this signal, until it is told of one."""
+        packet = f"C{signal:02x}" if signal else "c"
+        answer = self._send(f"vCont;{packet}:{self._thread:x}")
+        found = re.match(r"T([0-9a-f]{2})", answer)
+        if found is None:
+            raise detour.EndedError("the program ended in a call of darc's")
+        words = re.findall(r"(?<=;)([0-9a-f]{2}):([0-9a-f]{16})(?=;)", answer)
+        registers = {
+            int(number, 16): int.from_bytes(bytes.fromhex(word), "little") for number, word in words
+        }
+        return _Halt(int(found[1], 16), registers)
 
     def write(self, address: int, data: bytes) -> None:
         """Writes memory through lldb, which knows its breakpoints."""
