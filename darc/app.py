@@ -23,7 +23,14 @@ from darc.code.program import (
 )
 from darc.demangle import display_name
 from darc.descent import Status
-from darc.errors import AmbiguousError, DarcError, NotFoundError, UnsupportedError, UsageError
+from darc.errors import (
+    AmbiguousError,
+    DarcError,
+    NotFoundError,
+    UnchosenError,
+    UnsupportedError,
+    UsageError,
+)
 from darc.foothold import Foothold
 from darc.ground import Ground
 from darc.heart import Heart
@@ -32,7 +39,7 @@ from darc.process_ground import ProcessGround
 from darc.report import replace_file
 from darc.session import Session
 from darc.snapshot import Snapshot
-from darc.target import State, Target
+from darc.target import State, Target, Verdict
 from darc.words import Shown, message
 
 _CANNOT_WAIT = (
@@ -64,6 +71,8 @@ class App:
         self._is_found = False
         self._heart: Heart | None = None
         self._foothold: Foothold | None = None
+        self._choice: Callable[[], None] = lambda: None
+        """Takes back what waits for f0 to be chosen."""
         self._leave_alone: Callable[[], None] = lambda: None
         """Lets the ground know that the debugger lets it go."""
         target.when_modules_change(self._modules_changed)
@@ -140,6 +149,13 @@ class App:
         program = self._program()
         try:
             entry = self._find(program, function)
+        except UnchosenError as error:
+            if not self._may_wait(parameters):
+                raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
+            self._pending = (function, parameters)
+            self._await_choice(error.resolver)
+            self.emit(f"darc: {error}: waits for it")
+            return
         except NotFoundError as error:
             if not self._may_wait(parameters):
                 raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
@@ -287,6 +303,7 @@ class App:
             )
             self._pending = None
             self._target.cancel_break()
+            self._forget_choice()
             self.emit(f"darc: {self._failure}")
 
     def on_leave(self, *, stopped: bool = False) -> None:
@@ -355,6 +372,7 @@ class App:
         self._is_found = False
         self._failure = None
         self._target.cancel_break()
+        self._forget_choice()
 
     def _program(self) -> Program:
         self._ground = self._choose_ground(self._target)
@@ -401,6 +419,10 @@ class App:
         function, _ = self._pending
         try:
             entry = self._find(self._program(), function)
+        except UnchosenError as error:
+            if self._may_wait(self._pending[1]):
+                self._await_choice(error.resolver)
+            return
         except NotFoundError:
             return  # it may come with a later library
         except DarcError as error:
@@ -431,10 +453,44 @@ class App:
             raise UnsupportedError(f"the program has not begun yet; {_CANNOT_WAIT}")
         return False
 
+    def _await_choice(self, resolver: int) -> None:
+        """f0 is what the function at ``resolver`` returns when the program first calls it."""
+        target = self._target
+
+        def called(thread: int) -> Callable[[], Verdict]:
+            word = target.read(target.read_register(thread, "rsp"), 8)
+            back = int.from_bytes(word, "little")
+
+            def follow() -> Verdict:
+                self._forget_choice()
+                self._choice = target.set_break(back, chosen)
+                return Verdict.CONTINUE
+
+            return follow
+
+        def chosen(thread: int) -> Callable[[], Verdict]:
+            entry = target.read_register(thread, "rax")
+
+            def wait() -> Verdict:
+                if self._pending is not None:
+                    self._wait_for(entry, *self._pending)
+                return Verdict.CONTINUE
+
+            return wait
+
+        self._forget_choice()
+        self._choice = target.set_break(resolver, called)
+        self._is_found = True
+
+    def _forget_choice(self) -> None:
+        take_back, self._choice = self._choice, lambda: None
+        take_back()
+
     def _wait_for(self, entry: int, function: str, parameters: Parameters) -> None:
         """The analysis begins at the first call of f0, where it is known now."""
         self._pending = (function, parameters)
         self._is_found = True
+        self._forget_choice()
         self._target.break_once(entry, lambda: self._arrived(entry))
 
     def _breakpoints_changed(self) -> None:

@@ -20,6 +20,15 @@ class NotFoundError(DarcError):
     """A function, file or node that was named does not exist (yet)."""
 
 
+class UnchosenError(NotFoundError):
+    """A function of which the program has several, and chooses one when it first needs it (IFUNC),
+    has not been chosen yet. ``resolver`` is the address of what chooses."""
+
+    def __init__(self, message: str, resolver: int) -> None:
+        super().__init__(message)
+        self.resolver = resolver
+
+
 class AmbiguousError(DarcError):
     """A name has several matches; the message lists the spellings that have one."""
 

@@ -48,6 +48,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
 _GLOBAL, _WEAK = 1, 2
+_R_IRELATIVE = 37
+_DT_NEEDED, _DT_SONAME = 1, 14
 _R_COPY_LIKE = {6: "GLOB_DAT", 7: "JUMP_SLOT", 1: "64"}
 
 _LARGEST_UNPACKED = 512 << 20
@@ -88,6 +90,8 @@ class Symbol:
     ifunc: bool
     exported: bool
     rank: tuple[int, ...]
+    is_old: bool = False
+    """Whether it is a version for programs that were linked long ago (``memcpy@GLIBC_2.2.5``)."""
 
 
 @dataclass(frozen=True)
@@ -211,9 +215,9 @@ class Image:
         for table in self._tables:
             strings = table.strings
             usable = len(table.rows) - len(table.rows) % 24
-            for name, info, _other, index, value, size in struct.iter_unpack(
-                "<IBBHQQ", table.rows[:usable]
-            ):
+            versions = self._versions if table.section == ".dynsym" else b""
+            for number, row in enumerate(struct.iter_unpack("<IBBHQQ", table.rows[:usable])):
+                name, info, _other, index, value, size = row
                 kind, binding = info & 15, info >> 4
                 if kind not in _FUNCTION_TYPES and not (kind == 0 and index in table.code and name):
                     continue
@@ -221,7 +225,9 @@ class Image:
                     continue
                 end = strings.find(b"\0", name)
                 text = strings[name:end].decode("utf-8", "surrogateescape")
-                text = text.split("@", 1)[0]
+                text, mark, version = text.partition("@")
+                is_old = bool(mark) and not version.startswith("@")
+                is_old = is_old or versions[2 * number + 1 : 2 * number + 2] >= b"\x80"
                 if not text or (text, value) in seen:
                     continue
                 seen.add((text, value))
@@ -236,7 +242,16 @@ class Image:
                 )
                 if size > _LARGE_FUNCTION:
                     size = self._room(value, size)
-                yield Symbol(text, value, size, kind == 10, (text, value) in exported, rank)
+                is_exported = (text, value) in exported
+                yield Symbol(text, value, size, kind == 10, is_exported, rank, is_old)
+
+    @functools.cached_property
+    @_or(bytes)
+    def _versions(self) -> bytes:
+        """For each dynamic symbol two bytes, whose highest bit says that nobody is linked with it
+        any more."""
+        section = self._headers.section(".gnu.version")
+        return b"" if section is None else self._headers.data(section)
 
     def _room(self, address: int, size: int) -> int:
         """How much of a function that large its segment can hold."""
@@ -286,11 +301,15 @@ class Image:
         index = bisect.bisect_right(bounds, (address, 1 << 64)) - 1
         return bounds[index][1] if index >= 0 else address + 1
 
-    def names_at(self, address: int) -> list[str]:
-        """Every name that stands exactly at ``address``, best first."""
+    def symbols_at(self, address: int) -> list[Symbol]:
+        """Every symbol that stands exactly at ``address``, best first."""
         first = bisect.bisect_left(self._addresses, address)
         last = bisect.bisect_right(self._addresses, address)
-        return [s.name for s in self._symbols[first:last]]
+        return self._symbols[first:last]
+
+    def names_at(self, address: int) -> list[str]:
+        """Every name that stands exactly at ``address``, best first."""
+        return [s.name for s in self.symbols_at(address)]
 
     @functools.cached_property
     def _exports(self) -> dict[str, list[Symbol]]:
@@ -398,6 +417,45 @@ class Image:
                 text = strings[name : strings.find(b"\0", name)].decode("utf-8", "surrogateescape")
                 names[offset] = text.split("@", 1)[0]
         return names
+
+    @functools.cached_property
+    @_or(dict)
+    def resolver_slots(self) -> dict[int, list[int]]:
+        """Slots that the file's own indirect functions (IFUNC) fill when it is loaded, by the
+        address of the function that chooses."""
+        slots: dict[int, list[int]] = {}
+        for name in (".rela.plt", ".rela.dyn", ".rela.iplt"):
+            section = self._headers.section(name)
+            if section is None or section.kind != _SHT_RELA:
+                continue
+            table = self._headers.data(section)
+            for offset, info, addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
+                if info & 0xFFFFFFFF == _R_IRELATIVE:
+                    slots.setdefault(addend, []).append(offset)
+        return slots
+
+    @functools.cached_property
+    def needed(self) -> frozenset[str]:
+        """The libraries that are to be loaded with it, by the names that they give themselves."""
+        return frozenset(self._dynamic_names(_DT_NEEDED))
+
+    @functools.cached_property
+    def soname(self) -> str | None:
+        """The name that a library gives itself; it may be mapped from a file of another one."""
+        return next(iter(self._dynamic_names(_DT_SONAME)), None)
+
+    @_or(list)
+    def _dynamic_names(self, wanted: int) -> list[str]:
+        section = self._headers.section(".dynamic")
+        if section is None:
+            return []
+        table = self._headers.data(section)
+        strings = self._headers.data(self._headers.sections[section.link])
+        return [
+            os.fsdecode(strings[at : strings.find(b"\0", at)])
+            for tag, at in struct.iter_unpack("<QQ", table[: len(table) // 16 * 16])
+            if tag == wanted
+        ]
 
     @functools.cached_property
     def _imports(self) -> frozenset[str]:

@@ -26,7 +26,14 @@ from darc.demangle import (
     without_arguments,
     without_tags,
 )
-from darc.errors import AmbiguousError, DarcError, FormatError, NotFoundError, TargetError
+from darc.errors import (
+    AmbiguousError,
+    DarcError,
+    FormatError,
+    NotFoundError,
+    TargetError,
+    UnchosenError,
+)
 from darc.ftree import Cause, Fnode, Function
 from darc.target import Region, Target
 
@@ -576,10 +583,18 @@ class Program:
         return [m for m in self.modules if scope is None or is_called(m.path, scope)]
 
     def _not_the_loaders(self, addresses: set[int]) -> set[int]:
-        """The dynamic linker has some functions of the C library for itself alone (``memcpy``)."""
+        """The dynamic linker has some functions of the C library for itself alone (``memcpy``), and
+        is there before that."""
         modules = {address: self.module_at(address) for address in addresses}
         others = {a for a, module in modules.items() if module and not _is_loader(module)}
-        return others or addresses
+        if others or not self._is_loading():
+            return others or addresses
+        return set()
+
+    def _is_loading(self) -> bool:
+        """Whether a library that is loaded with the program is not there yet."""
+        there = {name for m in self.modules for name in (m.name, m.image.soname)}
+        return not self.problems and any(not m.image.needed <= there for m in self.modules)
 
     def _find_address(self, spec: str) -> int:
         try:
@@ -593,7 +608,14 @@ class Program:
     def _one(self, spec: str, addresses: set[int]) -> int:
         resolved = {self._real_entry(address) for address in addresses}
         if len(resolved) == 1:
-            return resolved.pop()
+            entry = resolved.pop()
+            if entry in addresses and self._is_resolver(entry):
+                raise UnchosenError(
+                    f"the program chooses which {spec} it takes when it needs one (IFUNC), and has "
+                    "not yet",
+                    entry,
+                )
+            return entry
         if not resolved:
             raise NotFoundError(not_found(spec, (s.name for _, s in self.all_symbols())))
         spelt = {address: self._spelling(address) for address in sorted(resolved)}
@@ -604,21 +626,38 @@ class Program:
         raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {listed}")
 
     def _real_entry(self, address: int) -> int:
-        """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells."""
+        """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells; else
+        the resolver."""
+        chosen = self._chosen(address) if self._is_resolver(address) else address
+        return address if chosen is None else chosen
+
+    def _is_resolver(self, address: int) -> bool:
         module = self.module_at(address)
-        symbol = module.image.symbol_at(address - module.bias) if module is not None else None
-        if module is None or symbol is None or not symbol.ifunc:
-            return address
-        for other in self.modules:
-            for slot, name in other.image.got_names.items():
-                if name in module.image.names_at(symbol.address):
-                    try:
-                        bound = int.from_bytes(self.read(slot + other.bias, 8), "little")
-                    except TargetError:
-                        continue
-                    if self.is_code(bound) and not self._is_unbound(other, bound):
-                        return bound
-        return address
+        symbol = None if module is None else module.image.symbol_at(address - module.bias)
+        return symbol is not None and symbol.ifunc
+
+    def _chosen(self, resolver: int) -> int | None:
+        """What a slot that ``resolver`` is responsible for leads to by now."""
+        for slot in self._slots_of(resolver):
+            try:
+                bound = int.from_bytes(self.read(slot, 8), "little")
+            except TargetError:
+                continue
+            # Until it is filled it leads into the middle of a PLT, to the resolver or nowhere.
+            if bound != resolver and self.is_code(bound) and self.is_function_start(bound):
+                return bound
+        return None
+
+    def _slots_of(self, resolver: int) -> Iterator[int]:
+        own = self.module_at(resolver)
+        assert own is not None
+        for slot in own.image.resolver_slots.get(resolver - own.bias, ()):
+            yield slot + own.bias
+        names = {s.name for s in own.image.symbols_at(resolver - own.bias) if not s.is_old}
+        for module in self.modules:
+            for slot, name in module.image.got_names.items():
+                if name in names:
+                    yield slot + module.bias
 
     def _spelling(self, address: int) -> str:
         function = self._named(address)
@@ -677,7 +716,8 @@ def _loads(mappings: list[Region]) -> Iterator[list[Region]]:
 def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
     """Addresses of the functions called ``name``: the symbol itself, the display name, the whole
     C++ signature, or the last components of these (``f`` finds ``ns::Class::f``). Whole names win
-    over parts, and functions over the clones that a compiler made of them."""
+    over parts, functions over the clones that a compiler made of them, and the version of a symbol
+    that programs are linked with today over those before."""
     found: dict[int, set[int]] = {}
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
@@ -692,6 +732,7 @@ def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
                 continue
             rank = _match(raw, name, wanted)
             if rank is not None:
+                rank = 2 * rank + symbol.is_old
                 found.setdefault(rank, set()).add(symbol.address + bias)
     return found[min(found)] if found else set()
 

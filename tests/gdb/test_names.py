@@ -1,0 +1,96 @@
+"""What FUNCTION of ``darc start`` stands for: at least what the debugger's own ``break`` finds."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.debugger import IN_BOTH, REPORT, Done, debug, mark
+
+pytestmark = IN_BOTH
+
+CHOSEN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef LIBRARY
+__attribute__((noinline)) int one(int x) { return x / 3 + x / 5; }
+static int (*choose(void))(int) { return one; }
+int work(int x) __attribute__((ifunc("choose")));
+#else
+int work(int x);
+#ifndef LINKED
+__attribute__((noinline)) int one(int x) { return x / 3 + x / 5; }
+static int (*choose(void))(int) { return one; }
+int work(int x) __attribute__((ifunc("choose")));
+#endif
+
+int main(int argc, char **argv)
+{
+    int ops = argc > 1 ? atoi(argv[1]) : 0, sum = 0;
+    char *from = calloc(1, 4096), *to = malloc(4096);
+    for (volatile int op = 0; op < ops; op++) {
+        memcpy(to, from, 1024 + op % 8);
+        sum += work(op) + to[1];
+    }
+    printf("%d\\n", sum);
+    return 0;
+}
+#endif
+"""
+"""``work`` is chosen as the program is loaded; or, with LINKED, by a library, as it is called first."""
+
+
+def compiled(folder: Path, source: str, flags: Sequence[str] = (), name: str = "program") -> Path:
+    """A program of these C sources, or C++ where the name says so."""
+    file, program = folder / f"{name}.c", folder / name
+    file.write_text(source)
+    command = [
+        "gcc",
+        "-O1",
+        "-g",
+        "-fno-builtin",
+        "-falign-functions=32",
+        str(file),
+        "-o",
+        str(program),
+        *flags,
+    ]
+    subprocess.run(command, check=True, timeout=60)
+    return program
+
+
+def seen(done: Done) -> int:
+    """How many calls of f0 were timed."""
+    assert done.report is not None, done.gdb
+    return int(done.report["profile"]["count"])
+
+
+@pytest.mark.parametrize("function", ["work", "memcpy"])
+@pytest.mark.parametrize("kind", ["-fPIE -pie", "-no-pie -Wl,-z,now", "-static"])
+def test_a_function_that_is_chosen_as_it_is_loaded(
+    function: str, kind: str, tmp_path: Path
+) -> None:
+    """Not the function that chooses, nor what the dynamic linker has for itself."""
+    program = compiled(tmp_path, CHOSEN, kind.split())
+    commands = [f"darc start {function} --peak last --start-ops 300", "run", REPORT]
+    done = debug(tmp_path, program, ("2000",), commands)
+    assert seen(done) == 300, done.gdb
+    (path,) = done.paths
+    assert path[0] == "one" if function == "work" else path[0].startswith("__mem"), done.gdb
+
+
+def test_a_function_that_is_not_chosen_yet(tmp_path: Path) -> None:
+    library = compiled(tmp_path, CHOSEN, ["-DLIBRARY", "-shared", "-fPIC"], "libchosen.so")
+    flags = ["-DLINKED", str(library), f"-Wl,-rpath,{tmp_path}", "-Wl,-z,lazy"]
+    program = compiled(tmp_path, CHOSEN, flags)
+    commands = ["break main", "run", mark("start"), "darc start work --peak last --start-ops 300"]
+    commands += [mark("on"), "continue", REPORT]
+    done = debug(tmp_path, program, ("2000",), commands)
+    assert "and has not yet: waits for it" in done.section("start")
+    assert seen(done) == 300, done.gdb
+    assert done.paths == [("one",)]
