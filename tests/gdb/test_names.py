@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 }
 #endif
 """
-"""``work`` is chosen as the program is loaded; or, with LINKED, by a library, as it is called first."""
+"""``work`` is chosen as the program is loaded; with LINKED by a library, as it is called first."""
 
 
 def compiled(folder: Path, source: str, flags: Sequence[str] = (), name: str = "program") -> Path:
