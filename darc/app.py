@@ -66,6 +66,8 @@ class App:
         self._parameters = Parameters()
         self._session: Session | None = None
         self._pending: tuple[str, Parameters] | None = None
+        self._again: tuple[str, Parameters] | None = None
+        """What waits for the next program, as the one before was killed at a stop."""
         self._resumed: storage.Stored | None = None
         self._failure: DarcError | None = None
         self._is_found = False
@@ -169,6 +171,7 @@ class App:
             self.emit(f"darc: the program has not begun yet: waits for {function}")
             return
         self._begin(program, entry, function, parameters)
+        self.emit(f"darc: analyses {function}: 'continue'")
 
     def peak(self, spec: str) -> None:
         """``darc peak``."""
@@ -190,8 +193,10 @@ class App:
 
     def stop(self) -> None:
         """``darc stop``."""
-        if self._pending is not None:
-            self._forget()
+        if self._pending is not None or self._again is not None:
+            self._pending = None
+            self._again = None
+            self._target.cancel_break()
             self.emit("darc: waits no more")
             return
         if not (self._session is not None and self._session.alive) and self._take_out_anothers():
@@ -291,8 +296,15 @@ class App:
     def on_exit(self) -> None:
         """The program is gone."""
         self._rest()
-        if self._session is not None:
-            self._session.program_ended()
+        session = self._session
+        if session is not None:
+            killed = session.paused
+            session.program_ended()
+            message = session.take_message()
+            if killed:
+                self._wait_for_another(session)
+            else:
+                self._tell(message)
         self._leave_process()
         if self._pending is not None:
             function, _ = self._pending
@@ -305,6 +317,11 @@ class App:
             self._target.cancel_break()
             self._forget_choice()
             self.emit(f"darc: {self._failure}")
+
+    def _wait_for_another(self, session: Session) -> None:
+        """The user has killed the program at a stop, perhaps by another 'run'."""
+        self._again = (session.spec, session.parameters)
+        self._target.await_start()
 
     def on_leave(self, *, stopped: bool = False) -> None:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.
@@ -368,6 +385,7 @@ class App:
         self._rest()
         self._session = None
         self._pending = None
+        self._again = None
         self._resumed = None
         self._is_found = False
         self._failure = None
@@ -414,6 +432,9 @@ class App:
             return
         if self._session is not None and self._session.alive:
             self._session.modules_changed()
+        if self._again is not None and self._session is not None and self._session.is_of_another():
+            self._pending, self._again = self._again, None
+            self.emit(f"darc: analyses {self._pending[0]} again in this run of the program")
         if self._pending is None:
             return
         function, _ = self._pending
@@ -558,5 +579,7 @@ class App:
         elif what == "choose":
             self.emit(render.tree(shown, style))
             self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")
+        elif shown.paths:
+            self.emit(render.paths(shown, style))
         else:
-            self.emit(render.paths(shown, style) if shown.paths else render.status(shown, style))
+            self.emit((render.early_end if what == "end" else render.status)(shown, style))

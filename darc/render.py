@@ -102,20 +102,28 @@ def tree(snapshot: Snapshot, style: Style) -> Shown:
     return _write(_tree_lines(snapshot, style), style)
 
 
-def status(snapshot: Snapshot, style: Style) -> Shown:
-    """Where the search is, and the root cause paths so far."""
-    lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
+def early_end(snapshot: Snapshot, style: Style) -> Shown:
+    """The program ended before the search did: one line."""
+    line = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}: {_seen(snapshot)}"
+    return _write([Text(line)], style)
+
+
+def _seen(snapshot: Snapshot) -> str:
     profile = snapshot.profile
     calls = profile.count if profile is not None else 0
     if snapshot.peak is not None and profile is not None:
         inside = sum(count for number, count in profile.bins.items() if number in snapshot.peak)
-        lines.append(Text(f"  {calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"))
-    else:
-        parameters = snapshot.parameters
-        of = f" of {parameters.profile_calls}"
-        if parameters.start_time is not None:
-            of = f"; the profile takes {_wanted(snapshot, parameters.profile_calls)}"
-        lines.append(Text(f"  {calls_text(calls)} seen{of}"))
+        return f"{calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"
+    of = f" of {snapshot.parameters.profile_calls}"
+    if snapshot.parameters.start_time is not None:
+        of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
+    return f"{calls_text(calls)} seen{of}"
+
+
+def status(snapshot: Snapshot, style: Style) -> Shown:
+    """Where the search is, and the root cause paths so far."""
+    lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
+    lines.append(Text(f"  {_seen(snapshot)}"))
     if snapshot.status is Status.SEARCHING:
         lines.append(
             Text(

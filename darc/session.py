@@ -70,7 +70,7 @@ class Session:
         self._target = target
         self.program = program
         self.spec = spec
-        self._parameters = parameters
+        self.parameters = parameters
         self._changed = changed
         self.notes: list[str] = []
         self._entry = entry
@@ -105,7 +105,7 @@ class Session:
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
-        probes = self._parameters.probes
+        probes = self.parameters.probes
         try:
             if probes is Probes.AUTO:
                 self._install_what_is_possible(code)
@@ -147,20 +147,20 @@ class Session:
         return found
 
     def _collector(self, probes: Probes) -> Collector:
-        about = (self._target, self.program, self.root, self.spec, self._parameters)
+        about = (self._target, self.program, self.root, self.spec, self.parameters)
         if probes is Probes.BREAKPOINT:
             return BreakpointCollector(*about, self, self.notes.append, self._ground)
         return PadCollector(*about, self, self.notes.append, self._ground, self._foothold)
 
     def _install(self, code: Code, collector: Collector) -> None:
         self.collector = collector
-        parameters = self._parameters
+        parameters = self.parameters
         if parameters.lookahead is None:
             levels = collector.auto_lookahead or self._ground.auto_lookahead
             parameters = dataclasses.replace(parameters, lookahead=levels)
         installed = False
         try:
-            self.notes += collector.install(code, self._parameters.profile_calls)
+            self.notes += collector.install(code, self.parameters.profile_calls)
             if (most := collector.most_probes) is not None and most < parameters.max_probes:
                 parameters = dataclasses.replace(parameters, max_probes=most)
             self._analysis = Analysis(
@@ -193,7 +193,7 @@ class Session:
         """The program has loaded or unloaded a file, or executes another one."""
         if not self._alive or self._target.pid is None:
             return
-        if self._target.pid != self._pid:
+        if self.is_of_another():
             self.program_ended()  # it was started again
             return
         if (why := self.collector.damage()) is not None:
@@ -228,6 +228,10 @@ class Session:
         finally:
             self._alive = False
 
+    def is_of_another(self) -> bool:
+        """Whether the debugger has another program by now."""
+        return self._target.pid != self._pid
+
     def program_ended(self) -> None:
         """The program is gone, and everything that was in it."""
         if not self._alive:
@@ -238,6 +242,7 @@ class Session:
         if self.collector.outlives:
             self._analysis.collect_profile()
         self._analysis.close(Status.ENDED, alive=self.collector.outlives)
+        self._pending_message = "end"
         self.collector.gone()
 
     @property
@@ -305,7 +310,9 @@ class Session:
 
     def exits(self) -> None:
         """The program is about to end (see :class:`~darc.collector.Listener`)."""
-        self.stop(Status.ENDED)
+        if self._alive:
+            self.stop(Status.ENDED)
+            self._pending_message = "end"
 
     def decide(self) -> bool:
         """Enough was seen, or time is up: decides what comes next. True: the program is to stop
@@ -388,14 +395,14 @@ class Session:
 
     def time_is_up(self) -> bool:
         """Whether ``--max-time`` has passed. Any thread."""
-        limit = self._parameters.max_time
+        limit = self.parameters.max_time
         return limit is not None and time.monotonic() - self._started >= limit
 
     @property
     def seconds_left(self) -> float | None:
         """Until there is to be a decision, whatever was seen: for ``--max-time``, or for
         ``--start-time``. Any thread."""
-        limit = self._parameters.max_time
+        limit = self.parameters.max_time
         left = [] if limit is None else [limit - (time.monotonic() - self._started)]
         if (profiling := self._analysis.seconds_left) is not None:
             left.append(profiling)
@@ -487,7 +494,7 @@ class Session:
         self._count_stops()
         self._ended = time.monotonic()
         self._pending_message = "result"
-        message_now = self._parameters.on_finish is OnFinish.CONTINUE
+        message_now = self.parameters.on_finish is OnFinish.CONTINUE
         self.collector.remove()
         self._alive = False
         if message_now:

@@ -216,6 +216,11 @@ class Target(ABC):
         if self.pid is not None:
             os.kill(self.pid, signal.SIGCONT)
 
+    def await_start(self) -> None:
+        """There is no program any more: the next one that is launched is told of as soon as it has
+        loaded its files (see :meth:`when_modules_change`)."""
+        return
+
     @abstractmethod
     def when_modules_change(self, handler: Callable[[], None] | None) -> None:
         """``handler`` is called whenever the program has loaded or unloaded a file, at a moment

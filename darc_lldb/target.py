@@ -376,6 +376,12 @@ class LldbTarget(Target):
         else:
             self._own.watch_modules(self._target)
 
+    @any_thread
+    def await_start(self) -> None:
+        # Or lldb would try to put a breakpoint into the program that has just ended, and warn.
+        self._target.ClearModuleLoadAddress(self._target.GetModuleAtIndex(0))
+        self._own.watch_start(self._target)
+
     def when_modules_change(self, handler: Callable[[], None] | None) -> None:
         self._modules_handler = handler
 

@@ -126,6 +126,29 @@ def test_a_function_that_is_never_called_is_told_at_the_end(program: Path, tmp_p
     assert done.status == 1
 
 
+def test_a_program_that_ends_too_early_is_told_at_its_end(program: Path, tmp_path: Path) -> None:
+    main = ["break main", "run"] if current() is GDB else ["breakpoint set -n main", "run"]
+    commands = [*main, "darc start flush", "continue"]
+    done = debug(tmp_path, program, ("2",), commands)
+    assert "darc: analyses flush: 'continue'" in done.gdb
+    assert "0 calls seen of 100" in done.gdb
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["run", "darc-stop"])
+def test_run_of_a_program_that_stands_still_analyses_the_new_one(
+    stopped: bool, program: Path, tmp_path: Path
+) -> None:
+    if current() is GDB:
+        commands = ["set confirm off", "break main", "run"]
+    else:
+        commands = ["settings set auto-confirm true", "breakpoint set -n main", "run"]
+    commands += ["darc start handle --peak >1ms", *["darc stop"] * stopped]
+    done = debug(tmp_path, program, ("20000",), [*commands, "run", "continue", REPORT])
+    assert done.gdb.count("analyses handle again") == (not stopped)
+    assert done.report is not None
+    assert bool(done.report["root_cause_paths"]) is not stopped, done.gdb
+
+
 @pytest.mark.parametrize(("peak", "status"), [(">1ms", 0), pytest.param(">100s", 1, id="never")])
 def test_required_root_cause_decides_the_exit_status(
     peak: str, status: int, program: Path, tmp_path: Path
