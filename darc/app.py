@@ -14,6 +14,7 @@ from darc.code.elf import Image
 from darc.code.program import (
     Program,
     find_symbols,
+    inlined_only,
     is_called,
     load_image,
     never_called,
@@ -26,6 +27,7 @@ from darc.descent import Status
 from darc.errors import (
     AmbiguousError,
     DarcError,
+    InlinedError,
     NotFoundError,
     UnchosenError,
     UnsupportedError,
@@ -159,6 +161,9 @@ class App:
             self.emit(f"darc: {error}: waits for it")
             return
         except NotFoundError as error:
+            self._check_inlined(function)
+            if not self._ground.tells_of_files:
+                raise
             if not self._may_wait(parameters):
                 raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
             if not self._target.accepts_pending(f"{error}; wait for a library that has it?"):
@@ -423,9 +428,16 @@ class App:
             listed = ", ".join(sorted(names))
             raise AmbiguousError(f"{function} names {len(matches)} functions: take one of {listed}")
         if plain and not matches:
+            self._check_inlined(function)
             missing = not_found(function, (s.name for s in image.symbols))
             if not self._target.accepts_pending(f"{missing}; wait for a library that has it?"):
                 raise NotFoundError(missing)
+
+    def _check_inlined(self, function: str) -> None:
+        """Of a name that no code has. Raises InlinedError: there are copies of it elsewhere."""
+        hosts = self._target.inlined_into(split_spec(function)[1])
+        if hosts:
+            raise InlinedError(inlined_only(function, hosts))
 
     def _modules_changed(self) -> None:
         if self._target.pid is None:

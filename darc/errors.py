@@ -20,6 +20,10 @@ class NotFoundError(DarcError):
     """A function, file or node that was named does not exist (yet)."""
 
 
+class InlinedError(NotFoundError):
+    """A function that has no code of its own, as compilers have put it where it is called."""
+
+
 class UnchosenError(NotFoundError):
     """A function of which the program has several, and chooses one when it first needs it (IFUNC),
     has not been chosen yet. ``resolver`` is the address of what chooses."""

@@ -89,6 +89,9 @@ class Ground(ABC):
     auto_lookahead: int | None = None
     """What ``--lookahead auto`` means where pads are dear; ``None``: it is for others to say."""
 
+    tells_of_files = True
+    """Whether darc hears of code that is loaded later."""
+
     @abstractmethod
     def begin(self) -> None:
         """Probes are about to be put in."""

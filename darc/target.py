@@ -307,6 +307,11 @@ class Target(ABC):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         """Entry addresses of ``function`` as defined in the source file ``file``."""
 
+    @abstractmethod
+    def inlined_into(self, function: str) -> Sequence[str]:
+        """Names of the functions that copies of ``function`` stand in, each once: where compilers
+        have put its code instead of calls. Also before the program runs."""
+
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
         """Names of functions that are defined in the source file ``file``, for completion, where
         the debugger completes what darc offers; ``prefix`` is what is typed of them already."""

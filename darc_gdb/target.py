@@ -21,6 +21,7 @@ import gdb.unwinder
 
 from darc import bell, glyphs, procfs
 from darc.batch import Batch
+from darc.demangle import without_arguments
 from darc.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.ownthread import any_thread, own_thread
 from darc.target import OnHit, Passage, State, Target, Verdict
@@ -1011,20 +1012,20 @@ class GdbTarget(Target):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(function)):
             return []  # gdb would evaluate it, which may call functions, or run programs
-        try:
-            _, places = gdb.decode_line(f"{file}:{function}")
-        except gdb.error as error:
-            if "not defined" in str(error) or "No source file" in str(error):
-                return []
-            raise
         found = set()
-        for place in places or ():
-            block = gdb.block_for_pc(place.pc)
-            while block is not None and block.function is None:
-                block = block.superblock
-            if block is not None:
-                found.add(int(block.start))
+        for place in _places(f"{file}:{function}"):
+            host = _host(place)
+            if host is not None and _is_meant(host, function):
+                found.add(int(host.start))
         return sorted(found)
+
+    @_translated
+    def inlined_into(self, function: str) -> Sequence[str]:
+        if not _PLAIN_FUNCTION.fullmatch(function):
+            return []
+        hosts = [host for place in _places(function) if (host := _host(place)) is not None]
+        others = [_name_of(host.function) for host in hosts if not _is_meant(host, function)]
+        return list(dict.fromkeys(others))
 
     @_translated
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
@@ -1074,6 +1075,36 @@ class GdbTarget(Target):
         """``text`` as gdb can show it, which has a setting for that."""
         self._encoding = str(gdb.host_charset())
         return glyphs.fitting(text, self._encoding)
+
+
+def _places(spec: str) -> Iterator[int]:
+    """Where a breakpoint on ``spec`` would stand."""
+    try:
+        _, places = gdb.decode_line(spec)
+    except gdb.error as error:
+        if re.search("not defined|No source file|No symbol table", str(error)):
+            return
+        raise
+    for place in places or ():
+        yield int(place.pc)
+
+
+def _host(address: int) -> gdb.Block | None:
+    """The block of the function that an address lies in, not of one that was inlined into it."""
+    found = None
+    block = gdb.block_for_pc(address)
+    while block is not None and not block.is_global and not block.is_static:
+        if block.function is not None and block.start <= address < block.end:
+            found = block
+        block = block.superblock
+    return found
+
+
+def _is_meant(host: gdb.Block, function: str) -> bool:
+    """Whether a function is the one that gdb has found by the name ``function``, and none that this
+    was inlined into."""
+    words = [without_arguments(n.split("(")[0]) for n in (_name_of(host.function), function)]
+    return f"::{words[0]}".endswith(f"::{words[1]}")
 
 
 def _name_of(function: gdb.Symbol) -> str:

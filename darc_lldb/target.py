@@ -756,11 +756,21 @@ class LldbTarget(Target):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         found = set()
         for context in self._target.FindFunctions(function, lldb.eFunctionNameTypeAuto):
+            if context.GetBlock().GetContainingInlinedBlock().IsValid():
+                continue
             entry = context.GetFunction()
             source = context.GetCompileUnit().GetFileSpec()
             if entry.IsValid() and Path(str(source.fullpath or "")).match(file):
                 found.add(int(entry.GetStartAddress().GetLoadAddress(self._target)))
         return sorted(found)
+
+    def inlined_into(self, function: str) -> Sequence[str]:
+        found = [
+            str(context.GetFunction().GetName())
+            for context in self._target.FindFunctions(function, lldb.eFunctionNameTypeAuto)
+            if context.GetBlock().GetContainingInlinedBlock().IsValid()
+        ]
+        return list(dict.fromkeys(found))
 
     # ------------------------------------------------------------------- output
 

@@ -52,6 +52,7 @@ class KernelGround(Ground):
     """The kernel that gdb is connected to."""
 
     calibration_steps = 2
+    tells_of_files = False
 
     def __init__(self, target: GdbTarget) -> None:
         """Raises FormatError: gdb's file is no kernel."""

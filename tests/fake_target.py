@@ -56,6 +56,7 @@ class FakeTarget(Target):
         self.sources: dict[tuple[str, str], list[int]] = {}
         self.user_breakpoints: set[int] = set()
         self.pending = True
+        self.hosts: dict[str, Sequence[str]] = {}
         self.emitted: list[str] = []
         self.once: tuple[int, Callable[[], None]] | None = None
         self.breaks: dict[int, OnHit] = {}
@@ -250,6 +251,9 @@ class FakeTarget(Target):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         return self.sources.get((file, function), [])
 
+    def inlined_into(self, function: str) -> Sequence[str]:
+        return self.hosts.get(function, ())
+
     def accepts_pending(self, question: str) -> bool:
         return self.pending
 
@@ -279,6 +283,7 @@ class FakeWorld(World):
 
     def __init__(self) -> None:
         self.target: FakeTarget = FakeTarget()
+        self.target.hosts = {"inner": ["outer"]}
         self.target.user_breakpoints = {self.address("stop_here")}
         self._run = iter(())
 
@@ -299,7 +304,7 @@ class FakeWorld(World):
         target.functions = {self.address("add"): self._add}
         target.lines = {self.address("add"): ("program.c", 16)}
         target.inlined = {self.address("inlined_place"): ("inner",)}
-        target.sources = {("program.c", "add"): [self.address("add")]}
+        target.sources = {("program.c", name): [self.address(name)] for name in ("add", "outer")}
         self._run = self._rounds()
         assert self.go() == self.address("stop_here")
 

@@ -793,6 +793,17 @@ def not_found(spec: str, names: Iterable[str]) -> str:
     return f"no function is called {spec}{hint}"
 
 
+_MOST_HOSTS = 5
+
+
+def inlined_only(spec: str, hosts: Sequence[str]) -> str:
+    """The error line for a function that has no code of its own, but copies in ``hosts``."""
+    named = ", ".join(hosts[:_MOST_HOSTS])
+    more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
+    instead = "these" if len(hosts) > 1 else "that"
+    return f"{spec} was inlined into {named}{more}: analyse {instead}"
+
+
 def never_called(spec: str, names: Iterable[str]) -> str:
     """The error line for a function that exists, but was not called; it names the clones that the
     compiler may have made its callers call instead."""

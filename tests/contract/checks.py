@@ -578,6 +578,20 @@ def check_functions_of_a_file(world: World) -> None:
     assert list(target.functions_in("no_such_file.c", "add")) == []
 
 
+def check_inlined_functions(world: World) -> None:
+    def check() -> None:
+        assert list(world.target.inlined_into("inner")) == ["outer"]
+        assert list(world.target.inlined_into("outer")) == []
+        assert list(world.target.inlined_into("no_such_function")) == []
+        assert list(world.target.inlined_into("shell echo")) == []
+
+    check()
+    world.start()
+    check()
+    assert list(world.target.functions_in("program.c", "inner")) == []
+    assert list(world.target.functions_in("program.c", "outer")) == [world.address("outer")]
+
+
 def check_frames_may_be_forgotten(world: World) -> None:
     world.start()
     world.target.forget_frames()

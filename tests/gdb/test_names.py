@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.debugger import IN_BOTH, REPORT, Done, debug, mark
+from tests.debugger import IN_BOTH, REPORT, Done, attempt, debug, mark
 
 pytestmark = IN_BOTH
 
@@ -94,3 +94,51 @@ def test_a_function_that_is_not_chosen_yet(tmp_path: Path) -> None:
     assert "and has not yet: waits for it" in done.section("start")
     assert seen(done) == 300, done.gdb
     assert done.paths == [("one",)]
+
+
+INLINED = """
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline __attribute__((always_inline)) int inl(int x)
+{
+    volatile int sum = 0;
+    for (int i = 0; i < x % 7; i++)
+        sum += i * x;
+    return sum;
+}
+
+__attribute__((noinline)) int draw(int x) { return inl(x) * 3 + inl(x + 1); }
+__attribute__((noinline)) int render(int x) { return inl(x) + draw(x); }
+
+int main(int argc, char **argv)
+{
+    int sum = 0;
+    for (int i = 0; i < atoi(argv[argc - 1]); i++)
+        sum += render(i);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("spelling", ["inl", "program.c:inl"])
+def test_a_function_that_was_inlined(spelling: str, tmp_path: Path) -> None:
+    """It is not waited for."""
+    program = compiled(tmp_path, INLINED)
+    commands = ["break main", "run", mark("start"), attempt(f"darc start {spelling}")]
+    done = debug(tmp_path, program, ("100",), commands)
+    line = done.section("start").strip()
+    assert line.startswith(f"darc: {spelling} was inlined into "), done.gdb
+    assert set(line.split(" into ")[1].split(": analyse these")[0].split(", ")) == {
+        "draw",
+        "render",
+    }
+
+
+def test_a_function_that_was_inlined_is_told_before_it_runs(tmp_path: Path) -> None:
+    program = compiled(tmp_path, INLINED)
+    done = debug(tmp_path, program, ("100",), ["darc start inl"])
+    assert "darc: inl was inlined into " in done.gdb
+    assert "waits" not in done.gdb
+    assert done.status == 1

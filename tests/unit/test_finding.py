@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
+from darc.app import App
 from darc.code.elf import Image, Symbol
 from darc.code.program import find_symbols
 from darc.demangle import without_arguments
+from darc.errors import NotFoundError
+from tests.fake_target import FakeWorld
 
 GET_INT = "_ZN5CacheIiE3getIcEEvT_"  # void Cache<int>::get<char>(char)
 GET_LONG = "_ZN5CacheIlE3getIcEEvT_"
@@ -71,3 +75,40 @@ def test_a_name_as_it_stands_wins_over_templates() -> None:
 )
 def test_names_without_arguments(name: str, plain: str) -> None:
     assert without_arguments(name) == plain
+
+
+class Kernel:
+    """A ground that finds no function, and never hears of code that is loaded later."""
+
+    tells_of_files = False
+
+    def check_supported(self) -> None:
+        pass
+
+    def watch_over(self) -> Callable[[], None]:
+        return lambda: None
+
+    def program(self) -> Kernel:
+        return self
+
+    def find(self, spec: str) -> int:
+        raise NotFoundError(f"no function is called {spec}")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("kmalloc", "kmalloc was inlined into f0, f1, f2, f3, f4 and 35 more: analyse these"),
+        ("rcu_read_lock", "rcu_read_lock was inlined into path_init: analyse that"),
+        ("no_such_function", "no function is called no_such_function"),
+    ],
+)
+def test_nothing_is_waited_for_in_a_kernel(name: str, told: str) -> None:
+    world = FakeWorld()
+    world.start()
+    world.target.hosts = {"kmalloc": [f"f{n}" for n in range(40)], "rcu_read_lock": ["path_init"]}
+    app = App(world.target, lambda _: Kernel())  # type: ignore[arg-type, return-value]
+    with pytest.raises(NotFoundError) as error:
+        app.start(name, {})
+    assert str(error.value) == told
+    assert not app.is_busy
