@@ -13,6 +13,7 @@ from darc import refit, render, storage
 from darc.code.elf import Image
 from darc.code.program import (
     Program,
+    address_of,
     find_symbols,
     inlined_only,
     is_called,
@@ -73,6 +74,8 @@ class App:
         self._resumed: storage.Stored | None = None
         self._failure: DarcError | None = None
         self._is_found = False
+        self._is_of_file = False
+        """Whether f0 is an address of the program's file, as it was typed before that ran."""
         self._heart: Heart | None = None
         self._foothold: Foothold | None = None
         self._choice: Callable[[], None] = lambda: None
@@ -393,6 +396,7 @@ class App:
         self._again = None
         self._resumed = None
         self._is_found = False
+        self._is_of_file = False
         self._failure = None
         self._target.cancel_break()
         self._forget_choice()
@@ -403,6 +407,8 @@ class App:
 
     def _find(self, program: Program, function: str) -> int:
         """f0 in the program; that of a session that is resumed by what is stored of it."""
+        if self._resumed is None and self._is_of_file:
+            return self._at_file_address(program, function)
         if self._resumed is None:
             return program.find(function)
         stored = self._resumed
@@ -414,6 +420,15 @@ class App:
             raise NotFoundError(f"the function {named.symbol} of {named.module} is not there")
         return program.find(function)
 
+    def _at_file_address(self, program: Program, function: str) -> int:
+        """Where the code is now that has this address in the program's file."""
+        assert self._ground is not None
+        entry = self._ground.entry()
+        module = None if entry is None else program.module_at(entry)
+        if module is None:
+            raise NotFoundError(f"the program's own file is not loaded: {function} cannot be found")
+        return program.find(f"*{int(function[1:], 0) + module.bias:#x}")
+
     def _check_file(self, function: str) -> None:
         """Before 'run', what is wrong already is told at once."""
         path = self._target.executable
@@ -421,6 +436,9 @@ class App:
             raise UsageError("there is no program: type 'file PROGRAM', or attach to a process")
         self._check_runnable(self._target)
         image = load_image(Path(path))
+        if function.startswith("*") and self._resumed is None:
+            segment = image.segment_of(address_of(function))
+            self._is_of_file = segment is not None and segment.executable
         plain = not any(c in function for c in "!:*") or "::" in function
         matches = find_symbols([(image, 0)], function) if plain else set()
         names = {symbol_spelling(image.names_at(a)[0]) for a in matches}

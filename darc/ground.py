@@ -133,6 +133,11 @@ class Ground(ABC):
         """Raises :class:`~darc.errors.UnsupportedError` for modes of the debugger that darc
         refuses."""
 
+    def entry(self) -> int | None:
+        """Where the program itself begins, when everything that is loaded with it is there;
+        ``None`` where there is no such place."""
+        return None
+
     @abstractmethod
     def is_at_start(self) -> bool:
         """Whether it has just been loaded, and its threads cannot be told apart yet."""

@@ -105,6 +105,9 @@ class ProcessGround(Ground):
         target = self._target
         return all(target.read_register(thread, "fs_base") == 0 for thread in target.threads())
 
+    def entry(self) -> int | None:
+        return procfs.entry(self._pid)
+
     def program(self) -> Program:
         return Program(self._target, procfs.root(self._pid), procfs.regions(self._pid))
 

@@ -13,6 +13,7 @@ from darc.errors import TargetError
 from darc.target import Region
 
 _PAGE = 4096
+_AT_ENTRY = 9
 
 _MAPPING = re.compile(r"^(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)$", re.MULTILINE)
 
@@ -45,6 +46,17 @@ def root(pid: int) -> Path:
         return Path("/") if folder.samefile("/") else folder
     except OSError:
         return Path("/")
+
+
+def entry(pid: int) -> int | None:
+    """Where the program itself begins, when the dynamic linker has loaded its libraries; ``None``
+    where the process is gone, or may not be read."""
+    try:
+        words = Path(f"/proc/{pid}/auxv").read_bytes()
+    except OSError:
+        return None
+    pairs = dict(struct.iter_unpack("<QQ", words[: len(words) // 16 * 16]))
+    return pairs.get(_AT_ENTRY)
 
 
 def status(pid: int, thread: int | None = None) -> dict[str, str]:

@@ -597,10 +597,7 @@ class Program:
         return not self.problems and any(not m.image.needed <= there for m in self.modules)
 
     def _find_address(self, spec: str) -> int:
-        try:
-            address = int(spec[1:], 0)
-        except ValueError:
-            raise NotFoundError(f"{spec} is no address: type it as *0x401000") from None
+        address = address_of(spec)
         if not self.is_code(address):
             raise NotFoundError(f"no code is mapped at {address:#x}")
         return address
@@ -817,6 +814,14 @@ def _worth_showing(name: str, wanted: str) -> bool:
     if max(len(name), len(wanted)) > _LONGEST_COMPARED:
         return False
     return abs(len(name) - len(wanted)) < 12 or wanted[:4] in name
+
+
+def address_of(spec: str) -> int:
+    """``*0x401000`` as a number. Raises NotFoundError: it is none."""
+    try:
+        return int(spec[1:], 0)
+    except ValueError:
+        raise NotFoundError(f"{spec} is no address: type it as *0x401000") from None
 
 
 def split_spec(spec: str) -> tuple[str | None, str]:

@@ -190,8 +190,10 @@ def test_other_spellings_of_a_function(spelling: str, program: Path, tmp_path: P
     assert [path[:2] for path in done.paths] == [("handle", "flush")], done.gdb
 
 
-def test_an_address_is_a_function(tmp_path: Path) -> None:
-    image = build("mixture", pie=False)
+@pytest.mark.parametrize("pie", [False, True])
+def test_an_address_is_a_function(pie: bool, tmp_path: Path) -> None:
+    """Before the program runs it is that of the file, as for the debugger's own breakpoints."""
+    image = build("mixture", pie=pie)
     names = subprocess.run(["nm", image], capture_output=True, text=True, check=True).stdout
     found = re.search(r"^(\w+) T handle$", names, re.M)
     assert found is not None
