@@ -14,11 +14,6 @@ from darc.process_foothold import LeftBehind, give_back_noted, left_behind
 from darc.target import Target
 
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
-_GO_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
-"""What tells a Go program, in every version and build mode of Go, also when it is stripped."""
-
-_WALKS = "whose garbage collector looks for its return addresses on the stack"
-
 _PATIENCE_SECONDS = 10.0
 """How long the pads go on without a sign of life from the debugger, before they look for it."""
 
@@ -39,16 +34,7 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     if not clock.tsc_is_invariant():
         notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
     for module in program.modules:
-        if any(map(module.image.has_section, _GO_SECTIONS)):
-            raise UnsupportedError(
-                f"{module.name} is a Go program, whose runtime moves stacks: "
-                "darc cannot time it yet"
-            )
-        compiler = runtimes.walks_stacks(module.image)
-        if compiler is not None:
-            raise UnsupportedError(
-                f"{module.name} has code of {compiler}, {_WALKS}: darc cannot time it yet"
-            )
+        runtimes.check(module.image, module.name)
     reason = denied(program, function) or entered_otherwise(program, function)
     if reason is not None:
         raise UnsupportedError(f"cannot time {spec}: {reason}")

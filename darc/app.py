@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from darc import refit, render, storage
+from darc.code import runtimes
 from darc.code.elf import Image
 from darc.code.program import (
     Program,
@@ -436,6 +437,7 @@ class App:
             raise UsageError("there is no program: type 'file PROGRAM', or attach to a process")
         self._check_runnable(self._target)
         image = load_image(Path(path))
+        runtimes.check(image, Path(path).name)
         if function.startswith("*") and self._resumed is None:
             segment = image.segment_of(address_of(function))
             self._is_of_file = segment is not None and segment.executable

@@ -178,11 +178,19 @@ class OwnBreakpoints:
 
 def _after_one(target: lldb.SBTarget, place: lldb.SBAddress) -> lldb.SBAddress:
     """The second instruction of the program: one without a dynamic linker is already at the first
-    one when lldb has launched it."""
-    first = target.ReadInstructions(place, 1)
-    if first.GetSize() and not first.GetInstructionAtIndex(0).DoesBranch():
-        place.OffsetAddress(first.GetInstructionAtIndex(0).GetByteSize())
-    return place
+    one when lldb has launched it. That of a Go program is a jump."""
+    found = target.ReadInstructions(place, 1)
+    if not found.GetSize():
+        return place
+    first = found.GetInstructionAtIndex(0)
+    if not first.DoesBranch():
+        place.OffsetAddress(first.GetByteSize())
+        return place
+    try:
+        there = target.ResolveFileAddress(int(first.GetOperands(target), 16))
+    except ValueError:  # by a register
+        return place
+    return there if there.IsValid() else place
 
 
 def _is_internal(number: int) -> bool:

@@ -1,15 +1,20 @@
-"""Compilers whose runtime finds the frames of its own code by their return addresses.
+"""Compilers whose runtime moves the stacks of its code, or looks for frames by return addresses.
 
-A garbage collector that knows from the return address what a frame holds does not know that of a
-landing: it reads past its tables, or takes the frame for another one. Nothing hides landings from
-it, as it is no unwinder, and runs at any allocation. Code that is made while the program runs needs
-no name here: none of it is ever patched, and its calls of f0 are not timed (see
+Go copies a stack that has become too small, with the return addresses of pads in it. A garbage
+collector that knows from the return address what a frame holds does not know that of a landing: it
+reads past its tables, or takes the frame for another one. Nothing hides landings from it, as it is
+no unwinder, and runs at any allocation. Code that is made while the program runs needs no name
+here: none of it is ever patched, and its calls of f0 are not timed (see
 :meth:`darc.code.program.Program.ordinary_code`).
 """
 
 from __future__ import annotations
 
 from darc.code.elf import Image
+from darc.errors import UnsupportedError
+
+_GO_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
+"""What tells a Go program, in every version and build mode of Go, also when it is stripped."""
 
 _SECTIONS = {
     "__managedcode": ".NET (ahead of time)",
@@ -29,6 +34,23 @@ _OCAML = b"\0OCAMLRUNPARAM\0"
 
 _BYTECODE = "caml_interprete"
 """The interpreter of OCaml's bytecode, which has a stack of its own."""
+
+
+def check(image: Image, name: str) -> None:
+    """
+    Raises:
+        UnsupportedError: the file of this ``name`` has code of such a compiler.
+    """
+    if any(map(image.has_section, _GO_SECTIONS)):
+        raise UnsupportedError(
+            f"{name} is a Go program, whose runtime moves stacks: darc cannot time it yet"
+        )
+    compiler = walks_stacks(image)
+    if compiler is not None:
+        raise UnsupportedError(
+            f"{name} has code of {compiler}, whose garbage collector looks for its return "
+            "addresses on the stack: darc cannot time it yet"
+        )
 
 
 def walks_stacks(image: Image) -> str | None:

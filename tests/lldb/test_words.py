@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,29 @@ def test_errors_are_one_line(command: str, line: str, tmp_path: Path) -> None:
 def test_settings_are_reached_by_their_short_name(tmp_path: Path) -> None:
     commands_ = ["set set target.run-args one", "set show target.run-args", mark("end")]
     assert '"one"' in debug(tmp_path, None, (), commands_).gdb
+
+
+JUMPS_AT_ONCE = r"""
+__asm__(".globl _start\n_start: jmp begin");
+__attribute__((noinline)) long handle(long n)
+{
+    for (volatile long i = 0; i < n; i++)
+        ;
+    return n;
+}
+__attribute__((used)) static void begin(void)
+{
+    for (long i = 0; i < 2000; i++)
+        handle(i % 64 ? 100 : 100000);
+    __asm__ volatile("mov $60, %eax; xor %edi, %edi; syscall");
+}
+"""
+
+
+def test_a_program_whose_first_instruction_is_a_jump(tmp_path: Path) -> None:
+    """It has no dynamic linker, and stands at that instruction when lldb has launched it."""
+    (tmp_path / "jumps.c").write_text(JUMPS_AT_ONCE)
+    build = ["gcc", "-O1", "-static", "-nostdlib", "-o", "jumps", "jumps.c"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    done = debug(tmp_path, tmp_path / "jumps", (), ["darc start handle", "run", "darc status"])
+    assert "100 calls seen of 100" in done.gdb

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from darc.code.elf import Image
-from darc.code.runtimes import walks_stacks
+from darc.code.runtimes import check, walks_stacks
+from darc.errors import UnsupportedError
 
 OCAML = "OCaml"
 
@@ -55,6 +56,12 @@ def test_compilers(
 ) -> None:
     found = walks_stacks(image(tmp_path, source, *flags))
     assert found is None if compiler is None else found is not None and compiler in found
+
+
+def test_go_is_refused_by_its_file(tmp_path: Path) -> None:
+    section = '__asm__(".section .gopclntab,\\"a\\"\\n.quad 1\\n.text");'
+    with pytest.raises(UnsupportedError, match="fzf is a Go program"):
+        check(image(tmp_path, section), "fzf")
 
 
 def test_long_code_without_frame_information(tmp_path: Path) -> None:
