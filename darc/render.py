@@ -114,8 +114,11 @@ def _seen(snapshot: Snapshot) -> str:
     if snapshot.peak is not None and profile is not None:
         inside = sum(count for number, count in profile.bins.items() if number in snapshot.peak)
         return f"{calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"
-    of = f" of {snapshot.parameters.profile_calls}"
-    if snapshot.parameters.start_time is not None:
+    wanted = snapshot.parameters.profile_calls
+    of = f" of {wanted}"
+    if calls > wanted and snapshot.parameters.peak is not None:
+        of = f", none of them in the peak '{snapshot.parameters.peak}'"
+    elif snapshot.parameters.start_time is not None:
         of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
     return f"{calls_text(calls)} seen{of}"
 

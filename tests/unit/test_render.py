@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from darc import render
 from darc.descent import MAX_DEPTH_NOTE, Status
 from darc.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath
+from darc.parameters import Parameters
 from darc.peaks import PeakRange, find_peaks
 from darc.render import Style
 from darc.treeview import ending_text
@@ -249,6 +250,9 @@ def test_status_says_what_is_missing() -> None:
     assert "handle: in progress" in searching
     assert "2000 calls seen, 31 in peak 3" in searching
     assert "level 2: 7 of 20 calls inside the peak" in searching
+    rare = Parameters(peak=">4ms", start_ops=500)
+    waits = samples.snapshot(status=Status.PROFILING, peak=None, paths=(), parameters=rare)
+    assert "2000 calls seen, none of them in the peak '>4ms'" in render.status(waits, PLAIN)
     choose = render.status(samples.snapshot(status=Status.NO_PEAK, peak=None, paths=()), PLAIN)
     assert "type 'darc peak N' (1 to 3) or 'darc peak last'" in choose
     assert "12 call sites timed; 60 calls inside the peak; 4 stops, 41ms stopped" in choose
