@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 import lldb
 
-from darc import commands, glyphs, words
+from darc import commands, glyphs, heart, words
 from darc.app import App
 from darc.errors import DarcError
 from darc.parameters import PARAMETERS
 from darc_lldb import hook, overrides
+from darc_lldb.farewell import Farewell
 from darc_lldb.target import LldbTarget
 
 APPS: dict[int, App] = {}
@@ -254,6 +255,40 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
         overrides.before(debugger, command, guarded(app.on_leave))
 
 
+def _leave_all(done: Callable[[], None]) -> bool:
+    """For :class:`Farewell`: each program that was attached to, and that darc has been in."""
+    attached = [
+        number for number, target in hook.TARGETS.items() if target.was_prepared and target.attached
+    ]
+    left = set(attached)
+
+    def leave(number: int) -> None:
+        app = APPS[number]
+
+        def knock() -> bool:
+            session, pid = app.session, hook.TARGETS[number].pid
+            if session is None or pid is None or not session.alive or session.paused:
+                return False
+            bell = session.bell_signal
+            if bell is not None:
+                heart.signal_thread(pid, bell)
+            return bell is not None
+
+        hook.TARGETS[number].leave(knock, app.on_leave, lambda: is_left(number))
+
+    def is_left(number: int) -> None:
+        left.discard(number)
+        if not left:
+            done()
+
+    for number in attached:
+        leave(number)
+    return bool(attached)
+
+
+_FAREWELL = Farewell(_leave_all)
+
+
 def register(debugger: lldb.SBDebugger) -> None:
     """Makes darc known to one debugger."""
     number = debugger.GetID()
@@ -266,6 +301,7 @@ def register(debugger: lldb.SBDebugger) -> None:
         _add_commands(interpreter)
         _connect(debugger, app, target)
         _execute(interpreter, "target stop-hook add -P darc_lldb.hook.StopHook")
+        _FAREWELL.watch()
     except BaseException:
         for path in _CONTAINERS:
             _try(interpreter, f"command container delete {path}")

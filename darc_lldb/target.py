@@ -16,6 +16,7 @@ import functools
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ import lldb
 from darc import bell as bells
 from darc import detour, glyphs, procfs
 from darc.errors import TargetError, UnsupportedError
-from darc.ownthread import any_thread, own_thread
+from darc.ownthread import any_thread, begin_thread, own_thread
 from darc.target import OnHit, Place, State, Target, Verdict
 from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
@@ -44,6 +45,10 @@ _GONE = (
 )
 _NAMES = {"eflags": "rflags"}
 """Registers that lldb calls otherwise."""
+
+_LOOK_SECONDS = 0.02
+_END_SECONDS = 5.0
+"""Longer than lldb takes to end when it may."""
 
 _INT3 = 0xCC
 _GET_FS = 0x1003
@@ -104,6 +109,9 @@ class LldbTarget(Target):
         self.before_continue: Callable[[], None] = lambda: None
         self.on_resume: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
+        self._leaving: Callable[[], None] | None = None
+        self.was_prepared = False
+        """Whether an analysis was begun, or is beginning."""
 
     # -------------------------------------------------------------------- state
 
@@ -155,6 +163,7 @@ class LldbTarget(Target):
         return State.STOPPED if process.GetState() in _STANDING else State.RUNNING
 
     @property
+    @any_thread
     def attached(self) -> bool:
         """lldb does not tell: a program that it launched is a child of its lldb-server's."""
         pid = self.pid
@@ -371,6 +380,7 @@ class LldbTarget(Target):
         """
         if _has_front_end():
             raise UnsupportedError("lldb-dap cannot be used: take lldb itself, in a terminal")
+        self.was_prepared = True
         if self.state is State.NONE:
             self._own.watch_start(self._target)
         else:
@@ -485,6 +495,9 @@ class LldbTarget(Target):
         stays as it is, for the user."""
         if self._calling:
             return True
+        if self._leaving is not None:
+            self._leave_now()
+            return True
         process = thread.GetProcess()
         key = self._stop_of(process)
         if self._decided is None or self._decided[:2] != key:
@@ -536,6 +549,44 @@ class LldbTarget(Target):
         if self._watcher is not None:
             self._watcher.wait_for_stop()
         return False
+
+    @any_thread
+    def leave(
+        self, knock: Callable[[], bool], take_out: Callable[[], None], done: Callable[[], None]
+    ) -> None:
+        """lldb is to end: it lets the program go when ``take_out`` has been called, and that is
+        ``done``. It is where the program stands still next: at the bell, if ``knock`` can have it
+        rung; at the user's next command, as another may be under way now; at the prompt."""
+
+        def let_go() -> None:
+            try:
+                self._guarded(take_out)
+                self._process.Detach()
+            finally:
+                done()
+
+        def look() -> None:
+            self._local.asks = True
+            rung = knock()
+            while self._leaving is not None:
+                # Not with the lock: in synchronous mode lldb answers when it has called the hook.
+                if self.state is not State.RUNNING:
+                    with self.lock:
+                        self._leave_now()
+                elif not rung:
+                    self._process.SendAsyncInterrupt()
+                    rung = True
+                time.sleep(_LOOK_SECONDS)
+
+        self._leaving = let_go
+        begin_thread(look, "darc-leave")
+
+    def _leave_now(self) -> None:
+        """Does what :meth:`leave` asked for, with all threads standing still."""
+        leave, self._leaving = self._leaving, None
+        if leave is not None:
+            leave()
+            time.sleep(_END_SECONDS)  # nothing else is to be done before lldb ends
 
     @staticmethod
     def _is_own_signal(process: lldb.SBProcess, reason: Reason) -> bool:
@@ -639,6 +690,7 @@ class LldbTarget(Target):
         if not alive and self._pid is not None:
             self.ended(self._pid)
         if alive and self.state is State.STOPPED:
+            self._leave_now()
             self._meet(process)
             if self._told != self._stop_of(process) and self._is_interrupted():
                 self._interrupt_told()

@@ -291,6 +291,11 @@ def tracer(pid: int) -> int:
     return int(_status(Path(f"/proc/{pid}"))["TracerPid"])
 
 
+def parent(pid: int) -> int:
+    """The process that began this one."""
+    return int(_status(Path(f"/proc/{pid}"))["PPid"])
+
+
 # ------------------------------------------------------------------------------ a terminal
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from tests.code import altered_code
 from tests.debugger import (
     EVERYWHERE,
     IN_BOTH,
+    LLDB,
+    NEWEST,
     REPORT,
     ROOT,
     Server,
@@ -23,8 +27,10 @@ from tests.debugger import (
     gdb_alone,
     let_go,
     mark,
+    parent,
     server,
     terminal,
+    tracer,
     undisturbed,
 )
 
@@ -149,19 +155,34 @@ def test_gdb_is_killed(moment: str, running: Server, tmp_path: Path) -> None:
     assert running.finish() == 0
 
 
-@gdb_alone("lldb has no such way out: docs/safety.md")
+@EVERYWHERE
 @pytest.mark.parametrize("moment", ["profile", "descent", "prompt"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_gdb_is_told_to_end(
+def test_debugger_is_told_to_end(
     number: signal.Signals, moment: str, running: Server, tmp_path: Path
 ) -> None:
     """By a signal, as when its terminal is closed: the code is the file's own afterwards."""
     options = "--peak >400us --decision-ops 100000" if moment == "descent" else ENDLESS
-    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+    leave(number, running, tmp_path, options, at_prompt=moment == "prompt")
+
+
+@pytest.mark.debuggers(LLDB, NEWEST)  # gdb leaves breakpoints: docs/safety.md
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_debugger_is_told_to_end_with_breakpoints(
+    number: signal.Signals, running: Server, tmp_path: Path
+) -> None:
+    leave(number, running, tmp_path, f"{ENDLESS} --probes breakpoint", at_prompt=False)
+
+
+def leave(
+    number: signal.Signals, running: Server, folder: Path, options: str, *, at_prompt: bool
+) -> None:
+    """A debugger on a terminal gets the signal in an analysis, and leaves the program as it was."""
+    with terminal(folder, "-p", str(running.pid)) as gdb:
         gdb.command(f"darc start handle {options}")
         gdb.enter("continue")
         gdb.wait_for(LIVE)
-        if moment == "prompt":
+        if at_prompt:
             gdb.type("\x03")
             gdb.prompt()
         os.kill(gdb.pid, number)
@@ -169,6 +190,29 @@ def test_gdb_is_told_to_end(
         let_go(running.pid)
         _, breakpoints, altered = altered_code(running.pid)
         assert len(altered) == breakpoints == 0, altered
+    assert running.finish() == 0
+
+
+@pytest.mark.debuggers(LLDB, NEWEST)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_debugger_is_told_to_end_in_batch(
+    number: signal.Signals, running: Server, tmp_path: Path
+) -> None:
+    """As soon as probes stand in the program, which runs on without them."""
+
+    def tell() -> None:
+        while all(place.startswith("ld-") for place in altered_code(running.pid)[2]):
+            time.sleep(0.01)
+        tracing = tracer(running.pid)
+        os.kill(parent(tracing), number)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    commands = [f"darc start handle {ENDLESS}", "continue"]
+    done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+    let_go(running.pid)
+    _, _, altered = altered_code(running.pid)
+    assert altered == [], done.gdb
     assert running.finish() == 0
 
 

@@ -1,0 +1,98 @@
+"""SIGTERM and SIGHUP to lldb while it has a program that it has attached to.
+
+lldb dies of them at once, and its helper leaves every patch where it is. So the signals wait for
+a thread of darc's, which is woken by a pipe whatever lldb does: darc takes out what it has in the
+program and lets lldb detach from it. Then the signal does what it did without darc. A second one
+does that at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import select
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from darc.ownthread import begin_thread
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_PATIENCE_SECONDS = 5.0
+"""lldb ends after this time in any case."""
+
+_SIGACTION_BYTES = 152
+"""``struct sigaction`` of glibc on x86-64."""
+
+
+class Farewell:
+    """Waits for the signals for all of lldb's debuggers, as long as it lives."""
+
+    def __init__(self, leave: Callable[[Callable[[], None]], bool]) -> None:
+        """``leave`` has every program left on another thread than this one, and calls what it is
+        given when that is done; whether there is one."""
+        self._leave = leave
+        self._before: dict[int, bytes] = {}
+        self._reader = -1
+
+    def watch(self) -> None:
+        """From now on, once. Nothing happens where the signals are not lldb's to take: they are
+        ignored (nohup), lldb is a module of another program, or somebody listens already."""
+        if self._reader >= 0:
+            return
+        free = [n for n in SIGNALS if signal.getsignal(n) in (None, signal.SIG_DFL)]
+        if not _is_lldb() or threading.current_thread() is not threading.main_thread() or not free:
+            return
+        self._reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        other = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        if other != -1:
+            signal.set_wakeup_fd(other)
+            return
+        for number in free:
+            self._before[number] = _action_of(number)
+            # The pipe alone counts. lldb's own thread may be long in coming to its Python.
+            signal.signal(number, lambda *_: None)
+            signal.siginterrupt(number, False)
+        begin_thread(self._wait, "darc-farewell")
+
+    def _wait(self) -> None:
+        number = self._next(None)
+        assert number is not None
+        over, done = os.pipe()
+        if self._leave(functools.partial(os.write, done, b"x")):
+            self._next(_PATIENCE_SECONDS, over)
+        for one, action in self._before.items():
+            _set_action(one, action)
+        os.kill(os.getpid(), number)
+
+    def _next(self, seconds: float | None, over: int | None = None) -> int | None:
+        """The next of the signals; ``None`` when the time is over, or ``over`` can be read."""
+        while True:
+            files = [self._reader] if over is None else [self._reader, over]
+            ready, _, _ = select.select(files, [], [], seconds)
+            if self._reader not in ready:
+                return None
+            number = os.read(self._reader, 1)[0]
+            if number in self._before:
+                return number
+
+
+def _is_lldb() -> bool:
+    return re.match(r"lldb(-\d|$)", Path("/proc/self/exe").readlink().name) is not None
+
+
+def _action_of(number: int) -> bytes:
+    """What a signal does now, as the C library tells it: Python knows of its own handlers alone."""
+    action = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    if ctypes.CDLL(None, use_errno=True).sigaction(number, None, action):
+        raise OSError(ctypes.get_errno(), "sigaction")
+    return action.raw
+
+
+def _set_action(number: int, action: bytes) -> None:
+    if ctypes.CDLL(None, use_errno=True).sigaction(number, action, None):
+        raise OSError(ctypes.get_errno(), "sigaction")
