@@ -362,10 +362,11 @@ def _call_lines(root_cause_paths: Sequence[RootCausePath], style: Style) -> list
                 continue
             seen.add(node)
             within = inlined(node.site, node.function.name, show)
+            at = place(node.site, caller.function, show)
             lines.append(
                 Text(
                     f"  {node.id}  {show(caller.function.name)} calls {show(node.function.name)} "
-                    f"at {place(node.site, show)}{f' {within}' if within else ''}, "
+                    f"at {at}{f' {within}' if within else ''}, "
                     f"maxcount {votes_text(node)}"
                 )
             )

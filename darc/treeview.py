@@ -9,7 +9,7 @@ from pathlib import PurePath
 from rich.text import Text
 
 from darc.descent import MAX_DEPTH_NOTE
-from darc.ftree import CallSite, Cause, Decision, Ending, Fnode, NodeState
+from darc.ftree import CallSite, Cause, Decision, Ending, Fnode, Function, NodeState
 from darc.words import columns, message, name, shorten
 
 SHOWN_REJECTED = 3
@@ -88,6 +88,12 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     return f"{text} ({message(ending.note)})" if ending.note else text
 
 
+_KERNELS_HALF = 1 << 63
+"""Addresses of a kernel are in the upper half of all."""
+_FAR = 1 << 20
+"""A call so many bytes behind its function's entry is in a part of it that stands elsewhere."""
+
+
 def inconclusive_text(decision: Decision) -> str:
     """Why a path ends where nothing could be decided."""
     if decision.ops < decision.needed:
@@ -116,9 +122,13 @@ def times(mean: float) -> str:
     return "once" if round(mean) == 1 else f"{mean:.0f} times"
 
 
-def place(site: CallSite, show: Show = name) -> str:
-    """The source line of a call site, or its offset in the module where there is none."""
+def place(site: CallSite, caller: Function, show: Show = name) -> str:
+    """The source line of a call site, or its offset in the module where there is none; in a kernel
+    that in its function, as the kernel itself writes it (``%pS``)."""
     if site.file is None:
+        inside = site.address - caller.address
+        if caller.address >= _KERNELS_HALF and 0 <= inside < _FAR:
+            return f"{show(caller.name)}+{inside:#x}"
         return f"{show(PurePath(site.module).name)}+{site.offset:#x}"
     line = f":{site.line}" if site.line is not None else ""
     return f"{show(PurePath(site.file).name)}{line}"
@@ -149,11 +159,11 @@ def _line(
     details = []
     totals = node.totals if node.site is None else node.called
     mean = latency(totals.max_sum / totals.ops) if totals.ops else ""
-    if node.site is not None:
+    if node.site is not None and node.parent is not None:
         details += [
             votes_text(node),
             mean,
-            place(node.site, show),
+            place(node.site, node.parent.function, show),
             inlined(node.site, node.function.name, show),
         ]
     else:

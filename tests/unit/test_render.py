@@ -6,11 +6,21 @@ from hypothesis import strategies as st
 
 from darc import render
 from darc.descent import MAX_DEPTH_NOTE, Status
-from darc.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath
+from darc.ftree import (
+    CallKind,
+    CallSite,
+    Cause,
+    Decision,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    RootCausePath,
+)
 from darc.parameters import Parameters
 from darc.peaks import PeakRange, find_peaks
 from darc.render import Style
-from darc.treeview import ending_text
+from darc.treeview import ending_text, place
 from tests.unit import samples
 
 PLAIN = Style()
@@ -314,3 +324,11 @@ def test_the_report_has_everything() -> None:
         "note: the TSC is not invariant here",
     ):
         assert part in text
+
+
+def test_places_in_a_kernel_are_as_the_kernel_writes_them() -> None:
+    caller = Function("msleep", "msleep", "vmlinux", 0xFFFFFFFF81145430, 0xFFFFFFFF81145430)
+    for inside, shown in ((0x16, "msleep+0x16"), (-0x40, "vmlinux+0xffffffff811453f0")):
+        at = caller.address + inside
+        site = CallSite(at, CallKind.DIRECT, "vmlinux", at)
+        assert place(site, caller) == shown
