@@ -81,6 +81,9 @@ class App:
         self._foothold: Foothold | None = None
         self._choice: Callable[[], None] = lambda: None
         """Takes back what waits for f0 to be chosen."""
+        self._begin_break: Callable[[], None] = lambda: None
+        """Takes back what waits for the program to begin."""
+        self._waits_for_begin = False
         self._leave_alone: Callable[[], None] = lambda: None
         """Lets the ground know that the debugger lets it go."""
         target.when_modules_change(self._modules_changed)
@@ -205,7 +208,7 @@ class App:
         if self._pending is not None or self._again is not None:
             self._pending = None
             self._again = None
-            self._target.cancel_break()
+            self._waits_no_more()
             self.emit("darc: waits no more")
             return
         if not (self._session is not None and self._session.alive) and self._take_out_anothers():
@@ -323,8 +326,7 @@ class App:
                 never_called(function, names) if self._is_found else not_found(function, names)
             )
             self._pending = None
-            self._target.cancel_break()
-            self._forget_choice()
+            self._waits_no_more()
             self.emit(f"darc: {self._failure}")
 
     def _wait_for_another(self, session: Session) -> None:
@@ -399,8 +401,13 @@ class App:
         self._is_found = False
         self._is_of_file = False
         self._failure = None
+        self._waits_no_more()
+
+    def _waits_no_more(self) -> None:
         self._target.cancel_break()
         self._forget_choice()
+        self._forget_begin()
+        self._waits_for_begin = False
 
     def _program(self) -> Program:
         self._ground = self._choose_ground(self._target)
@@ -471,7 +478,11 @@ class App:
             return
         function, _ = self._pending
         try:
-            entry = self._find(self._program(), function)
+            program = self._program()
+            self._await_begin()
+            if self._pending is None:
+                return
+            entry = self._find(program, function)
         except UnchosenError as error:
             if self._may_wait(self._pending[1]):
                 self._await_choice(error.resolver)
@@ -485,6 +496,54 @@ class App:
             self._fail(UsageError(f"{function} is there now; {_CANNOT_WAIT}"))
             return
         self._wait_for(entry, *self._pending)
+
+    def _await_begin(self) -> None:
+        """What will fail is told when all that is loaded with the program is there, not at its
+        end."""
+        ground = self._ground
+        entry = None if ground is None or self._waits_for_begin else ground.entry()
+        if ground is None or entry is None or ground.danger_of_breakpoints() is not None:
+            return
+        # lldb tells of files there, a static program has none to wait for.
+        is_there = any(entry <= pc < entry + 16 for pc in self._target.program_counters().values())
+        if not is_there and not ground.is_at_start():
+            return
+
+        def begin() -> Verdict:
+            self._forget_begin()
+            self._begins()
+            return Verdict.CONTINUE
+
+        self._waits_for_begin = True
+        if is_there:
+            self._begins()
+            return
+        self._begin_break = self._target.set_break(entry, lambda _: begin)
+
+    def _forget_begin(self) -> None:
+        take_back, self._begin_break = self._begin_break, lambda: None
+        take_back()
+
+    def _begins(self) -> None:
+        if self._pending is None:
+            return
+        function, _ = self._pending
+        try:
+            program = self._program()
+            entry = self._find(program, function)
+            assert self._ground is not None
+            self._ground.check(program, program.function_at(entry), function)
+        except UnchosenError:
+            return  # that is waited for
+        except NotFoundError as error:
+            try:
+                self._check_inlined(function)
+            except InlinedError as inlined:
+                self._fail(inlined)
+            else:
+                self.emit(f"darc: {error}: waits for a library that has it")
+        except DarcError as error:
+            self._fail(error)
 
     def _may_wait(self, parameters: Parameters) -> bool:
         """Whether a breakpoint may stand at f0 until it is called: of a killed debugger's it would
@@ -567,6 +626,7 @@ class App:
 
     def _fail(self, error: DarcError) -> None:
         self._pending = None
+        self._waits_no_more()
         self._failure = error
         self.emit(f"darc: {error}")
 
@@ -588,6 +648,7 @@ class App:
         finally:
             self._foothold = session.foothold
         self._pending = None
+        self._waits_for_begin = False
         self._session = session
         session.on_user_stop()  # the patches come with the program's going on
         for line in session.openings:

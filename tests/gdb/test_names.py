@@ -142,3 +142,34 @@ def test_a_function_that_was_inlined_is_told_before_it_runs(tmp_path: Path) -> N
     assert "darc: inl was inlined into " in done.gdb
     assert "waits" not in done.gdb
     assert done.status == 1
+
+
+def test_a_name_that_no_library_has_is_told_as_the_program_begins(tmp_path: Path) -> None:
+    program = compiled(tmp_path, INLINED)
+    commands = ["darc start zqxjk", "break main", mark("run"), "run", mark("on")]
+    done = debug(tmp_path, program, ("100",), [*commands, "continue"])
+    told = "darc: no function is called zqxjk: waits for a library that has it"
+    assert done.section("run").count(told) == 1, done.gdb
+    assert "darc: no function is called zqxjk\n" in done.section("on")
+
+
+def test_a_function_that_cannot_be_analysed_is_told_as_the_program_begins(tmp_path: Path) -> None:
+    program = compiled(tmp_path, INLINED)
+    commands = ["darc start dlsym", "break main", mark("run"), "run", mark("on"), "continue"]
+    done = debug(tmp_path, program, ("100",), commands)
+    assert done.section("run").count("darc: cannot time dlsym: ") == 1, done.gdb
+    assert "darc:" not in done.section("on")
+
+
+def test_an_inlined_function_of_a_library_is_told_as_the_program_begins(tmp_path: Path) -> None:
+    source = INLINED.partition("int main")
+    library = compiled(tmp_path, source[0], ["-shared", "-fPIC"], "libdraw.so")
+    flags = [str(library), f"-Wl,-rpath,{tmp_path}"]
+    main = f"#include <stdio.h>\n#include <stdlib.h>\nint render(int);\nint main{source[2]}"
+    program = compiled(tmp_path, main, flags)
+    commands = ["darc start inl", "break main", "run", mark("on"), "continue"]
+    done = debug(tmp_path, program, ("100",), commands)
+    # lldb knows libraries before the program runs, and ends there.
+    before, _, on = done.gdb.partition("<on>")
+    assert before.count("darc: inl was inlined into ") == 1, done.gdb
+    assert "darc:" not in on
