@@ -173,7 +173,7 @@ class KernelGround(Ground):
         assert isinstance(program, KernelProgram)
         reason = denied(program, function) or program.untouchable(function.address)
         if reason is None:
-            reason = _entry_problem(self._target.read(program.way_in(function.address), 5))
+            reason = _entry_problem(program, program.way_in(function.address))
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []
@@ -406,12 +406,11 @@ def _module(found: Loaded, image: ModuleImage) -> Module:
     return Module(found.name, found.name, found.start, found.start, found.end, image)
 
 
-def _entry_problem(code: bytes) -> str | None:
+def _entry_problem(program: KernelProgram, way_in: int) -> str | None:
     """Why a function cannot be entered by way of its ftrace nop."""
+    code = program.read(way_in, len(_NOP))
     if code == _NOP:
         return None
-    if code[0] == _CALL:
-        return TRACED
-    if code[0] in (_JUMP, _INT3):
-        return PROBED
+    if code[0] in (_CALL, _JUMP, _INT3) and program.is_for_tracers(way_in):
+        return TRACED if code[0] == _CALL else PROBED
     return "it has no room for a probe at its entry (notrace): time its callers or its callees"

@@ -241,14 +241,14 @@ class KernelProgram(Program):
         before = len(self._probed)
         way_in = self.way_in(entry)
         live = self.read(way_in, _JUMP_SIZE)
-        if live[0] == _CALL and self._is_for_tracers(way_in):
+        if live[0] == _CALL and self.is_for_tracers(way_in):
             self._probed[way_in] = _NOP
         for start, end in found.parts:
             for at, own in self._others(start, end):
                 self._probed[at] = own
         return len(self._probed) > before
 
-    def _is_for_tracers(self, address: int) -> bool:
+    def is_for_tracers(self, address: int) -> bool:
         """Whether the kernel was built with a place for ftrace there."""
         own = self._own(address, _JUMP_SIZE)
         if not own:  # a tracer's trampoline is no code that anybody knows
