@@ -263,7 +263,11 @@ class Analysis:
         return self._descent.begin(self._take_up())
 
     def _new_descent(self, parameters: Parameters) -> Descent:
-        return Descent(self.root, parameters, self._callees.expand, self._has_time)
+        collector = self._collector
+        return Descent(
+            *(self.root, parameters, self._callees.expand, self._has_time),
+            probe_cost=lambda: collector.probe_cost,
+        )
 
     def _has_time(self) -> bool:
         """Whether code may be read that no decision needs yet, with the program standing still."""

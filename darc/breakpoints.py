@@ -31,7 +31,7 @@ from darc.ftree import CallKind, Fnode, Function
 from darc.ground import Ground
 from darc.hitclock import HitClock, Moment
 from darc.opencalls import Call, Operation
-from darc.parameters import Parameters, Probes
+from darc.parameters import Loops, Parameters, Probes
 from darc.profile import Profile, format_cycles
 from darc.tally import Tally
 from darc.target import Target, Verdict
@@ -158,7 +158,8 @@ class BreakpointCollector(Collector):
         self.callees = Callees(program, _Places(), note)
         self._clock = self._new_clock()
         self._hz = ground.hz
-        self._tally = Tally(parameters.resolution, self._hz)
+        by_longest = parameters.loops is Loops.PAPER
+        self._tally = Tally(parameters.resolution, self._hz, by_longest=by_longest)
         self._unbinned: list[tuple[Moment, Moment]] = []
         self._is_watched: Callable[[int], bool]
         self._operations: dict[int, Operation] = {}
@@ -605,6 +606,12 @@ class BreakpointCollector(Collector):
 
     def hurry(self) -> None:
         self._needed = 0
+
+    @property
+    def probe_cost(self) -> int:
+        """Of both hits, which is taken out: calls much shorter than that cannot be told apart."""
+        each = max(self._clock.cost, self._clock.exact_cost)
+        return 2 * each * self._hz // 10**9
 
     def losses(self) -> list[str]:
         found = []

@@ -580,6 +580,7 @@ COMMANDS: Mapping[str, Command] = {
             "Root causes are marked with ●. '18 of 20': it was among the largest in 18 of the 20 "
             "calls in which it was compared with the other callees, and behind that is its mean "
             "latency in these; 'itself 2 of 20': the same of its own time, beside its own callees. "
+            "'×20,000': so often it was called in each, and the latency is of all these calls. "
             "'set darc verbose on' lists every callee that was rejected, too.",
             (("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
             _no_arguments("tree"),

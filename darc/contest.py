@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darc import decision
@@ -57,7 +57,7 @@ class Contest:
     measured: set[Fnode] = field(default_factory=set)
     """The children that were in a batch so far."""
     best: dict[Fnode, float] = field(default_factory=dict)
-    """Those that won in one, with the mean of their longest call in an in-peak call, in cycles."""
+    """Those that won in one, with the mean time that counts in an in-peak call, in cycles."""
 
     @property
     def timed(self) -> Sequence[Fnode]:
@@ -122,10 +122,11 @@ class Contest:
         """In how many of the in-peak calls a child was on the path."""
         return self.callee_totals.get(child, NOTHING).ops
 
-    def next_round(self, percentage: float, size: int) -> None:
+    def next_round(self, percentage: float, size: int, weigh: Callable[[Totals], int]) -> None:
         """Keep the winners of this batch and go on to the next one or to the last round, with at
-        most ``size`` call sites each. When no batch has a winner, this one was the last round."""
-        self.best |= self._winners(percentage)
+        most ``size`` call sites each. When no batch has a winner, this one was the last round.
+        ``weigh`` says what of a callee's time counts."""
+        self.best |= self._winners(percentage, weigh)
         self.measured.update(self.timed, *self.waiting)
         late = [child for child in self.node.children if child not in self.measured]
         self.waiting += in_batches(late, size)
@@ -142,11 +143,11 @@ class Contest:
         self.votes.clear()
         self.callee_totals.clear()
 
-    def _winners(self, percentage: float) -> dict[Fnode, float]:
+    def _winners(self, percentage: float, weigh: Callable[[Totals], int]) -> dict[Fnode, float]:
         """By votes among the batch alone, and by time: where what is not timed outweighs the whole
         batch, nothing in it has votes."""
         means = {
-            child: self.callee_totals[child].max_sum / self.ops
+            child: weigh(self.callee_totals[child]) / self.ops
             for child in self.timed
             if self.callee_totals.get(child, NOTHING).ops and self.ops
         }

@@ -23,10 +23,11 @@ from darc import decision
 from darc.contest import Contest, call_sites, in_batches, is_interrupt, likely_share
 from darc.contest import Vote as Vote
 from darc.contest import Votes as Votes
-from darc.endings import own_ending
+from darc.endings import loop_or_own, own_ending
 from darc.errors import UsageError
-from darc.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath
-from darc.parameters import Parameters
+from darc.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath, Totals
+from darc.loops import is_short, weight
+from darc.parameters import Loops, Parameters
 
 MAX_DEPTH_NOTE = "maximum depth reached"
 """The note of an ending that the parameter max_depth made."""
@@ -84,7 +85,8 @@ class Descent:
     program runs may be added to ``node.children`` at any time between two decisions.
 
     ``has_time`` is asked before a node is expanded that no decision needs yet
-    (``--lookahead auto``): the program stands still meanwhile.
+    (``--lookahead auto``): the program stands still meanwhile. A timed call takes
+    ``probe_cost`` cycles, as far as is known by then.
     """
 
     def __init__(
@@ -93,7 +95,9 @@ class Descent:
         parameters: Parameters,
         expand: Callable[[Fnode], None],
         has_time: Callable[[], bool] = lambda: True,
+        probe_cost: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._probe_cost = probe_cost
         self._root = root
         self._parameters = parameters
         self._expand = expand
@@ -248,7 +252,7 @@ class Descent:
             return []
         percentage = self._parameters.maxcount_percentage
         if not contest.last_round:
-            contest.next_round(percentage, self._parameters.max_probes)
+            contest.next_round(percentage, self._parameters.max_probes, self._weigh)
             if not contest.last_round or contest.batch:
                 return []
         node = contest.node
@@ -268,18 +272,40 @@ class Descent:
         sure = decision.confidence(ballot, percentage)
         self._confidence = min(sure, 1.0 if self._confidence is None else self._confidence)
         own_wins, *children_win = decision.chosen(ballot, percentage)
-        if own_wins:
-            note = None if node in self._reopened else _note(contest)
-            node.end = own_ending(node, contest.own, note)
         if not self._parameters.auto:
             self._candidates += node.children
-        for child, wins in zip(node.children, children_win, strict=True):
+        short: list[int] = []
+        for child, wins, count in zip(node.children, children_win, ballot[1:], strict=True):
+            if wins and self._is_short_loop(child):
+                short.append(count)
+                wins = False
             child.root_cause = wins and not _is_told_above(child)
             if not child.root_cause:
                 self._reject(child)
             self._shares[child] = likely_share(contest.called(child), contest.seen)
+        if own_wins or short:
+            maxcount = max([contest.own if own_wins else 0, *short])
+            note = None if node in self._reopened else _note(contest)
+            node.end = self._ending(node, maxcount, bool(short), note)
         winners = [child for child in node.children if child.root_cause]
         return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
+
+    @property
+    def _by_longest(self) -> bool:
+        return self._parameters.loops is Loops.PAPER
+
+    def _weigh(self, totals: Totals) -> int:
+        """What of a callee's time counts."""
+        return totals.max_sum if self._by_longest else weight(totals)
+
+    def _is_short_loop(self, child: Fnode) -> bool:
+        """Whether the path ends at the caller, as the callee's many calls are too short."""
+        return not self._by_longest and is_short(child.called, self._probe_cost())
+
+    def _ending(self, node: Fnode, maxcount: int, is_loop: bool, note: str | None) -> Ending:
+        if self._by_longest:
+            return own_ending(node, maxcount, note)
+        return loop_or_own(node, maxcount, self._probe_cost(), is_loop, note)
 
     def _enter(self, node: Fnode, ask: bool) -> bool:
         """Go on below a root cause; False when its path ends there, or waits for the user."""

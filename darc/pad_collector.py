@@ -23,7 +23,7 @@ from darc.ftree import Fnode
 from darc.ground import Bell, Ground
 from darc.implant import Implant
 from darc.instrumentation import Instrumentation
-from darc.parameters import Parameters, Probes
+from darc.parameters import Loops, Parameters, Probes
 from darc.profile import Profile
 from darc.target import Target
 
@@ -122,6 +122,7 @@ class PadCollector(Collector):
             )
         notes += self.implant.guard() + self._tell_code()
         ground.configure(self.tables, self._parameters, needed)
+        self.tables.set(loops=int(self._parameters.loops is Loops.PAPER))
         self.implant.enable()
         self._is_set_up = True
         ground.arm_bell(self.foothold, self.on_bell)

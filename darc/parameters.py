@@ -48,6 +48,13 @@ class Probes(str, Enum):
     BREAKPOINT = "breakpoint"
 
 
+class Loops(str, Enum):
+    """What counts of a callee that is called again and again. ``TOGETHER``: all of its calls."""
+
+    TOGETHER = "together"
+    PAPER = "paper"
+
+
 class OnFinish(str, Enum):
     """What the program does once the answer is known."""
 
@@ -73,6 +80,7 @@ class Parameters:
     max_depth: int = 32
     max_probes: int = 1000
     lookahead: int | None = None
+    loops: Loops = Loops.TOGETHER
     max_time: float | None = None
     resolution: int = 1
     thread: int | Literal["all"] = "all"
@@ -338,6 +346,18 @@ PARAMETERS: tuple[Parameter, ...] = (
         "a whole number from 1 to 1000, or auto",
         ("auto", "1"),
         _or_word("auto", _integer(1, 1000)),
+    ),
+    Parameter(
+        "loops",
+        "loops",
+        "--loops",
+        "together|paper",
+        "What counts of a callee that is called again and again: all of its calls together, so "
+        "that the path goes on into it; or the longest one alone, as in the paper, so that the "
+        "path ends at the caller.",
+        "one of together, paper",
+        tuple(choice.value for choice in Loops),
+        Loops,
     ),
     Parameter(
         "max_time",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from darc import render
+from darc import loops, render
 from darc.errors import DarcError, TargetError, UsageError
 from darc.ftree import Cause, Fnode, RootCausePath
 from darc.parameters import MAX_DEPTH
@@ -267,6 +267,8 @@ def _tree(root: Fnode) -> dict[str, Any]:
             "ops": totals.ops,
             "root_cause": node.root_cause,
             "mean_cycles": round(totals.max_sum / totals.ops) if totals.ops else 0,
+            "calls": node.called.calls,
+            "repeated": loops.repeats(node.called),
             "children": [],
         }
         if node is not root and node.parent is not None:

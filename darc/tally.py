@@ -11,23 +11,9 @@ from dataclasses import dataclass, field
 
 from darc.contest import Vote
 from darc.ftree import Fnode, Totals
+from darc.loops import Sum as Sum
+from darc.loops import contributions
 from darc.profile import Profile, bin_of
-
-
-@dataclass
-class Sum:
-    """What an fnode took within one call of f0."""
-
-    longest: int = 0
-    sum: int = 0
-    calls: int = 0
-
-    def add(self, latency: int) -> None:
-        """Counts one more call of it."""
-        self.longest = max(self.longest, latency)
-        self.sum += latency
-        self.calls += 1
-
 
 Sums = dict[Fnode, Sum]
 """Of the fnodes that were on the path in one call of f0."""
@@ -44,6 +30,8 @@ class Tally:
     total: int = 0
     voted: int = 0
     """Calls whose votes were counted since :meth:`forget_votes`."""
+    by_longest: bool = False
+    """Whether only the longest call of a callee counts, as in the paper."""
     _votes: dict[Fnode, Vote] = field(default_factory=dict)
 
     def add_call(self, latency: int) -> None:
@@ -79,14 +67,16 @@ class Tally:
         for node in analyse:
             if node not in sums:
                 continue
-            longest = {child: sums[child].longest for child in node.children if child in sums}
-            own = max(0, sums[node].longest - sum(longest.values()))
-            largest = bin_of(max([own, *longest.values()]), self.resolution)
+            children = [child for child in node.children if child in sums]
+            own, taken = contributions(
+                sums[node], [sums[child] for child in children], by_longest=self.by_longest
+            )
+            largest = bin_of(max([own, *taken]), self.resolution)
             if bin_of(own, self.resolution) == largest:
                 own_wins.add(node)
             wins.update(
                 child
-                for child, latency in longest.items()
+                for child, latency in zip(children, taken, strict=True)
                 if bin_of(latency, self.resolution) == largest
             )
         return own_wins, wins

@@ -9,7 +9,8 @@ from pathlib import PurePath
 from rich.text import Text
 
 from darc.descent import MAX_DEPTH_NOTE
-from darc.ftree import CallSite, Cause, Decision, Ending, Fnode, Function, NodeState
+from darc.ftree import CallSite, Cause, Decision, Ending, Fnode, Function, NodeState, Totals
+from darc.loops import LEAST_CALLS, repeats, weight
 from darc.words import columns, message, name, shorten
 
 SHOWN_REJECTED = 3
@@ -106,6 +107,21 @@ def votes_text(node: Fnode) -> str:
     return f"{node.maxcount} of {node.compared_in}"
 
 
+def _repetition(node: Fnode) -> str:
+    """``×20,000``: how often a callee is called in one call of f0 where these calls count together;
+    where they did so above already, how often its caller calls it. ``one of 20,000 calls`` where a
+    single one is half of them all."""
+    totals = node.called
+    if not totals.ops or totals.calls < LEAST_CALLS * totals.ops:
+        return ""
+    if not repeats(totals):
+        return f"one of {totals.calls / totals.ops:,.0f} calls"
+    caller = node.parent.totals if node.parent is not None else Totals()
+    calls = caller.calls if repeats(caller) else totals.ops
+    each = totals.calls / calls
+    return f"×{each:,.0f}" if each >= LEAST_CALLS else ""
+
+
 def _own_votes(node: Fnode) -> str:
     """``itself 0 of 20``: the same of a node's own time."""
     if (decided := node.decision) is not None:
@@ -158,11 +174,12 @@ def _line(
     mark, style = _MARKS[state]
     details = []
     totals = node.totals if node.site is None else node.called
-    mean = latency(totals.max_sum / totals.ops) if totals.ops else ""
+    mean = latency(weight(totals) / totals.ops) if totals.ops else ""
     if node.site is not None and node.parent is not None:
         details += [
             votes_text(node),
             mean,
+            _repetition(node),
             place(node.site, node.parent.function, show),
             inlined(node.site, node.function.name, show),
         ]

@@ -15,7 +15,7 @@ from typing import Any
 
 from darc.errors import UnsupportedError
 
-ABI_VERSION = 14
+ABI_VERSION = 15
 
 
 @dataclass(frozen=True)

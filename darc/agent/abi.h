@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 14
+#define DARC_ABI_VERSION 15
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -72,6 +72,14 @@ enum darc_mode {
     DARC_PROFILE = 0,
     DARC_ANALYSE = 1,
 };
+
+/* Who has the time of a loop's calls: the loop's caller (paper 3.3), or they, taken together. */
+enum darc_loops {
+    DARC_LOOPS_TOGETHER = 0,
+    DARC_LOOPS_PAPER = 1,
+};
+
+#define DARC_REPEATED 8 /* calls of a node in an op from which on they may be a loop's */
 
 enum darc_site_kind {
     DARC_F0 = 0,     /* entry of f0 */
@@ -157,6 +165,7 @@ struct darc_control {
     u64 peak_low;        /* cycles; an op is in the peak when low <= latency < high */
     u64 peak_high;
     u64 needed;          /* ring when this many ops (PROFILE) or in-peak ops (ANALYSE) were seen */
+    u64 loops;           /* enum darc_loops */
     u64 batch;           /* ops a context keeps to itself before adding them to seen */
     u64 seen;            /* atomic */
     u64 bell;            /* enum darc_bell, atomic */

@@ -431,28 +431,75 @@ static COLD void close_abandoned(const control *ctl, context *ctx, const record 
     ctx->jump_time = 0;
 }
 
-/* Paper 3, "process_latencies": the node itself, for which the time that its children's longest
- * calls leave counts, and its children compete; all in the bin of the largest get a vote. */
-static void vote(const control *ctl, context *ctx, u32 number, u64 latency)
+/* A loop's calls: many, and no single one has half of their time. */
+static inline int is_repeated(const control *ctl, const struct darc_sum *sum)
+{
+    return ctl->loops != DARC_LOOPS_PAPER && sum->calls >= DARC_REPEATED && sum->max < sum->sum - sum->max;
+}
+
+static inline u64 at_most(u64 limit, u64 value)
+{
+    return value < limit ? value : limit;
+}
+
+/* Of what all calls of a node took, the part of its longest one: part * max / sum. The division never faults,
+ * whatever the program has written over the sums: max is less than sum, and part not more. */
+static u64 share(u64 max, u64 sum, u64 part)
+{
+    u64 low = at_most(sum, part), high, quotient, rest;
+    if (likely(max >= sum))
+        return part;
+    __asm__("mulq %3" : "=a"(low), "=d"(high) : "0"(low), "r"(max) : "cc");
+    __asm__("divq %4" : "=a"(quotient), "=d"(rest) : "0"(low), "1"(high), "r"(sum) : "cc");
+    return quotient;
+}
+
+/* What a node's children are compared by. By the paper's rule the longest call of each counts. Together, the
+ * calls of a loop count as one; and where the node itself is a loop's, so do those of all that it calls. */
+static inline u64 contribution(const control *ctl, const struct darc_sum *node, int in_loop,
+                               const struct darc_sum *child)
+{
+    if (in_loop)
+        return child->sum;
+    return is_repeated(ctl, child) ? share(node->max, node->sum, child->sum) : child->max;
+}
+
+/* The time that is the node's own: by the paper's rule what its children's longest calls leave, together what
+ * all of their calls do, in its longest call or in all where that is a loop's. */
+static inline u64 own_time(const control *ctl, const struct darc_sum *node, int in_loop, u64 longest, u64 all)
+{
+    if (ctl->loops == DARC_LOOPS_PAPER)
+        return node->max - at_most(node->max, longest);
+    u64 own = node->sum - at_most(node->sum, all);
+    return in_loop ? own : share(node->max, node->sum, own);
+}
+
+/* Paper 3, "process_latencies": the node itself and its children compete; all in the bin of the largest get
+ * a vote. */
+static void vote(const control *ctl, context *ctx, u32 number)
 {
     const struct darc_node *node = &((struct darc_node *)ctl->nodes)[number];
-    u64 largest = 0, children = 0;
+    const struct darc_sum *sum = &ctx->sums[number];
+    int in_loop = is_repeated(ctl, sum);
+    u64 largest = 0, longest = 0, all = 0;
     for (u32 i = 0; i < node->child_count; i++) {
-        struct darc_sum *sum = &ctx->sums[node->first_child + i];
-        if (sum->serial != ctx->serial)
+        const struct darc_sum *child = &ctx->sums[node->first_child + i];
+        if (child->serial != ctx->serial)
             continue;
-        children += sum->max;
-        largest = sum->max > largest ? sum->max : largest;
+        longest += child->max;
+        all += child->sum;
+        u64 part = contribution(ctl, sum, in_loop, child);
+        largest = part > largest ? part : largest;
     }
-    u64 own = latency > children ? latency - children : 0;
+    u64 own = own_time(ctl, sum, in_loop, longest, all);
     largest = own > largest ? own : largest;
     u32 bin = bin_of(ctl, largest);
     totals_of(ctl, ctx)[number].own += bin_of(ctl, own) == bin;
     for (u32 i = 0; i < node->child_count; i++) {
-        u32 child = node->first_child + i;
-        struct darc_sum *sum = &ctx->sums[child];
-        if (sum->serial == ctx->serial && bin_of(ctl, sum->max) == bin)
-            totals_of(ctl, ctx)[child].votes++;
+        u32 number_of_child = node->first_child + i;
+        const struct darc_sum *child = &ctx->sums[number_of_child];
+        if (child->serial == ctx->serial && bin_of(ctl, contribution(ctl, sum, in_loop, child)) == bin)
+            totals_of(ctl, ctx)[number_of_child].votes++;
     }
 }
 
@@ -493,7 +540,7 @@ static __attribute__((noinline)) int vote_all(const control *ctl, context *ctx, 
         BARRIER();
         struct darc_sum *sum = &ctx->sums[analysis[i]];
         if (sum->serial == ctx->serial)
-            vote(ctl, ctx, analysis[i], sum->max);
+            vote(ctl, ctx, analysis[i]);
     }
     BARRIER();
     if (round != ctl->round) {

@@ -219,7 +219,7 @@ _CONSTANT = (
 ).split()
 """Fields of the control structure that nobody but :class:`AgentMemory` writes to any more."""
 
-_MOST = {"bell": 15, "bell_signal": 64, "mode": 1, "resolution": 8, "epoch": 1 << 62,
+_MOST = {"bell": 15, "bell_signal": 64, "mode": 1, "loops": 1, "resolution": 8, "epoch": 1 << 62,
          "heartbeat": 1 << 62, "round": 1 << 62, "record_count": 1 << 62}  # fmt: skip
 """What others can be at most."""
 

@@ -40,6 +40,7 @@ from tests.agent.world import (
 
 _MOST_TAILS = 4
 _ENDED = -1
+_SPREAD = 0x9E3779B97F4A7C15
 _MOST_OUTCOMES = 300
 
 
@@ -67,6 +68,32 @@ class Sum:
     longest: int
     all: int
     count: int
+
+
+def _is_loop(node: Sum) -> bool:
+    """Its calls count together: many, and no single one is half of them all."""
+    return node.count >= 8 and 2 * node.longest < node.all
+
+
+def _contestants(
+    node: Sum, called: dict[int, Sum], *, by_longest: bool
+) -> tuple[int, dict[int, int]]:
+    """What a node's own time and its children are compared by, as docs/method.md has it."""
+    longest = {child: one.longest for child, one in called.items()}
+    if by_longest:
+        return max(0, node.longest - sum(longest.values())), longest
+    own = max(0, node.all - sum(one.all for one in called.values()))
+    if _is_loop(node):
+        return own, {child: one.all for child, one in called.items()}
+    if node.longest < node.all:  # of what all its calls took, the part of the longest
+        own = own * node.longest // node.all
+    together = {}
+    for child, one in called.items():
+        part = one.all
+        if node.longest < node.all:
+            part = min(part, node.all) * node.longest // node.all
+        together[child] = part if _is_loop(one) else one.longest
+    return own, together
 
 
 @dataclass
@@ -101,6 +128,8 @@ class Context:
     """What a thread has counted."""
 
     thread: int
+    place: int = -1
+    """In the table; -1: unknown."""
     sum: int = 0
     dropped: int = 0
     in_peak: int = 0
@@ -408,17 +437,22 @@ class Model:
     def _find_context(self, thread: Thread) -> Context | None:
         if thread.context is not None:
             return self.contexts[thread.context]
-        for number, context in enumerate(self.contexts):
-            if context.thread == _ENDED:
-                context.thread = thread.base + 1
-                thread.context = number
-                return context
-        if len(self.contexts) >= self.setting.contexts:
-            self.lost_contexts += 1
-            return None
-        self.contexts.append(Context(thread.base + 1))
-        thread.context = len(self.contexts) - 1
-        return self.contexts[-1]
+        # Of those that it may have, it takes the first that is free or whose thread has ended.
+        key = thread.base + 1
+        first = (key * _SPREAD & (1 << 64) - 1) >> 40
+        taken = {context.place: number for number, context in enumerate(self.contexts)}
+        for step in range(self.setting.contexts):
+            place = (first + step) & (self.setting.contexts - 1)
+            number = taken.get(place, len(self.contexts))
+            if place not in taken:
+                self.contexts.append(Context(key, place))
+            elif self.contexts[number].thread != _ENDED:
+                continue
+            self.contexts[number].thread = key
+            thread.context = number
+            return self.contexts[number]
+        self.lost_contexts += 1
+        return None
 
     def _enter_f0(self, thread: Thread, frame: Frame, transfer: Transfer, end: int) -> None:
         # Perhaps before the interruption, which was not part of it.
@@ -485,7 +519,7 @@ class Model:
             context.in_peak = context.unreported = 0
             context.round = self.round
         self._account(op, 0, latency)
-        totals = context.totals
+        totals, setting = context.totals, self.setting
         for node, one in op.sums.items():
             total = totals.setdefault(node, [0] * 6)
             total[2] += 1
@@ -497,12 +531,12 @@ class Model:
                 continue
             node = self.tree.nodes[number]
             children = range(node.first_child, node.first_child + node.child_count)
-            longest = {child: op.sums[child].longest for child in children if child in op.sums}
-            own = max(0, op.sums[number].longest - sum(longest.values()))
-            best = self.bin(max([own, *longest.values()]))
+            called = {child: op.sums[child] for child in children if child in op.sums}
+            own, taken = _contestants(op.sums[number], called, by_longest=setting.by_longest)
+            best = self.bin(max([own, *taken.values()]))
             if self.bin(own) == best:
                 totals.setdefault(number, [0] * 6)[0] += 1
-            for child, latency in longest.items():
+            for child, latency in taken.items():
                 if self.bin(latency) == best:
                     totals.setdefault(child, [0] * 6)[1] += 1
         context.in_peak += 1
@@ -689,14 +723,14 @@ class Model:
     # ------------------------------------------------------------------ what was counted
 
     def _compare(self, counted: Iterable[Counted]) -> None:
-        rows = [row for row in counted if row.thread]
+        rows = {place: row for place, row in enumerate(counted) if row.thread}
         if any(thread.is_doubtful for thread in self.threads.values()):
             self._adopt(rows)
             return
         # One that is in the middle of the agent may have counted a part.
         amid = {thread.base + 1 for thread in self.threads.values() if thread.waiting}
         mine = [self._row(context) for context in self.contexts if context.thread not in amid]
-        theirs = [self._read(row) for row in rows if row.thread not in amid]
+        theirs = [self._read(row) for row in rows.values() if row.thread not in amid]
         if self.has_ended:
             mine = [(0, *row[1:]) for row in mine]
             theirs = [(0, *row[1:]) for row in theirs]
@@ -724,12 +758,12 @@ class Model:
         totals = tuple((n, *one) for n, one in enumerate(row.totals[:nodes]) if any(one))
         return (*head, row.in_peak, totals)
 
-    def _adopt(self, rows: list[Counted]) -> None:
+    def _adopt(self, rows: dict[int, Counted]) -> None:
         """Nothing is promised but that nothing is counted that was not, and nothing twice."""
         known = {context.thread: context for context in self.contexts}
         arrivals = sum(thread.arrivals for thread in self.threads.values())
         news = 0
-        for row in rows:
+        for row in rows.values():
             context = known.get(row.thread) or Context(row.thread)
             if not self.setting.analyse:
                 news += row.number - context.number
@@ -738,10 +772,10 @@ class Model:
         if not 0 <= news <= arrivals:
             raise DifferentError(news, arrivals)
         self.contexts = [
-            Context(row.thread, row.sum, row.dropped, row.in_peak, row.round, row.unreported,
-                    row.number, row.weighted,
+            Context(row.thread, place, row.sum, row.dropped, row.in_peak, row.round,
+                    row.unreported, row.number, row.weighted,
                     {n: list(one) for n, one in enumerate(row.totals) if any(one)})
-            for row in rows
+            for place, row in rows.items()
         ]  # fmt: skip
         places = {context.thread: n for n, context in enumerate(self.contexts)}
         for thread in self.threads.values():

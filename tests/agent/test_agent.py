@@ -136,6 +136,7 @@ def settings_of(draw: st.DrawFn, *, small: bool = False) -> Setting:
         inner_cost=draw(costs),
         full_cost=draw(costs),
         path_cost=draw(costs),
+        by_longest=draw(st.booleans()),
         records=draw(st.sampled_from((2, 4, 8, 16))) if small else 2048,
         contexts=draw(st.sampled_from((1, 2))) if small else 8,
         signal=draw(st.sampled_from((0, 23))),
@@ -161,6 +162,46 @@ def scripts(*more: st.SearchStrategy[Op]) -> st.SearchStrategy[list[list[Op]]]:
 def test_calls_and_jumps(world: World, setting: Setting, program: list[list[Op]]) -> None:
     """Whatever is called, and left by jumps: all votes are those of the rules."""
     done = world.run(setting, program)
+    look(done)
+    model.check(setting, done)
+
+
+_NESTED = tree_of(
+    [
+        Timed(0, ("call", 0, 1)),
+        Timed(0, ("call", 0, 2)),
+        Timed(1, ("call", 1, 2)),
+        Timed(1, ("call", 1, 3)),
+        Timed(3, ("call", 2, 3)),
+    ],
+    [0, 1, 3],
+)
+LONG = st.one_of(st.integers(1, 60), st.sampled_from((3, 3, 400, 400, 2_000_000_000)))
+"""Latencies whose products do not fit in one word are among them."""
+
+
+@st.composite
+def loops(draw: st.DrawFn, function: int = 0) -> list[Op]:
+    """Calls of callees, some of them again and again, one of which may be longer than the rest."""
+    body: list[Op] = [(WORK, draw(LONG))]
+    for callee in {0: (1, 2), 1: (2, 3), 2: (3,), 3: ()}[function]:
+        most = {0: 12, 1: 3, 2: 1}[function]
+        times = draw(st.sampled_from((0, 1, 1, 2, most, most)))
+        if times:
+            call = [(CALL, callee), *draw(loops(callee)), (RETURN,)]
+            other = [(CALL, callee), *draw(loops(callee)), (RETURN,)]
+            body += [*call * (times - 1), *(other if draw(st.booleans()) else call)]
+    return body
+
+
+@EXAMPLES
+@given(st.data(), st.sampled_from((1, 2, 5)), st.booleans())
+def test_loops(world: World, data: st.DataObject, resolution: int, by_longest: bool) -> None:
+    """Calls that are made again and again, also by what is called so, by either rule."""
+    setting = Setting(
+        (_NESTED,), resolution=resolution, analyse=True, by_longest=by_longest, full_cost=1
+    )
+    done = world.run(setting, [[(CALL, 0), *data.draw(loops()), (RETURN,)]])
     look(done)
     model.check(setting, done)
 

@@ -95,6 +95,8 @@ class Setting:
     contexts: int = 8
     signal: int = 0
     only_thread: int | None = None
+    by_longest: bool = False
+    """Only the longest call of a callee counts, as in the paper."""
     no_callers: bool = False
     """No landing is left for f0's callers."""
     other_stack: bool = False
@@ -445,6 +447,7 @@ class _Running:
             inner_cost=setting.inner_cost,
             full_cost=setting.full_cost,
             path_cost=setting.path_cost,
+            loops=int(setting.by_longest),
             bell_signal=setting.signal,
             heartbeat=0,
             fresh=1 << 62,

@@ -89,8 +89,12 @@ def test_a_listing_past_its_end(listing: Machine, tmp_path: Path) -> None:
 
 
 def test_a_listing_from_memory(listing: Machine, tmp_path: Path) -> None:
-    """It is the names themselves that take the time."""
+    """It is the names themselves that take the time: a loop, that goes on into its callee."""
     causes = analyse(listing, tmp_path, LISTING.format(2))
+    assert causes.pop(("ext4_readdir",), "function") == "function"
+    assert causes
+    assert {path[:2] for path in causes} == {("ext4_readdir", "filldir64")}
+    causes = analyse(listing, tmp_path, f"{LISTING.format(2)} --loops paper")
     assert causes == {("ext4_readdir",): "loop"}
 
 

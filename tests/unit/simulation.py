@@ -11,8 +11,11 @@ from itertools import pairwise
 
 from darc.descent import Descent, Orders, Vote
 from darc.ftree import CallKind, CallSite, Fnode, Function, Totals
-from darc.parameters import Parameters
+from darc.parameters import Loops, Parameters
 from darc.profile import bin_of
+
+PROBE_COST = 60
+"""Cycles, of a timed call."""
 
 
 @dataclass(eq=False)
@@ -81,7 +84,7 @@ class Simulation:
         self.op = 0
         self.root = root or Fnode(self.function(f0))
         self.bind(self.root, f0)
-        self.descent = Descent(self.root, parameters, self.expand)
+        self.descent = Descent(self.root, parameters, self.expand, probe_cost=lambda: PROBE_COST)
 
     def function(self, routine: Routine) -> Function:
         address = self.address(routine)
@@ -148,7 +151,8 @@ class Simulation:
         return Totals(1, calls, calls * latency, latency)
 
     def vote(self, orders: Orders) -> dict[Fnode, Vote]:
-        """The votes of one call of f0 (the paper's figure 3)."""
+        """The votes of one call of f0 (the paper's figure 3, and loops as docs/method.md has
+        them)."""
         self.learn(orders)
         own: set[Fnode] = set()
         won: set[Fnode] = set()
@@ -159,8 +163,8 @@ class Simulation:
             timed.update(children)
             if not timed[node].calls:
                 continue
-            maxima = {c: t.max_sum for c, t in children.items() if t.calls}
-            rest = max(0, timed[node].max_sum - sum(maxima.values()))
+            called = {c: t for c, t in children.items() if t.calls}
+            rest, maxima = self.contestants(timed[node], called)
             highest = bin_of(max([rest, *maxima.values()]), 1)
             if bin_of(rest, 1) == highest:
                 own.add(node)
@@ -169,6 +173,22 @@ class Simulation:
         return {
             node: Vote(int(node in own), totals.ops, int(node in won), totals)
             for node, totals in timed.items()
+        }
+
+    def contestants(
+        self, whole: Totals, called: dict[Fnode, Totals]
+    ) -> tuple[int, dict[Fnode, int]]:
+        """What a node itself and its callees are compared by."""
+        if self.parameters.loops is Loops.PAPER:
+            maxima = {c: t.max_sum for c, t in called.items()}
+            return max(0, whole.max_sum - sum(maxima.values())), maxima
+        own = max(0, whole.sum - sum(t.sum for t in called.values()))
+        if again_and_again(whole):
+            return own, {c: t.sum for c, t in called.items()}
+        part = whole.max_sum, whole.sum
+        return own * part[0] // part[1], {
+            c: t.sum * part[0] // part[1] if again_and_again(t) else t.max_sum
+            for c, t in called.items()
         }
 
     def collect(self, orders: Orders) -> dict[Fnode, Vote]:
@@ -198,6 +218,11 @@ class Simulation:
 
     def paths(self) -> list[list[str]]:
         return [names(path.nodes) for path in self.descent.paths()]
+
+
+def again_and_again(totals: Totals) -> bool:
+    """Whether the calls in one call of f0 count together."""
+    return totals.calls >= 8 and 2 * totals.max_sum < totals.sum
 
 
 def added(a: Vote, b: Vote) -> Vote:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from darc.descent import MAX_DEPTH_NOTE, Descent, Orders, Status, Vote
 from darc.errors import UsageError
 from darc.ftree import Cause, Decision, Fnode, NodeState, Totals
-from darc.parameters import Parameters
+from darc.parameters import Loops, Parameters
+from darc.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
 
 PAPER = Parameters(lookahead=1)
@@ -70,7 +71,67 @@ def test_a_loop_of_short_calls_stays_with_its_caller() -> None:
 
 def test_long_calls_in_a_loop_are_the_callees() -> None:
     f0 = chain(Routine("f0"), Routine("a").call(Routine("long", SLOW), 2))
-    assert search(f0).paths() == [["f0", "a"], ["f0", "a", "long"]]
+    assert search(f0).paths() == [["f0", "a", "long"]]
+    paper = search(f0, replace(PAPER, loops=Loops.PAPER))
+    assert paper.paths() == [["f0", "a"], ["f0", "a", "long"]]
+
+
+def test_a_loop_of_calls_that_can_be_timed_is_followed() -> None:
+    """Of 5000 calls the longest one is nothing, and together they are everything."""
+    work = Routine("work", 10).call(Routine("inner", 2000)).call(Routine("quick", 300))
+    f0 = chain(Routine("f0"), Routine("a", 3000).call(work, 5000))
+    for lookahead in LOOKAHEADS:
+        (path,) = search(f0, Parameters(lookahead=lookahead)).descent.paths()
+        assert names(path.nodes) == ["f0", "a", "work", "inner"]
+        assert path.ending.cause is Cause.FUNCTION
+    (path,) = search(f0, replace(PAPER, loops=Loops.PAPER)).descent.paths()
+    assert names(path.nodes) == ["f0", "a"]
+    assert (path.ending.cause, path.ending.loop_callee) == (Cause.LOOP, "work")
+
+
+def test_a_few_calls_of_a_function_with_time_of_its_own() -> None:
+    """What it calls in all of its calls is no part of its longest one."""
+    few = Routine("few", 6000).call(Routine("part", 4000)).call(Routine("parts", 100), 10)
+    f0 = Routine("f0").call(few, 5)
+    (path,) = search(f0).descent.paths()
+    assert names(path.nodes) == ["f0", "few"]
+    assert path.ending.cause is Cause.FUNCTION
+
+
+def test_one_call_of_many_that_is_half_of_them_all_counts_by_itself() -> None:
+    class Uneven(Simulation):
+        def totals(self, node: Fnode) -> Totals:
+            found = super().totals(node)
+            if node.function.name == "many":  # 5000 calls of 200 cycles, one of 2,000,000
+                return replace(found, sum=found.sum + 2 * SLOW, max_sum=2 * SLOW)
+            if node.function.name in ("f0", "a"):
+                return replace(found, sum=found.sum + 2 * SLOW, max_sum=found.max_sum + 2 * SLOW)
+            return found
+
+    a = Routine("a").call(Routine("many", 200), 5000).call(Routine("once", SLOW // 2))
+    simulation = Uneven(chain(Routine("f0"), a), PAPER).run()
+    (path,) = simulation.descent.paths()
+    assert names(path.nodes) == ["f0", "a", "many"]
+    assert "one of 5,000 calls" in tree_text(simulation.root)
+
+
+def test_a_loop_shows_how_often_it_calls() -> None:
+    """Below it, only how often what is called again and again calls in turn."""
+    work = Routine("work", 100).call(Routine("inner", 2000)).call(Routine("turns", 400), 20)
+    f0 = chain(Routine("f0"), Routine("a").call(work, 20_000))
+    lines = tree_text(search(f0).root).splitlines()
+    for callee, told in (
+        ("1.1.1 work", "×20,000"),
+        ("1.1.1.2 turns", "×20"),
+        ("1.1.1.1 inner", ""),
+    ):
+        (line,) = (line for line in lines if f" {callee} " in line)
+        repetitions = [word for word in line.split(callee)[1].split() if word.startswith("×")]
+        assert repetitions == [told][: bool(told)]
+
+
+def tree_text(root: Fnode) -> str:
+    return "\n".join(line.plain for line in draw_tree(root, 200, True, lambda c: f"{c:.0f}"))
 
 
 def test_an_interrupt_is_one_cause_wherever_it_comes() -> None:

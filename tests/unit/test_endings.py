@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from darc.endings import own_ending
+from darc.endings import loop_or_own, own_ending
 from darc.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, Totals
 
 
@@ -76,3 +76,34 @@ def test_nothing_measured() -> None:
 
 def test_the_note_is_kept() -> None:
     assert own_ending(node_with(Totals()), 3, "a note").note == "a note"
+
+
+COST = 60
+
+
+def test_short_calls_that_were_chosen_are_a_loop_of_their_caller() -> None:
+    node = node_with(
+        Totals(10, 10, 10_000, 10_000),
+        ("short", Totals(10, 900, 9_000, 100)),
+        ("long", Totals(10, 90, 9_500, 150)),
+    )
+    ending = loop_or_own(node, 10, COST, is_loop=True)
+    assert (ending.cause, ending.loop_callee, ending.loop_calls) == (Cause.LOOP, "short", 90)
+
+
+def test_what_goes_unseen_of_short_calls_is_not_the_callers_own() -> None:
+    """Of 100 cycles that 2 calls take, 96 are not seen."""
+    node = node_with(Totals(10, 10, 10**6, 10**6), ("short", Totals(10, 20_000, 40_000, 20)))
+    assert loop_or_own(node, 10, COST, is_loop=False).cause is Cause.LOOP
+    node.children[0].totals = Totals(10, 2_000, 4_000, 20)
+    assert loop_or_own(node, 10, COST, is_loop=False).cause is Cause.FUNCTION
+
+
+def test_the_sites_of_an_unrolled_loop_outweigh_the_caller_together() -> None:
+    part = Totals(10, 200, 18_000, 1_000)
+    node = node_with(Totals(10, 10, 100_000, 100_000), *[("step", part)] * 4)
+    ending = loop_or_own(node, 10, 0, is_loop=False)
+    assert (ending.cause, ending.loop_callee, ending.loop_calls) == (Cause.LOOP, "step", 80)
+    for child in node.children:
+        child.root_cause = True
+    assert loop_or_own(node, 10, 0, is_loop=False).cause is Cause.FUNCTION

@@ -65,7 +65,7 @@ def test_the_json_report_is_schema_1() -> None:
     root = report["ftree"]
     assert list(root) == [
         *("id", "function", "maxcount", "self_maxcount", "ops"),
-        *("root_cause", "mean_cycles", "children"),
+        *("root_cause", "mean_cycles", "calls", "repeated", "children"),
     ]
     assert (root["id"], root["root_cause"], root["mean_cycles"]) == ("1", True, 12_000_000)
     assert [child["id"] for child in root["children"]] == [f"1.{n}" for n in range(1, 8)]

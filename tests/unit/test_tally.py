@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.descent import Orders
-from darc.parameters import Parameters
+from darc.parameters import Loops, Parameters
 from darc.tally import Sum, Tally
 from tests.unit.simulation import Routine, Simulation
 
@@ -22,7 +22,7 @@ def programs(draw: st.DrawFn, depth: int = 3) -> Routine:
     routine = Routine(f"f{draw(st.integers(0, 999))}", draw(CYCLES))
     if depth:
         for callee in draw(st.lists(programs(depth - 1), max_size=3)):
-            routine.call(callee, draw(st.integers(0, 3)))
+            routine.call(callee, draw(st.sampled_from((0, 1, 2, 3, 20))))
     return routine
 
 
@@ -38,14 +38,14 @@ def sums_of(simulation: Simulation, orders: Orders) -> dict:
     return dict(shuffled)
 
 
-@given(programs())
-def test_votes_are_those_of_the_paper(f0: Routine) -> None:
+@given(programs(), st.sampled_from(Loops))
+def test_votes_are_those_of_the_rules(f0: Routine, loops: Loops) -> None:
     """As the simulated agent counts them, for every node under analysis and its callees."""
-    simulation = Simulation(f0, Parameters(decision_ops=1, lookahead=3))
+    simulation = Simulation(f0, Parameters(decision_ops=1, lookahead=3, loops=loops))
     orders = simulation.descent.begin()
     while not orders.finished:
         sums = sums_of(simulation, orders)
-        tally = Tally(1, HZ)
+        tally = Tally(1, HZ, by_longest=loops is Loops.PAPER)
         tally.add_votes(orders.analyse, sums)
         needed = simulation.descent.in_peak_needed()
         votes = simulation.collect(orders)
