@@ -454,7 +454,10 @@ class App:
         if len(matches) > 1 and len(names) == len(matches):
             listed = ", ".join(sorted(names))
             raise AmbiguousError(f"{function} names {len(matches)} functions: take one of {listed}")
-        if plain and not matches:
+        is_known = bool(matches) or (
+            not function.isidentifier() and bool(self._target.functions_called(function))
+        )
+        if plain and not is_known:
             self._check_inlined(function)
             missing = not_found(function, (s.name for s in image.symbols))
             if not self._target.accepts_pending(f"{missing}; wait for a library that has it?"):

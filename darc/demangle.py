@@ -33,6 +33,7 @@ _DATA = re.compile(
 )
 _QUALIFIERS = re.compile(r"(?: (?:const|volatile|noexcept|&&|&))+$")
 _SCOPE_QUALIFIERS = re.compile(r"(?: (?:const|volatile|noexcept|&&|&))+::")
+_RUST_HASH = re.compile("17(h[0-9a-f]{16})E$")
 _TAG = re.compile(r"\[abi:[^\]]*\]")
 _ARRAY = re.compile(r"(?<=\)) ?(?:\[\d*\])+$")
 _POINTER = re.compile(r"\((?:[\w:<>, ]*[*&]+)(?: const| volatile)*+\s*(?=[A-Za-z_(~])")
@@ -98,6 +99,86 @@ def without_arguments(name: str) -> str:
             kept.append(char)
         index += 1
     return name if depth else "".join(kept).replace("::::", "::").removesuffix("::")
+
+
+def components(name: str) -> list[tuple[str, str]]:
+    """The parts of a display name between ``::``, each with the arguments of its template in
+    brackets: ``Cache<int>::get`` has ``Cache`` with ``<int>`` and ``get`` with none."""
+    found: list[tuple[str, str]] = []
+    word, arguments = "", ""
+    angles = others = index = 0
+    while index < len(name):
+        operator = _OPERATOR.match(name, index) if name[index] == "o" and not angles else None
+        if operator is not None:
+            word += operator[0]
+            index = operator.end()
+            continue
+        char = name[index]
+        if name.startswith("::", index) and not angles and not others:
+            found.append((word, arguments))
+            word, arguments = "", ""
+            index += 2
+            continue
+        others += (char in "([{") - (char in ")]}")
+        if char == "<":
+            angles += 1
+        if angles:
+            arguments += char
+        else:
+            word += char
+        if char == ">" and angles and name[index - 1] != "-":
+            angles -= 1
+        index += 1
+    return [*found, (word, arguments)]
+
+
+def fits(shown: str, wanted: str) -> bool:
+    """Whether ``wanted`` are the last parts of the display name ``shown``, both without spaces.
+    Arguments of templates may be left out; behind the last part those of the part before may stand,
+    as debuggers write Rust's."""
+    has, wants = components(shown), components(wanted)
+    if len(wants) > len(has):
+        return False
+    for at in range(1, len(wants) + 1):
+        (word, arguments), (wanted_word, wanted_arguments) = has[-at], wants[-at]
+        parent = has[-at - 1][1] if at < len(has) else ""
+        if word != wanted_word:
+            return False
+        joined = f"{parent[:-1]},{arguments[1:]}" if parent and arguments else parent or arguments
+        if wanted_arguments not in ("", arguments, joined):
+            return False
+    return True
+
+
+def plain_rust(shown: str) -> str:
+    """A display name of Rust's as debuggers write it: ``Store<u64>::put<u32>`` for
+    ``<Store<u64>>::put::<u32>``, and the type's name for its implementation of a trait."""
+    shown = shown.replace("::<", "<")
+    if not shown.startswith("<"):
+        return shown
+    depth = 0
+    end = within = None
+    for index, char in enumerate(shown):
+        depth += (char in "<([{") - (char in ")]}" or (char == ">" and shown[index - 1] != "-"))
+        if depth == 1 and within is None and shown.startswith(" as ", index):
+            within = index
+        if depth == 0:
+            end = index
+            break
+    if end is None:
+        return shown
+    return shown[1 : end if within is None else within] + shown[end + 1 :]
+
+
+def rust_spelling(symbol: str) -> str | None:
+    """What tells a Rust ``symbol`` from others: its name with all arguments, or with the hash that
+    is in place of these; ``None`` for other languages'."""
+    base = base_symbol(symbol)
+    shown = demangle_rust(base)
+    if shown is None:
+        return None
+    digest = _RUST_HASH.search(base)
+    return plain_rust(shown) if digest is None else f"{plain_rust(shown)}::{digest[1]}"
 
 
 def demangle_cxx(symbol: str) -> str | None:

@@ -307,6 +307,12 @@ class Target(ABC):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         """Entry addresses of ``function`` as defined in the source file ``file``."""
 
+    def functions_called(self, function: str) -> Sequence[int]:
+        """Entry addresses of the functions that the debugger itself knows as ``function``, from
+        debug information; none where that knows no other names than symbols do."""
+        del function
+        return ()
+
     @abstractmethod
     def inlined_into(self, function: str) -> Sequence[str]:
         """Names of the functions that copies of ``function`` stand in, each once: where compilers

@@ -36,6 +36,9 @@ _PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
 _PLAIN_FUNCTION = re.compile(r"[A-Za-z_~][\w.:~<>()\[\]&*, +/=!|^%-]*")
 """What is no expression in gdb's places; a name from a saved session may be anything."""
 
+_DEBUGGERS_NAME = re.compile(r"[A-Za-z_~][\w:~<>()\[\]{}#&*, +-]*")
+"""The same, with what gdb calls implementations in Rust (``{impl#1}``)."""
+
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
 """What a program does not ask for. It ends in a core file, or in a handler that makes a report."""
 _AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
@@ -1012,12 +1015,13 @@ class GdbTarget(Target):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(function)):
             return []  # gdb would evaluate it, which may call functions, or run programs
-        found = set()
-        for place in _places(f"{file}:{function}"):
-            host = _host(place)
-            if host is not None and _is_meant(host, function):
-                found.add(int(host.start))
-        return sorted(found)
+        return _entries(f"{file}:{function}", function)
+
+    @_translated
+    def functions_called(self, function: str) -> Sequence[int]:
+        if not _DEBUGGERS_NAME.fullmatch(function):
+            return []
+        return _entries(function, function)
 
     @_translated
     def inlined_into(self, function: str) -> Sequence[str]:
@@ -1087,6 +1091,18 @@ def _places(spec: str) -> Iterator[int]:
         raise
     for place in places or ():
         yield int(place.pc)
+
+
+def _entries(spec: str, function: str) -> list[int]:
+    """Where the functions begin that ``spec`` means to gdb, called ``function``."""
+    hosts = [host for place in _places(spec) if (host := _host(place)) is not None]
+    return sorted({_entry_of(host) for host in hosts if _is_meant(host, function)})
+
+
+def _entry_of(host: gdb.Block) -> int:
+    # A function may have a part that stands below its entry.
+    address = host.function.value().address
+    return int(host.start) if address is None else int(address)
 
 
 def _host(address: int) -> gdb.Block | None:

@@ -38,21 +38,25 @@ ENDING = """\
 | `file.c:f` | the one that is defined in this source file (needs debug information) |
 | `lib.so!f` | the one in this library or program |
 | `Class::f` | a C++ function, with or without its namespaces; `'Cache<int>::find'` in quotes |
-| `*ADDRESS` | the function that begins there; before `run` an address of the program's file, as \
-`nm` shows it |
+| `Type<u64>::f<u32>` | an instance of a template, or of a generic function of Rust |
+| `*ADDRESS` | the function that begins there |
+
+Before `run` an address is one of the program's file, as `nm` shows it. Arguments of templates may
+be left out where one function has the name, and Rust's names be written as darc or gdb write
+them.
 
 A name of the C library is that of the program's own one, not the dynamic linker's copy, and of
 several versions the one that programs are linked with today. Where the program chooses between
 several functions (IFUNC: `memcpy`, `strlen`), it is the one that it has chosen; before that darc
 waits for the choice, at the first call of what chooses.
 
-A function that compilers have put where it is called, everywhere, has no code that could be timed:
-with debug information darc names the functions that it is in, and does not wait for it.
+A function that compilers have put where it is called, everywhere, has no code that could be
+timed: with debug information darc names the functions that it is in, and does not wait for it.
 
 When several functions have the name, darc lists the exact spellings and does nothing. When none
 has it yet, darc waits for a library that has, as gdb's `set breakpoint pending` says for
-breakpoints; in lldb always, as its own breakpoints do. What no library has that is loaded with the
-program, and what cannot be analysed, is told when the program begins.
+breakpoints; in lldb always, as its own breakpoints do. What no library has that is loaded with
+the program, and what cannot be analysed, is told when the program begins.
 
 ## Peaks
 

@@ -23,6 +23,9 @@ from darc.demangle import (
     base_symbol,
     demangle_cxx,
     display_name,
+    fits,
+    plain_rust,
+    rust_spelling,
     without_arguments,
     without_tags,
 )
@@ -576,6 +579,8 @@ class Program:
                 f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
             )
         found = find_symbols(((m.image, m.bias) for m in modules), name)
+        if not found and scope is None and not name.isidentifier():
+            found = set(self._target.functions_called(name))
         return self._one(spec, found if scope is not None else self._not_the_loaders(found))
 
     def modules_called(self, scope: str | None) -> list[Module]:
@@ -658,7 +663,7 @@ class Program:
 
     def _spelling(self, address: int) -> str:
         function = self._named(address)
-        signature = demangle_cxx(function.symbol)
+        signature = rust_spelling(function.symbol) or demangle_cxx(function.symbol)
         if signature is not None and signature != function.name:
             overloads = find_symbols(((m.image, m.bias) for m in self.modules), signature)
             if {self._real_entry(a) for a in overloads} == {address}:
@@ -741,8 +746,8 @@ def _last_word(name: str) -> str:
 
 
 def symbol_spelling(raw: str) -> str:
-    """What to type for a symbol: its C++ signature, or itself."""
-    return demangle_cxx(base_symbol(raw)) or raw
+    """What to type for a symbol: its C++ signature, its name in Rust, or itself."""
+    return rust_spelling(raw) or demangle_cxx(base_symbol(raw)) or raw
 
 
 def _match(raw: str, name: str, wanted: str) -> int | None:
@@ -765,10 +770,17 @@ def _match(raw: str, name: str, wanted: str) -> int | None:
             return clone
         if _spaceless(without_tags(signature)).endswith("::" + wanted):
             return 2 + clone
-    if "<" in shown and _is_named(shown.replace("::<", "<"), wanted.replace("::<", "<")):
-        return 2 + clone  # Rust's, as debuggers write it
-    if "<" in shown and _is_named(without_arguments(shown), wanted):
-        return 4 + clone
+    spelling = rust_spelling(raw)
+    if spelling is not None and _is_named(spelling, wanted):
+        return clone if _spaceless(spelling) == wanted else 2 + clone
+    if "<" in shown:
+        plain = shown if spelling is None else plain_rust(shown)
+        if _is_named(plain, wanted.replace("::<", "<")):
+            return 2 + clone
+        if fits(_spaceless(plain), wanted.replace("::<", "<")):
+            return 4 + clone
+        if _is_named(without_arguments(plain), wanted):
+            return 4 + clone
     return None
 
 

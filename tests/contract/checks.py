@@ -578,6 +578,15 @@ def check_functions_of_a_file(world: World) -> None:
     assert list(target.functions_in("no_such_file.c", "add")) == []
 
 
+def check_functions_that_the_debugger_knows(world: World) -> None:
+    """Or does not know, where it has no names of its own."""
+    world.start()
+    called = world.target.functions_called
+    assert list(called("outer")) in ([], [world.address("outer")])
+    assert list(called("inner")) == list(called("no_such_function")) == []
+    assert list(called("shell echo")) == list(called("$_exit + 1")) == []
+
+
 def check_inlined_functions(world: World) -> None:
     def check() -> None:
         assert list(world.target.inlined_into("inner")) == ["outer"]

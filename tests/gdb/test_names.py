@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -173,3 +174,56 @@ def test_an_inlined_function_of_a_library_is_told_as_the_program_begins(tmp_path
     before, _, on = done.gdb.partition("<on>")
     assert before.count("darc: inl was inlined into ") == 1, done.gdb
     assert "darc:" not in on
+
+
+RUST = """
+#include <stdlib.h>
+#define NOINLINE __attribute__((noinline))
+
+NOINLINE int u32(int x) __asm__("_RINvMNtCsbFYJioi4cCO_2rs2rsINtB3_5StoreyE3putmEB5_");
+NOINLINE int f32(int x) __asm__("_RINvMNtCsbFYJioi4cCO_2rs2rsINtB3_5StoredE3putfEB5_");
+NOINLINE int old(int x) __asm__("_ZN2rs2rs14Store$LT$T$GT$4take17h97f691b5e4358b6dE");
+NOINLINE int new(int x) __asm__("_ZN2rs2rs14Store$LT$T$GT$4take17h9cd99c00ce52d50eE");
+
+volatile int sink;
+int u32(int x) { return sink += x / 3; }
+int f32(int x) { return sink += x / 5; }
+int old(int x) { return sink += x / 7; }
+int new(int x) { return sink += x / 9; }
+
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < atoi(argv[argc - 1]); i++)
+        sink += u32(i) + f32(i) + (i % 2 ? old(i) : new(i));
+    return 0;
+}
+"""
+"""Functions that are called as rustc would call them."""
+
+
+@pytest.mark.parametrize(
+    ("spelling", "listed"),
+    [
+        ("Store::put", ["rs::rs::Store<f64>::put<f32>", "rs::rs::Store<u64>::put<u32>"]),
+        ("Store<T>::take", [f"rs::rs::Store<T>::take::h9{n}" for n in ("7f", "cd")]),
+    ],
+)
+def test_instances_in_rust(spelling: str, listed: list[str], tmp_path: Path) -> None:
+    """Without its arguments darc lists them, and each spelling that it lists is one of them."""
+    program = compiled(tmp_path, RUST)
+    done = debug(tmp_path, program, ("600",), [f"darc start '{spelling}'"])
+    told = re.search(r"names 2 functions: take one of (.*)", done.gdb)
+    assert told is not None, done.gdb
+    instances = told[1].split(", ")
+    assert all(map(str.startswith, instances, listed)), instances
+    for one in instances:
+        commands = [f"darc start '{one}' --peak last --start-ops 100", "run", REPORT]
+        assert seen(debug(tmp_path, program, ("600",), commands)) == 100
+
+
+def test_an_instance_by_some_of_its_arguments(tmp_path: Path) -> None:
+    """As gdb spells it: the type's arguments stand behind those of its function."""
+    program = compiled(tmp_path, RUST)
+    for name in ("rs::rs::Store<u64>::put<u64, u32>", "Store::put<u32>", "Store<u64>::put"):
+        commands = [f"darc start '{name}' --peak last --start-ops 100", "run", REPORT]
+        assert seen(debug(tmp_path, program, ("600",), commands)) == 100

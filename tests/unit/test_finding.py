@@ -9,7 +9,7 @@ import pytest
 
 from darc.app import App
 from darc.code.elf import Image, Symbol
-from darc.code.program import find_symbols
+from darc.code.program import find_symbols, symbol_spelling
 from darc.demangle import without_arguments
 from darc.errors import NotFoundError
 from tests.fake_target import FakeWorld
@@ -43,7 +43,7 @@ def found(name: str, *symbols: str) -> list[str]:
         ("Cache<int>::get< char >", [GET_INT]),
         ("Cache::get", [GET_INT, GET_LONG]),
         ("get", [GET_INT, GET_LONG]),
-        ("Cache<long>::get", []),
+        ("Cache<long>::get", [GET_LONG]),
         ("Store::name", [TAGGED]),
         ("Store::name[abi:cxx11]", [TAGGED]),
         ("name", [TAGGED]),
@@ -112,3 +112,39 @@ def test_nothing_is_waited_for_in_a_kernel(name: str, told: str) -> None:
         app.start(name, {})
     assert str(error.value) == told
     assert not app.is_busy
+
+
+RUST_U32 = "_RINvMNtCsbFYJioi4cCO_2rs2rsINtB3_5StoreyE3putmEB5_"
+RUST_F32 = "_RINvMNtCsbFYJioi4cCO_2rs2rsINtB3_5StoredE3putfEB5_"
+RUST_SPEAK = "_RNvXs_NtCsbFYJioi4cCO_2rs2rsINtB4_5StoredENtB4_5Speak5speakB6_"
+RUST_OLD = (
+    "_ZN2rs2rs14Store$LT$T$GT$4take17h97f691b5e4358b6dE",
+    "_ZN2rs2rs14Store$LT$T$GT$4take17h9cd99c00ce52d50eE",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rs::Store<u64>::put<u32>", [RUST_U32]),
+        ("rs::rs::Store<u64>::put<u64, u32>", [RUST_U32]),
+        ("Store::put<f32>", [RUST_F32]),
+        ("Store<u64>::put", [RUST_U32]),
+        ("rs::Store::put", [RUST_U32, RUST_F32]),
+        ("<rs::rs::Store<u64>>::put::<u32>", [RUST_U32]),
+        ("Store::put<char>", []),
+        ("rs::Store<f64>::speak", [RUST_SPEAK]),
+        ("Store::take", list(RUST_OLD)),
+        ("rs::Store<T>::take::h9cd99c00ce52d50e", [RUST_OLD[1]]),
+        ("Cache::get<char>", [GET_INT]),
+    ],
+)
+def test_names_in_rust(name: str, expected: list[str]) -> None:
+    assert found(name, RUST_U32, RUST_F32, RUST_SPEAK, *RUST_OLD, GET_INT) == expected
+
+
+@pytest.mark.parametrize("symbol", [RUST_U32, RUST_F32, RUST_SPEAK, *RUST_OLD])
+def test_what_is_suggested_is_found(symbol: str) -> None:
+    spelling = symbol_spelling(symbol)
+    assert "$" not in spelling
+    assert found(spelling, RUST_U32, RUST_F32, RUST_SPEAK, *RUST_OLD) == [symbol]
