@@ -58,6 +58,11 @@ _GROWTH = 1 << 30
 _HEADER = struct.Struct("<8sQ8sQ")
 """What an area begins with: the mark; the address of the control structure, 0 where there is none
 any more; the kind of the landings; the size of all."""
+_SYS_PRCTL, _PR_GET_TSC, _PR_TSC_SIGSEGV = 157, 25, 2
+_NO_CLOCK = (
+    "the program has made reading the time-stamp counter its end (prctl PR_SET_TSC), "
+    "which pads would do"
+)
 _NO_LANDINGS = b"no lands"
 """The kind where an area's pads use the landings of another one: what would be its own may not be
 written by the program."""
@@ -269,7 +274,13 @@ class ProcessFoothold(Foothold):
             raise PadsImpossibleError(
                 "the system is older than Linux 4.14: a child of the program would find probes on"
             )
-        return AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
+        tables = AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
+        place, _ = tables.field("handler")
+        self.memory.write(place, bytes(4))
+        self.system_call(_SYS_PRCTL, _PR_GET_TSC, place)
+        if int.from_bytes(self.memory.read(place, 4), "little") == _PR_TSC_SIGSEGV:
+            raise PadsImpossibleError(_NO_CLOCK)
+        return tables
 
     def _thread_key(self) -> tuple[ThreadKey, int]:
         """A program without thread-local storage has no fs base."""

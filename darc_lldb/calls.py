@@ -357,7 +357,7 @@ class _Round:
             halt = self._go(way)
             if halt.signal != self._bell and halt.signal not in _CRASHES:
                 after = self._take(halt, way)
-            if halt.pc < way.masked:
+            if place <= halt.pc < way.masked:  # a function that crashed may be below
                 raise _TakenElsewhereError
             with procfs.Memory(self._pid) as memory:
                 result = int.from_bytes(memory.read(way.result, 8), "little")

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from darc import procfs
 from fixtures.build import build
+from tests.code import altered_code
 from tests.debugger import IN_BOTH, attempt, debug, server
 
 pytestmark = IN_BOTH
@@ -33,7 +35,11 @@ def running(program: Path, *args: str) -> Iterator[int]:
 
 @pytest.mark.parametrize(
     ("mode", "why"),
-    [("limit", "pads would take"), ("sandbox", "the program is in a seccomp sandbox")],
+    [
+        ("limit", "pads would take"),
+        ("sandbox", "the program is in a seccomp sandbox"),
+        ("clock", "the program has made reading the time-stamp counter its end"),
+    ],
 )
 def test_program_that_takes_no_pads(mode: str, why: str, tmp_path: Path) -> None:
     """Refused, in one line, which says what the user may choose and what that would mean."""
@@ -41,6 +47,8 @@ def test_program_that_takes_no_pads(mode: str, why: str, tmp_path: Path) -> None
     with running(program, FOREVER, mode) as pid:
         commands = [f"attach {pid}", attempt("darc start handle"), "detach"]
         done = debug(tmp_path, program, (), commands)
+        assert altered_code(pid)[2] == []
+        assert int(procfs.status(pid)["SigBlk"], 16) == 0
     (line,) = [line for line in done.gdb.splitlines() if "with pads" in line]
     assert f"cannot time handle with pads: {why}" in line
     assert line.endswith(f"; '--probes breakpoint' can, but {DANGER}")
