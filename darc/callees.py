@@ -14,7 +14,7 @@ from typing import Protocol
 from darc import refit
 from darc.code.program import Program
 from darc.code.x86_64 import Site
-from darc.denial import RETURNS_TWICE, VFORK
+from darc.denial import RETURNS_TWICE, VFORK, never_returns
 from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState
 from darc.snapshot import SiteReport, SiteState
 
@@ -294,4 +294,6 @@ def may_fall_back(report: SiteReport) -> bool:
 
 def _may_last(report: SiteReport) -> bool:
     """Whether it is of a call that could not be timed, and may take its time."""
-    return report.state is SiteState.NOT_POSSIBLE and report.callee not in RETURNS_TWICE
+    if report.state is not SiteState.NOT_POSSIBLE or report.callee in RETURNS_TWICE:
+        return False
+    return not never_returns(report.callee)  # only calls that have returned are measured

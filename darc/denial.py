@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from darc.code.program import Program
 from darc.errors import TargetError
 from darc.ftree import CallKind, Function
@@ -20,6 +22,34 @@ DENIED = {
     **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
 }
 """Callees that are never called through a pad, by symbol, and why."""
+
+_NEVER_RETURN = frozenset(
+    (
+        *("abort", "exit", "_exit", "_Exit", "quick_exit", "pthread_exit", "thrd_exit"),
+        *("__assert_fail", "__assert_perror_fail", "__assert_rtn", "__stack_chk_fail"),
+        *("__stack_chk_fail_local", "__fortify_fail", "__chk_fail", "__libc_fatal"),
+        *("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "setcontext"),
+        *("_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast", "__cxa_bad_typeid"),
+        *("__cxa_pure_virtual", "__cxa_throw_bad_array_new_length", "__clang_call_terminate"),
+        *("std::terminate", "__rust_start_panic", "rust_panic", "rust_begin_unwind"),
+        *("panic", "nmi_panic", "do_exit", "do_group_exit", "rewind_stack_and_make_dead"),
+    )
+)
+_ENDS_BADLY = re.compile(
+    r"std::__throw_\w+|(core|std)::panicking::\w+|core::(option|result)::(unwrap|expect)_failed"
+    r"|core::slice::(index|copy_from_slice_impl)::\w+_fail|core::cell::panic_\w+"
+    r"|core::str::slice_error_fail|alloc::alloc::handle_alloc_error"
+    r"|alloc::raw_vec::(capacity_overflow|handle_error)"
+)
+
+
+def never_returns(callee: str | None) -> bool:
+    """Whether a call of the function that is shown as ``callee`` ends its caller too: in no call of
+    that which has returned was it made."""
+    if callee is None:
+        return False
+    return callee in _NEVER_RETURN or _ENDS_BADLY.match(callee) is not None
+
 
 NEVER_CALLED = ("_start", "_dl_start_user", "__start_context", "__restore_rt")
 """Symbols of code that is not entered by a call, for where no frame information tells."""

@@ -98,3 +98,54 @@ def test_attached_program(tmp_path: Path) -> None:
     finally:
         running.kill()
         running.wait()
+
+
+CLEANING = """
+#include <stdexcept>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct Guard {
+    int &held;
+    explicit Guard(int &held) : held(held) { held++; }
+    ~Guard() { held--; }
+};
+
+static volatile unsigned spun;
+
+__attribute__((noinline)) void check(unsigned op)
+{
+    if (op == ~0u)
+        throw std::runtime_error("never");
+}
+
+extern "C" __attribute__((noinline)) void handle(unsigned op)
+{
+    static int held;
+    Guard guard(held);
+    check(op);
+    for (unsigned i = 0; i < (op % 16 ? 100 : 3000000); i++)
+        spun = spun + i;
+}
+
+int main(int argc, char **argv)
+{
+    for (unsigned op = 0; op < 400; op++)
+        handle(op);
+    puts("done");
+    return 0;
+}
+"""
+
+
+def test_calls_that_have_not_run_take_no_time(tmp_path: Path) -> None:
+    """What unwinds the stack takes no pad; but it ends its caller, and was made in no call of that
+    which has returned."""
+    source, program = tmp_path / "cleaning.cpp", tmp_path / "cleaning"
+    source.write_text(CLEANING)
+    subprocess.run(["g++", "-O1", "-g", str(source), "-o", str(program)], check=True, timeout=60)
+    commands = ["darc start handle --peak last --start-ops 100 --decision-ops 6", "run", REPORT]
+    done = debug(tmp_path, program, (), [*commands, "darc status", "darc tree"])
+    assert done.paths == [("handle",)], done.gdb
+    assert ("handle", "not possible", "it walks the stack") in sites(done)
+    assert "may be theirs" not in done.gdb

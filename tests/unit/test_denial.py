@@ -11,6 +11,7 @@ import pytest
 from darc import procfs
 from darc.code.program import Program
 from darc.code.x86_64 import Function
+from darc.denial import never_returns
 from darc.ftree import CallKind
 from tests.fake_target import FakeTarget
 
@@ -64,3 +65,21 @@ def test_every_tail_jump_is_followed(program: Program) -> None:
         assert tails <= set().union(*(program.far_jumps(start) for start, _ in code.parts))
         checked += bool(tails)
     assert checked > 20
+
+
+@pytest.mark.parametrize(
+    ("callee", "expected"),
+    [
+        ("_Unwind_Resume", True),
+        ("__stack_chk_fail", True),
+        ("std::__throw_out_of_range_fmt", True),
+        ("core::panicking::panic_bounds_check", True),
+        ("core::option::unwrap_failed", True),
+        ("_Unwind_Find_FDE", False),
+        ("core::option::unwrap", False),
+        ("exit_group_of_mine", False),
+        (None, False),
+    ],
+)
+def test_calls_that_end_their_caller(callee: str | None, expected: bool) -> None:
+    assert never_returns(callee) is expected
