@@ -11,7 +11,7 @@ MATRIX_ARGS ?=
 KILLS_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb matrix kills fuzz kernel test-kernel bench-kernel lint types bench soak fixtures clean distclean
+.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb matrix kills fuzz kernel test-kernel bench-kernel lint types bench bench-real soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,7 +26,7 @@ help:
 	@echo 'make fuzz      damaged files, names and lines by the thousand; none may end in a traceback'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
-	@echo 'make bench     the benchmarks; make bench-kernel: those on a kernel in QEMU'
+	@echo 'make bench     the benchmarks; make bench-kernel: those on a kernel in QEMU; make bench-real: real programs under load'
 	@echo 'make soak      real programs test themselves while darc analyses them (SOAK_ARGS=…)'
 	@echo 'make fixtures  build the programs with a known root cause into build/fixtures'
 	@echo 'make clean     remove what was built; make distclean: and .venv'
@@ -115,6 +115,10 @@ types: $(STAMP)
 
 bench: setup lldb-packages
 	@$(PY) -m benchmarks
+
+# Needs redis-server, nginx, ffmpeg and clang; some three minutes.
+bench-real: setup
+	@$(PY) -m benchmarks.real
 
 # For as long as the programs' own tests take, several times.
 soak: setup
