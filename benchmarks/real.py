@@ -54,9 +54,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Trial:
-    """Latencies of the clients' requests in seconds; of a program without clients how long it took.
-    ``path``, ``stops`` (seconds each, but for the last), ``stopped`` (seconds in all) and ``answer``
-    (seconds from gdb's start to its end) are darc's."""
+    """Latencies of the clients' requests in seconds; of a program without clients how long it
+    took. ``path``, ``stops`` (seconds each, but for the last), ``stopped`` (seconds in all) and
+    ``answer`` (seconds from gdb's start to its end) are darc's."""
 
     latencies: tuple[float, ...]
     path: str = ""
@@ -367,8 +367,8 @@ def _section(subject: Subject, alone: Trial, attached: Trial, analysed: Trial) -
         lines += [f"The path {verdict} through `{subject.truth[0]}`, as it must.", ""]
     middle, most = (stops[len(stops) // 2], stops[-1]) if stops else (0.0, 0.0)
     lines += [
-        f"Answer after {_ms(analysed.answer)}, gdb's start and attach with it; decisions stopped it"
-        f" {len(stops)} times: median {_ms(middle)}, longest {_ms(most)}; {_ms(analysed.stopped)} in "
+        f"Answer after {_ms(analysed.answer)}, gdb's start and attach with it; decisions "
+        f"stopped it {len(stops)} times: median {_ms(middle)}, longest {_ms(most)}; {_ms(analysed.stopped)} in "
         "all, with the end of the search.",
         "",
     ]
