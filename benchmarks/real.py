@@ -368,8 +368,8 @@ def _section(subject: Subject, alone: Trial, attached: Trial, analysed: Trial) -
     middle, most = (stops[len(stops) // 2], stops[-1]) if stops else (0.0, 0.0)
     lines += [
         f"Answer after {_ms(analysed.answer)}, gdb's start and attach with it; decisions "
-        f"stopped it {len(stops)} times: median {_ms(middle)}, longest {_ms(most)}; {_ms(analysed.stopped)} in "
-        "all, with the end of the search.",
+        f"stopped it {len(stops)} times: median {_ms(middle)}, longest {_ms(most)}; "
+        f"{_ms(analysed.stopped)} in all, with the end of the search.",
         "",
     ]
     if subject.connect is None:
