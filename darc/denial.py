@@ -87,6 +87,8 @@ def entered_otherwise(program: Program, function: Function) -> str | None:
     module = program.module_at(address)
     if module is None:
         return None
+    if program.in_sequence(address, address + 1):
+        return "it begins with a restartable sequence (rseq), which may be executed nowhere else"
     own = address - module.bias
     if own == module.image.entry or function.symbol in NEVER_CALLED:
         return "it is not called: the program begins there, or comes back to it"

@@ -152,6 +152,10 @@ class KernelProgram(Program):
         """Modules may have been loaded or unloaded."""
         self.update(_code(self._loaded))
 
+    def in_sequence(self, start: int, end: int) -> bool:
+        """A kernel has no restartable sequences: it ends those of programs."""
+        return False
+
     def module_at(self, address: int) -> Module | None:
         if self._load is not None and address >= _MODULES and address < _MODULES_END:
             self.load_modules()

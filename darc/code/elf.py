@@ -373,6 +373,14 @@ class Image:
         """Whether the file has a section of that name."""
         return self._headers.section(name) is not None
 
+    @_or(None)
+    def section_range(self, name: str) -> range | None:
+        """Where the section of that name is in memory, by the file's own addresses."""
+        found = self._headers.section(name)
+        if found is None or not found.is_loaded:
+            return None
+        return range(found.address, found.address + found.size)
+
     @_or(False)
     def defines(self, name: str) -> bool:
         """Whether the file has a symbol of that name, of whatever kind."""

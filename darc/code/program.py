@@ -8,6 +8,7 @@ import difflib
 import functools
 import os
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ _JUMP = re.compile(
     rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<conditional>.{4})|[\xeb\x70-\x7f\xe0-\xe3](?P<short>.))",
     re.DOTALL,
 )
+_SEQUENCE = struct.Struct("<IIQQQ")
+"""``struct rseq_cs``: version, flags, start, length, and where it is led when it is interrupted."""
+
 _LONGEST_JUMP = 6
 _CHUNK = 4096
 """Bytes of code whose jumps are read at a time."""
@@ -120,6 +124,7 @@ class Program:
         self.forget_code()
         self._named.cache_clear()
         self._exports.clear()
+        self._known_sequences: list[tuple[range, int]] | None = None
 
     def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
         groups: dict[str, list[Region]] = {}
@@ -391,9 +396,36 @@ class Program:
 
     def site_problem(self, site: x86_64.Site) -> str | None:
         """Why a call site may not be patched here, whatever its code."""
+        if self.in_sequence(site.patch, max(site.back, site.patch + site.length)):
+            return "a restartable sequence (rseq) stands in its bytes"
         if self._is_generated(site.address):
             return "its code is generated: the runtime may look for its return addresses"
         return None
+
+    def in_sequence(self, start: int, end: int) -> bool:
+        """Whether code of a restartable sequence (``rseq(2)``) lies between the two, or begins
+        there where one goes on that was interrupted: the kernel tells by its address whether a
+        thread is in the middle of one, so no instruction may be executed elsewhere."""
+        return any(
+            (one.start < end and start < one.stop) or start < aborted < end
+            for one, aborted in self._sequences()
+        )
+
+    def _sequences(self) -> list[tuple[range, int]]:
+        """All that the files tell of (``__rseq_cs``), and where each is led when it is
+        interrupted. What is in memory counts, which is relocated."""
+        if self._known_sequences is None:
+            self._known_sequences = [one for m in self.modules for one in self._sequences_of(m)]
+        return self._known_sequences
+
+    def _sequences_of(self, module: Module) -> Iterator[tuple[range, int]]:
+        places = module.image.section_range("__rseq_cs")
+        if places is None or places.stop + module.bias > module.end:
+            return  # none, or the file is damaged
+        size = len(places) // _SEQUENCE.size * _SEQUENCE.size
+        rows = self._target.read(places.start + module.bias, size)
+        for _, _, start, length, aborted in _SEQUENCE.iter_unpack(rows):
+            yield range(start, start + length), aborted
 
     def _is_generated(self, address: int) -> bool:
         module = self.module_at(address)
@@ -522,6 +554,8 @@ class Program:
         module = self.module_at(start)
         if module is None:
             return False
+        if self.in_sequence(start, end):
+            return True
         low = max(start - _NEIGHBOURHOOD, module.start) // _CHUNK * _CHUNK
         high = min(end + _NEIGHBOURHOOD, module.end)
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, REPORT, debug, gdb_alone, mark, undisturbed
+from tests.debugger import EXIT, IN_BOTH, REPORT, attempt, debug, gdb_alone, mark, undisturbed
 
 pytestmark = IN_BOTH
 
@@ -20,6 +22,22 @@ def test_call_that_is_jumped_to(tmp_path: Path) -> None:
     done = debug(tmp_path, program, THREADS, [START, "run", REPORT, "continue", EXIT])
     assert done.paths == [("handle", "step", "work", "burn")], done.gdb
     assert (done.program_status, done.output) == undisturbed(program, THREADS), done.gdb
+
+
+@pytest.mark.parametrize("function", ["serve", "handle"])
+def test_restartable_sequences(function: str, tmp_path: Path) -> None:
+    """None is altered: a call behind one is timed otherwise, a function that begins with one is
+    refused."""
+    program, args = build("sequence"), ("20000",)
+    commands = ["darc start serve --peak last", "run", REPORT]
+    if function == "handle":
+        commands = ["break work", "run", "delete", attempt("darc start handle")]
+    done = debug(tmp_path, program, args, [*commands, "continue", EXIT])
+    if function == "serve":
+        assert done.paths == [("serve", "work", "burn")], done.gdb
+    else:
+        assert "cannot time handle: it begins with a restartable sequence (rseq)" in done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
 
 
 @gdb_alone("lldb has other words for the backtraces of all threads")
