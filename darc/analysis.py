@@ -113,6 +113,11 @@ class Analysis:
         """Whether the search has ended."""
         return self.status in _FINAL
 
+    @property
+    def is_searching(self) -> bool:
+        """Whether a peak was chosen, and what causes it is looked for, or was."""
+        return self._descent is not None
+
     # -------------------------------------------------------------------- time
 
     def stopped(self) -> None:

@@ -163,6 +163,7 @@ class BreakpointCollector(Collector):
         self._unbinned: list[tuple[Moment, Moment]] = []
         self._is_watched: Callable[[int], bool]
         self._operations: dict[int, Operation] = {}
+        self._cut_short = 0
         """Of each strand (see :meth:`~darc.ground.Ground.strand`), that which is under way."""
         self._peak: tuple[int, int] | None = None
         self._needed = _NEVER
@@ -320,6 +321,7 @@ class BreakpointCollector(Collector):
 
     def pause(self) -> None:
         self._paused = True
+        self._cut_short += len(self._operations)
         self.drop_open_calls()
         self._take_back_all()
 
@@ -612,6 +614,10 @@ class BreakpointCollector(Collector):
         """Of both hits, which is taken out: calls much shorter than that cannot be told apart."""
         each = max(self._clock.cost, self._clock.exact_cost)
         return 2 * each * self._hz // 10**9
+
+    @property
+    def cut_short(self) -> int:
+        return self._cut_short
 
     def losses(self) -> list[str]:
         found = []

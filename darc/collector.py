@@ -169,6 +169,11 @@ class Collector(ABC):
         """What was not measured so far, and why."""
 
     @property
+    def cut_short(self) -> int:
+        """Calls of f0 that stops for the user have come in the middle of: they are not measured."""
+        return 0
+
+    @property
     def hits(self) -> tuple[int, float]:
         """How often the program was stopped to time a call, and for how many seconds in all."""
         return 0, 0.0

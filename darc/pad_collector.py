@@ -80,6 +80,7 @@ class PadCollector(Collector):
         """Signals of faults that the program is known to handle."""
         self._seen_stale: frozenset[Stale] = frozenset()
         self._lost = dict.fromkeys(_LOSSES, 0)
+        self._cut_short = 0
         self._is_set_up = False
         self._alive = True
         self._cared = 0.0
@@ -210,6 +211,7 @@ class PadCollector(Collector):
 
     def pause(self) -> None:
         self._count_losses()
+        self._cut_short += self.tables.open_ops()
         self.tables.begin_epoch()
         self.implant.pause()
 
@@ -389,6 +391,10 @@ class PadCollector(Collector):
 
     def hurry(self) -> None:
         self.tables.set(needed=0, batch=1)
+
+    @property
+    def cut_short(self) -> int:
+        return self._cut_short
 
     def losses(self) -> list[str]:
         return [f"{self._lost[name]} {text}" for name, text in _LOSSES.items() if self._lost[name]]

@@ -537,9 +537,28 @@ class Session:
         return dataclasses.replace(
             shown,
             program=figures,
-            notes=tuple(dict.fromkeys([*self.notes, *self.collector.losses()])),
+            notes=tuple(
+                dict.fromkeys(
+                    [*self.notes, *self.collector.losses(), *self._cut_short(figures.in_peak_calls)]
+                )
+            ),
             elapsed_seconds=(self._ended or time.monotonic()) - self._started,
         )
+
+    def _cut_short(self, in_peak: int) -> list[str]:
+        """What stops for the user have kept from being measured; said in words where that is more
+        than the ``in_peak`` calls that the search rests on."""
+        count = self.collector.cut_short
+        if not count:
+            return []
+        many = f"{count} calls were" if count > 1 else "1 call was"
+        text = f"{many} not measured: the program stopped for you in the middle"
+        if count > in_peak and self._analysis.is_searching:
+            text += (
+                f", more than the {in_peak} in the peak that were: with fewer stops inside "
+                f"{self.spec} the search goes on"
+            )
+        return [text]
 
     @property
     def rings(self) -> bool:

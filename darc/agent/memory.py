@@ -697,6 +697,21 @@ class AgentMemory:
                 count += words(raw[:8])[0]
         return count
 
+    def open_ops(self) -> int:
+        """How many calls of f0 are being measured now. The program stands still."""
+        now, first = self.get("epoch"), self._state_at
+        epoch_at, size = self.blob.fields["darc_context.epoch"]
+        count = 0
+        for context in self.contexts():
+            raw = self._read(context + first, epoch_at + size - first)
+            op, _, serial, _ = _STATE.unpack(raw[: _STATE.size])
+            if not op or int.from_bytes(raw[-size:], "little") != now:
+                continue
+            raw = self._read(op, self.blob.sizes["darc_record"])
+            record = self.blob.unpack("darc_record", raw)
+            count += record["open"] == 1 and record["serial"] == serial and not self._is_stale(op)
+        return count
+
     def watch_stale(self, seen: frozenset[Stale]) -> frozenset[Stale]:
         """Tells the agent of ops that were left by a longjmp, and of calls into the agent that
         were: it may not read another frame's stack word itself, which may be unmapped.
