@@ -376,5 +376,7 @@ def is_darcs(place: Place, live: bytes) -> bool:
     byte is darc's, the program's or a breakpoint of that debugger's."""
     if live == place.original or len(live) != len(place.original):
         return False
+    if len(live) > 1 and live == bytes([_INT3]) * len(live):
+        return live == place.written  # what others fill code with, where the file was unloaded
     known = zip(live, place.original, place.written, strict=True)
     return all(byte in (old, new, _INT3) for byte, old, new in known)

@@ -354,3 +354,17 @@ def test_many_analyses_one_after_the_other(tmp_path: Path) -> None:
     done = run(tmp_path, build("launcher"), ("40000",), *commands)
     assert "found 30\n" in done.gdb
     assert ", 0 altered" in done.section("code")
+
+
+@IN_BOTH
+@pytest.mark.parametrize("ends", ["prompt", "program"])
+def test_code_that_takes_a_librarys_place(ends: str, tmp_path: Path) -> None:
+    """f0's library is unloaded while it is timed, and the program maps code of its own there."""
+    program, args = build("farlib"), ("4000", "replace")
+    stop = ["break finish", "run", "darc status", "darc stop"] if ends == "prompt" else ["run"]
+    commands = ["darc start far_handle --start-ops 1000000000", *stop, "continue", EXIT]
+    if ends == "program":
+        commands.remove("continue")
+    done = debug(tmp_path, program, args, commands)
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+    assert b"altered: 0" in done.output

@@ -198,6 +198,7 @@ def test_journals_of_processes_that_are_gone_are_swept(folder: Path) -> None:
         (PATCH.written[:2] + PATCH.original[2:], True),  # killed in the middle
         (b"\xe9\x00\x00\x00\x00", False),
         (PATCH.written[:4], False),
+        (b"\xcc" * 5, False),  # what code that is made at run time is filled with
     ],
 )
 def test_what_is_darcs(live: bytes, ours: bool) -> None:
