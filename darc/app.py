@@ -17,9 +17,9 @@ from darc.code.program import (
     address_of,
     find_symbols,
     inlined_only,
+    instead,
     is_called,
     load_image,
-    never_called,
     not_found,
     split_spec,
     symbol_spelling,
@@ -75,6 +75,8 @@ class App:
         self._resumed: storage.Stored | None = None
         self._failure: DarcError | None = None
         self._is_found = False
+        self._copies: list[str] = []
+        """What the callers of f0 may call in its place."""
         self._is_of_file = False
         """Whether f0 is an address of the program's file, as it was typed before that ran."""
         self._heart: Heart | None = None
@@ -322,8 +324,9 @@ class App:
             function, _ = self._pending
             path = self._target.executable
             names = [s.name for s in load_image(Path(path)).symbols] if path is not None else []
+            uncalled = f"the program ended before {function} was called{instead(self._copies)}"
             self._failure = NotFoundError(
-                never_called(function, names) if self._is_found else not_found(function, names)
+                uncalled if self._is_found else not_found(function, names)
             )
             self._pending = None
             self._waits_no_more()
@@ -605,6 +608,7 @@ class App:
         """The analysis begins at the first call of f0, where it is known now."""
         self._pending = (function, parameters)
         self._is_found = True
+        self._copies = self._program().private_copies(entry, live=False)
         self._forget_choice()
         self._target.break_once(entry, lambda: self._arrived(entry))
 

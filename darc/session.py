@@ -20,7 +20,7 @@ from darc import procfs, refit
 from darc.agent.damage import DamagedError
 from darc.analysis import Analysis, Next
 from darc.breakpoints import BreakpointCollector
-from darc.code.program import Program
+from darc.code.program import Program, instead
 from darc.code.x86_64 import Function as Code
 from darc.collector import Collector
 from darc.descent import Status
@@ -89,6 +89,8 @@ class Session:
         self._resumed = resumed
         if resumed is not None:
             self.notes += refit.opening_notes(resumed, parameters)
+        self._unless_called: str | None = None
+        """What to say where no call of f0 was seen."""
         self.collector: Collector
         self._analysis: Analysis
 
@@ -105,6 +107,8 @@ class Session:
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
+        copies = self.program.private_copies(self._entry, live=True)
+        self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
         probes = self.parameters.probes
         try:
             if probes is Probes.AUTO:
@@ -527,6 +531,10 @@ class Session:
         shown = shown or self._analysis.snapshot(False)
         if shown.ftree is self.root:
             add_lines(self._target, self.root)
+        notes = [*self.notes, *self.collector.losses()]
+        seen = shown.profile is not None and shown.profile.count
+        if not self._alive and not seen and self._unless_called is not None:
+            notes.append(self._unless_called)
         hits, seconds = self.collector.hits
         self._count_stops()
         figures = dataclasses.replace(
@@ -534,14 +542,11 @@ class Session:
             stops=max(self._stops + hits, self._own_stops),
             stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
         )
+        notes += self._cut_short(figures.in_peak_calls)
         return dataclasses.replace(
             shown,
             program=figures,
-            notes=tuple(
-                dict.fromkeys(
-                    [*self.notes, *self.collector.losses(), *self._cut_short(figures.in_peak_calls)]
-                )
-            ),
+            notes=tuple(dict.fromkeys(notes)),
             elapsed_seconds=(self._ended or time.monotonic()) - self._started,
         )
 

@@ -53,6 +53,9 @@ waits for the choice, at the first call of what chooses.
 A function that compilers have put where it is called, everywhere, has no code that could be
 timed: with debug information darc names the functions that it is in, and does not wait for it.
 
+When a function was not called, and compilers have made its callers call a copy of it (`f.part.0`),
+darc says at the end what to type for that.
+
 When several functions have the name, darc lists the exact spellings and does nothing. When none
 has it yet, darc waits for a library that has, as gdb's `set breakpoint pending` says for
 breakpoints; in lldb always, as its own breakpoints do. What no library has that is loaded with

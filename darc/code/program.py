@@ -38,7 +38,7 @@ from darc.errors import (
     TargetError,
     UnchosenError,
 )
-from darc.ftree import Cause, Fnode, Function
+from darc.ftree import CallKind, Cause, Fnode, Function
 from darc.target import Region, Target
 
 _NEIGHBOURHOOD = 8192
@@ -617,6 +617,29 @@ class Program:
             found = set(self._target.functions_called(name))
         return self._one(spec, found if scope is not None else self._not_the_loaders(found))
 
+    def private_copies(self, entry: int, *, live: bool) -> list[str]:
+        """What to type for the copies of a function that a compiler has made for its callers:
+        clones that have a name, and what is behind a test that was put into them
+        (``f.part.0``, which a stripped file does not name), to which ``f`` itself jumps then.
+        Addresses are of the running program, or those of its file before it runs."""
+        module = self.module_at(entry)
+        found = {entry: ""}
+        if module is None:
+            return []
+        own = set(module.image.names_at(entry - module.bias))
+        for symbol in module.image.symbols:
+            address = symbol.address + module.bias
+            is_clone = base_symbol(symbol.name) in own and symbol.name not in own
+            if is_clone and not _is_cold_name(symbol.name):
+                found.setdefault(address, symbol.name)
+        for site in self.function(entry).sites:
+            if site.kind is CallKind.TAIL and site.target is not None:
+                is_named = module.image.symbol_at(site.target - module.bias) is not None
+                if not is_named and self.module_at(site.target) is module:
+                    address = site.target if live else site.target - module.bias
+                    found.setdefault(site.target, f"*{address:#x}")
+        return [text for text in found.values() if text]
+
     def modules_called(self, scope: str | None) -> list[Module]:
         """The loaded files that ``lib.so!`` names; all of them for ``None``."""
         return [m for m in self.modules if scope is None or is_called(m.path, scope)]
@@ -847,13 +870,13 @@ def inlined_only(spec: str, hosts: Sequence[str]) -> str:
     return f"{spec} was inlined into {named}{more}: analyse {instead}"
 
 
-def never_called(spec: str, names: Iterable[str]) -> str:
-    """The error line for a function that exists, but was not called; it names the clones that the
-    compiler may have made its callers call instead."""
-    wanted = split_spec(spec)[1]
-    clones = sorted(n for n in names if n.startswith(f"{wanted}.") and not _is_cold_name(n))
-    hint = f": its callers may call a clone: {', '.join(clones)}" if clones else ""
-    return f"the program ended before {spec} was called{hint}"
+def instead(copies: Sequence[str]) -> str:
+    """What to do about a function that was not called, for the end of a line: ``copies`` is what
+    compilers may have made its callers call."""
+    if not copies:
+        return ""
+    listed = " or ".join(f"'darc start {copy}'" for copy in copies)
+    return f": its callers may call a copy of it that is private to them: {listed}"
 
 
 def _worth_showing(name: str, wanted: str) -> bool:

@@ -227,3 +227,50 @@ def test_an_instance_by_some_of_its_arguments(tmp_path: Path) -> None:
     for name in ("rs::rs::Store<u64>::put<u64, u32>", "Store::put<u32>", "Store<u64>::put"):
         commands = [f"darc start '{name}' --peak last --start-ops 100", "run", REPORT]
         assert seen(debug(tmp_path, program, ("600",), commands)) == 100
+
+
+SPLIT = """
+#include <stdio.h>
+#include <stdlib.h>
+
+extern int work(int x) __attribute__((visibility("default")));
+
+int work(int x)
+{
+    if (!(x & 3))
+        return 0;
+    for (volatile int i = 0; i < 200; i++)
+        x += printf("%s", x == 12345678 ? "never\\n" : "");
+    for (volatile int i = 0; i < 100; i++)
+        x += getenv("NOWHERE") != NULL;
+    return x;
+}
+
+int main(int argc, char **argv)
+{
+    int ops = argc > 1 ? atoi(argv[1]) : 0, sum = 0;
+    for (int op = 0; op < ops; op++)
+        sum += work(op);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+"""``main`` tests for itself and calls ``work.part.0``, as ``work`` would."""
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_callers_call_a_private_copy(stripped: bool, tmp_path: Path) -> None:
+    """darc names what they call, and that can be started."""
+    flags = ["-O2", "-rdynamic", *(["-s"] if stripped else [])]
+    program = compiled(tmp_path, SPLIT, flags)
+    command = "darc start {} --peak last --start-ops 300"
+    first = debug(tmp_path, program, ("2000",), [command.format("work"), "run"])
+    told = re.search(
+        r"ended before work was called: its callers may call a copy of it that is private to them: "
+        r"'darc start (\S+)'",
+        first.gdb,
+    )
+    assert told is not None, first.gdb
+    assert told[1].startswith("*0x" if stripped else "work.part.0")
+    done = debug(tmp_path, program, ("2000",), [command.format(told[1]), "run", REPORT])
+    assert seen(done) == 300
