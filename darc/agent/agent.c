@@ -97,7 +97,7 @@ static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64
 static inline record *place(const control *ctl, u64 slot, u32 step)
 {
     u64 at = ((slot * DARC_HASH >> DARC_HASH_SHIFT) + 64 * (u64)step) & ctl->record_mask;
-    return (record *)(ctl->records + 3 * at);
+    return (record *)(ctl->records + 5 * at);
 }
 
 static inline u64 record_room(const control *ctl)
