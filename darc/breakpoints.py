@@ -11,6 +11,7 @@ are needed, so that a kernel behind a serial line can be analysed with it as wel
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ class _Places:
     """Where breakpoints can stand: nearly everywhere."""
 
     max_targets = MAX_TARGETS
+    max_tails = sys.maxsize
 
     def problem(self, site: Site) -> str | None:
         if site.kind not in _KINDS:

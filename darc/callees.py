@@ -18,6 +18,8 @@ from darc.denial import RETURNS_TWICE, VFORK, never_returns
 from darc.ftree import CallKind, CallSite, Fnode, Function, NodeState
 from darc.snapshot import SiteReport, SiteState
 
+_TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
+
 
 class Places(Protocol):
     """Where the probes of one kind can stand."""
@@ -25,6 +27,10 @@ class Places(Protocol):
     @property
     def max_targets(self) -> int:
         """How many targets an indirect site can learn."""
+
+    @property
+    def max_tails(self) -> int:
+        """How many tail calls, one behind the other in one frame, can be timed."""
 
     def problem(self, site: Site) -> str | None:
         """Why ``site`` cannot be timed, as far as its code tells."""
@@ -136,7 +142,7 @@ class Callees:
             return
         for site in code.sites:
             if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
-                problem = self._places.problem(site)
+                problem = self._problem(node, site)
                 if problem is None:
                     self._indirect.setdefault(node, []).append(site)
                     node.has_unknown_callees = True
@@ -144,11 +150,17 @@ class Callees:
                 continue
             assert site.target is not None
             function = self._program.callee_at(site.target)
-            problem = self._places.problem(site) or self._places.denies(self._program, function)
+            problem = self._problem(node, site) or self._places.denies(self._program, function)
             self._report(node, site, function.name, problem)
             if problem is None:
                 self._add_child(node, site, function)
         self._expect_interrupts(node)
+
+    def _problem(self, node: Fnode, site: Site) -> str | None:
+        most = self._places.max_tails
+        if site.kind in _TAILS and _tails_to(node) >= most:
+            return f"more than {most} tail calls lead on in one frame"
+        return self._places.problem(site)
 
     def _expect_interrupts(self, node: Fnode) -> None:
         for site in self._program.interrupts:
@@ -297,3 +309,11 @@ def _may_last(report: SiteReport) -> bool:
     if report.state is not SiteState.NOT_POSSIBLE or report.callee in RETURNS_TWICE:
         return False
     return not never_returns(report.callee)  # only calls that have returned are measured
+
+
+def _tails_to(node: Fnode) -> int:
+    """How many tail calls handed the frame of ``node`` on."""
+    count = 0
+    while node.site is not None and node.site.kind in _TAILS and node.parent is not None:
+        count, node = count + 1, node.parent
+    return count

@@ -81,6 +81,11 @@ class Implant:
         return self._blob.constants["DARC_MAX_TARGETS"]
 
     @property
+    def max_tails(self) -> int:
+        """How many tail calls, one behind the other in one frame, can be timed."""
+        return self._blob.constants["DARC_MAX_TAILS"]
+
+    @property
     def max_nodes(self) -> int:
         """How many fnodes the agent can hold at one time."""
         return self.tables.layout.room.nodes

@@ -648,7 +648,7 @@ class Program:
         """The dynamic linker has some functions of the C library for itself alone (``memcpy``), and
         is there before that."""
         modules = {address: self.module_at(address) for address in addresses}
-        others = {a for a, module in modules.items() if module and not _is_loader(module)}
+        others = {a for a, module in modules.items() if module is None or not _is_loader(module)}
         if others or not self._is_loading():
             return others or addresses
         return set()
