@@ -649,7 +649,7 @@ class Program:
         is there before that."""
         modules = {address: self.module_at(address) for address in addresses}
         others = {a for a, module in modules.items() if module is None or not _is_loader(module)}
-        if others or not self._is_loading():
+        if others or not addresses or not self._is_loading():
             return others or addresses
         return set()
 
