@@ -672,7 +672,7 @@ class App:
         if what is None or session is None:
             return
         style = render.Style(self.width, self.colour, self._parameters.verbose)
-        shown = session.snapshot()
+        shown = session.snapshot(lines=what != "end")  # lldb tells of an end on another thread
         if what == "profile":
             self.emit(render.histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")

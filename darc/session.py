@@ -525,11 +525,12 @@ class Session:
         shown = self._analysis.live_snapshot(self._alive, readable)
         return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
 
-    def snapshot(self) -> Snapshot:
-        """Everything that is known now."""
+    def snapshot(self, *, lines: bool = True) -> Snapshot:
+        """Everything that is known now; without ``lines`` the debugger is not asked where that is
+        in the source. Any thread then."""
         shown = self._unless_damaged(lambda: self._analysis.snapshot(self._alive), None)
         shown = shown or self._analysis.snapshot(False)
-        if shown.ftree is self.root:
+        if lines and shown.ftree is self.root:
             add_lines(self._target, self.root)
         notes = [*self.notes, *self.collector.losses()]
         seen = shown.profile is not None and shown.profile.count

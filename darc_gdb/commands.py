@@ -40,7 +40,7 @@ class _Command(gdb.Command):  # type: ignore[misc]
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         try:
-            with _home(self._app), backend.TARGET.unnoticed():
+            with backend.TARGET.undisturbed(), _home(self._app), backend.TARGET.unnoticed():
                 commands.run(self._app, self._name, argument)
         except KeyboardInterrupt:
             raise
@@ -152,13 +152,22 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
             app.before_stop()
 
     def on_user_stop() -> None:
-        farewell.rest()
         target.at_prompt()
         try:
             with _home(app):
                 app.on_stop()
         except Exception as error:
             failed(error)
+        finally:
+            farewell.rest()
+
+    def undisturbed() -> contextlib.AbstractContextManager[None]:
+        """gdb does not leave a program that it has attached to in the middle of this."""
+        return farewell.holding() if target.attached else contextlib.nullcontext()
+
+    def at_prompt() -> None:
+        target.at_prompt()
+        farewell.release(at_prompt=True)
 
     def on_exit(event: gdb.ExitedEvent) -> None:
         if not target.is_home(event.inferior):
@@ -221,6 +230,8 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         with _home(app):
             target.before_continue()
             if not target.dies:
+                if target.attached and app.session is not None and app.session.alive:
+                    farewell.hold()
                 app.before_continue()
 
     def guarded(handler: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -238,12 +249,13 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     target.goes_on = goes_on
     target.went_on = went_on
     target.hears_stops_last = hears_stops_last
+    target.undisturbed = undisturbed
     for registry, handler in (
         (gdb.events.stop, on_stop),
         (gdb.events.exited, on_exit),
         (gdb.events.cont, guarded(on_continue)),
         (gdb.events.new_inferior, guarded(on_new_inferior)),
-        (gdb.events.before_prompt, target.at_prompt),
+        (gdb.events.before_prompt, at_prompt),
         (gdb.events.gdb_exiting, on_leave),
         *target.listeners(),
     ):

@@ -1,7 +1,8 @@
 """SIGTERM and SIGHUP to gdb while a program runs that it has attached to.
 
-gdb lets the program go then without stopping it first, so nothing could be taken out any more.
-While probes are in such a program the two signals wait for a thread of darc's: it has the program
+gdb lets the program go then without stopping it first, so nothing could be taken out any more, and
+leaves from the middle of a command of darc's. While darc changes such a program, and while probes
+are in it, the two signals wait; in a running program for a thread of darc's, which has the program
 stop at the bell, where the probes are taken out, and gives gdb its signal then.
 """
 
@@ -9,14 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import gdb
 
+from darc import procfs
 from darc.ownthread import begin_thread
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
@@ -24,12 +27,16 @@ _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 5.0
 """gdb gets its signal after this time in any case."""
 
+_WORKERS_SECONDS = 1.0
+"""Far longer than threads that have nothing to do take to end."""
+
 _AGAIN_SECONDS = 3.0
 """Far longer than gdb takes to leave."""
 
 
 class Farewell:
-    """Watches from one stop for the user to the next."""
+    """Holds the signals from before the probes go in until they are out, and watches from one stop
+    for the user to the next."""
 
     def __init__(self, begin: Callable[[int], bool]) -> None:
         """``begin`` asks for the probes in a process to be taken out, on any thread; whether there
@@ -38,15 +45,45 @@ class Farewell:
         self._over: threading.Event | None = None
         self._out = threading.Event()
         self._workers: str | None = None
+        self._holds = False
+
+    def hold(self) -> None:
+        """The program is about to be changed. gdb's own thread."""
+        if not self._holds:
+            self._holds = True
+            self._set_workers("0")  # they would take a SIGHUP
+            _wait_for_workers()
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+    def release(self, *, at_prompt: bool = False) -> None:
+        """As the program stands now gdb may leave, unless it goes on. gdb's own thread.
+
+        gdb only notes a signal, and looks at that at a prompt or while the program runs. One that
+        has come in a script goes on waiting: the probes might be in again by then.
+        """
+        waits = not at_prompt and SIGNALS & signal.sigpending()
+        if self._over is None and self._holds and not waits:
+            self._holds = False
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            if self._workers is not None:
+                self._set_workers(self._workers)
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        """While a command of darc's is at work."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
 
     def watch(self, pid: int) -> None:
         """The program goes on. gdb's own thread."""
         if self._over is not None:
             return
+        self.hold()
         self._over = threading.Event()
         self._out.clear()
-        self._set_workers("0")  # they would take a SIGHUP
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         begin_thread(functools.partial(self._wait, self._over, pid), "darc-farewell")
 
     def rest(self) -> None:
@@ -54,9 +91,7 @@ class Farewell:
         if self._over is not None:
             self._over.set()
             self._over = None
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            if self._workers is not None:
-                self._set_workers(self._workers)
+        self.release()
 
     def _set_workers(self, number: str) -> None:
         with contextlib.suppress(gdb.error):  # some gdb may not have the setting
@@ -82,3 +117,14 @@ class Farewell:
             while True:
                 signal.raise_signal(found.si_signo)
                 time.sleep(_AGAIN_SECONDS)
+
+
+def _wait_for_workers() -> None:
+    """gdb's threads that are to end are told so, and not waited for."""
+    end = time.monotonic() + _WORKERS_SECONDS
+    while time.monotonic() < end and any(map(_is_worker, procfs.threads(os.getpid()))):
+        time.sleep(_WORKERS_SECONDS / 1000)
+
+
+def _is_worker(thread: int) -> bool:
+    return procfs.status(os.getpid(), thread).get("Name", "").startswith("gdb worker")

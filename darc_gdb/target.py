@@ -173,6 +173,8 @@ class GdbTarget(Target):
         self.leaving: Callable[[], None] | None = None
         """What the bell is to do now, as gdb is about to leave."""
         self.hears_stops_last: Callable[[], None] = lambda: None
+        self.undisturbed: Callable[[], contextlib.AbstractContextManager[None]]
+        self.undisturbed = contextlib.nullcontext
         """darc is to hear of the next stop behind all others, and :meth:`settle` is called then."""
         self._is_driven = _has_front_end()
         self._has_line = True

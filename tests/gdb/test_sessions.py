@@ -224,11 +224,12 @@ def test_run_again_in_the_middle(program: Path, tmp_path: Path) -> None:
         mark("again"),
         "run",
     ]
-    commands += [mark("status"), "darc status", EXIT]
+    commands += [mark("status"), "darc status", "darc stop", "continue", EXIT]
     done = debug(tmp_path, program, TWO_MODES, commands)
     assert done.output == undisturbed(program, TWO_MODES)[1]
     assert "internal error" not in done.gdb
-    assert "program ended" in done.section("status") or "peak not chosen" in done.section("status")
+    assert "analyses handle again" in done.section("again")
+    assert "peak not chosen" in done.section("status")
 
 
 def test_f0_in_a_library_that_comes_late(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from fixtures.build import build, find
 from tests.code import altered_code
 from tests.debugger import (
     EVERYWHERE,
+    GDB,
     IN_BOTH,
     LLDB,
     NEWEST,
@@ -23,6 +24,7 @@ from tests.debugger import (
     ROOT,
     Server,
     Terminal,
+    current,
     debug,
     gdb_alone,
     let_go,
@@ -193,7 +195,7 @@ def leave(
     assert running.finish() == 0
 
 
-@pytest.mark.debuggers(LLDB, NEWEST)
+@EVERYWHERE
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_debugger_is_told_to_end_in_batch(
     number: signal.Signals, running: Server, tmp_path: Path
@@ -204,7 +206,7 @@ def test_debugger_is_told_to_end_in_batch(
         while all(place.startswith("ld-") for place in altered_code(running.pid)[2]):
             time.sleep(0.01)
         tracing = tracer(running.pid)
-        os.kill(parent(tracing), number)
+        os.kill(tracing if current() == GDB else parent(tracing), number)
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()

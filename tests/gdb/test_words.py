@@ -134,6 +134,13 @@ def test_a_program_that_ends_too_early_is_told_at_its_end(program: Path, tmp_pat
     assert "0 calls seen of 100" in done.gdb
 
 
+def test_a_program_that_ends_in_a_search_is_told_at_its_end(program: Path, tmp_path: Path) -> None:
+    start = "darc start handle --peak >1ms --decision-ops 10000000"
+    done = debug(tmp_path, program, ("4000",), [start, "run", mark("status"), "darc status"])
+    assert "darc: handle: program ended: 100 calls seen" in done.gdb.partition("status")[0]
+    assert "internal error" not in done.gdb
+
+
 @pytest.mark.parametrize("stopped", [False, True], ids=["run", "darc-stop"])
 def test_run_of_a_program_that_stands_still_analyses_the_new_one(
     stopped: bool, program: Path, tmp_path: Path
