@@ -31,6 +31,8 @@ _NUMBERS = {
 }
 """lldb-server's numbers of registers; rip last, as the thread is to be set."""
 _ALIASES = {"eflags": "rflags"}
+_KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+"""What a function leaves as it was, unless it does not come to its end."""
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
@@ -47,7 +49,7 @@ INTERRUPTS = (2, _SIGSTOP)
 """SIGINT and SIGSTOP, by which lldb lets the user interrupt the program."""
 
 _URGENT = 23
-_CRASHES = (4, 5, 7, 8, 11)
+_CRASHES = (4, 5, 7, 8, 11, 31)
 _RETURN, _INT3 = b"\xc3", b"\xcc"
 _NOP = b"\x66\x90"
 _JUMP = b"\xff\x25\x00\x00\x00\x00"
@@ -340,6 +342,7 @@ class _Round:
             for name in detour.REGISTERS
             if name != "orig_rax"
         }
+        self._kept = {name: read_register(thread, name) for name in _KEPT}
         restarts = self._before["rax"] in detour.RESTARTED
         self._before["orig_rax"] = read_orig_rax() if restarts else WORD
 
@@ -362,6 +365,7 @@ class _Round:
             with procfs.Memory(self._pid) as memory:
                 result = int.from_bytes(memory.read(way.result, 8), "little")
             if halt.signal in _CRASHES:
+                self._set(self._kept)
                 write_register(self._thread, "rip", way.leave)  # it has its mask of signals again
                 self._go(way)
                 raise TargetError(f"a call of darc's in the program ended in signal {halt.signal}")

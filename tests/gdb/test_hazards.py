@@ -224,7 +224,8 @@ def test_function_that_is_called_as_a_clone_alone(tmp_path: Path) -> None:
     assert re.search(r"\bhandle$", names, re.M), names
     assert clones, names
     done = debug(tmp_path, program, (), ["darc start handle", "run", "darc report"])
-    assert f"its callers may call a clone: {', '.join(sorted(clones))}" in done.gdb
+    starts = " or ".join(f"'darc start {clone}'" for clone in sorted(clones))
+    assert f"its callers may call a copy of it that is private to them: {starts}" in done.gdb
 
 
 @pytest.mark.parametrize("begin", ["10", "300"])
