@@ -96,7 +96,10 @@ class ReturnLandings:
         if back not in known:
             number = _SITES + len(known)
             if number >= _CALLERS:
-                raise NoLandingError("the program has as many timed calls as darc has landings for")
+                raise NoLandingError(
+                    "as many calls were timed in this process as darc has landings for "
+                    "(docs/pad.md): a new process has them all again"
+                )
             known[back] = number
             self._target.write(self._word(number), struct.pack("<Q", back))
             self._target.write(self._cell(number), b"\xcc" * _CELL)
