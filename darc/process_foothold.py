@@ -278,7 +278,10 @@ class ProcessFoothold(Foothold):
         place, _ = tables.field("handler")
         self.memory.write(place, bytes(4))
         self.system_call(_SYS_PRCTL, _PR_GET_TSC, place)
-        if int.from_bytes(self.memory.read(place, 4), "little") == _PR_TSC_SIGSEGV:
+        found = int.from_bytes(self.memory.read(place, 4), "little")
+        # Were the debugger killed before it has marked the memory, that is known by being empty.
+        self.memory.write(place, bytes(4))
+        if found == _PR_TSC_SIGSEGV:
             raise PadsImpossibleError(_NO_CLOCK)
         return tables
 
