@@ -264,7 +264,9 @@ def test_callers_call_a_private_copy(stripped: bool, tmp_path: Path) -> None:
     flags = ["-O2", "-rdynamic", *(["-s"] if stripped else [])]
     program = compiled(tmp_path, SPLIT, flags)
     command = "darc start {} --peak last --start-ops 300"
-    first = debug(tmp_path, program, ("2000",), [command.format("work"), "run"])
+    # lldb, which would end behind its last command, may not have heard of the end by then.
+    commands = [command.format("work"), "run", "darc status"]
+    first = debug(tmp_path, program, ("2000",), commands)
     told = re.search(
         r"ended before work was called: its callers may call a copy of it that is private to them: "
         r"'darc start (\S+)'",
