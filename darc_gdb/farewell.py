@@ -24,7 +24,7 @@ from darc.ownthread import begin_thread
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 15.0
 """gdb gets its signal after this time in any case."""
 
 _WORKERS_SECONDS = 1.0

@@ -21,7 +21,7 @@ from pathlib import Path
 from darc.ownthread import begin_thread
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 15.0
 """lldb ends after this time in any case."""
 
 _SIGACTION_BYTES = 152
