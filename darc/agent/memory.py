@@ -73,7 +73,7 @@ def room_for(probes: int, threads: int) -> Room:
         sites=min(probes + 640, _MOST_SITES),
         nodes=nodes,
         routes=2 * nodes,
-        records=_power_of_two(max(1024, _DEPTHS * threads)),
+        records=_power_of_two(max(2048, _DEPTHS * threads)),
         contexts=contexts,
     )
 
