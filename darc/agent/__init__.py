@@ -15,7 +15,7 @@ from typing import Any
 
 from darc.errors import UnsupportedError
 
-ABI_VERSION = 16
+ABI_VERSION = 17
 
 
 @dataclass(frozen=True)

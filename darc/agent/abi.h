@@ -16,14 +16,14 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 16
+#define DARC_ABI_VERSION 17
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
 #define DARC_FREED 1           /* slot of a record that may be claimed anew */
 #define DARC_ENDED 2           /* thread of a context that may be claimed anew, with its totals */
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site */
-#define DARC_MAX_TAILS 10      /* tail calls followed inside one frame: nginx chains that many filters */
+#define DARC_MAX_TAILS 7       /* tail calls followed inside one frame: nginx chains that many filters */
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing among records */
 #define DARC_THREAD_LIMIT 64   /* and among contexts */
 #define DARC_MAX_OLDER 12      /* tables of contexts that were full; each has more room than those before */
@@ -272,11 +272,6 @@ struct darc_node {
     u32 timed;
 };
 
-struct darc_tail {
-    u64 start;
-    u64 overhead;
-};
-
 struct darc_record {
     u64 slot;      /* key; claimed once, kept */
     u64 site;      /* struct darc_site *, which knows the return addresses */
@@ -292,11 +287,10 @@ struct darc_record {
     u64 pad_back;  /* what the slot holds while the call is open */
     u64 back;      /* return address in the program where the site's is 0 */
     u32 first_node; /* the fnode before the first tail call */
-    u32 reserved;
-    struct darc_tail tails[DARC_MAX_TAILS];
     u32 tail_nodes[DARC_MAX_TAILS];
+    u64 tails[DARC_MAX_TAILS]; /* when each began, less overhead by then */
     u64 entered;    /* TSC when an interrupt's pad was entered */
-    u64 spare[2];
+    u64 spare;
 };
 
 /* Of one node within the current op; valid when serial is the context's. */
@@ -361,7 +355,7 @@ _Static_assert(__builtin_offsetof(struct darc_record, node) % 8 == 0
 _Static_assert(__builtin_offsetof(struct darc_control, resolution) % 8 == 0
                && __builtin_offsetof(struct darc_control, mode)
                       == __builtin_offsetof(struct darc_control, resolution) + 4, "read as one word");
-_Static_assert(sizeof(struct darc_record) == 5 * 64, "the stubs multiply by it");
+_Static_assert(sizeof(struct darc_record) == 3 * 64, "the stubs multiply by it");
 _Static_assert(DARC_LANDINGS * DARC_LANDING_SIZE == DARC_LANDING_WORDS, "the words follow the cells");
 _Static_assert(DARC_LANDING_WORDS + 8 * DARC_LANDINGS == DARC_LANDING_BODIES, "and the others them");
 _Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");

@@ -97,7 +97,7 @@ static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64
 static inline record *place(const control *ctl, u64 slot, u32 step)
 {
     u64 at = ((slot * DARC_HASH >> DARC_HASH_SHIFT) + 64 * (u64)step) & ctl->record_mask;
-    return (record *)(ctl->records + 5 * at);
+    return (record *)(ctl->records + 3 * at);
 }
 
 static inline u64 record_room(const control *ctl)
@@ -393,10 +393,8 @@ static COLD void close_tails(const control *ctl, context *ctx, record *rec, u64 
     u32 count = rec->tail_count & ~DARC_LEFT;
     if (!end)
         end = tsc(); /* the site is not timed, but a tail call in its frame is */
-    for (u32 i = 0; i < count && i < DARC_MAX_TAILS; i++) {
-        struct darc_tail *tail = &rec->tails[i];
-        account(ctl, ctx, rec->tail_nodes[i], since(end, tail->start, rec->overhead - tail->overhead));
-    }
+    for (u32 i = 0; i < count && i < DARC_MAX_TAILS; i++)
+        account(ctl, ctx, rec->tail_nodes[i], since(end, rec->tails[i], rec->overhead));
 }
 
 /* The frame is gone: account its call and the tail calls that took the frame over. */
@@ -1049,8 +1047,7 @@ static void tail(control *ctl, site *s, u64 slot, u64 target)
         return;
     }
     rec->tail_nodes[count] = node;
-    rec->tails[count].overhead = rec->overhead;
-    rec->tails[count].start = tsc();
+    rec->tails[count] = tsc() - rec->overhead;
     BARRIER();
     rec->tail_count = count + 1;
     rec->node = node;

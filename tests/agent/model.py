@@ -38,7 +38,7 @@ from tests.agent.world import (
     Tree,
 )
 
-_MOST_TAILS = 10
+_MOST_TAILS = 7
 _ENDED = -1
 _SPREAD = 0x9E3779B97F4A7C15
 _MOST_OUTCOMES = 300
