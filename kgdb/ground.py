@@ -173,7 +173,10 @@ class KernelGround(Ground):
         assert isinstance(program, KernelProgram)
         reason = denied(program, function) or program.untouchable(function.address)
         if reason is None:
-            reason = _entry_problem(program, program.way_in(function.address))
+            way_in = program.way_in(function.address)
+            # Not as the program reads it, which sees the nop through a probe of somebody else's.
+            live = self._target.read(way_in, len(_NOP))
+            reason = _entry_problem(live, program.is_for_tracers(way_in))
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []
@@ -406,11 +409,10 @@ def _module(found: Loaded, image: ModuleImage) -> Module:
     return Module(found.name, found.name, found.start, found.start, found.end, image)
 
 
-def _entry_problem(program: KernelProgram, way_in: int) -> str | None:
-    """Why a function cannot be entered by way of its ftrace nop."""
-    code = program.read(way_in, len(_NOP))
+def _entry_problem(code: bytes, is_for_tracers: bool) -> str | None:
+    """Why a function cannot be entered by way of its ftrace nop, where ``code`` is now."""
     if code == _NOP:
         return None
-    if code[0] in (_CALL, _JUMP, _INT3) and program.is_for_tracers(way_in):
+    if code[0] in (_CALL, _JUMP, _INT3) and is_for_tracers:
         return TRACED if code[0] == _CALL else PROBED
     return "it has no room for a probe at its entry (notrace): time its callers or its callees"
