@@ -438,7 +438,7 @@ class App:
         module = None if entry is None else program.module_at(entry)
         if module is None:
             raise NotFoundError(f"the program's own file is not loaded: {function} cannot be found")
-        return program.find(f"*{int(function[1:], 0) + module.bias:#x}")
+        return program.find(f"*{address_of(function) + module.bias:#x}")
 
     def _check_file(self, function: str) -> None:
         """Before 'run', what is wrong already is told at once."""

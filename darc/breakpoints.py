@@ -165,8 +165,8 @@ class BreakpointCollector(Collector):
         self._unbinned: list[tuple[Moment, Moment]] = []
         self._is_watched: Callable[[int], bool]
         self._operations: dict[int, Operation] = {}
-        self._cut_short = 0
         """Of each strand (see :meth:`~darc.ground.Ground.strand`), that which is under way."""
+        self._cut_short = 0
         self._peak: tuple[int, int] | None = None
         self._needed = _NEVER
         self._seen = 0

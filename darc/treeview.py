@@ -13,6 +13,11 @@ from darc.ftree import CallSite, Cause, Decision, Ending, Fnode, Function, NodeS
 from darc.loops import LEAST_CALLS, repeats, weight
 from darc.words import columns, message, name, shorten
 
+_KERNELS_HALF = 1 << 63
+"""Addresses of a kernel are in the upper half of all."""
+_FAR = 1 << 20
+"""A call so many bytes behind its function's entry is in a part of it that stands elsewhere."""
+
 SHOWN_REJECTED = 3
 """Callees without a part in the result that are listed at a node, the best ones."""
 
@@ -87,12 +92,6 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
             Cause.BLOCKED: f"cause: blocked in {name}",
         }[ending.cause]
     return f"{text} ({message(ending.note)})" if ending.note else text
-
-
-_KERNELS_HALF = 1 << 63
-"""Addresses of a kernel are in the upper half of all."""
-_FAR = 1 << 20
-"""A call so many bytes behind its function's entry is in a part of it that stands elsewhere."""
 
 
 def inconclusive_text(decision: Decision) -> str:

@@ -173,9 +173,10 @@ class GdbTarget(Target):
         self.leaving: Callable[[], None] | None = None
         """What the bell is to do now, as gdb is about to leave."""
         self.hears_stops_last: Callable[[], None] = lambda: None
+        """darc is to hear of the next stop behind all others, and :meth:`settle` is called then."""
         self.undisturbed: Callable[[], contextlib.AbstractContextManager[None]]
         self.undisturbed = contextlib.nullcontext
-        """darc is to hear of the next stop behind all others, and :meth:`settle` is called then."""
+        """gdb is not to leave while a command of darc's is at work."""
         self._is_driven = _has_front_end()
         self._has_line = True
         """Whether the line below gdb's output is darc's to write on while the program runs."""

@@ -23,14 +23,10 @@ WORD = (1 << 64) - 1
 _REGISTERS = (
     "rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rflags rip".split()  # rip last
 )
-_NUMBERS = {
-    name: number
-    for number, name in enumerate(
-        "rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip eflags".split()
-    )
-}
-"""lldb-server's numbers of registers; rip last, as the thread is to be set."""
-_ALIASES = {"eflags": "rflags"}
+_NUMBERS = {name: number for number, name in enumerate((*_REGISTERS[:-2], "rip", "rflags"))}
+"""lldb-server's numbers of registers."""
+_NAMES = {"eflags": "rflags"}
+"""Registers that lldb calls otherwise."""
 _KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 """What a function leaves as it was, unless it does not come to its end."""
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
@@ -65,7 +61,7 @@ def read_register(thread: lldb.SBThread, name: str) -> int:
     Raises:
         TargetError: there is no such register.
     """
-    found = thread.GetFrameAtIndex(0).FindRegister(name)
+    found = thread.GetFrameAtIndex(0).FindRegister(_NAMES.get(name, name))
     error = lldb.SBError()
     value = found.GetValueAsUnsigned(error, 0) if found.IsValid() else 0
     if not found.IsValid() or error.Fail():
@@ -84,7 +80,9 @@ def write_register(thread: lldb.SBThread, name: str, value: int) -> None:
         done = frame.SetPC(value & WORD)
     else:
         error = lldb.SBError()
-        done = frame.FindRegister(name).SetValueFromCString(hex(value & WORD), error)
+        done = frame.FindRegister(_NAMES.get(name, name)).SetValueFromCString(
+            hex(value & WORD), error
+        )
     if not done:
         raise TargetError(f"lldb: cannot write register {name} of thread {thread.GetThreadID()}")
 
@@ -338,9 +336,7 @@ class _Round:
         self._bell = admission.bell_signal(self._pid)
         self._server = _Server(process, self._tid)
         self._before = {
-            name: read_register(thread, _ALIASES.get(name, name))
-            for name in detour.REGISTERS
-            if name != "orig_rax"
+            name: read_register(thread, name) for name in detour.REGISTERS if name != "orig_rax"
         }
         self._kept = {name: read_register(thread, name) for name in _KEPT}
         restarts = self._before["rax"] in detour.RESTARTED
@@ -403,7 +399,7 @@ class _Round:
 
     def _set(self, registers: Mapping[str, int]) -> None:
         for name, value in registers.items():
-            write_register(self._thread, _ALIASES.get(name, name), value)
+            write_register(self._thread, name, value)
 
 
 class _Server:

@@ -43,9 +43,6 @@ _GONE = (
     lldb.eStateExited,
     lldb.eStateDetached,
 )
-_NAMES = {"eflags": "rflags"}
-"""Registers that lldb calls otherwise."""
-
 _LOOK_SECONDS = 0.02
 _END_SECONDS = 5.0
 """Longer than lldb takes to end when it may."""
@@ -262,7 +259,7 @@ class LldbTarget(Target):
     def read_register(self, thread: int, name: str) -> int:
         found = self._find_thread(thread)
         try:
-            return calls.read_register(found, _NAMES.get(name, name))
+            return calls.read_register(found, name)
         except TargetError:
             if name != "fs_base":
                 raise
