@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from signal import SIGCONT
+
 from darc import bell, clock, journal, procfs
 from darc.agent.memory import AgentMemory
 from darc.code import runtimes
@@ -86,6 +89,7 @@ def clean_up_after_another(
             notes.append(
                 "an earlier debugger ended while it had stopped the program: it goes on now"
             )
+        notes += _let_children_go(pid)
         if waiting:
             return notes
         if noted is not None:  # before what is noted as mapped is not any more
@@ -96,6 +100,20 @@ def clean_up_after_another(
                 left.give_back(target, memory, pid)
             if noted is not None:
                 give_back_noted(target, memory, pid, noted.mapped)
+    return notes
+
+
+def _let_children_go(pid: int) -> list[str]:
+    """Lets children go on that a killed debugger has left as they were made; tells of it."""
+    notes = []
+    for child in filter(procfs.is_stopped_at_birth, procfs.children(pid)):
+        found = f"an earlier debugger ended as the program made its child {child}"
+        try:
+            os.kill(child, SIGCONT)
+        except OSError:
+            notes.append(f"{found}, which is stopped: 'kill -CONT {child}' lets it go on")
+        else:
+            notes.append(f"{found}: that goes on now")
     return notes
 
 

@@ -46,6 +46,17 @@ exec 3<&0  # what is in the background has no input of its own
                     ;;
                 esac
             done
+            for task in "/proc/$1/task"/*; do
+                children=
+                read -r children <"$task/children"  # a line without an end
+                for child in $children; do
+                    read -r line <"/proc/$child/stat" || continue
+                    read -r call rest <"/proc/$child/syscall" || continue
+                    case "${line##*) } $call" in
+                    T*" "56 | T*" "57 | T*" "58 | T*" "435) kill -CONT "$child" ;;
+                    esac
+                done
+            done
         fi
         looks=$((looks + 1))
         sleep 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -192,6 +193,30 @@ def threads(pid: int) -> list[int]:
         return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
         return []
+
+
+_MAKES_A_CHILD = ("56", "57", "58", "435")
+"""The system calls clone, fork, vfork and clone3."""
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has made and that are there."""
+    found = []
+    for thread in threads(pid):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+            found += [int(word) for word in text.split()]
+    return found
+
+
+def is_stopped_at_birth(pid: int) -> bool:
+    """Whether a process is stopped, is traced by nobody and has not executed an instruction yet:
+    a debugger that was killed has left it so."""
+    try:
+        call = Path(f"/proc/{pid}/syscall").read_text().split()[0]
+    except (OSError, IndexError):
+        return False
+    return call in _MAKES_A_CHILD and status(pid).get("State", "").startswith("T (stopped)")
 
 
 def own_id(pid: int, thread: int) -> int:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from darc.foothold import MARK
-from darc.procfs import regions
+from darc.procfs import children, regions
 from fixtures.build import build
 from tests.code import altered_code
 from tests.debugger import (
     DARC_GDB,
+    IN_BOTH,
+    ROOT,
     WATCHDOG_SECONDS,
     Server,
     debug,
@@ -266,6 +270,21 @@ def test_the_next_darc_lets_it_go_on(tmp_path: Path) -> None:
         assert "it goes on now" in stop(tmp_path, running)
         running.operations()
         assert altered(running) == []
+        assert running.finish() == 0
+
+
+@IN_BOTH
+def test_the_next_darc_lets_a_child_go_on(tmp_path: Path) -> None:
+    """One that a debugger was killed over as the program made it, where nobody has seen that."""
+    with server(build("forking")) as running:
+        command = [sys.executable, "-m", "tests.abandons", str(running.pid)]
+        killed = subprocess.run(command, cwd=ROOT, check=False, timeout=WATCHDOG_SECONDS)
+        assert killed.returncode == -signal.SIGKILL
+        let_go(running.pid)
+        (child,) = children(running.pid)
+        wait_for_stop(child)
+        done = debug(tmp_path, None, (), ["darc stop"], options=["-p", str(running.pid)])
+        assert f"as the program made its child {child}: that goes on now" in done.gdb
         assert running.finish() == 0
 
 

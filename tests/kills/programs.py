@@ -86,7 +86,10 @@ class Program:
             still = still + 1 if stopped and tracer(self.pid) == 0 else 0
             if still > _STILL:
                 count = sum(len(_tasks(one)) for one in session_members(self.pid))
-                raise LeftStoppedError(f"left stopped: {len(stopped)} of {count} threads")
+                raise LeftStoppedError(
+                    f"left stopped: {len(stopped)} of {count} threads"
+                    f"{self._children_among(stopped)}"
+                )
             time.sleep(_PAUSE_SECONDS)
         raise HurtError(f"does not answer: {self._threads()}")
 
@@ -98,6 +101,15 @@ class Program:
             for task in _tasks(process)
             if _state(process, task) in "Tt"
         ]
+
+    def _children_among(self, stopped: list[int]) -> str:
+        """In words: how many of these threads are children's, and in which system call each is."""
+        own = _tasks(self.pid)
+        children = [task for task in stopped if task not in own]
+        if not children:
+            return ""
+        calls = [_system_call(task) for task in children]
+        return f", {len(children)} of them children's (in system call {' '.join(calls)})"
 
     def go_on(self) -> None:
         """As a person would who finds it stopped."""
@@ -170,6 +182,12 @@ def _state(pid: int, task: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
     return "X"
+
+
+def _system_call(task: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{task}/syscall").read_text().split()[0]
+    return "?"
 
 
 def _end_of(status: int) -> str:

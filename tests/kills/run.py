@@ -106,14 +106,14 @@ def _hurt(some: Sequence[Kill]) -> int:
 
 
 def _stopped(some: Sequence[Kill]) -> int:
-    return sum(kill.stopped for kill in some)
+    return sum(bool(kill.stopped) for kill in some)
 
 
 def harm(done: Sequence[Kill]) -> list[Kill]:
     """The kills that did harm: they hurt a program, or left it stopped, and bare debuggers never
     did that to it, or so much less often that it is no chance."""
     beyond: list[Kill] = []
-    for is_harm in (lambda k: k.hurt is not None, lambda k: k.stopped and k.hurt is None):
+    for is_harm in (lambda k: k.hurt is not None, lambda k: bool(k.stopped) and k.hurt is None):
         tried: Counter[tuple[str, str, bool]] = Counter()
         found: dict[tuple[str, str, bool], list[Kill]] = defaultdict(list)
         for kill in done:
@@ -151,9 +151,9 @@ def chance(own: int, tried: int, theirs: int, tried_by_them: int) -> float:
 def line(kill: Kill) -> str:
     """One kill, and what came of it."""
     cell = kill.cell
-    what = kill.hurt or ("left stopped" if kill.stopped else "no harm")
+    what = ", then ".join(filter(None, (kill.stopped, kill.hurt))) or "no harm"
     bare = "bare " if cell.bare else ""
     return (
         f"{cell.program}: {bare}{cell.debugger} killed ({cell.kind} {kill.where}), it had said"
-        f" '{kill.said}': {'left stopped, then ' if kill.stopped and kill.hurt else ''}{what}"
+        f" '{kill.said}': {what}"
     )

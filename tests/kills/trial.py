@@ -55,8 +55,8 @@ class Kill:
     refused: bool = False
     """darc refused to analyse this program."""
     hurt: str | None = None
-    stopped: bool = False
-    """The program was left stopped, and was well when it had been let go on."""
+    stopped: str = ""
+    """How the program was left stopped; it was well when it had been let go on."""
     cleaned: bool = False
     """Whether another debugger has cleaned up."""
 
@@ -155,9 +155,9 @@ class Killer:
     def _look(self, program: Program, kill: Kill, *, last: bool) -> Kill:
         """What is wrong now; perhaps after another debugger has been there."""
         cleans = last or self.random.randrange(CLEAN_EVERY) == 0
-        stopped = False
+        stopped = ""
         try:
-            stopped = self._is_left_stopped(program)
+            stopped = self._how_left_stopped(program)
             if cleans:
                 stopped = self._clean(program, kill.cell) or stopped
             if last:
@@ -167,26 +167,27 @@ class Killer:
         return replace(kill, stopped=stopped, cleaned=cleans)
 
     @staticmethod
-    def _is_left_stopped(program: Program) -> bool:
-        """Whether nobody but a user lets it go on, now that no debugger is there. It is well."""
+    def _how_left_stopped(program: Program) -> str:
+        """How it is stopped, where nobody but a user lets it go on now that no debugger is there.
+        It is well."""
         wait_until_let_go(program.pid)
         try:
             program.check()
-        except LeftStoppedError:
+        except LeftStoppedError as error:
             program.go_on()
             program.check()
-            return True
-        return False
+            return str(error)
+        return ""
 
-    def _clean(self, program: Program, cell: Cell) -> bool:
-        """Another debugger is there, and lets the program go; whether that leaves it stopped."""
+    def _clean(self, program: Program, cell: Cell) -> str:
+        """Another debugger is there, and lets the program go; how that leaves it stopped."""
         cleaner = GDB if cell.debugger == GDB or self.random.randrange(2) else LLDB
         said = clean_up(cleaner, program.pid, self.folder, bare=cell.bare)
         for word in ("Traceback", "internal error"):
             if word in said:
                 raise HurtError(f"'darc stop' in {cleaner}: {said}")
         try:
-            stopped = self._is_left_stopped(program)
+            stopped = self._how_left_stopped(program)
         except HurtError as hurt:
             raise HurtError(f"after 'darc stop' in {cleaner}: {hurt}") from None
         if cell.bare:

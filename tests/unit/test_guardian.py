@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from darc.guardian import Guardian
-from tests.debugger import WATCHDOG_SECONDS
+from darc.procfs import children
+from tests.debugger import ROOT, WATCHDOG_SECONDS
 
 DEBUGGER = """
 import sys
@@ -22,6 +23,13 @@ guardian = Guardian(int(sys.argv[1]))
 print("watches", flush=True)
 sys.stdin.read()
 """
+
+
+MAKERS = {
+    "fork": "import os, sys; os.read(0, 1); os.fork() or os._exit(0); os.wait(); os.write(1, b'x')",
+    "vfork": "import os, subprocess; os.read(0, 1); subprocess.run(['true']); os.write(1, b'x')",
+}
+"""Programs that make a child, wait for its end, and say so."""
 
 
 @pytest.fixture
@@ -91,3 +99,46 @@ def test_another_process_has_its_number(program: int, monkeypatch: pytest.Monkey
     os.close(guardian._pipe)  # as the kernel does at the debugger's end
     wait_until(lambda: not guardians(program))
     assert state(program) == "T"
+
+
+def end(program: subprocess.Popen[bytes]) -> None:
+    """Whatever happened: afterwards it is gone, with its children."""
+    for child in children(program.pid):
+        os.kill(child, signal.SIGKILL)
+    program.kill()
+
+
+@pytest.mark.parametrize("how", MAKERS)
+def test_a_child_that_has_just_been_made(how: str) -> None:
+    """It goes on, and the program that waits for it."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", MAKERS[how]], **pipes) as program:
+        command = [sys.executable, "-m", "tests.abandons", str(program.pid), "guarded"]
+        try:
+            with subprocess.Popen(command, cwd=ROOT, **pipes) as debugger:
+                assert debugger.stdout is not None
+                assert program.stdin is not None
+                assert debugger.stdout.readline() == b"traces\n"
+                program.stdin.write(b"x")
+                program.stdin.flush()
+                assert debugger.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
+            assert program.wait(WATCHDOG_SECONDS) == 0
+        finally:
+            end(program)
+
+
+def test_a_child_that_somebody_has_stopped() -> None:
+    """That stays as it is."""
+    script = "import subprocess; subprocess.run(['sleep', '1000'])"
+    with subprocess.Popen([sys.executable, "-c", script]) as program:
+        try:
+            wait_until(lambda: children(program.pid))
+            (child,) = children(program.pid)
+            wait_until(lambda: b"sleep" in Path(f"/proc/{child}/cmdline").read_bytes())
+            guardian = Guardian(program.pid)
+            stop(child)
+            os.close(guardian._pipe)
+            wait_until(lambda: not guardians(program.pid))
+            assert state(child) == "T"
+        finally:
+            end(program)
