@@ -148,6 +148,8 @@ class GdbTarget(Target):
         self.errand = False
         """Whether the program runs for darc's sake alone."""
         self._breakpoints_handler: Callable[[], None] | None = None
+        self._places: dict[int, frozenset[int]] = {}
+        """Where the user's breakpoints stood when they were last heard of, by their numbers."""
         self._home: gdb.Inferior | None = None
         self._runs = False
         self.dies = False
@@ -559,14 +561,7 @@ class GdbTarget(Target):
 
     @_translated
     def breakpoints(self) -> Sequence[int]:
-        found: set[int] = set()
-        for breakpoint_ in gdb.breakpoints():
-            if breakpoint_.number <= 0 or not breakpoint_.is_valid() or not breakpoint_.enabled:
-                continue
-            for location in getattr(breakpoint_, "locations", ()):
-                if location.address:  # a catchpoint has none
-                    found.add(int(location.address))
-        return sorted(found)
+        return sorted(frozenset().union(*map(_places_of, gdb.breakpoints())))
 
     def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
         self._breakpoints_handler = handler
@@ -591,7 +586,14 @@ class GdbTarget(Target):
             self.arm_bell(self._bell_signal, self._bell_handler)
 
     def _on_breakpoint(self, breakpoint_: gdb.Breakpoint) -> None:
-        if self._breakpoints_handler is not None and breakpoint_.number > 0:
+        """gdb also tells of each hit, as it counts them: that changes nothing."""
+        if breakpoint_.number <= 0:
+            return
+        places = _places_of(breakpoint_)
+        if self._places.get(breakpoint_.number) == places:
+            return
+        self._places[breakpoint_.number] = places
+        if self._breakpoints_handler is not None:
             self._guarded(self._breakpoints_handler)
 
     @_translated
@@ -1082,6 +1084,14 @@ class GdbTarget(Target):
         """``text`` as gdb can show it, which has a setting for that."""
         self._encoding = str(gdb.host_charset())
         return glyphs.fitting(text, self._encoding)
+
+
+def _places_of(breakpoint_: gdb.Breakpoint) -> frozenset[int]:
+    """Where one of the user's breakpoints stands now."""
+    if breakpoint_.number <= 0 or not breakpoint_.is_valid() or not breakpoint_.enabled:
+        return frozenset()
+    locations = getattr(breakpoint_, "locations", ())
+    return frozenset(int(one.address) for one in locations if one.address)  # a catchpoint has none
 
 
 def _places(spec: str) -> Iterator[int]:
