@@ -6,7 +6,7 @@ import os
 import sys
 
 from benchmarks import measure, report
-from darc.clock import tsc_hz
+from darc.debuggee.clock import tsc_hz
 
 PAGE = measure.ROOT / "docs" / "benchmarks.md"
 

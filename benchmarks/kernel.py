@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from benchmarks import kernel_debugger as debugger
 from benchmarks import kernel_overhead
 from benchmarks.measure import BIN, BUILT, HERE, ROOT, MeasurementError
-from darc.errors import DarcError
+from darc.model.errors import DarcError
 from kgdb.vm import guest, kernels, machine
 
 PAGE = ROOT / "docs" / "benchmarks-kernel.md"

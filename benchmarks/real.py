@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.measure import BIN, ROOT, MeasurementError, gdb_version
-from darc.clock import tsc_hz
+from darc.debuggee.clock import tsc_hz
 from fixtures.build import build
 
 PAGE = ROOT / "docs" / "benchmarks-real.md"

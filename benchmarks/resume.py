@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from darc.comparison import PeakChange, Verdict, compare
-from darc.profile import Profile
+from darc.model.comparison import PeakChange, Verdict, compare
+from darc.model.profile import Profile
 
 HZ = 2_600_000_000
 MOMENTS = 200

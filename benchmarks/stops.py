@@ -1,9 +1,9 @@
 """Inside a debugger with darc: prints how long each stop of a descent lasted for the program, in
 cycles of its time-stamp counter, from the ringing of the bell until the program went on."""
 
-from darc import procfs
-from darc.ground import Bell
-from darc.pad_collector import PadCollector
+from darc.collectors.pad_collector import PadCollector
+from darc.debuggee import procfs
+from darc.debuggee.ground import Bell
 
 cycles: list[int] = []
 _pending: list[int] = []

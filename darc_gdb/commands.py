@@ -10,10 +10,11 @@ from typing import Any
 
 import gdb
 
-from darc import commands, heart, words
-from darc.app import App
-from darc.errors import DarcError
-from darc.parameters import PARAMETERS, Parameter
+from darc.app import commands, heart
+from darc.app.app import App
+from darc.model.errors import DarcError
+from darc.model.parameters import PARAMETERS, Parameter
+from darc.views import words
 from darc_gdb import target as backend
 from darc_gdb.farewell import Farewell
 from darc_gdb.grounds import check_runnable, choose_ground

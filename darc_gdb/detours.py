@@ -1,4 +1,4 @@
-"""Calls in a program without gdb's noticing: see :mod:`darc.detour`.
+"""Calls in a program without gdb's noticing: see :mod:`darc.debuggee.detour`.
 
 gdb itself would let the thread go on with the signal that it was stopped for, in whose handler it
 might stay; it would show a stop to other extensions; and its own way of calling leaves a breakpoint
@@ -15,10 +15,10 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from darc import admission, detour, procfs
-from darc.detour import EndedError
-from darc.errors import TargetError
-from darc.target import Passage, Place
+from darc.debuggee import admission, detour, procfs
+from darc.debuggee.detour import EndedError
+from darc.model.errors import TargetError
+from darc.target.target import Passage, Place
 from darc_gdb.tracee import Tracee
 
 if TYPE_CHECKING:

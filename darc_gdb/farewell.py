@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 
 import gdb
 
-from darc import procfs
-from darc.ownthread import begin_thread
+from darc.debuggee import procfs
+from darc.target.ownthread import begin_thread
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2

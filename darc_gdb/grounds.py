@@ -6,10 +6,10 @@ from pathlib import Path
 
 import gdb
 
-from darc.errors import UnsupportedError, UsageError
-from darc.ground import Ground
-from darc.process_ground import ProcessGround
-from darc.target import Target
+from darc.debuggee.ground import Ground
+from darc.debuggee.process_ground import ProcessGround
+from darc.model.errors import UnsupportedError, UsageError
+from darc.target.target import Target
 from darc_gdb.target import GdbTarget
 
 

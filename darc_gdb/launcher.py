@@ -51,7 +51,7 @@ def main() -> None:
     gdb = shutil.which("gdb")
     trouble = "gdb is not installed: apt install gdb" if gdb is None else why_not(gdb)
     if gdb is None or trouble is not None:
-        from darc.words import message
+        from darc.views.words import message
 
         sys.exit(message(f"darc-gdb: {trouble}"))
     environment = {**os.environ, PYTHONPATH: os.pathsep.join(package_folders())}

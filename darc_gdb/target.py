@@ -19,13 +19,14 @@ from typing import Any, Protocol, TypeVar
 import gdb
 import gdb.unwinder
 
-from darc import bell, glyphs, procfs
-from darc.batch import Batch
-from darc.demangle import without_arguments
-from darc.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
-from darc.ownthread import any_thread, own_thread
-from darc.target import OnHit, Passage, State, Target, Verdict
-from darc.words import message
+from darc.code.demangle import without_arguments
+from darc.debuggee import bell, procfs
+from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
+from darc.target.batch import Batch
+from darc.target.ownthread import any_thread, own_thread
+from darc.target.target import OnHit, Passage, State, Target, Verdict
+from darc.views import glyphs
+from darc.views.words import message
 from darc_gdb import detours
 from darc_gdb.tracee import Tracee
 from darc_gdb.unwinder import PadUnwinder

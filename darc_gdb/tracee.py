@@ -13,8 +13,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from darc.detour import EndedError
-from darc.errors import TargetError
+from darc.debuggee.detour import EndedError
+from darc.model.errors import TargetError
 
 _CONT, _GETREGS, _SETREGS = 7, 12, 13
 _GETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x420A, 0x420B

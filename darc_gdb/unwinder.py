@@ -7,7 +7,7 @@ from collections.abc import Callable
 import gdb
 import gdb.unwinder
 
-from darc.errors import DarcError
+from darc.model.errors import DarcError
 
 _WORD = (1 << 64) - 1
 
@@ -21,7 +21,7 @@ class _FrameId:
 class PadUnwinder(gdb.unwinder.Unwinder):  # type: ignore[misc]
     """A pad has no frame of its own: its caller is the function whose call it stands in for.
 
-    ``caller(pc, rsp)`` is :meth:`darc.foothold.Foothold.caller`.
+    ``caller(pc, rsp)`` is :meth:`darc.pads.foothold.Foothold.caller`.
     """
 
     def __init__(self, caller: Callable[[int, int], tuple[int, int] | None]) -> None:

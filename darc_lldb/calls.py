@@ -15,9 +15,9 @@ from pathlib import Path
 
 import lldb
 
-from darc import admission, bell, detour, procfs
-from darc.errors import TargetError
-from darc.target import Journal, Passage, Place
+from darc.debuggee import admission, bell, detour, procfs
+from darc.model.errors import TargetError
+from darc.target.target import Journal, Passage, Place
 
 WORD = (1 << 64) - 1
 _REGISTERS = (
@@ -287,9 +287,9 @@ def detour_call(
     journal: Journal,
     read_orig_rax: Callable[[], int],
 ) -> int | None:
-    """Makes a call in a thread by :mod:`darc.detour`; ``None``: there is no place for one, and
-    nothing was done. lldb-server is told directly to let the thread run, so that lldb does not see
-    it run: its own way would be a breakpoint for the thread to come to.
+    """Makes a call in a thread by :mod:`darc.debuggee.detour`; ``None``: there is no place for
+    one, and nothing was done. lldb-server is told directly to let the thread run, so that lldb
+    does not see it run: its own way would be a breakpoint for the thread to come to.
 
     lldb-server cannot block a thread's signals. One that waits for the thread is delivered where
     the thread stands, as its handler may jump out of where it came; the thread stops again at the

@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import lldb
 
-from darc import commands, glyphs, heart, words
-from darc.app import App
-from darc.errors import DarcError
-from darc.parameters import PARAMETERS
+from darc.app import commands, heart
+from darc.app.app import App
+from darc.model.errors import DarcError
+from darc.model.parameters import PARAMETERS
+from darc.views import glyphs, words
 from darc_lldb import hook, overrides
 from darc_lldb.farewell import Farewell
 from darc_lldb.target import LldbTarget

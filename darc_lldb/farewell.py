@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from darc.ownthread import begin_thread
+from darc.target.ownthread import begin_thread
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _PATIENCE_SECONDS = 15.0

@@ -28,7 +28,7 @@ class Frames:
         base: int,
         caller: Callable[[int, int], tuple[int, int] | None],
     ) -> None:
-        """See :meth:`darc.target.Target.show_pads`."""
+        """See :meth:`darc.target.target.Target.show_pads`."""
         self.caller = caller
         if self._agent is not None and self._agent[1] == base and self._agent[0].IsValid():
             return
@@ -38,7 +38,7 @@ class Frames:
         self._agent = (module, base)
 
     def hide(self) -> None:
-        """See :meth:`darc.target.Target.hide_pads`."""
+        """See :meth:`darc.target.target.Target.hide_pads`."""
         self.caller = None
         if self._agent is not None:
             self._spent.append(self._agent[0])

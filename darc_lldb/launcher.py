@@ -118,7 +118,7 @@ def main() -> None:
     """Become lldb; end with status 1 and one line when there is none that can load darc."""
     usable = find_usable()
     if isinstance(usable, str):
-        from darc.words import message
+        from darc.views.words import message
 
         sys.exit(message(f"darc-lldb: {usable}"))
     lldb, chosen = usable

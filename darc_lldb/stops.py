@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import lldb
 
-from darc.target import OnHit
+from darc.target.target import OnHit
 
 NAME = "darc"
 _LOADED = "_dl_debug_state"

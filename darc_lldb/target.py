@@ -23,11 +23,12 @@ from typing import Any, TypeVar
 
 import lldb
 
-from darc import bell as bells
-from darc import detour, glyphs, procfs
-from darc.errors import TargetError, UnsupportedError
-from darc.ownthread import any_thread, begin_thread, own_thread
-from darc.target import OnHit, Place, State, Target, Verdict
+from darc.debuggee import bell as bells
+from darc.debuggee import detour, procfs
+from darc.model.errors import TargetError, UnsupportedError
+from darc.target.ownthread import any_thread, begin_thread, own_thread
+from darc.target.target import OnHit, Place, State, Target, Verdict
+from darc.views import glyphs
 from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
 from darc_lldb.others import OtherHooks

@@ -7,9 +7,9 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from darc import procfs
-from darc.errors import TargetError
-from darc.target import Region
+from darc.debuggee import procfs
+from darc.model.errors import TargetError
+from darc.target.target import Region
 
 _ID_AT = (720, 48)
 """Where in that block the thread's id is: glibc, musl."""

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
-from darc.ownthread import begin_thread
+from darc.target.ownthread import begin_thread
 
 _POLL_SECONDS = 0.05
 _STILL_POLLS = 4

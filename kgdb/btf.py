@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from darc.errors import FormatError
+from darc.model.errors import FormatError
 
 _MAGIC = 0xEB9F
 _STRUCT, _UNION = 4, 5

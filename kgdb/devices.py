@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from darc.errors import FormatError, TargetError
+from darc.model.errors import FormatError, TargetError
 from kgdb import tasks
 from kgdb.image import KernelImage
 

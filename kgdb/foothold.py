@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from darc import agent
 from darc.agent.memory import AgentMemory, Room, layout_in, plan
 from darc.code.x86_64 import Site
-from darc.errors import TargetError, UnsupportedError
-from darc.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
+from darc.model.errors import TargetError, UnsupportedError
 from darc.pads import x86_64 as pads
+from darc.pads.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
 from darc.pads.landings import SIZE as LANDINGS_SIZE
 from darc.pads.landings import Landings
-from darc.target import Target
+from darc.target.target import Target
 from kgdb.program import KernelProgram
 
 _PAGE = 4096

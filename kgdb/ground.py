@@ -9,18 +9,18 @@ from pathlib import Path
 from iced_x86 import FlowControl
 
 from darc import agent
-from darc.admission import batch_size
 from darc.agent.memory import AgentMemory, Room
+from darc.code.denial import denied
 from darc.code.program import Module, Program
 from darc.code.x86_64 import decode
-from darc.denial import denied
-from darc.errors import FormatError, TargetError, UnsupportedError, UsageError
-from darc.foothold import Foothold
-from darc.ftree import Function
-from darc.ground import Bell, Ground
-from darc.implant import clean_up
-from darc.parameters import Parameters
-from darc.target import Verdict
+from darc.debuggee.admission import batch_size
+from darc.debuggee.ground import Bell, Ground
+from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageError
+from darc.model.ftree import Function
+from darc.model.parameters import Parameters
+from darc.pads.foothold import Foothold
+from darc.pads.implant import clean_up
+from darc.target.target import Verdict
 from darc_gdb.target import GdbTarget
 from kgdb import devices, tasks
 from kgdb.devices import Devices

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import gdb
 
-from darc.errors import TargetError
-from darc.ownthread import begin_thread
+from darc.model.errors import TargetError
+from darc.target.ownthread import begin_thread
 from darc_gdb.target import GdbTarget
 
 _WORD = (1 << 64) - 1

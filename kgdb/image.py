@@ -17,7 +17,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from darc.code.elf import FrameRule, Image, Symbol
-from darc.errors import FormatError
+from darc.model.errors import FormatError
 
 _ORC_ENTRY = 6
 _ORC_BP, _ORC_SP, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 4, 5, 8, 9

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from darc.code.elf import FrameRule, Image, Symbol
 from darc.code.headers import Segment
-from darc.errors import FormatError, TargetError
+from darc.model.errors import FormatError, TargetError
 from kgdb.btf import Btf
 
 _SYMBOL = struct.Struct("<IBBHQQ")

@@ -13,9 +13,9 @@ from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 from darc.code import x86_64
 from darc.code.overlay import Overlay
 from darc.code.program import Module, Program
-from darc.errors import FormatError, NotFoundError, TargetError
-from darc.ftree import CallKind, Cause, Fnode, Function
-from darc.target import Region, Target
+from darc.model.errors import FormatError, NotFoundError, TargetError
+from darc.model.ftree import CallKind, Cause, Fnode, Function
+from darc.target.target import Region, Target
 from kgdb.devices import Devices
 from kgdb.image import KernelImage
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from darc.errors import TargetError
-from darc.target import Target
+from darc.model.errors import TargetError
+from darc.target.target import Target
 from kgdb.pagetables import DIRECT_MAP, WRITABLE, Leaf, leaf
 
 Value = Callable[[str], int | None]
@@ -41,11 +41,11 @@ class Stub:
     """Of the debugger, while probes are in; see :meth:`kgdb.guest.Guest.set`."""
 
     auto_lookahead: int | None = None
-    """See :attr:`darc.ground.Ground.auto_lookahead`."""
+    """See :attr:`darc.debuggee.ground.Ground.auto_lookahead`."""
 
     blur = "10 ms"
-    """See :attr:`darc.ground.Ground.breakpoints_blur`. What is emulated goes on slowly behind each
-    stop: calls of microseconds were seen to take 3 to 20 ms."""
+    """See :attr:`darc.debuggee.ground.Ground.breakpoints_blur`. What is emulated goes on slowly
+    behind each stop: calls of microseconds were seen to take 3 to 20 ms."""
 
     hears_interrupts = True
     """Whether the debugger can stop what runs."""

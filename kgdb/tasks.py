@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from darc.errors import UnsupportedError
-from darc.target import Target
+from darc.model.errors import UnsupportedError
+from darc.target.target import Target
 from kgdb.btf import Btf
 from kgdb.image import KernelImage
 

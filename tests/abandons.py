@@ -26,7 +26,7 @@ def _ask(request: int, thread: int, data: int = 0) -> None:
 def main() -> None:
     pid = int(sys.argv[1])
     if sys.argv[2:] == ["guarded"]:
-        from darc.guardian import Guardian
+        from darc.debuggee.guardian import Guardian
 
         guardian = Guardian(pid)  # as long as it is there, this debugger lives
         assert guardian.pid == pid

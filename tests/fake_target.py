@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from darc.errors import TargetError, UnsupportedError
-from darc.ownthread import any_thread, own_thread
-from darc.target import OnHit, State, Target, Verdict
+from darc.model.errors import TargetError, UnsupportedError
+from darc.target.ownthread import any_thread, own_thread
+from darc.target.target import OnHit, State, Target, Verdict
 from tests.contract.world import World
 
 MASK = (1 << 64) - 1

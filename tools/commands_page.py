@@ -12,8 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from darc.commands import COMMANDS, Command  # noqa: E402
-from darc.parameters import NOT_AVAILABLE_YET, PARAMETERS  # noqa: E402
+from darc.app.commands import COMMANDS, Command  # noqa: E402
+from darc.model.parameters import NOT_AVAILABLE_YET, PARAMETERS  # noqa: E402
 
 PAGE = ROOT / "docs" / "commands.md"
 

@@ -24,10 +24,10 @@ from typing import Any
 
 import gdb
 
-from darc import procfs
 from darc.code.program import Module, Program
-from darc.descent import Status
-from darc.snapshot import SiteState, Snapshot
+from darc.debuggee import procfs
+from darc.model.snapshot import SiteState, Snapshot
+from darc.model.status import Status
 from darc_gdb import APP  # type: ignore[attr-defined]
 from darc_gdb.target import TARGET
 

@@ -1,6 +1,8 @@
 """The agent: what runs inside the program at a timed call, and the layout of what it shares.
 
 ``agent.bin`` and ``layout.json`` are made by :mod:`darc.agent.build` when the package is built.
+Here are the C agent, the header that both sides share, and its memory as Python sees it.
+Knows neither pads nor why something is counted.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from darc.errors import UnsupportedError
+from darc.model.errors import UnsupportedError
 
 ABI_VERSION = 17
 

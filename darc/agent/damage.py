@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from darc.errors import DarcError, TargetError
+from darc.model.errors import DarcError, TargetError
 
 _C = TypeVar("_C", bound=type)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from darc.agent import Blob, words
 from darc.agent.damage import DamagedError, guarded
-from darc.errors import TargetError
-from darc.profile import Profile, thresholds
+from darc.model.errors import TargetError
+from darc.model.profile import Profile, thresholds
 
 _PAGE = 4096
 _MOST_OF_ANY = 1 << 24  # entries of a table that could be
@@ -231,8 +231,8 @@ _MOST_CALLS = 1 << 56
 class AgentMemory:
     """Typed access to the agent's tables at ``base``.
 
-    ``read`` and ``write`` go to the program's memory; with a :class:`darc.procfs.Memory` behind
-    them, counters can be read while the program runs.
+    ``read`` and ``write`` go to the program's memory; with a :class:`darc.debuggee.procfs.Memory`
+    behind them, counters can be read while the program runs.
     """
 
     def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:

@@ -42,7 +42,7 @@ from darc.code.headers import (
     HeldContent,
     Segment,
 )
-from darc.errors import DarcError, FormatError, UnsupportedError
+from darc.model.errors import DarcError, FormatError, UnsupportedError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -17,10 +17,7 @@ from pathlib import Path
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind
 
 from darc.code import x86_64
-from darc.code.elf import FrameRule, Image, Symbol, read_image
-from darc.code.faults import may_raise
-from darc.code.overlay import Overlay
-from darc.demangle import (
+from darc.code.demangle import (
     base_symbol,
     demangle_cxx,
     display_name,
@@ -30,7 +27,10 @@ from darc.demangle import (
     without_arguments,
     without_tags,
 )
-from darc.errors import (
+from darc.code.elf import FrameRule, Image, Symbol, read_image
+from darc.code.faults import may_raise
+from darc.code.overlay import Overlay
+from darc.model.errors import (
     AmbiguousError,
     DarcError,
     FormatError,
@@ -38,8 +38,8 @@ from darc.errors import (
     TargetError,
     UnchosenError,
 )
-from darc.ftree import CallKind, Cause, Fnode, Function
-from darc.target import Region, Target
+from darc.model.ftree import CallKind, Cause, Fnode, Function
+from darc.target.target import Region, Target
 
 _NEIGHBOURHOOD = 8192
 """Bytes around a piece of code in which other entries to it are looked for."""
@@ -391,7 +391,8 @@ class Program:
         return None
 
     def denial(self, function: Function) -> str | None:
-        """Why no call of ``function`` may go through a pad here; see also :mod:`darc.denial`."""
+        """Why no call of ``function`` may go through a pad here; see also
+        :mod:`darc.code.denial`."""
         return None
 
     def site_problem(self, site: x86_64.Site) -> str | None:

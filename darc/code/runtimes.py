@@ -11,7 +11,7 @@ here: none of it is ever patched, and its calls of f0 are not timed (see
 from __future__ import annotations
 
 from darc.code.elf import Image
-from darc.errors import UnsupportedError
+from darc.model.errors import UnsupportedError
 
 _GO_SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid")
 """What tells a Go program, in every version and build mode of Go, also when it is stripped."""

@@ -24,7 +24,7 @@ from iced_x86 import (
 
 from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule
-from darc.ftree import CallKind
+from darc.model.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
 SHORT_JUMP = 2  # bytes of the shortest jump

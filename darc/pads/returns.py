@@ -30,7 +30,7 @@ from collections.abc import Callable
 from darc import agent
 from darc.agent import words
 from darc.pads import x86_64 as pads
-from darc.target import Target
+from darc.target.target import Target
 
 _LIMITS = agent.load().constants
 _COUNT = _LIMITS["DARC_LANDINGS"]
@@ -142,7 +142,7 @@ class ReturnLandings:
         return self._back(number) or None
 
     def caller(self, pc: int, rsp: int) -> tuple[int, int] | None:
-        """As :meth:`darc.foothold.Foothold.caller`, for a thread or frame here."""
+        """As :meth:`darc.pads.foothold.Foothold.caller`, for a thread or frame here."""
         if not self.base <= pc < self.base + _WORDS:
             return None
         number, part = divmod(pc - self.base, _CELL)

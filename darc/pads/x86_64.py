@@ -52,7 +52,7 @@ from iced_x86 import (
 from darc.code.elf import FrameRule
 from darc.code.relays import Relay
 from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, Prologue, Site, decode
-from darc.ftree import CallKind
+from darc.model.ftree import CallKind
 
 BLOCK = 1 << 24
 """Pads live in one aligned block of this many bytes each (see above)."""

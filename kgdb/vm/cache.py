@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from darc.words import message
+from darc.views.words import message
 
 from .errors import VmError
 

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from darc.errors import DarcError
-from darc.words import message
+from darc.model.errors import DarcError
+from darc.views.words import message
 
 from . import cache, disk, guest, kernels, machine, workloads
 from .errors import VmError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darc.errors import DarcError
+from darc.model.errors import DarcError
 
 
 class VmError(DarcError):

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from darc.profile import thresholds
+from darc.model.profile import thresholds
 from tests.agent.world import (
     CATCHER,
     COMPACT,

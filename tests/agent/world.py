@@ -24,7 +24,7 @@ from darc import agent
 from darc.agent.memory import AgentMemory, Node, Room, plan
 from darc.code.elf import FrameRule
 from darc.code.x86_64 import Prologue, Site, decode
-from darc.ftree import CallKind
+from darc.model.ftree import CallKind
 from darc.pads import x86_64 as pads
 from darc.pads.returns import ReturnLandings
 from fixtures.build import build_once

@@ -1,5 +1,5 @@
-"""The contract of :class:`darc.target.Target`. Each check gets a fresh world; none knows which
-debugger it is."""
+"""The contract of :class:`darc.target.target.Target`. Each check gets a fresh world; none knows
+which debugger it is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from darc.errors import TargetError
-from darc.ownthread import is_for_any_thread
-from darc.target import State, Verdict
+from darc.model.errors import TargetError
+from darc.target.ownthread import is_for_any_thread
+from darc.target.target import State, Verdict
 from tests.contract.world import World
 
 WORD = 0x1122334455667788

@@ -1,83 +1,154 @@
-"""Which way imports may go: the engine knows no debugger, and what is pure knows no program."""
+"""Which way imports may go: down the floors of ``darc/``, and never up to a debugger.
+
+The floors are the folders in the order of :data:`darc.FLOORS`; all else is read from the tree.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-DEBUGGERS = {"gdb", "lldb", "darc_gdb", "darc_lldb", "kgdb"}
-PURE = ("bars", "decision", "contest", "descent", "endings", "errors", "ftree", "peaks", "profile")
-"""Numbers and names in, numbers and names out: tested without any program."""
+from darc import FLOORS
 
-NOT_PURE = {"target", "session", "app", "implant", "foothold", "procfs", "agent", "pads", "code"}
-NOT_PURE |= {
-    "breakpoints",
-    "ground",
-    "process_ground",
-    "process_foothold",
-    "admission",
-    "analysis",
-    "callees",
-    "collector",
-    "guards",
-    "heart",
-}
-NOT_PURE |= {"breakpoints", "instrumentation", "pad_collector", "process_foothold"}
+ROOT = Path(__file__).resolve().parents[2]
+DEBUGGERS = {"gdb", "lldb"}
+ABOVE = {"darc_gdb", "darc_lldb", "kgdb"}
+"""Packages that are written on ``darc`` and that it must not know."""
+
 ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
+PURE = ("model", "search")
+"""Floors that are tested without any program: no clock, no process, no file."""
+
+OUTSIDE = {"ctypes", "mmap", "os", "select", "signal", "socket", "subprocess", "threading", "time"}
+"""Modules of Python by which one reaches out."""
+
+
+class Import(NamedTuple):
+    """One import in one line; ``name`` is the module's full name."""
+
+    file: Path
+    line: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} imports {self.name}"
 
 
 def module_name(file: Path) -> str:
     return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
 
 
-def imported(file: Path) -> set[str]:
-    """Every module that a file imports anywhere, also inside functions, by its full name."""
+MODULES = {module_name(file): file for file in ENGINE}
+
+
+def imports(file: Path) -> Iterator[Import]:
+    """Every module that a file imports anywhere, also inside functions."""
     package = list(file.with_suffix("").parts[:-1])
-    found = set()
     for node in ast.walk(ast.parse((ROOT / file).read_text())):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            for alias in node.names:
+                yield Import(file, node.lineno, alias.name)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             name = ".".join([*base, *([node.module] if node.module else [])])
-            found.update({name, *(f"{name}.{alias.name}" for alias in node.names)})
-    return found
+            for alias in node.names:
+                full = f"{name}.{alias.name}"
+                yield Import(file, node.lineno, full if full in MODULES else name)
 
 
-@pytest.mark.parametrize("file", ENGINE, ids=str)
-def test_the_engine_knows_no_debugger(file: Path) -> None:
-    assert not {name.split(".")[0] for name in imported(file)} & DEBUGGERS
+def floor(module: str) -> int | None:
+    """The floor that a module of darc's stands on; ``None``: the house itself, or not in it."""
+    parts = module.split(".")
+    if parts[0] != "darc" or len(parts) < 2 or parts[1] not in FLOORS:
+        return None
+    return FLOORS.index(parts[1])
+
+
+def python_files(package: str) -> list[Path]:
+    return sorted(p.relative_to(ROOT) for p in (ROOT / package).rglob("*.py"))
+
+
+def test_every_folder_is_a_floor_and_says_what_it_is_for() -> None:
+    folders = {p.parent.name for p in (ROOT / "darc").glob("*/__init__.py")}
+    assert folders == set(FLOORS)
+    assert [p.name for p in (ROOT / "darc").glob("*.py")] == ["__init__.py"]
+    for name in FLOORS:
+        text = ast.get_docstring(ast.parse((ROOT / "darc" / name / "__init__.py").read_text()))
+        assert len((text or "").splitlines()) >= 3, f"darc/{name}/__init__.py does not say"
+
+
+def test_imports_go_down() -> None:
+    up = [
+        str(one)
+        for file in ENGINE
+        for one in imports(file)
+        if (there := floor(one.name)) is not None
+        and (here := floor(module_name(file))) is not None
+        and there > here
+    ]
+    assert not up, "\n".join(up)
+
+
+@pytest.mark.parametrize("package", ["darc", "darc_gdb", "darc_lldb", "kgdb", "benchmarks"])
+def test_no_circles(package: str) -> None:
+    """Whatever is imported, at the top of a file or in a function, is never a way back to it."""
+    files = {module_name(file): file for file in python_files(package)}
+    reached: dict[str, set[str]] = {
+        name: {i.name for i in imports(file)} & set(files) - {name} for name, file in files.items()
+    }
+    on_the_way: list[str] = []
+    done: set[str] = set()
+
+    def visit(name: str) -> None:
+        assert name not in on_the_way, " -> ".join([*on_the_way[on_the_way.index(name) :], name])
+        if name in done:
+            return
+        on_the_way.append(name)
+        for other in sorted(reached[name]):
+            visit(other)
+        done.add(on_the_way.pop())
+
+    for name in files:
+        visit(name)
+
+
+@pytest.mark.parametrize(
+    ("package", "strange"),
+    [
+        ("darc", DEBUGGERS | ABOVE),
+        ("darc_gdb", {"lldb", "darc_lldb"}),
+        ("darc_lldb", {"gdb", "darc_gdb", "kgdb"}),
+    ],
+)
+def test_who_knows_a_debugger(package: str, strange: set[str]) -> None:
+    wrong = [
+        str(one)
+        for file in python_files(package)
+        for one in imports(file)
+        if one.name.split(".")[0] in strange
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("name", PURE)
-def test_what_is_pure_knows_no_program(name: str) -> None:
-    """Neither by itself nor by what it imports."""
-    files = {module_name(file): file for file in ENGINE}
-    seen: set[str] = set()
-    todo = [f"darc.{name}"]
-    while todo:
-        current = todo.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        todo += [other for other in imported(files[current]) if other in files]
-    reached = {module.split(".")[1] for module in seen if module.startswith("darc.")}
-    assert not reached & NOT_PURE
-
-
-def test_a_target_knows_nothing_of_the_engine() -> None:
-    """Debugger packages can be written against it alone."""
-    own = {name for name in imported(Path("darc/target.py")) if name.startswith("darc")}
-    assert not own
+def test_what_is_pure_reaches_nothing_outside(name: str) -> None:
+    wrong = [
+        str(one)
+        for file in python_files(f"darc/{name}")
+        for one in imports(file)
+        if one.name.split(".")[0] in OUTSIDE
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_engine_is_imported_without_a_debugger() -> None:
     names = [module_name(file) for file in ENGINE if file.name != "build.py"]
     program = "import sys\n" + "".join(f"import {name}\n" for name in names)
-    program += f"assert not {DEBUGGERS!r} & set(sys.modules)\n"
+    program += f"assert not {DEBUGGERS | ABOVE!r} & set(sys.modules)\n"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

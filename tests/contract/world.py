@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from darc.target import Target
+from darc.target.target import Target
 
 
 class World(ABC):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from darc.errors import DarcError
+from darc.model.errors import DarcError
 
 Trial = Callable[[random.Random], object]
 """Gives darc one input."""
@@ -63,7 +63,7 @@ def _note(result: Result, kind: str, number: int, text: str) -> None:
 
 def _not_a_line(text: str) -> str | None:
     """What is wrong with the message of an error, as the user is shown it."""
-    from darc.words import message
+    from darc.views.words import message
 
     shown = message(f"darc: {text}")
     if not shown.isprintable():

@@ -7,10 +7,10 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from darc import commands
-from darc.errors import DarcError
-from darc.parameters import PARAMETERS, Parameters
-from darc.snapshot import Snapshot
+from darc.app import commands
+from darc.model.errors import DarcError
+from darc.model.parameters import PARAMETERS, Parameters
+from darc.model.snapshot import Snapshot
 from tests.fuzz import names
 
 VALUES = (
@@ -68,7 +68,7 @@ class _App:
         del file
 
     def resume(self, file: Path, overrides: dict[str, object]) -> None:
-        from darc import storage
+        from darc.saved import storage
 
         del overrides
         storage.read_file(file)
@@ -80,7 +80,7 @@ class _App:
         self.parameters = self.parameters.with_text(name, text)
 
     def emit(self, text: str) -> None:
-        from darc.words import Shown, message
+        from darc.views.words import Shown, message
 
         names.check(text if isinstance(text, Shown) else message(text))
 

@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from darc.code.demangle import display_name
 from darc.code.elf import Image, read_image
 from darc.code.program import Program
-from darc.demangle import display_name
-from darc.errors import DarcError, TargetError
-from darc.target import Region
+from darc.model.errors import DarcError, TargetError
+from darc.target.target import Region
 from fixtures.build import build
 from tests.fake_target import FakeTarget
 

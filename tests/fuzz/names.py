@@ -6,11 +6,12 @@ import json
 import random
 import re
 
-from darc import commands, render, report
-from darc.demangle import display_name
-from darc.ftree import CallSite, Cause, Ending, Function
-from darc.snapshot import SiteReport, SiteState
-from darc.words import columns, message, name, printable, shorten, whole
+from darc.app import commands
+from darc.code.demangle import display_name
+from darc.model.ftree import CallSite, Cause, Ending, Function
+from darc.model.snapshot import SiteReport, SiteState
+from darc.views import render, report
+from darc.views.words import columns, message, name, printable, shorten, whole
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -8,13 +8,14 @@ import json
 import random
 from typing import Any
 
-from darc import render, report, storage
-from darc.errors import DarcError
-from darc.ftree import Fnode
-from darc.parameters import Parameters
-from darc.peaks import find_peaks
-from darc.refit import check_overrides, new_parameters
-from darc.snapshot import Snapshot
+from darc.model.errors import DarcError
+from darc.model.ftree import Fnode
+from darc.model.parameters import Parameters
+from darc.model.peaks import find_peaks
+from darc.model.snapshot import Snapshot
+from darc.saved import storage
+from darc.saved.refit import check_overrides, new_parameters
+from darc.views import render, report
 from tests.fuzz import names
 
 ODD: tuple[Any, ...] = (
@@ -28,8 +29,8 @@ ODD: tuple[Any, ...] = (
 @functools.cache
 def _valid() -> tuple[Any, ...]:
     """Sessions as they are written: one as small as they are, one with a tree."""
-    from darc.descent import Status
-    from darc.storage import Stored, to_text
+    from darc.model.status import Status
+    from darc.saved.storage import Stored, to_text
     from tests.unit import samples
 
     root, _ = samples.tree()

@@ -9,8 +9,8 @@ from typing import Any
 
 from darc import agent
 from darc.agent.memory import AgentMemory, Layout, layout_in, plan, room_for
-from darc.errors import TargetError
-from darc.implant import clean_up, restore_stacks
+from darc.model.errors import TargetError
+from darc.pads.implant import clean_up, restore_stacks
 from tests.fake_target import FakeTarget
 
 BASE = 0x7F00_0000_0000

@@ -26,13 +26,13 @@ TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 PATH = ("handle", "lookup", "burn")
 
 WITHOUT_A_HEART = """
-from darc.heart import Heart
+from darc.app.heart import Heart
 Heart._run = lambda self: None
 """
 """As where the debugger's Python is busy all the time."""
 
 IMPATIENT = """
-from darc import admission
+from darc.debuggee import admission
 admission._PATIENCE_SECONDS = 0.05
 """
 """The pads look for the debugger much sooner."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from darc.profile import Profile
+from darc.model.profile import Profile
 from fixtures.build import Fixture, build, find, names
 from tests import debugger, disassembly
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from darc.words import printable
+from darc.views.words import printable
 from fixtures.build import build, find
 from tests.debugger import EXIT, IN_BOTH, REPORT, Done, attempt, debug, mark, undisturbed
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from darc import procfs
+from darc.debuggee import procfs
 from fixtures.build import build
 from tests.debugger import EVERYWHERE, EXIT, IN_BOTH, PLAIN_GDB, REPORT, Done, Server, debug, server
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from darc.foothold import MARK
-from darc.procfs import children, regions
+from darc.debuggee.procfs import children, regions
+from darc.pads.foothold import MARK
 from fixtures.build import build
 from tests.code import altered_code
 from tests.debugger import (
@@ -42,7 +42,7 @@ while True:
 AT_A_WRITE = """
 import os
 import signal
-from darc import process_ground
+from darc.debuggee import process_ground
 from darc_gdb.target import TARGET
 
 lead_home, write_register = process_ground.lead_home, TARGET.write_register
@@ -132,7 +132,7 @@ detours._send = die
 IN_A_DECISION = """
 import os
 import signal
-from darc.pad_collector import PadCollector
+from darc.collectors.pad_collector import PadCollector
 from darc_gdb.target import TARGET
 
 on_bell = PadCollector.on_bell
@@ -206,7 +206,7 @@ def test_one_after_the_other_is_killed(tmp_path: Path) -> None:
 BEFORE_THE_MARK = """
 import os
 import signal
-from darc.process_foothold import ProcessFoothold
+from darc.debuggee.process_foothold import ProcessFoothold
 
 ProcessFoothold._mark = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -228,7 +228,7 @@ def test_kill_before_anything_tells_of_its_memory(tmp_path: Path) -> None:
 WITH_A_STOP_UNDER_WAY = """
 import os
 import signal
-from darc.pad_collector import PadCollector
+from darc.collectors.pad_collector import PadCollector
 from darc_gdb.target import TARGET
 
 def die(collector):
@@ -241,7 +241,7 @@ PadCollector.on_bell = die
 a thread to stop and was killed before that had."""
 
 UNWATCHED = """
-from darc import process_ground
+from darc.debuggee import process_ground
 
 def none(pid):
     raise OSError("no shell is here")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from darc import procfs
+from darc.debuggee import procfs
 from fixtures.build import build
 from tests.debugger import (
     IN_BOTH,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from darc import procfs
+from darc.debuggee import procfs
 from fixtures.build import build
 from tests.code import altered_code
 from tests.debugger import IN_BOTH, attempt, debug, server

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from darc import procfs
+from darc.debuggee import procfs
 from fixtures.build import build
 from tests.debugger import DARC_GDB, GDB, IN_BOTH, NEWEST, REPORT, Server, debug, server
 

@@ -11,7 +11,7 @@ from tests.debugger import EXIT, REPORT, debug, undisturbed
 
 COUNTED = """
 python
-from darc.implant import Implant
+from darc.pads.implant import Implant
 make_way, made = Implant.make_way, []
 def counted(self):
     made.append(1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from darc import __version__
-from darc.commands import COMMANDS
-from darc.parameters import PARAMETERS
+from darc.app.commands import COMMANDS
+from darc.model.parameters import PARAMETERS
 from fixtures.build import build
 from tests.debugger import (
     EVERYWHERE,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from darc.profile import Profile
+from darc.model.profile import Profile
 from kgdb.vm import cache
 from kgdb.vm.kernels import Kernel
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from darc.clock import tsc_hz
-from darc.comparison import emd
-from darc.profile import Profile, bin_of
+from darc.debuggee.clock import tsc_hz
+from darc.model.comparison import emd
+from darc.model.profile import Profile, bin_of
 from kgdb.vm import guest, kernels
 from tests.kernel import oracle
 from tests.kernel.machines import WATCHDOG_SECONDS, debug, workload

@@ -115,7 +115,7 @@ def with_app(debugger, argument, context, result, namespace):
 
 
 def slow_decisions(debugger, argument, context, result, namespace):
-    from darc.session import Session
+    from darc.session.session import Session
 
     decide = Session._decide
     moment = threading.Event()

@@ -19,7 +19,7 @@ ANALYSE = [
 KILL = """
 import os
 import signal
-from darc import procfs
+from darc.debuggee import procfs
 from darc_lldb.calls import _Server
 
 send = _Server._send
@@ -74,8 +74,8 @@ def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
 LEFT_STOPPED = """
 import os
 import signal
-from darc import procfs
-from darc.pad_collector import PadCollector
+from darc.debuggee import procfs
+from darc.collectors.pad_collector import PadCollector
 
 def die(collector):
     pid = collector._target.pid

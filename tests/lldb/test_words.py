@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from darc import commands
-from darc.parameters import PARAMETERS
+from darc.app import commands
+from darc.model.parameters import PARAMETERS
 from tests.lldb.runner import Done, debug, mark
 
 AVAILABLE = [parameter for parameter in PARAMETERS if parameter.is_available]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from darc.demangle import display_name
+from darc.code.demangle import display_name
 from tests import debugger
 from tests.debugger import EXIT, REPORT, ROOT, Done, debug, mark
 from tests.gdb.test_fixtures import OPTIONS, OTHER_PEAK, Case

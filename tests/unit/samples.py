@@ -1,7 +1,6 @@
 """A session as darc would find it in a small program, for the views and reports."""
 
-from darc.descent import Status
-from darc.ftree import (
+from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
@@ -13,9 +12,10 @@ from darc.ftree import (
     RootCausePath,
     Totals,
 )
-from darc.peaks import PeakRange, find_peaks
-from darc.profile import Profile
-from darc.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
+from darc.model.peaks import PeakRange, find_peaks
+from darc.model.profile import Profile
+from darc.model.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
+from darc.model.status import Status
 
 HZ = 2_596_000_000
 BINS = {11: 1805, 12: 70, 19: 94, 23: 30, 24: 1}

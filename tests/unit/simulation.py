@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from darc.descent import Descent, Orders, Vote
-from darc.ftree import CallKind, CallSite, Fnode, Function, Totals
-from darc.parameters import Loops, Parameters
-from darc.profile import bin_of
+from darc.model.ftree import CallKind, CallSite, Fnode, Function, Totals
+from darc.model.parameters import Loops, Parameters
+from darc.model.profile import bin_of
+from darc.search.descent import Descent, Orders, Vote
 
 PROBE_COST = 60
 """Cycles, of a timed call."""

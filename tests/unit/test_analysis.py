@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from darc.analysis import early_status
-from darc.descent import Status
+from darc.analyses.analysis import early_status
+from darc.model.status import Status
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.batch import Batch
-from darc.errors import TargetError
+from darc.model.errors import TargetError
+from darc.target.batch import Batch
 
 SIZE = 6000
 TABLE = range(2000, 5000)

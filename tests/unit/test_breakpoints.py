@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 import pytest
 from iced_x86 import Mnemonic
 
-from darc.analysis import Analysis, Next
-from darc.breakpoints import FREE_HITS, HITS_PER_CALL, MAX_HITS, BreakpointCollector
+from darc.analyses.analysis import Analysis, Next
 from darc.code import x86_64
-from darc.descent import Status
-from darc.errors import NotFoundError, UsageError
-from darc.ftree import Fnode, Function
-from darc.hitclock import HitClock
-from darc.parameters import Parameters
-from darc.process_ground import ProcessGround
-from darc.profile import bin_of
-from darc.snapshot import SiteState
-from darc.target import Verdict
+from darc.collectors.breakpoints import FREE_HITS, HITS_PER_CALL, MAX_HITS, BreakpointCollector
+from darc.collectors.hitclock import HitClock
+from darc.debuggee.process_ground import ProcessGround
+from darc.model.errors import NotFoundError, UsageError
+from darc.model.ftree import Fnode, Function
+from darc.model.parameters import Parameters
+from darc.model.profile import bin_of
+from darc.model.snapshot import SiteState
+from darc.model.status import Status
+from darc.target.target import Verdict
 from tests.fake_target import FakeTarget
 from tests.unit.test_code_reading import BASE, Code
 from tests.unit.test_code_reading import assembled as assembled

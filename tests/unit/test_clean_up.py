@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from darc.agent.memory import AgentMemory, PatchedSite
-from darc.errors import TargetError
-from darc.implant import clean_up
+from darc.model.errors import TargetError
+from darc.pads.implant import clean_up
 from darc.pads.x86_64 import patch_bytes, patch_short
-from darc.target import Target
+from darc.target.target import Target
 
 SITE, CAVE, PADS = 0x40_1000, 0x40_1020, 0x50_0000
 ORIGINAL = bytes.fromhex("e811223344")
@@ -64,7 +64,7 @@ def cleaned(memory: Memory, tables: Tables) -> int:
 
 @pytest.mark.parametrize("kind", ["call", "jump"])
 def test_a_patch_is_taken_out(kind: str) -> None:
-    from darc.ftree import CallKind
+    from darc.model.ftree import CallKind
 
     patch = patch_bytes(CallKind.DIRECT if kind == "call" else None, SITE, 5, PADS + 64)
     memory, tables = Memory(site=patch), Tables()

@@ -13,7 +13,7 @@ from darc.code import x86_64
 from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule, Image
 from darc.code.epilogues import epilogues
-from darc.ftree import CallKind
+from darc.model.ftree import CallKind
 
 BASE = 0x10000
 TABLE = 0x20000

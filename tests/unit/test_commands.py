@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from darc import __version__, commands
-from darc.errors import DarcError, NotFoundError, UsageError
-from darc.parameters import PARAMETERS, Parameters
-from darc.snapshot import Snapshot
+from darc import __version__
+from darc.app import commands
+from darc.model.errors import DarcError, NotFoundError, UsageError
+from darc.model.parameters import PARAMETERS, Parameters
+from darc.model.snapshot import Snapshot
 from tests.unit import samples
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.resume import Program, alarms
-from darc.comparison import Verdict, compare, emd
-from darc.errors import ProfileError
-from darc.profile import Profile
-from darc.slices import TimeSlices
+from darc.model.comparison import Verdict, compare, emd
+from darc.model.errors import ProfileError
+from darc.model.profile import Profile
+from darc.model.slices import TimeSlices
 
 HZ = 2_600_000_000
 

@@ -7,7 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.copies import _aligned
+from darc.debuggee.copies import _aligned
 
 _WORD = 0x7F6D_ACA6_E6C0
 _MARK = struct.pack("<Q", _WORD)[2:6]

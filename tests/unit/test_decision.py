@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.decision import CHECKPOINTS, CONFIDENT, chosen, confidence
+from darc.search.decision import CHECKPOINTS, CONFIDENT, chosen, confidence
 
 ballots = st.lists(st.integers(0, 200), min_size=1, max_size=8)
 percentages = st.floats(0.01, 1.0)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc import demangle
-from darc.demangle import base_symbol, display_name, without_signature
-from darc.rust_names import demangle_rust
+from darc.code import demangle
+from darc.code.demangle import base_symbol, display_name, without_signature
+from darc.code.rust_names import demangle_rust
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 STRING_SYMBOL = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
@@ -188,7 +188,7 @@ def test_any_declaration_is_stripped_without_error(text: str) -> None:
 def test_loads_inside_gdb() -> None:
     code = (
         "import sys; sys.path[:0] = ['.']\n"
-        "from darc.demangle import display_name; print(display_name('_ZN2ns5ClassIiE1fEi'))"
+        "from darc.code.demangle import display_name; print(display_name('_ZN2ns5ClassIiE1fEi'))"
     )
     result = subprocess.run(
         ["gdb", "-nx", "-q", "-batch", "-ex", f"python exec({code!r})"],

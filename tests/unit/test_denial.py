@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from darc import procfs
+from darc.code.denial import never_returns
 from darc.code.program import Program
 from darc.code.x86_64 import Function
-from darc.denial import never_returns
-from darc.ftree import CallKind
+from darc.debuggee import procfs
+from darc.model.ftree import CallKind
 from tests.fake_target import FakeTarget
 
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darc.descent import MAX_DEPTH_NOTE, Descent, Orders, Status, Vote
-from darc.errors import UsageError
-from darc.ftree import Cause, Decision, Fnode, NodeState, Totals
-from darc.parameters import Loops, Parameters
-from darc.treeview import draw_tree
+from darc.model.errors import UsageError
+from darc.model.ftree import Cause, Decision, Fnode, NodeState, Totals
+from darc.model.parameters import Loops, Parameters
+from darc.model.status import Status
+from darc.search.descent import MAX_DEPTH_NOTE, Descent, Orders, Vote
+from darc.views.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
 
 PAPER = Parameters(lookahead=1)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import Decoder, FlowControl, Mnemonic
 
-from darc.detour import LENGTH, REGISTERS, Call, Ringer, find_place, plan, stack_needed
-from darc.errors import TargetError
-from darc.target import Region
+from darc.debuggee.detour import LENGTH, REGISTERS, Call, Ringer, find_place, plan, stack_needed
+from darc.model.errors import TargetError
+from darc.target.target import Region
 
 PLACE = 0x7F00_0000_1000
 words = st.integers(0, (1 << 64) - 1)

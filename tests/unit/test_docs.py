@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from darc.commands import COMMANDS
-from darc.parameters import PARAMETERS
+from darc.app.commands import COMMANDS
+from darc.model.parameters import PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from darc.endings import loop_or_own, own_ending
-from darc.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, Totals
+from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, Totals
+from darc.search.endings import loop_or_own, own_ending
 
 
 def node_with(totals: Totals, *callees: tuple[str, Totals]) -> Fnode:

@@ -11,7 +11,7 @@ from iced_x86 import Instruction
 
 from darc.code.faults import SIGBUS, SIGFPE, SIGILL, SIGSEGV, leaves_frame, may_raise
 from darc.code.x86_64 import decode
-from darc.handlers import Handler, own_handlers
+from darc.debuggee.handlers import Handler, own_handlers
 from tests.unit.test_code_reading import BASE, Code
 from tests.unit.test_code_reading import assembled as assembled
 

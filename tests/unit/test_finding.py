@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from darc.app import App
+from darc.app.app import App
+from darc.code.demangle import without_arguments
 from darc.code.elf import Image, Symbol
 from darc.code.program import find_symbols, symbol_spelling
-from darc.demangle import without_arguments
-from darc.errors import NotFoundError
+from darc.model.errors import NotFoundError
 from tests.fake_target import FakeWorld
 
 GET_INT = "_ZN5CacheIiE3getIcEEvT_"  # void Cache<int>::get<char>(char)

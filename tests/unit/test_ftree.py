@@ -2,8 +2,8 @@
 
 import pytest
 
-from darc.errors import NotFoundError
-from darc.ftree import CallKind, CallSite, Cause, Fnode, Function, Totals
+from darc.model.errors import NotFoundError
+from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function, Totals
 
 
 def function(name: str) -> Function:

@@ -20,8 +20,8 @@ from iced_x86 import FlowControl, Instruction
 from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule
 from darc.code.x86_64 import PATCH_LENGTH, Function, Site, decode, read_function, read_prologue
-from darc.errors import DarcError, TargetError
-from darc.ftree import CallKind
+from darc.model.errors import DarcError, TargetError
+from darc.model.ftree import CallKind
 from darc.pads import x86_64 as pads
 
 BASE = 0x5555_5555_0000

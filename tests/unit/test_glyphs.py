@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import darc
-from darc.glyphs import encoded, fitting, locale_encoding, takes_colour, takes_escapes
-from darc.words import ASCII
+from darc.views.glyphs import encoded, fitting, locale_encoding, takes_colour, takes_escapes
+from darc.views.words import ASCII
 
 ENCODINGS = ("ascii", "ANSI_X3.4-1968", "latin-1", "utf-8", "koi8-r", "no-such-encoding")
 

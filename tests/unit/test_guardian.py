@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from darc.guardian import Guardian
-from darc.procfs import children
+from darc.debuggee.guardian import Guardian
+from darc.debuggee.procfs import children
 from tests.debugger import ROOT, WATCHDOG_SECONDS
 
 DEBUGGER = """
 import sys
-from darc.guardian import Guardian
+from darc.debuggee.guardian import Guardian
 guardian = Guardian(int(sys.argv[1]))
 print("watches", flush=True)
 sys.stdin.read()
@@ -93,7 +93,8 @@ def test_the_debugger_lets_it_go(program: int) -> None:
 
 
 def test_another_process_has_its_number(program: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darc.journal.name_of", lambda pid: "boot-1-2-3")  # began at another time
+    """The number of one that began at another time."""
+    monkeypatch.setattr("darc.debuggee.journal.name_of", lambda pid: "boot-1-2-3")
     guardian = Guardian(program)
     stop(program)
     os.close(guardian._pipe)  # as the kernel does at the debugger's end

@@ -11,7 +11,7 @@ from elftools.elf.elffile import ELFFile
 from darc.code.elf import read_image
 from darc.code.headers import FileContent, Headers
 from darc.code.program import Program
-from darc.target import Region
+from darc.target.target import Region
 from fixtures.build import build
 from tests.fake_target import FakeTarget
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from darc import bell, heart, procfs
-from darc.heart import Heart
-from darc.render import Style
+from darc.app import heart
+from darc.app.heart import Heart
+from darc.debuggee import bell, procfs
+from darc.views.render import Style
 
 VFORK = """
 import ctypes, os, signal

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.hitclock import HitClock, Moment
-from darc.procfs import Use
+from darc.collectors.hitclock import HitClock, Moment
+from darc.debuggee.procfs import Use
 
 TIMES = st.integers(0, 10**7)
 FIRST, SECOND, OTHER = 0x1000, 0x1004, 0x2000

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc import journal
-from darc.errors import TargetError, UnsupportedError
-from darc.journal import ProcessJournal, is_darcs, left, name_of, parse
-from darc.target import Passage, Place
+from darc.debuggee import journal
+from darc.debuggee.journal import ProcessJournal, is_darcs, left, name_of, parse
+from darc.model.errors import TargetError, UnsupportedError
+from darc.target.target import Passage, Place
 
 PATCH = Place(0x40_1000, b"\xe8\x11\x22\x33\x44", b"\xe9\x55\x66\x77\x88")
 OTHER = Place(0x40_2000, b"\x90" * 5, b"\xe9\x01\x02\x03\x04")

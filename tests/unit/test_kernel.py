@@ -11,8 +11,8 @@ import pytest
 from darc.code.elf import FrameRule, Segment, Symbol
 from darc.code.program import Module
 from darc.code.x86_64 import Site
-from darc.errors import FormatError, TargetError
-from darc.ftree import CallKind, CallSite, Cause, Fnode, Function
+from darc.model.errors import FormatError, TargetError
+from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from kgdb.btf import Btf
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas

@@ -9,7 +9,7 @@ from iced_x86 import FlowControl, Instruction, InstructionInfoFactory, OpAccess
 
 from darc.code.elf import FrameRule
 from darc.code.x86_64 import Site, decode
-from darc.ftree import CallKind
+from darc.model.ftree import CallKind
 from darc.pads.landings import SIZE, Landings
 
 TEXT, MODULES = 0xFFFFFFFF81000000, 0xFFFFFFFFC0000000

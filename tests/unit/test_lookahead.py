@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from darc.lookahead import level_by_level
-from darc.profile import Profile, bin_of
+from darc.model.profile import Profile, bin_of
+from darc.search.lookahead import level_by_level
 
 GHZ = 1_000_000_000
 

@@ -7,7 +7,7 @@ import signal
 import threading
 from pathlib import Path
 
-from darc.ownthread import begin_thread
+from darc.target.ownthread import begin_thread
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,4 +33,4 @@ def test_all_threads_are_made_in_one_place() -> None:
         for file in sorted((ROOT / package).rglob("*.py"))
         if re.search(r"threading\.(Thread|Timer)\(|start_new_thread", file.read_text())
     ]
-    assert made == ["darc/ownthread.py"]
+    assert made == ["darc/target/ownthread.py"]

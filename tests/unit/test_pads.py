@@ -9,7 +9,7 @@ from iced_x86 import FlowControl
 
 from darc.code.elf import FrameRule
 from darc.code.x86_64 import Site, decode
-from darc.ftree import CallKind
+from darc.model.ftree import CallKind
 from darc.pads import x86_64 as pads
 
 ADDRESS = 0x5555_5555_0000

@@ -2,14 +2,14 @@ import dataclasses
 
 import pytest
 
-from darc.errors import UsageError
-from darc.parameters import (
+from darc.app.options import parse_start_options
+from darc.model.errors import UsageError
+from darc.model.parameters import (
     PARAMETERS,
     OnFinish,
     Parameters,
     Probes,
     find_parameter,
-    parse_start_options,
 )
 
 

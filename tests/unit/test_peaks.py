@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.errors import UsageError
-from darc.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
-from darc.profile import Profile, bin_of, possible_bins
+from darc.model.errors import UsageError
+from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
+from darc.model.profile import Profile, bin_of, possible_bins
 
 HZ = 2_600_000_000
 MIXTURE = {11: 1875, 19: 94, 23: 31}

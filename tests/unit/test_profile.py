@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.errors import ProfileError, UsageError
-from darc.profile import (
+from darc.model.errors import ProfileError, UsageError
+from darc.model.profile import (
     LONGEST,
     Profile,
     bin_of,

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc import refit, storage
-from darc.contest import Contest
-from darc.descent import MAX_DEPTH_NOTE, Status
-from darc.errors import UsageError
-from darc.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, NodeState, Totals
-from darc.parameters import Parameters
-from darc.peaks import PeakRange
-from darc.profile import Profile
-from darc.storage import Stored
+from darc.model.errors import UsageError
+from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, NodeState, Totals
+from darc.model.parameters import Parameters
+from darc.model.peaks import PeakRange
+from darc.model.profile import Profile
+from darc.model.status import Status
+from darc.saved import refit, storage
+from darc.saved.storage import Stored
+from darc.search.contest import Contest
+from darc.search.descent import MAX_DEPTH_NOTE
 
 HZ = 2_600_000_000
 EMPTY = Profile.empty(1, HZ)

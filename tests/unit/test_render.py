@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc import render
-from darc.descent import MAX_DEPTH_NOTE, Status
-from darc.ftree import (
+from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
@@ -17,10 +15,13 @@ from darc.ftree import (
     NodeState,
     RootCausePath,
 )
-from darc.parameters import Parameters
-from darc.peaks import PeakRange, find_peaks
-from darc.render import Style
-from darc.treeview import ending_text, place
+from darc.model.parameters import Parameters
+from darc.model.peaks import PeakRange, find_peaks
+from darc.model.status import Status
+from darc.search.descent import MAX_DEPTH_NOTE
+from darc.views import render
+from darc.views.render import Style
+from darc.views.treeview import ending_text, place
 from tests.unit import samples
 
 PLAIN = Style()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from darc.descent import Status
-from darc.errors import DarcError, TargetError, UsageError
-from darc.render import Style
-from darc.report import format_of, to_json, write_report
+from darc.model.errors import DarcError, TargetError, UsageError
+from darc.model.status import Status
+from darc.views.render import Style
+from darc.views.report import format_of, to_json, write_report
 from tests.unit import samples
 
 

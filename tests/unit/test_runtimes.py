@@ -9,7 +9,7 @@ import pytest
 
 from darc.code.elf import Image
 from darc.code.runtimes import check, walks_stacks
-from darc.errors import UnsupportedError
+from darc.model.errors import UnsupportedError
 
 OCAML = "OCaml"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from darc import procfs
-from darc.process_ground import ProcessGround
+from darc.debuggee import procfs
+from darc.debuggee.process_ground import ProcessGround
 
 
 @pytest.mark.parametrize(

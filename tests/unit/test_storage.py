@@ -11,11 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darc import storage
-from darc.contest import Contest
-from darc.descent import Status
-from darc.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
-from darc.ftree import (
+from darc.model.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
+from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
@@ -26,10 +23,13 @@ from darc.ftree import (
     NodeState,
     Totals,
 )
-from darc.parameters import MAX_DEPTH, OnFinish, Parameters, Probes
-from darc.peaks import PeakRange
-from darc.profile import Profile
-from darc.storage import Stored
+from darc.model.parameters import MAX_DEPTH, OnFinish, Parameters, Probes
+from darc.model.peaks import PeakRange
+from darc.model.profile import Profile
+from darc.model.status import Status
+from darc.saved import storage
+from darc.saved.storage import Stored
+from darc.search.contest import Contest
 from tests.unit import samples
 
 COUNTS = st.integers(0, 2**64)
@@ -337,7 +337,7 @@ def test_what_is_wrong_is_told(edit: Callable[[dict[str, Any]], None], message: 
 
 
 def test_a_report_is_told_from_a_session() -> None:
-    from darc.report import to_json
+    from darc.views.report import to_json
 
     raw = json.dumps(to_json(samples.snapshot())).encode()
     assert "is a report, not a session" in refusal(raw)

@@ -7,9 +7,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.descent import Orders
-from darc.parameters import Loops, Parameters
-from darc.tally import Sum, Tally
+from darc.collectors.tally import Sum, Tally
+from darc.model.parameters import Loops, Parameters
+from darc.search.descent import Orders
 from tests.unit.simulation import Routine, Simulation
 
 HZ = 10**9

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from darc.words import Shown, columns, lines, message, name, printable, shorten, whole
+from darc.views.words import Shown, columns, lines, message, name, printable, shorten, whole
 
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\u202e\u0301\udce9\n漢"))
 

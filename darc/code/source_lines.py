@@ -1,0 +1,34 @@
+"""Where the fnodes stand in the source, as the debugger tells."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from darc.model.ftree import Fnode, NodeState
+from darc.target.target import Target
+
+
+def add_lines(target: Target, root: Fnode) -> None:
+    """Fills in the source lines of the functions and call sites below ``root`` that are to be
+    shown and have none yet.
+
+    They are looked up when they are shown: debuggers read debug information slowly, and a stop is
+    to be short.
+    """
+    for node in root.walk():
+        if node.state is NodeState.REJECTED and not node.maxcount:
+            continue
+        if node.function.file is None:
+            found = target.line_at(node.function.address)
+            if found is not None:
+                node.function = dataclasses.replace(node.function, file=found[0], line=found[1])
+        site = node.site
+        if site is not None and site.file is None:
+            found = target.line_at(site.address)
+            if found is not None:
+                node.site = dataclasses.replace(
+                    site,
+                    file=found[0],
+                    line=found[1],
+                    inlined=target.inlined_at(site.address),
+                )

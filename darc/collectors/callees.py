@@ -1,0 +1,319 @@
+"""What an fnode calls: its call sites in live code, and the functions that they lead to.
+
+Direct sites tell their callee; indirect ones have callees that are *learned* while the program
+runs. An indirect site tells a few targets apart, each of which has a *lane*: its place among the
+targets that the agent knows of that site.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from darc.code.denial import RETURNS_TWICE, VFORK, never_returns
+from darc.code.program import Program
+from darc.code.x86_64 import Site
+from darc.model.ftree import CallKind, CallSite, Fnode, Function, NodeState
+from darc.model.snapshot import SiteReport, SiteState
+from darc.saved import refit
+
+_TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
+
+
+class Places(Protocol):
+    """Where the probes of one kind can stand."""
+
+    @property
+    def max_targets(self) -> int:
+        """How many targets an indirect site can learn."""
+
+    @property
+    def max_tails(self) -> int:
+        """How many tail calls, one behind the other in one frame, can be timed."""
+
+    def problem(self, site: Site) -> str | None:
+        """Why ``site`` cannot be timed, as far as its code tells."""
+
+    def denies(self, program: Program, callee: Function) -> str | None:
+        """Why no call of ``callee`` can be timed."""
+
+
+class Callees:
+    """The call sites of every fnode that was looked into, and what is told about each.
+
+    ``note`` takes what the user should know.
+    """
+
+    def __init__(self, program: Program, places: Places, note: Callable[[str], None]) -> None:
+        self._program = program
+        self._places = places
+        self._note = note
+        self._sites: dict[Fnode, Site] = {}
+        self._indirect: dict[Fnode, list[Site]] = {}
+        self._learned: dict[tuple[Fnode, int, int], Fnode] = {}
+        self._relearned: dict[int, list[int]] = {}
+        self._reports: dict[tuple[int, str], SiteReport] = {}
+
+    def site(self, node: Fnode) -> Site:
+        """Where its parent calls ``node``."""
+        return self._sites[node]
+
+    def indirect(self, node: Fnode) -> Sequence[Site]:
+        """The indirect call sites of ``node`` that can be timed."""
+        return self._indirect.get(node, ())
+
+    @property
+    def with_indirect(self) -> Mapping[Fnode, Sequence[Site]]:
+        """The indirect call sites of every node that has any."""
+        return self._indirect
+
+    def wanted(self, node: Fnode, batch: Sequence[Fnode] | None) -> list[tuple[Site, list[Fnode]]]:
+        """The call sites to time where the callees of ``node`` are compared, or those in ``batch``
+        alone, with the known callees of each; indirect sites may have others besides."""
+        found = self.by_site(
+            child
+            for child in node.children
+            if child.state is not NodeState.REJECTED and (batch is None or child in batch)
+        )
+        known = {site.address for site, _ in found}
+        others = {s.address: s for s in self.indirect(node) if s.address not in known}
+        return found + [(site, []) for site in others.values()]
+
+    def by_site(self, children: Iterable[Fnode]) -> list[tuple[Site, list[Fnode]]]:
+        """These callees of one fnode by the call sites that they are called at."""
+        found: dict[int, tuple[Site, list[Fnode]]] = {}
+        for child in children:
+            site = self.site(child)
+            found.setdefault(site.address, (site, []))[1].append(child)
+        return list(found.values())
+
+    # ------------------------------------------------------------------- going on
+
+    def take_over(self, before: Callees, root: Fnode) -> None:
+        """Takes over the tree below ``root``, and what is told about it, from probes of another
+        kind. No node of it is looked into again but by :meth:`fall_back`."""
+        self._reports = dict(before._reports)
+        for node in root.walk():
+            site = before._sites.get(node)
+            if site is None:
+                continue
+            self._sites[node] = site
+            if site.target is None and node.root_cause and node.parent is not None:
+                targets = self._relearned.setdefault(site.address, [])
+                if node.function.address not in targets:
+                    targets.append(node.function.address)
+                lane = targets.index(node.function.address)
+                self._learned[node.parent, site.address, lane] = node
+
+    def fall_back(self, node: Fnode) -> list[Fnode]:
+        """Adds those callees of ``node`` that the probes before could not time, as far as these
+        can, and returns them. There may be indirect calls besides (see :meth:`indirect`)."""
+        found = []
+        for site in self._program.function(node.function.address).sites:
+            report = self._reports.get((site.address, node.function.name))
+            if report is None or not may_fall_back(report):
+                continue
+            problem = self._places.problem(site)
+            if problem is not None:
+                self.fail(node, site, problem)
+                continue
+            key = site.address, node.function.name
+            self._reports[key] = dataclasses.replace(report, state=SiteState.FELL_BACK)
+            if site.target is None:
+                self._indirect.setdefault(node, []).append(site)
+                node.has_unknown_callees = True
+            else:
+                callee = self._program.callee_at(site.target)
+                found.append(self._add_child(node, site, callee))
+        return found
+
+    # ------------------------------------------------------------------ live code
+
+    def expand(self, node: Fnode) -> None:
+        """Fills in what ``node`` calls, from its live code."""
+        node.meaning = self._program.meaning(node)
+        entry = self._code_of(node)
+        if entry is None or node.meaning is not None:
+            return
+        code = self._program.function(entry)
+        if not code.parts:
+            self._note(f"the code of {node.function.name} cannot be read")
+            return
+        for site in code.sites:
+            if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
+                problem = self._problem(node, site)
+                if problem is None:
+                    self._indirect.setdefault(node, []).append(site)
+                    node.has_unknown_callees = True
+                self._report(node, site, None, problem)
+                continue
+            assert site.target is not None
+            function = self._program.callee_at(site.target)
+            problem = self._problem(node, site) or self._places.denies(self._program, function)
+            self._report(node, site, function.name, problem)
+            if problem is None:
+                self._add_child(node, site, function)
+        self._expect_interrupts(node)
+
+    def _problem(self, node: Fnode, site: Site) -> str | None:
+        most = self._places.max_tails
+        if site.kind in _TAILS and _tails_to(node) >= most:
+            return f"more than {most} tail calls lead on in one frame"
+        return self._places.problem(site)
+
+    def _expect_interrupts(self, node: Fnode) -> None:
+        for site in self._program.interrupts:
+            if self._places.problem(site) is None:
+                self._indirect.setdefault(node, []).append(site)
+                node.has_unknown_callees = True
+
+    def _code_of(self, node: Fnode) -> int | None:
+        """Where the node's function has its code, through a PLT entry that is bound by now."""
+        resolved = self._program.resolve(node.function.address)
+        if resolved is None:
+            return None
+        address, name = resolved
+        if address != node.function.address:
+            node.function = self._program.function_at(address, name or node.function.symbol)
+        return address
+
+    def _add_child(self, node: Fnode, site: Site, function: Function) -> Fnode:
+        child = node.add_child(function, self._call_site(site))
+        self._sites[child] = site
+        return child
+
+    def _call_site(self, site: Site) -> CallSite:
+        module = self._program.module_at(site.address)
+        name, bias = (module.name, module.bias) if module is not None else ("", 0)
+        return CallSite(site.address, site.kind, name, site.address - bias)
+
+    # ------------------------------------------------------------ learned targets
+
+    def learned(self, node: Fnode, site: Site, lane: int) -> Fnode | None:
+        """The fnode of a target of an indirect site, once that was called."""
+        return self._learned.get((node, site.address, lane))
+
+    def learn(self, node: Fnode, site: Site, lane: int, target: int) -> Fnode:
+        """Adds the fnode of an indirect site's target that was called for the first time."""
+        child = self._add_child(node, site, self._program.callee_at(target))
+        self._learned[node, site.address, lane] = child
+        return child
+
+    def keep(self, site: Site, targets: Sequence[int], wins: Callable[[Fnode], bool]) -> list[int]:
+        """Frees the lanes of those ``targets`` of an indirect site that do not win for any fnode:
+        the targets that keep one, in the order of their new lanes."""
+        lanes = {key: child for key, child in self._learned.items() if key[1] == site.address}
+        kept: list[int] = []
+        for old, target in enumerate(targets):
+            own = {key: child for key, child in lanes.items() if key[2] == old}
+            if any(wins(child) for child in own.values()):
+                for (node, address, _), child in own.items():
+                    self._learned[node, address, len(kept)] = child
+                kept.append(target)
+        for key in lanes:
+            if key[2] >= len(kept):
+                del self._learned[key]
+        return kept
+
+    # ------------------------------------------------------------------- resuming
+
+    def call_sites(self, node: Fnode) -> list[CallSite]:
+        """The indirect call sites of ``node``, by address (see :class:`darc.saved.refit.Live`)."""
+        sites = {site.address: site for site in self.indirect(node)}
+        return [self._call_site(site) for _, site in sorted(sites.items())]
+
+    def relearn(
+        self,
+        identities: Mapping[str, str],
+        node: Fnode,
+        place: CallSite,
+        callee: Function,
+    ) -> Fnode | None:
+        """Adds the fnode of a stored callee of an indirect site, which the agent is to be told of
+        when the site is prepared; ``None`` where there is no such function now or no lane left.
+
+        ``identities`` are those of the files that the callee was stored with, by name.
+        """
+        address = refit.locate(callee, self._program.modules, identities)
+        targets = self._relearned.setdefault(place.address, [])
+        full = len(targets) >= self._places.max_targets
+        if address is None or (address not in targets and full):
+            return None
+        if address not in targets:
+            targets.append(address)
+        child = node.add_child(self._program.function_at(address, callee.symbol), place)
+        site = next(s for s in self._indirect[node] if s.address == place.address)
+        self._sites[child] = site
+        self._learned[node, site.address, targets.index(address)] = child
+        return child
+
+    def take_relearned(self, site: Site) -> Sequence[int]:
+        """The targets that the agent is to be told of at ``site``; each is given once."""
+        return self._relearned.pop(site.address, ())
+
+    def positions(self) -> dict[Fnode, tuple[int, int]]:
+        """Of each learned fnode, which of its parent's indirect call sites leads to it, counted
+        by address from 0, and how many there are."""
+        found = {}
+        for node, own in self._indirect.items():
+            sites = sorted({site.address for site in own})
+            for child in node.children:
+                address = self._sites[child].address
+                if address in sites:
+                    found[child] = (sites.index(address), len(sites))
+        return found
+
+    # -------------------------------------------------------------------- reports
+
+    def _report(self, node: Fnode, site: Site, callee: str | None, problem: str | None) -> None:
+        state = SiteState.INSTRUMENTED if problem is None else SiteState.NOT_POSSIBLE
+        name, offset = node.function.name, self._call_site(site).offset
+        self._reports[site.address, name] = SiteReport(name, offset, callee, state, problem)
+
+    def fail(self, node: Fnode, site: Site, why: str) -> None:
+        """A site that was to be timed cannot be."""
+        key = (site.address, node.function.name)
+        if key not in self._reports:  # an interrupt's
+            self._report(node, site, self._program.function_at(site.address).name, why)
+        before = self._reports[key]
+        if before.why is not None and before.state is SiteState.FELL_BACK:
+            why = f"{before.why}; {why}"
+        self._reports[key] = dataclasses.replace(before, state=SiteState.NOT_POSSIBLE, why=why)
+
+    def reports(self, used: Iterable[int]) -> tuple[SiteReport, ...]:
+        """The sites at the addresses ``used``, which were timed, and those that could not be."""
+        used = frozenset(used)
+        return tuple(
+            report
+            for (address, _), report in self._reports.items()
+            if report.state is not SiteState.INSTRUMENTED or address in used
+        )
+
+    def missed(self, function: Function) -> list[SiteReport]:
+        """The calls of ``function`` that could not be timed and may last."""
+        return [
+            report
+            for report in self._reports.values()
+            if report.function == function.name and _may_last(report)
+        ]
+
+
+def may_fall_back(report: SiteReport) -> bool:
+    """Whether a breakpoint may time it in place of a pad, as far as its callee tells."""
+    return _may_last(report) and report.callee not in VFORK
+
+
+def _may_last(report: SiteReport) -> bool:
+    """Whether it is of a call that could not be timed, and may take its time."""
+    if report.state is not SiteState.NOT_POSSIBLE or report.callee in RETURNS_TWICE:
+        return False
+    return not never_returns(report.callee)  # only calls that have returned are measured
+
+
+def _tails_to(node: Fnode) -> int:
+    """How many tail calls handed the frame of ``node`` on."""
+    count = 0
+    while node.site is not None and node.site.kind in _TAILS and node.parent is not None:
+        count, node = count + 1, node.parent
+    return count

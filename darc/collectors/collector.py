@@ -1,0 +1,250 @@
+"""The seam between what is analysed and how latency is collected.
+
+A *collector* times the calls of f0 and of what it calls, and counts votes (paper section 3). The
+:class:`~darc.analyses.analysis.Analysis` tells it what to time and reads what was counted; the
+:class:`~darc.session.session.Session` puts it into the program and takes it out. It knows neither
+peaks by their names nor decisions: when it has seen as many calls as it was asked for, it asks its
+:class:`Listener` what comes next.
+
+Where a method does not say "any thread", it is called on the debugger's own thread while the
+program is stopped. Collectors count in cycles of a clock of :attr:`Collector.hz` Hz.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import ClassVar, Protocol
+
+from darc.code.x86_64 import Function as Code
+from darc.collectors.callees import Callees
+from darc.model.ftree import Fnode
+from darc.model.parameters import Probes
+from darc.model.profile import Profile
+from darc.search.contest import Vote
+from darc.search.descent import Orders
+
+
+class Listener(Protocol):
+    """Whom a collector asks, with all threads of the program stopped."""
+
+    def is_due(self) -> bool:
+        """Whether a decision is to be made now, whatever was seen."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until that is so; ``None``: there is no limit. Any thread."""
+
+    def decide(self) -> bool:
+        """Enough calls were seen, or time is up. True: the program is to stop for the user."""
+
+    def give_up(self, why: str) -> bool:
+        """Nothing more can be seen. True: the program is to stop for the user."""
+
+    def damaged(self, why: str) -> bool:
+        """What is counted with was written over by the program. True: stop for the user."""
+
+    def vanished(self, why: str) -> bool:
+        """What the probes were put into is not there any more. True: stop for the user."""
+
+    def before_resume(self) -> None:
+        """The program went on after a stop for the user, and not step by step."""
+
+    def exits(self) -> None:
+        """The program is about to end: the last moment to look."""
+
+
+class Collector(ABC):
+    """One way to collect latencies, for one analysis of one program."""
+
+    kind: ClassVar[Probes]
+
+    outlives: ClassVar[bool] = False
+    """Whether what was counted can be read when the program is gone."""
+
+    auto_lookahead: ClassVar[int | None] = None
+    """What ``--lookahead auto`` means where that is not for the search to say."""
+
+    @property
+    def most_probes(self) -> int | None:
+        """How many call sites can be timed at once at most, where there is a limit."""
+        return None
+
+    callees: Callees
+    """The call sites of every fnode that was looked into; set when it is made."""
+
+    # ------------------------------------------------------------- begin and end
+
+    @abstractmethod
+    def install(self, code: Code, needed: int) -> list[str]:
+        """Puts probes to f0, whose code is ``code``, into the program and begins to collect its
+        profile; may call functions in it. Returns what the user should know.
+
+        Raises:
+            DarcError: it cannot be. :meth:`remove` undoes what was done.
+        """
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Takes everything back. May be called in the middle of :meth:`Listener.decide`."""
+
+    @abstractmethod
+    def gone(self) -> None:
+        """The program is gone, and everything that was in it."""
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether the program that the probes were put into is still the one that runs."""
+
+    def lost(self) -> str | None:
+        """At a stop: why what the probes were put into is not what runs there any more."""
+        return None
+
+    def damage(self) -> str | None:
+        """Why nothing can be made of what was counted, as the program has written over it. Any
+        thread."""
+        return None
+
+    # ---------------------------------------------------------- the user's stops
+
+    @abstractmethod
+    def pause(self) -> None:
+        """The program stopped for the user: it looks as if there were no probe. Calls that are
+        under way are measured no more."""
+
+    @abstractmethod
+    def resume(self) -> list[str]:
+        """The program is about to go on: probes are back. Tells which ones could not be."""
+
+    @property
+    @abstractmethod
+    def paused(self) -> bool:
+        """Whether probes are out, as the user steps through the program. Any thread."""
+
+    @abstractmethod
+    def make_way(self) -> str | None:
+        """The user has set a breakpoint. A string says why f0 cannot be timed any more."""
+
+    @abstractmethod
+    def modules_changed(self) -> list[str]:
+        """The program has loaded or unloaded files. Tells what could not be done.
+
+        Raises:
+            UnsupportedError: f0 cannot be timed any more.
+        """
+
+    # -------------------------------------------------------- while it runs
+
+    @abstractmethod
+    def beat(self) -> None:
+        """A sign of life, several times a second. Any thread."""
+
+    @property
+    @abstractmethod
+    def waits(self) -> bool:
+        """Whether it waits for the debugger to look. Any thread."""
+
+    @property
+    @abstractmethod
+    def rings_itself(self) -> bool:
+        """Whether it calls the debugger by itself when it waits. Any thread."""
+
+    @property
+    @abstractmethod
+    def signal(self) -> int | None:
+        """A signal that makes the debugger look when a thread gets it. Any thread."""
+
+    @abstractmethod
+    def hurry(self) -> None:
+        """Enough was seen, whatever it was: the listener is asked at the next call. Any thread."""
+
+    @property
+    def probe_cost(self) -> int:
+        """Cycles that a timed call adds to its caller; 0 where nobody has measured it."""
+        return 0
+
+    @abstractmethod
+    def losses(self) -> list[str]:
+        """What was not measured so far, and why."""
+
+    @property
+    def cut_short(self) -> int:
+        """Calls of f0 that stops for the user have come in the middle of: they are not measured."""
+        return 0
+
+    @property
+    def hits(self) -> tuple[int, float]:
+        """How often the program was stopped to time a call, and for how many seconds in all."""
+        return 0, 0.0
+
+    # ------------------------------------------------------------------- counting
+
+    @property
+    @abstractmethod
+    def hz(self) -> int:
+        """Cycles of its clock in a second."""
+
+    @property
+    @abstractmethod
+    def seen(self) -> int:
+        """Calls of f0 that counted since they were last asked for. Any thread."""
+
+    @abstractmethod
+    def profile(self) -> Profile:
+        """The profile of f0 so far. Any thread."""
+
+    @abstractmethod
+    def await_calls(self, needed: int) -> None:
+        """Asks the listener once f0 was called ``needed`` times in all."""
+
+    @abstractmethod
+    def await_in_peak(self, needed: int) -> None:
+        """Asks the listener after ``needed`` calls inside the peak from now on."""
+
+    @property
+    @abstractmethod
+    def voted(self) -> int:
+        """In how many calls inside the peak every vote was counted since the orders: what a
+        decision rests on. (:attr:`seen` may be off by a call for each thread that a stop has
+        caught on its way.)"""
+
+    @abstractmethod
+    def await_more(self, needed: int) -> None:
+        """Asks the listener once :attr:`voted` is ``needed``."""
+
+    @abstractmethod
+    def await_user(self) -> None:
+        """Asks nobody until something else is awaited: it is for the user to choose."""
+
+    @abstractmethod
+    def search(self, low: int, high: int) -> None:
+        """From now on only calls of f0 of at least ``low`` cycles and less than ``high`` count."""
+
+    @abstractmethod
+    def drop_open_calls(self) -> None:
+        """Calls that are under way are not measured: they span a stop."""
+
+    # ----------------------------------------------------------- orders and votes
+
+    @abstractmethod
+    def apply(self, orders: Orders) -> None:
+        """Times what the orders name and nothing else; votes are counted anew."""
+
+    @abstractmethod
+    def apply_again(self) -> None:
+        """The same orders once more, from the start."""
+
+    @abstractmethod
+    def votes(self) -> dict[Fnode, Vote]:
+        """What was counted since the orders; learned callees join the ftree here."""
+
+    @abstractmethod
+    def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
+        """Makes room for more targets of indirect calls where that could change the decision.
+        True: it did, so the round is to begin again."""
+
+    @property
+    @abstractmethod
+    def used(self) -> AbstractSet[int]:
+        """The addresses of all call sites that were timed so far."""

@@ -1,0 +1,241 @@
+"""Orders carried out: which call sites are patched, and the ftree as the agent sees it.
+
+The agent knows the live fnodes by numbers, f0 is 0; a site's *routes* tell it from the number of
+the caller to that of the callee. Every round numbers them anew. An indirect site takes as many
+numbers as it has lanes (see :mod:`darc.collectors.callees`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from darc.agent.memory import Node
+from darc.code.x86_64 import Site
+from darc.collectors.callees import Callees
+from darc.model.errors import TargetError
+from darc.model.ftree import Fnode, Totals
+from darc.pads.implant import Implant
+from darc.pads.patching import Patch
+from darc.search.contest import Vote
+from darc.search.descent import Orders
+
+_TARGET_ROUNDS = 8
+"""How often an indirect call with many targets gets room for others."""
+
+
+@dataclass
+class _Numbering:
+    """The numbers of one round."""
+
+    numbers: dict[Fnode, int]
+    backs: dict[Fnode, int]
+    """Where a node's frame returns to: into the pad that it was entered through."""
+    rows: list[Node] = field(default_factory=lambda: [Node(0, 0, 0, True)])
+    lanes: dict[int, tuple[Fnode, Site, int]] = field(default_factory=dict)
+    """The caller, indirect site and lane of a number."""
+    routes: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """The routes of a site, by its address."""
+    used: dict[int, Patch] = field(default_factory=dict)
+    """The patches that are wanted, by their sites' addresses."""
+
+    def add(self, parent: Fnode, child: Fnode | None, patch: Patch, timed: bool) -> None:
+        """Takes the next number for a callee of ``parent``, or for one to be learned."""
+        if child is not None:
+            self.numbers[child] = len(self.rows)
+            self.backs[child] = patch.pad_back or self.backs[parent]  # a tail call has none
+        self.rows.append(Node(self.numbers[parent], 0, 0, timed))
+
+    def adopt(self, node: Fnode, first: int) -> None:
+        """The numbers from ``first`` on are those of the callees of ``node``, to be compared."""
+        number = self.numbers[node]
+        parent = self.rows[number].parent
+        self.rows[number] = Node(parent, first, len(self.rows) - first, True)
+
+
+class Instrumentation:
+    """The patched call sites below f0 and what the agent counts for them."""
+
+    def __init__(self, implant: Implant, callees: Callees, root: Fnode) -> None:
+        self._implant = implant
+        self._tables = implant.tables
+        self._callees = callees
+        self._root = root
+        self._orders = Orders()
+        self._waiting: set[Fnode] = set()
+        self._numbered: dict[int, Fnode] = {}
+        self._lanes: dict[int, tuple[Fnode, Site, int]] = {}
+        self._number_count = 1
+        self._patched: dict[int, Patch] = {}
+        self._used: set[int] = set()
+        self._recycled: dict[int, int] = {}
+        self._round = implant.tables.get("round")  # of an earlier analysis, maybe
+
+    @property
+    def used(self) -> AbstractSet[int]:
+        """The addresses of all call sites that were timed so far."""
+        return self._used
+
+    # ------------------------------------------------------------------ orders in
+
+    def apply(self, orders: Orders) -> None:
+        """Numbers the live nodes anew, and patches and restores call sites accordingly."""
+        self._orders = orders
+        analysed = set(orders.analyse)
+        tracked = {above for node in orders.analyse for above in node.route()}
+        new = _Numbering({self._root: 0}, {self._root: self._implant.f0_back})
+        compared: set[Fnode] = set()
+        waiting: set[Fnode] = set()
+        for node in sorted(tracked, key=lambda n: (n.depth, n.path)):
+            if node not in new.numbers:
+                if any(above in waiting for above in node.route()):
+                    waiting.add(node)
+                continue  # or its own call site could not be patched
+            if node in analysed:
+                wanted = self._callees.wanted(node, orders.batches.get(node))
+            else:
+                wanted = self._callees.by_site(child for child in node.children if child in tracked)
+            if node in analysed and compared and not self._has_room(new.rows, wanted):
+                waiting.add(node)
+                continue
+            first = len(new.rows)
+            for site, children in wanted:
+                if self._has_room(new.rows, [(site, children)]):
+                    self._number(new, node, site, children, node in analysed)
+                else:
+                    self._callees.fail(node, site, "there are too many callees")
+            if node in analysed:
+                new.adopt(node, first)
+                compared.add(node)
+        self._waiting = waiting & analysed
+        analysis = [new.numbers[node] for node in orders.analyse if node in compared]
+        self._publish(new, analysis)
+        self._numbered = {number: node for node, number in new.numbers.items()}
+        self._lanes = new.lanes
+        self._number_count = len(new.rows)
+
+    def apply_again(self) -> None:
+        """The same orders once more, from the start."""
+        self.apply(self._orders)
+
+    def _width(self, site: Site) -> int:
+        """How many numbers a site takes."""
+        return 1 if _is_single(site) else self._implant.max_targets
+
+    def _has_room(self, rows: Sequence[Node], wanted: Sequence[tuple[Site, list[Fnode]]]) -> bool:
+        more = sum(self._width(site) for site, _ in wanted)
+        return len(rows) + more <= self._implant.max_nodes
+
+    def _number(
+        self, new: _Numbering, node: Fnode, site: Site, children: Sequence[Fnode], timed: bool
+    ) -> None:
+        """Numbers the callees of one call site of ``node``, if it can be patched."""
+        patch = self._prepare(site, new.backs[node], node)
+        if patch is None:
+            return
+        new.used[site.address] = patch
+        new.routes.setdefault(site.address, []).append((new.numbers[node], len(new.rows)))
+        if site.target is not None:
+            new.add(node, children[0], patch, timed)
+            return
+        for lane in range(self._width(site)):
+            new.lanes[len(new.rows)] = (node, site, lane)
+            new.add(node, self._callees.learned(node, site, lane), patch, timed)
+
+    def _prepare(self, site: Site, parent: int, node: Fnode) -> Patch | None:
+        made = self._implant.prepare_site(site, parent)
+        if isinstance(made, str):
+            self._callees.fail(node, site, made)
+            return None
+        if targets := self._callees.take_relearned(site):
+            self._tables.teach_targets(made.index, targets)
+        try:
+            self._implant.activate(made)
+        except TargetError as error:
+            self._callees.fail(node, site, str(error))
+            return None
+        self._patched[site.address] = made
+        self._used.add(site.address)
+        return made
+
+    def _publish(self, new: _Numbering, analysis: Sequence[int]) -> None:
+        """Tells the agent, and restores the sites that are not wanted any more."""
+        tables = self._tables
+        pairs: list[tuple[int, int]] = []
+        for address, own in new.routes.items():
+            index, site = new.used[address].index, new.used[address].site
+            assert site is not None
+            width = self._width(site)
+            timed = any(row.timed for _, child in own for row in new.rows[child : child + width])
+            tables.set_site(index, route_first=len(pairs), route_count=len(own), timed=int(timed))
+            pairs += own
+        for address, patch in self._patched.items():
+            if address not in new.used:
+                self._implant.deactivate(patch)
+                tables.set_site(patch.index, route_count=0)
+        tables.write_nodes(new.rows, pairs, analysis)
+        self._round += 1
+        tables.set(round=self._round)
+        tables.begin_epoch()
+
+    # ------------------------------------------------------------------ votes out
+
+    def votes(self) -> dict[Fnode, Vote]:
+        """What the agent has counted since the orders; learned callees join the ftree here."""
+        votes: dict[Fnode, Vote] = {}
+        for number, total in self._tables.totals(self._number_count).items():
+            node = self._numbered.get(number) or self._learn(number, total.ops)
+            if node is None:
+                continue
+            summed = Totals(total.ops, total.calls, total.sum, total.max_sum)
+            votes[node] = Vote(total.own, total.ops, total.votes, summed)
+        for node in self._waiting:
+            votes[node] = replace(votes.get(node, Vote()), counted=False)
+        return votes
+
+    def _learn(self, number: int, ops: int) -> Fnode | None:
+        """The fnode of an indirect site's target that was called for the first time."""
+        place = self._lanes.get(number)
+        if place is None or not ops:
+            return None
+        node, site, lane = place
+        targets: Sequence[int] = (site.address,)
+        if not _is_single(site):
+            targets = self._tables.learned_targets(self._patched[site.address].index)
+        if lane >= len(targets):
+            return None
+        child = self._callees.learn(node, site, lane, targets[lane])
+        self._numbered[number] = child
+        return child
+
+    def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
+        """Where an indirect call has had more targets than can be told apart, and the time may be
+        theirs, those that never won make room. True: any did, so the round is to begin again."""
+        made = False
+        for node, sites in self._callees.with_indirect.items():
+            vote = votes.get(node)
+            if vote is None or 2 * vote.own < vote.ops:
+                continue
+            for site in sites:
+                patch = self._patched.get(site.address)
+                if patch is None or not self._tables.overflow(patch.index):
+                    continue
+                tries = self._recycled[site.address] = self._recycled.get(site.address, 0) + 1
+                if tries > _TARGET_ROUNDS:
+                    self._callees.fail(node, site, "it has too many targets")
+                    continue
+                targets = self._tables.learned_targets(patch.index)
+                kept = self._callees.keep(site, targets, lambda child: _has_won(child, votes))
+                self._tables.keep_targets(patch.index, kept)
+                made = True
+        return made
+
+
+def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:
+    return node.root_cause or (node in votes and votes[node].votes > 0)
+
+
+def _is_single(site: Site) -> bool:
+    """Whether only one function is ever called there."""
+    return site.target is not None or site.is_own_callee

@@ -1,0 +1,454 @@
+"""Collecting with jump pads: the agent in the program times and counts (docs/pad.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+
+from darc import agent
+from darc.agent.damage import DAMAGED
+from darc.agent.memory import AgentMemory, Stale
+from darc.code.faults import FAULTS
+from darc.code.program import Program
+from darc.code.x86_64 import Function as Code
+from darc.collectors.callees import Callees
+from darc.collectors.collector import Collector, Listener
+from darc.collectors.instrumentation import Instrumentation
+from darc.debuggee import admission
+from darc.debuggee.ground import Bell, Ground
+from darc.model.errors import DarcError, TargetError, UnsupportedError
+from darc.model.ftree import Fnode
+from darc.model.parameters import Loops, Parameters, Probes
+from darc.model.profile import Profile
+from darc.pads.foothold import Foothold
+from darc.pads.implant import Implant
+from darc.search.contest import Vote
+from darc.search.descent import Orders
+from darc.target.target import Target
+
+_LOSSES = {
+    "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
+    "lost_callers": "calls were not timed: they came from more places than darc can tell apart",
+    "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
+    "may look for the return addresses",
+    "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
+    "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
+}
+"""What the agent counts of calls that it could not measure, and what is told of it."""
+
+_LEFT = "which may know instructions by their places: those that may fault stay there"
+
+_CARE_SECONDS = 1.0
+"""Between two looks at what may change while the program runs."""
+
+_COMPACT_SECONDS = 1.0
+"""When records run short again that soon, it was not for those of calls that are over."""
+
+_NEVER = (1 << 63) - 1
+"""So many calls are never seen: the agent does not ring until the user has chosen."""
+
+
+class PadCollector(Collector):
+    """Pads and the agent in a process or a kernel."""
+
+    kind = Probes.PAD
+
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        root: Fnode,
+        spec: str,
+        parameters: Parameters,
+        listener: Listener,
+        note: Callable[[str], None],
+        ground: Ground,
+        foothold: Foothold | None = None,
+    ) -> None:
+        """``foothold`` is what an earlier analysis may have left on the ``ground``; ``note`` takes
+        what the user should know."""
+        self._target = target
+        self._ground = ground
+        self._program = program
+        self._root = root
+        self._spec = spec
+        self._parameters = parameters
+        self._listener = listener
+        self._note = note
+        self._faults: frozenset[int] = frozenset()
+        """Signals of faults that the program is known to handle."""
+        self._seen_stale: frozenset[Stale] = frozenset()
+        self._lost = dict.fromkeys(_LOSSES, 0)
+        self._cut_short = 0
+        self._is_set_up = False
+        self._alive = True
+        self._cared = 0.0
+        self._bell_is_lost = False
+        self._compacted = -_COMPACT_SECONDS
+        self.foothold = foothold
+        self.implant: Implant
+        self._instrumentation: Instrumentation
+
+    @property
+    def tables(self) -> AgentMemory:
+        """What the agent and the debugger share."""
+        return self.implant.tables
+
+    @property
+    def most_probes(self) -> int:
+        return self.tables.layout.room.nodes * 3 // 4
+
+    @property
+    def probe_cost(self) -> int:
+        return self.tables.get("full_cost")
+
+    # ------------------------------------------------------------- begin and end
+
+    def install(self, code: Code, needed: int) -> list[str]:
+        ground = self._ground
+        notes = ground.check(self._program, self._root.function, self._spec)
+        ground.begin()
+        self.implant = self._stand()
+        self.callees = Callees(self._program, self.implant, self._note)
+        self._instrumentation = Instrumentation(self.implant, self.callees, self._root)
+        assert self.foothold is not None
+        notes += self._look_for_handlers(ground.own_handlers(self._program, self.foothold))
+        problem = self.implant.prepare_f0(code)
+        if problem is not None:
+            danger = ground.danger_of_breakpoints()
+            raise UnsupportedError(
+                f"cannot time {self._spec}: {problem}; '--probes breakpoint' can, but stops the "
+                "program at every call" + ("" if danger is None else f", and {danger}")
+            )
+        notes += self.implant.guard() + self._tell_code()
+        ground.configure(self.tables, self._parameters, needed)
+        self.tables.set(loops=int(self._parameters.loops is Loops.PAPER))
+        self.implant.enable()
+        self._is_set_up = True
+        ground.arm_bell(self.foothold, self.on_bell)
+        return notes
+
+    def _look_for_handlers(self, own: Mapping[int, int]) -> list[str]:
+        """What may raise a signal that the program handles itself is left where it is."""
+        program = self._program
+        self._faults = self._ground.faults()
+        program.handled = frozenset(own)
+        if not own:
+            return []
+        modules = {m.name for at in own.values() if (m := program.module_at(at)) is not None}
+        where = f" in {', '.join(sorted(modules))}" if modules else ""
+        names = ", ".join(FAULTS[signal] for signal in sorted(own))
+        return [f"the program handles {names} by a handler{where}, {_LEFT}"]
+
+    def _see_handlers(self) -> str | None:
+        """The program has, or is about to have, another handler of faults. Whosever that is cannot
+        be asked now. A string says why f0 cannot be timed any more."""
+        program, tables = self._program, self.tables
+        announced = tables.get("faults")
+        tables.set(faults=0)
+        self._faults = self._ground.faults() | {n for n in FAULTS if announced >> n & 1}
+        handled = program.handled | self._faults
+        if handled == program.handled:
+            return None
+        program.handled = handled
+        self._note(f"the program has other handlers of faults from now on, {_LEFT}")
+        why = self.implant.leave_faults()
+        if why is None:
+            self._instrumentation.apply_again()
+        return why
+
+    def _stand(self) -> Implant:
+        """An agent on the ground: that of the analysis before, or a new one."""
+        resolution, known = self._parameters.resolution, self.foothold
+        room = self._ground.room(self._parameters)
+        if known is not None and known.identity == self._ground.identity and known.is_usable(room):
+            known.reopen(self._program, resolution)
+        else:
+            if known is not None and known.identity == self._ground.identity:
+                known.give_back()  # the one that is to be follows
+            known = self._ground.new_foothold(self._program, room)
+            known.install(resolution)
+            self.foothold = known
+        self._target.show_pads(agent.elf_file(), known.agent_base, known.caller)
+        return Implant(self._target, self._program, known, self._ground.guard_places)
+
+    def lost(self) -> str | None:
+        return self.foothold.lost() if self.foothold is not None else None
+
+    def remove(self) -> None:
+        if self._alive and self._is_set_up and self.lost():
+            self.gone()
+            return
+        if self._alive and self._is_set_up:
+            with contextlib.suppress(TargetError):
+                self._see_losses()
+        self._alive = False
+        with contextlib.ExitStack() as last:
+            last.callback(self._ground.leave)
+            last.callback(self._target.flush)  # what it undoes may be needed for that
+            with contextlib.suppress(AttributeError):  # nothing stands there yet
+                last.callback(self.implant.remove)
+            self._ground.disarm_bell()
+
+    def gone(self) -> None:
+        self._alive = False
+        try:
+            self._ground.disarm_bell()
+            self._ground.leave(is_there=False)
+        except DarcError as error:
+            self._note(str(error))
+
+    def is_there(self) -> bool:
+        foothold = self.foothold
+        return (
+            foothold is not None
+            and foothold.identity == self._ground.identity
+            and foothold.is_there()
+        )
+
+    # ---------------------------------------------------------- the user's stops
+
+    def pause(self) -> None:
+        self._count_losses()
+        self._cut_short += self.tables.open_ops()
+        self.tables.begin_epoch()
+        self.implant.pause()
+
+    def resume(self) -> list[str]:
+        self.tables.begin_epoch()
+        self._ground.change_bell(self.tables)
+        self._give_sign()
+        return self.implant.resume()
+
+    @property
+    def paused(self) -> bool:
+        return self.implant.patcher.paused
+
+    def make_way(self) -> str | None:
+        return self.implant.make_way()
+
+    def modules_changed(self) -> list[str]:
+        self._ground.refresh(self._program)
+        return self.implant.guard() + self._tell_code()
+
+    def _tell_code(self) -> list[str]:
+        """Tells the agent whose calls of f0 are timed."""
+        if self.tables.set_code(self._program.ordinary_code()):
+            return ["calls from some libraries are not timed: they are more than fit the tables"]
+        return []
+
+    # ------------------------------------------------------------------ doorbell
+
+    def on_bell(self) -> Bell:
+        """The agent has seen enough, or time is up, or the program is to get its pads back."""
+        if not self._alive:
+            return Bell()
+        if (why := self.lost()) is not None:
+            return Bell(self._listener.vanished(why))
+        if (why := self.damage()) is not None:
+            return Bell(self._listener.damaged(why))
+        self._bell_is_lost = False
+        self._ground.change_bell(self.tables)
+        if self.tables.get("short_of"):
+            self._make_more_room()  # by calls in the program: what is written is not to wait
+        with self.implant.patcher.together():
+            answer = self._answer()
+        if self._alive:
+            self._give_sign()
+        return answer
+
+    def _answer(self) -> Bell:
+        tables, listener = self.tables, self._listener
+        if tables.get("exiting"):
+            listener.exits()
+            return Bell()
+        if tables.get("faults") and (why := self._see_handlers()) is not None:
+            return Bell(listener.give_up(f"{self._spec} is not timed any more: {why}"))
+        if self.paused and not tables.get("bell"):
+            if self._target.is_between_steps():
+                listener.before_resume()
+            return Bell()
+        if not tables.get("bell") and not listener.is_due():
+            return Bell()  # the signal was the program's own
+        tables.begin_epoch()
+        self._see_losses()
+        stop = listener.decide()
+        back, slot = tables.get("bell_return"), tables.get("bell_slot")
+        rang = bool(tables.get("bell"))
+        tables.set(bell=0)
+        if not stop:
+            return Bell()
+        return Bell(True, back, slot) if rang else Bell(True)
+
+    def _count_losses(self) -> None:
+        """Counts what the agent could not measure."""
+        for name in self._lost:
+            self._lost[name] += self.tables.get(name)
+            self.tables.set(**{name: 0})
+
+    def _see_losses(self) -> None:
+        """Counts what the agent could not measure, and makes room."""
+        tables = self.tables
+        self._count_losses()
+        tables.free_contexts(self._ground.living)
+        limit = tables.layout.room.records // 2
+        if tables.get("record_count") > limit and self._threads_inside() <= 1:
+            tables.compact()
+
+    def _make_more_room(self) -> None:
+        """Threads, or calls, have found no room in the tables: larger ones are taken, as far as the
+        program's limits let them. The calls that are under way span the stop."""
+        tables = self.tables
+        limits, short = tables.blob.constants, tables.get("short_of")
+        self._count_losses()
+        tables.begin_epoch()
+        why: str | None = None
+        if short & limits["DARC_SHORT_OF_CONTEXTS"]:
+            short -= limits["DARC_SHORT_OF_CONTEXTS"]
+            why = self._more_contexts()
+        if short & limits["DARC_SHORT_OF_RECORDS"] and self._threads_inside() <= 1:
+            short -= limits["DARC_SHORT_OF_RECORDS"]
+            why = self._more_records() or why
+        tables.set(short_of=short)  # else it is tried again: the heart knocks
+        if why is not None:
+            tables.set(may_grow=0, short_of=0)
+            self._note(f"no room for more threads or calls, which pass untimed from now on: {why}")
+
+    def _more_contexts(self) -> str | None:
+        tables = self.tables
+        tables.free_contexts(self._ground.living)
+        if tables.contexts_held() <= tables.room.contexts // 2:
+            return None  # those of threads that have ended are enough
+        assert self.foothold is not None
+        return self.foothold.add_contexts(len(self._ground.living()))
+
+    def _more_records(self) -> str | None:
+        now = time.monotonic()
+        is_enough = now - self._compacted > _COMPACT_SECONDS
+        self._compacted = now
+        if is_enough:
+            self.tables.compact()
+            return None
+        assert self.foothold is not None
+        self.implant.show_own_stack()
+        why = self.foothold.add_records()
+        if why is not None:
+            self.tables.compact()
+        return why
+
+    def _threads_inside(self) -> int:
+        """How many threads stand in the agent or a pad."""
+        counters, foothold = self._target.program_counters().values(), self.foothold
+        return sum(foothold is not None and foothold.holds(pc) for pc in counters)
+
+    def damage(self) -> str | None:
+        # A kernel's memory is far away, and a kernel that writes over it does not live long.
+        if not self._is_set_up or not self._ground.is_readable_while_it_runs:
+            return None
+        assert self.foothold is not None
+        return DAMAGED if self.foothold.is_damaged() else None
+
+    def _give_sign(self) -> None:
+        """Also from here, as the heart may not get to run while the program does."""
+        self._ground.give_sign(self.tables, self._listener.seconds_left)
+
+    def beat(self) -> None:
+        self._give_sign()
+        now = time.monotonic()
+        if now - self._cared < _CARE_SECONDS:
+            return
+        self._cared = now
+        tables = self.tables
+        if not tables.enabled:
+            tables.enabled = True
+        self._seen_stale = tables.watch_stale(self._seen_stale)
+        for signal in self._ground.faults() - self._faults:  # set in a way that no guard sees
+            tables.set(faults=tables.get("faults") | 1 << signal)
+        tables.free_contexts(self._ground.living)
+        self._bell_is_lost = self._ground.bell_is_lost
+        self._ground.beat(tables)
+
+    @property
+    def waits(self) -> bool:
+        tables = self.tables
+        return bool(
+            tables.get("bell")
+            or tables.get("faults")
+            or tables.get("short_of")
+            or self._bell_is_lost
+        )
+
+    @property
+    def rings_itself(self) -> bool:
+        tables = self.tables
+        ringing = tables.blob.constants["DARC_RINGING"]
+        return bool(tables.get("bell_signal")) and tables.get("bell") == ringing
+
+    @property
+    def signal(self) -> int | None:
+        return self._ground.signal
+
+    def hurry(self) -> None:
+        self.tables.set(needed=0, batch=1)
+
+    @property
+    def cut_short(self) -> int:
+        return self._cut_short
+
+    def losses(self) -> list[str]:
+        return [f"{self._lost[name]} {text}" for name, text in _LOSSES.items() if self._lost[name]]
+
+    # ------------------------------------------------------------------- counting
+
+    @property
+    def hz(self) -> int:
+        return self._ground.hz
+
+    @property
+    def seen(self) -> int:
+        return self.tables.get("seen")
+
+    def profile(self) -> Profile:
+        return self.tables.profile(self.hz)[0]
+
+    def await_calls(self, needed: int) -> None:
+        self.tables.set(needed=needed, batch=admission.batch_size(needed))
+
+    def await_in_peak(self, needed: int) -> None:
+        self.tables.set(seen=0, needed=needed, batch=1)
+
+    @property
+    def voted(self) -> int:
+        return self.tables.voted()
+
+    def await_more(self, needed: int) -> None:
+        self.tables.set(seen=self.voted, needed=needed, batch=1)
+
+    def await_user(self) -> None:
+        self.tables.set(needed=_NEVER, batch=64)
+
+    def search(self, low: int, high: int) -> None:
+        self.tables.set(mode=1, peak_low=low, peak_high=high)
+
+    def drop_open_calls(self) -> None:
+        self.tables.begin_epoch()
+
+    # ----------------------------------------------------------- orders and votes
+
+    def apply(self, orders: Orders) -> None:
+        self._instrumentation.apply(orders)
+
+    def apply_again(self) -> None:
+        self._instrumentation.apply_again()
+
+    def votes(self) -> dict[Fnode, Vote]:
+        return self._instrumentation.votes()
+
+    def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
+        return self._instrumentation.make_room(votes)
+
+    @property
+    def used(self) -> AbstractSet[int]:
+        return self._instrumentation.used

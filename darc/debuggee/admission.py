@@ -1,0 +1,197 @@
+"""Before darc enters a process: what must hold, what is cleaned up, how the agent is set."""
+
+from __future__ import annotations
+
+import os
+from signal import SIGCONT
+
+from darc.agent.memory import AgentMemory
+from darc.code import runtimes
+from darc.code.denial import denied, entered_otherwise
+from darc.code.program import Program
+from darc.debuggee import bell, clock, journal, procfs
+from darc.debuggee.process_foothold import LeftBehind, give_back_noted, left_behind
+from darc.model.errors import NotFoundError, TargetError, UnsupportedError
+from darc.model.ftree import Function
+from darc.pads.implant import clean_up
+from darc.target.target import Target
+
+_BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
+_PATIENCE_SECONDS = 10.0
+"""How long the pads go on without a sign of life from the debugger, before they look for it."""
+
+_FRESH_SECONDS = 0.2
+"""For how long a sign of life is taken for life: the heart gives one twice as often."""
+
+
+def check(target: Target, program: Program, function: Function, spec: str) -> list[str]:
+    """What is to be told of this machine and program before ``function`` is timed, which the user
+    knows as ``spec``.
+
+    Raises:
+        UnsupportedError: it cannot be timed.
+    """
+    notes = []
+    clock.tsc_hz()  # an error where it cannot be read
+    target.check_supported()
+    if not clock.tsc_is_invariant():
+        notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
+    for module in program.modules:
+        runtimes.check(module.image, module.name)
+    reason = denied(program, function) or entered_otherwise(program, function)
+    if reason is not None:
+        raise UnsupportedError(f"cannot time {spec}: {reason}")
+    return notes
+
+
+def clean_up_after_another(
+    target: Target, program: Program, pid: int, *, unmap: bool = True
+) -> list[str]:
+    """Takes out what a debugger that was killed left in this process, by what is noted in it and
+    outside of it, and gives its memory back; tells of it.
+
+    Raises:
+        UnsupportedError: it was one of another version, and nothing is noted outside.
+    """
+    noted = journal.left(pid)
+    restored, rang = 0, False
+    agents: list[LeftBehind] = []
+    waiting: list[int] = []
+    notes = []
+    with procfs.Memory(pid) as memory:
+        try:
+            for left in left_behind(target, memory, procfs.regions(pid)):
+                rang = rang or bool(left.tables.get("bell"))
+                restored += clean_up(target, left.tables, left.is_pad, left.own_back)
+                left.retire(target, memory, pid)
+                agents.append(left)
+        except (TargetError, UnsupportedError):
+            if noted is None:
+                raise
+        if noted is not None:
+            waiting = _let_out(target, noted)
+            restored += _put_back(target, noted)
+        if restored:
+            program.forget_code()
+            notes.append(
+                f"an earlier debugger had left {restored} probes in the program: "
+                "they were taken out"
+            )
+        if waiting:
+            listed = ", ".join(map(str, waiting))
+            notes.append(
+                f"thread {listed} is on its way through code of an earlier debugger's: let the "
+                "program go on for a moment, then type 'darc stop'"
+            )
+        if noted is not None and (noted.stood or rang):
+            target.journal.open()  # until it goes on, the next debugger is to know
+            target.wake()
+            notes.append(
+                "an earlier debugger ended while it had stopped the program: it goes on now"
+            )
+        notes += _let_children_go(pid)
+        if waiting:
+            return notes
+        if noted is not None:  # before what is noted as mapped is not any more
+            noted.remove()
+            target.journal = journal.ProcessJournal(pid, needed=target.attached)
+        if unmap:
+            for left in agents:
+                left.give_back(target, memory, pid)
+            if noted is not None:
+                give_back_noted(target, memory, pid, noted.mapped)
+    return notes
+
+
+def _let_children_go(pid: int) -> list[str]:
+    """Lets children go on that a killed debugger has left as they were made; tells of it."""
+    notes = []
+    for child in filter(procfs.is_stopped_at_birth, procfs.children(pid)):
+        found = f"an earlier debugger ended as the program made its child {child}"
+        try:
+            os.kill(child, SIGCONT)
+        except OSError:
+            notes.append(f"{found}, which is stopped: 'kill -CONT {child}' lets it go on")
+        else:
+            notes.append(f"{found}: that goes on now")
+    return notes
+
+
+def _let_out(target: Target, noted: journal.Left) -> list[int]:
+    """Leads threads out of borrowed code and gives that back; those that have to go by
+    themselves."""
+    waiting = []
+    counters = target.program_counters()
+    for address, passage in list(noted.passages.items()):
+        end = address + len(passage.place.written)
+        inside = [thread for thread, pc in counters.items() if address <= pc < end]
+        stay = [thread for thread in inside if not target.lead_out(thread, passage)]
+        if stay:
+            waiting += stay
+            del noted.passages[address]
+    return waiting
+
+
+def _put_back(target: Target, noted: journal.Left) -> int:
+    """Restores every place that is not as it was; how many."""
+    restored = set()
+    borrowed = [passage.place for passage in noted.passages.values()]
+    for place in (*reversed(noted.places), *borrowed):
+        try:
+            if journal.is_darcs(place, target.read(place.address, len(place.original))):
+                target.write(place.address, place.original)
+                restored.add(place.address)
+        except TargetError:
+            continue  # its file was unloaded
+    return len(restored)
+
+
+def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, needed: int) -> int:
+    """Sets the agent up to ring after ``needed`` calls of f0, by ``thread`` or by "all".
+
+    Returns the number of the signal that it rings with.
+
+    Raises:
+        NotFoundError: there is no such thread.
+    """
+    signal = bell.choose(pid)
+    may_ring = not procfs.in_sandbox(pid)
+    only = 0
+    if isinstance(thread, int):
+        if thread not in target.threads():
+            raise NotFoundError(f"the program has no thread {thread}: 'info threads' lists them")
+        only = target.read_register(thread, "fs_base")
+    tables.set(
+        bell_signal=signal if may_ring else 0,
+        no_calls=int(not may_ring),
+        may_grow=int(may_ring),
+        process=procfs.own_id(pid, pid),
+        needed=needed,
+        batch=batch_size(needed),
+        only_thread=only,
+        patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
+        fresh=int(_FRESH_SECONDS * clock.tsc_hz()),
+        debugger=bell.own_pid_for(pid),
+    )
+    return signal
+
+
+def give_sign(tables: AgentMemory, seconds_left: float | None) -> None:
+    """Tells the agent that the debugger lives, and when the time that is left is over."""
+    never, hz = tables.blob.constants["DARC_NEVER"], clock.tsc_hz()
+    now = clock.tsc_now()
+    deadline = never
+    if seconds_left is not None:  # a little late, as the time must be up when the agent rings
+        deadline = min(never, now + int((max(seconds_left, 0) * 1.0005 + 0.02) * hz))
+    tables.beat(now, min(deadline, now + int(_PATIENCE_SECONDS * hz)), deadline)
+
+
+def bell_signal(pid: int) -> int:
+    """A signal that is ignored by default and that the process has no handler for."""
+    return next((s for s in _BELL_SIGNALS if not procfs.catches(pid, s)), _BELL_SIGNALS[-1])
+
+
+def batch_size(ops: int) -> int:
+    """How many calls a thread keeps to itself before it adds them to the common count: the
+    largest divisor of ``ops`` that keeps the count fine enough."""
+    return next(b for b in range(max(1, min(64, ops // 64)), 0, -1) if ops % b == 0)

@@ -1,0 +1,56 @@
+"""The signal that the agent rings with, and that the heart knocks with: for the debugger alone.
+
+Both send it with a mark (``DARC_BELL_MARK`` of ``abi.h``). A debugger that finds the mark keeps the
+signal; without one it is the program's own, and goes on to it. A mark is looked for only where the
+program has a handler: elsewhere the kernel drops the signal, whoever it is for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from pathlib import Path
+
+from darc import agent
+from darc.debuggee import procfs
+
+SIGNALS = (23, 28)
+"""SIGURG, SIGWINCH: ignored by default. SIGCONT is, too, but takes back every SIGSTOP that a
+debugger has sent and still waits for."""
+
+_SYS_RT_TGSIGQUEUEINFO = 297
+_SI_QUEUE = -1
+_INFO = struct.Struct("<iii4xIIQ")
+"""siginfo_t of a queued signal: number, error, code, sender's pid and uid, the value it carries."""
+
+INFO_SIZE = 128
+"""Bytes of a siginfo_t."""
+
+
+def choose(pid: int) -> int:
+    """A signal of :data:`SIGNALS` that the process has no handler for. The first where it has one
+    for each: then nobody rings but the heart."""
+    return next((s for s in SIGNALS if not procfs.catches(pid, s)), SIGNALS[0])
+
+
+def send(pid: int, thread: int, number: int) -> None:
+    """Sends a thread of the process the signal, with the mark."""
+    mark = agent.load().constants["DARC_BELL_MARK"]
+    info = _INFO.pack(number, 0, _SI_QUEUE, os.getpid(), os.getuid(), mark).ljust(INFO_SIZE, b"\0")
+    ctypes.CDLL(None).syscall(_SYS_RT_TGSIGQUEUEINFO, pid, thread, number, info)
+
+
+def is_marked(code: int, value: int) -> bool:
+    """Whether a signal is darc's own, by its ``si_code`` and the value that it carries."""
+    return code == _SI_QUEUE and value == agent.load().constants["DARC_BELL_MARK"]
+
+
+def own_pid_for(pid: int) -> int:
+    """This process's id as process ``pid`` sees it; 0 where it does not (a container does not see
+    what is outside)."""
+    try:
+        same = Path(f"/proc/{pid}/ns/pid").samefile("/proc/self/ns/pid")
+    except OSError:
+        return 0
+    return os.getpid() if same else 0

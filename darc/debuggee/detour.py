@@ -1,0 +1,246 @@
+"""A call in a stopped thread that comes back by itself when the debugger is gone.
+
+A debugger's own way of calling lets the function return to a breakpoint; were the debugger killed
+meanwhile, the program would end there. Here the thread is sent through some instructions in
+padding of the program's code: they go below what the program may have on its stack, block every
+signal, call the function, ring (a signal that is ignored by default, which stops the thread for a
+debugger), and give the thread back its mask of signals, all of its registers and its place. Where
+the debugger cannot set masks, the mask comes first: a ring that the program blocks is let through
+by ``ppoll``, whose mask the kernel takes back wherever the thread is led.
+
+All that they need is in the code itself. To begin, ``rip`` is set and nothing else, so that a
+signal that is handled before the first instruction finds the program's stack as it left it, and
+comes back to the detour. To end, the debugger may set the registers itself, and may be gone
+between any two of its steps: until the last one the thread goes the rest of its way alone.
+
+For functions that use no vector registers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from darc.model.errors import TargetError
+from darc.target.target import Region
+
+WORD = (1 << 64) - 1
+_RED_ZONE = 128
+_RESTART_SYSCALL = 219
+RESTARTED = {-512 & WORD, -513 & WORD, -514 & WORD, -516 & WORD}
+"""In rax: the kernel begins the system call anew that the thread was stopped in."""
+_RESTART_BLOCK = -516 & WORD
+_ENDED_BY_HANDLERS = {-514 & WORD, _RESTART_BLOCK}
+_EINTR = -4 & WORD
+
+_ENTRY = 2
+_NOP = b"\x66\x90"
+"""In front of the entry: to restart a system call the kernel sets the thread back by two bytes."""
+_SET = {
+    "rax": b"\x48\xb8", "rcx": b"\x48\xb9", "rdx": b"\x48\xba", "rsi": b"\x48\xbe",
+    "rdi": b"\x48\xbf", "r8": b"\x49\xb8", "r9": b"\x49\xb9", "r10": b"\x49\xba",
+    "r11": b"\x49\xbb", "rsp": b"\x48\xbc",
+}  # fmt: skip
+_SET_HALF = {
+    "rax": b"\xb8", "rcx": b"\xb9", "rdx": b"\xba", "rsi": b"\xbe", "rdi": b"\xbf",
+    "r8": b"\x41\xb8", "r9": b"\x41\xb9", "r10": b"\x41\xba", "r11": b"\x41\xbb", "rsp": b"\xbc",
+}  # fmt: skip
+_CALL_RAX, _SYSCALL = b"\xff\xd0", b"\x0f\x05"
+_KEEP_RESULT = b"\x48\x89\x44\x24\x08"  # mov [rsp+8], rax
+_PUSH_WORD, _POP_FLAGS = b"\x68", b"\x9d"
+_JUMP = b"\xff\x25\x00\x00\x00\x00"  # jmp [rip]
+_CLEAR_TIME = b"\x48\xc7\x44\x24\x20\0\0\0\0\x48\xc7\x44\x24\x28\0\0\0\0"  # mov [rsp+32], 0; …
+_LOAD_FOUND = b"\x48\x8b\x44\x24\x10"  # mov rax, [rsp+16]
+_CLEAR_BIT = b"\x48\x0f\xba\xf0"  # btr rax, imm8
+_KEEP_OPEN = b"\x48\x89\x44\x24\x18"  # mov [rsp+24], rax
+_SIGPROCMASK, _TGKILL, _PPOLL = 14, 234, 271
+_SYS_MMAP, _SYS_MUNMAP = 9, 11
+_SIG_SETMASK = 2
+_SLOTS = 48
+"""Bytes of stack that the detour itself uses: the result, the mask that it found, that without the
+bell, no time."""
+_STACK_SIZE = 16384
+
+_FOR_FUNCTIONS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+_FOR_SYSTEM_CALLS = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
+_BACK = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
+REGISTERS = ("rip", "rsp", "orig_rax", "eflags", *_BACK)
+"""What :func:`plan` has to know of the thread."""
+
+
+class EndedError(TargetError):
+    """The thread is gone."""
+
+
+@dataclass(frozen=True)
+class Ringer:
+    """How the thread rings: the process and itself as the program knows them, and the signal."""
+
+    process: int
+    thread: int
+    signal: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A system call's number or a function's address, and the arguments. ``stack`` is the end of
+    memory that a function may use as its stack; 0 for a system call."""
+
+    address: int
+    arguments: Sequence[int]
+    stack: int = 0
+
+
+@dataclass(frozen=True)
+class Detour:
+    """Write ``code`` at its place, then set ``rip`` to ``entry``. The thread has rung when it
+    stands at one of ``rungs``; the result is at ``result``. Then the ``registers`` are set, in
+    their order. Before ``masked`` signals are delivered, and from ``leave`` on, where it gives the
+    call up."""
+
+    code: bytes
+    entry: int
+    masked: int
+    leave: int
+    rungs: tuple[int, ...]
+    result: int
+    registers: Mapping[str, int]
+
+
+LENGTH = 400
+"""Bytes of code that a detour needs at most."""
+
+
+def find_place(regions: Iterable[Region], read: Callable[[int, int], bytes]) -> int | None:
+    """Where code may stand for a moment: the zeros behind a file's code, up to the page's end.
+    Never in a mapping that is shared, as that would be the file's own bytes."""
+    for region in regions:
+        permissions, path = region.permissions, region.path
+        if "x" in permissions and "p" in permissions and path.startswith(("/", "[vdso]")):
+            place = region.end - LENGTH
+            try:
+                if place >= region.start and not any(read(place, LENGTH)):
+                    return place
+            except TargetError:
+                continue
+    return None
+
+
+def plan(
+    registers: Mapping[str, int], place: int, ringer: Ringer, call: Call, mask: int | None = None
+) -> Detour:
+    """The way of a thread with these ``registers`` by ``place`` through a call. ``mask`` is what
+    signals it blocks; ``None``: those that it finds blocked when it begins."""
+    back = _restarted(registers)
+    own = (registers["rsp"] - _RED_ZONE - _SLOTS) & ~15 & WORD
+    stack = (call.stack or own + _SLOTS) - _SLOTS
+    found, result = own + 16, stack + 8
+    blocked = all_but(ringer.signal)
+    code = bytearray(_NOP)
+    words: list[tuple[int, int]] = []  # where a word of data is named, and the word
+
+    def address_of(word: int) -> None:  # lea rsi, [rip + …]
+        code.extend(b"\x48\x8d\x35\0\0\0\0")
+        words.append((len(code), word))
+
+    code += _set(rsp=own)
+    code += _set(rdi=_SIG_SETMASK, r10=8, rax=_SIGPROCMASK, rdx=found if mask is None else 0)
+    address_of(blocked)
+    code += _SYSCALL
+    masked = place + len(code)
+    names = _FOR_FUNCTIONS if call.stack else _FOR_SYSTEM_CALLS
+    code += _set(**dict(zip(names, call.arguments, strict=False)), rax=call.address)
+    if call.stack:
+        code += _set(rsp=stack) + _CALL_RAX
+    else:
+        code += _SYSCALL
+    code += _KEEP_RESULT
+    ring = _set(rdi=ringer.process, rsi=ringer.thread, rdx=ringer.signal, rax=_TGKILL) + _SYSCALL
+    give_mask = _set(rsp=own, rdi=_SIG_SETMASK, r10=8, rdx=0, rax=_SIGPROCMASK)
+    if mask is None:
+        leave = place + len(code)
+        # Handlers may run from here on, on the program's own stack.
+        code += give_mask + _set(rsi=found) + _SYSCALL
+        code += _CLEAR_TIME + _LOAD_FOUND + _CLEAR_BIT + bytes([ringer.signal - 1]) + _KEEP_OPEN
+        code += ring
+        rungs: tuple[int, ...] = (place + len(code),)
+        code += _set(rdi=0, rsi=0, rdx=own + 32, r10=own + 24, r8=8, rax=_PPOLL) + _SYSCALL
+        rungs = (*rungs, place + len(code))
+    else:
+        code += ring
+        leave = place + len(code)
+        rungs = (leave,)
+        code += give_mask
+        address_of(mask)
+        code += _SYSCALL
+    code += _PUSH_WORD + struct.pack("<I", back["eflags"] & 0x7FFF_FFFF) + _POP_FLAGS
+    code += _set(**{name: back[name] for name in _BACK}, rsp=back["rsp"])
+    code += _JUMP + struct.pack("<Q", back["rip"])
+    for at, word in words:
+        code[at - 4 : at] = struct.pack("<i", len(code) - at)
+        code += struct.pack("<Q", word & WORD)
+    assert len(code) <= LENGTH
+    final = {name: back[name] for name in (*_BACK, "eflags", "rsp", "rip")}
+    return Detour(bytes(code), place + _ENTRY, masked, leave, rungs, result, final)
+
+
+def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[int]) -> int:
+    """Calls a function by ``run``, on a stack of its own.
+
+    Raises:
+        TargetError: there is no memory for that, or it does not come back.
+    """
+    base = run(Call(_SYS_MMAP, (0, _STACK_SIZE, 3, 0x22, WORD, 0)))  # private, anonymous
+    if base >> 63:
+        raise TargetError(f"the program may not map memory (error {WORD + 1 - base})")
+    try:
+        result = run(Call(address, arguments, base + _STACK_SIZE))
+    except EndedError:
+        raise
+    except BaseException:
+        run(Call(_SYS_MUNMAP, (base, _STACK_SIZE)))
+        raise
+    run(Call(_SYS_MUNMAP, (base, _STACK_SIZE)))
+    return result
+
+
+def all_but(signal: int) -> int:
+    """The mask of signals that lets this one through alone."""
+    return WORD & ~(1 << (signal - 1))
+
+
+def stack_needed(registers: Mapping[str, int]) -> range:
+    """The part of its stack that a thread uses on its way."""
+    low = (registers["rsp"] - _RED_ZONE - _SLOTS) & ~15
+    return range(low - 8, registers["rsp"])
+
+
+def interrupted(registers: Mapping[str, int], way: Detour) -> dict[str, int]:
+    """The registers with which a thread takes a signal that came on its way by the detour, as if it
+    had come where the thread was: a system call that only a handler ends is ended."""
+    if registers["rax"] not in _ENDED_BY_HANDLERS or registers["orig_rax"] >> 63:
+        return dict(way.registers)
+    return {**way.registers, "rax": _EINTR, "rip": registers["rip"]}
+
+
+def _set(**values: int) -> bytes:
+    """Sets registers; the flags stay as they are."""
+    code = b""
+    for name, value in values.items():
+        value &= WORD
+        if value >> 32:
+            code += _SET[name] + struct.pack("<Q", value)
+        else:
+            code += _SET_HALF[name] + struct.pack("<I", value)
+    return code
+
+
+def _restarted(registers: Mapping[str, int]) -> dict[str, int]:
+    """The registers with which an interrupted system call begins anew, as the kernel would set them
+    if the thread did nothing else before."""
+    rax, number = registers["rax"], registers["orig_rax"]
+    if rax not in RESTARTED or number >> 63:
+        return dict(registers)
+    number = _RESTART_SYSCALL if rax == _RESTART_BLOCK else number
+    return {**registers, "rax": number, "rip": registers["rip"] - len(_SYSCALL)}

@@ -1,0 +1,382 @@
+"""What darc changes in a process, written down outside of it before it is changed.
+
+A debugger may be killed at any moment. Whatever it had put into the program's code until then is in
+the process's journal: a file that the next darc finds, in whatever debugger, also where the tables
+in the program are gone or damaged. It is removed when nothing of darc is left in the code.
+
+A journal makes darc write into a process. One is believed only if nobody could have written it who
+may not write there: it is a file, not a link, of this user's, of root's or of the user that the
+process itself runs as. It is kept where it outlives a login, as that may be what ended the
+debugger. Each record is a line with a checksum of its own, written at once; what is torn is passed
+over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from darc.model.errors import TargetError, UnsupportedError
+from darc.target.target import Journal, Passage, Place
+
+_INT3 = 0xCC
+_SIZE_LIMIT = 1 << 26
+"""Bytes of a journal that are read at most."""
+
+
+@dataclass
+class Left:
+    """What a journal says that a debugger has left."""
+
+    places: dict[Place, None] = field(default_factory=dict)
+    """In the order in which they were noted; an address may have had several."""
+    passages: dict[int, Passage] = field(default_factory=dict)
+    """By their addresses."""
+    mapped: set[range] = field(default_factory=set)
+    """Memory that was mapped for darc."""
+    stood: bool = False
+    """Whether that debugger had stopped the program."""
+    files: list[Path] = field(default_factory=list)
+
+    def remove(self) -> None:
+        """Nothing is left any more."""
+        for file in self.files:
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+
+class ProcessJournal(Journal):
+    """The journal of one process."""
+
+    def __init__(self, pid: int, *, needed: bool, folders: Sequence[Path] | None = None) -> None:
+        """``needed``: nothing may be changed that cannot be noted, as the program outlives the
+        debugger."""
+        self.pid = pid
+        self._needed = needed
+        self._folders = folders
+        self._name = name_of(pid)
+        self._file: Path | None = None
+        self._descriptor = -1
+        self._places: set[Place] = set()
+        self._is_open = False
+        self._stood: bool | None = None
+
+    def open(self) -> None:
+        self._is_open = True
+        try:
+            self._write({"debugger": os.getpid()})
+        except TargetError as error:
+            self._is_open = False
+            raise UnsupportedError(
+                f"{error}: what darc changes in a program that it has attached to has to be "
+                "written down outside of it"
+            ) from None
+        self._stood = None
+        self.stands(True)
+
+    def patches(self, places: Iterable[Place]) -> None:
+        new = [place for place in places if place not in self._places]
+        if new:
+            self._write({"patches": [_packed(place) for place in new]})
+            self._places.update(new)
+
+    def borrows(self, passage: Passage) -> None:
+        self._write(
+            {
+                "borrows": _packed(passage.place),
+                "thread": passage.thread,
+                "leave": passage.leave,
+                "registers": dict(passage.registers),
+                "mask": passage.mask,
+            }
+        )
+
+    def gives_back(self) -> None:
+        self._write({"gives_back": True})
+        self._tidy()
+
+    def maps(self, place: range) -> None:
+        self._write({"maps": [place.start, place.stop]})
+        self._tidy()
+
+    def unmaps(self, place: range) -> None:
+        self._write({"unmaps": [place.start, place.stop]})
+        self._tidy()
+
+    def stands(self, stopped: bool) -> None:
+        if self._is_open and self._stood != stopped:
+            with contextlib.suppress(TargetError):
+                self._write({"stands": stopped})
+                self._stood = stopped
+
+    def close(self, is_in: Callable[[Place], bool]) -> None:
+        self._is_open = False
+        self._places = {place for place in self._places if is_in(place)}
+        if not self._places:
+            self._remove()
+
+    def _tidy(self) -> None:
+        """Nothing that is in the program needs to be known of."""
+        if not self._is_open and not self._places:
+            self._remove()
+
+    def _remove(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.unlink()
+            self._file = None
+
+    def _write(self, record: Mapping[str, object]) -> None:
+        data = _line(record)
+        try:
+            if self._descriptor < 0:
+                self._create(data)
+            elif os.write(self._descriptor, data) != len(data):
+                raise OSError("no space is left")
+        except OSError as error:
+            if self._needed:
+                raise TargetError(
+                    f"cannot write the journal of process {self.pid}: {error.strerror or error}"
+                ) from None
+
+    def _create(self, data: bytes) -> None:
+        """Makes the file, or goes on with one that is there, in the first folder that takes it."""
+        why = OSError("there is no folder for it")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        for folder in own_folders() if self._folders is None else self._folders:
+            descriptor = -1
+            try:
+                _prepare(folder)
+                _sweep(folder, self._name)
+                descriptor = os.open(folder / self._name, flags, 0o600)
+                if not _is_believed(os.fstat(descriptor), {os.geteuid()}):
+                    raise OSError("it is somebody else's")
+                if os.write(descriptor, data) != len(data):
+                    raise OSError("no space is left")
+            except OSError as error:
+                why = error
+                if descriptor >= 0:
+                    os.close(descriptor)
+                continue
+            self._descriptor, self._file = descriptor, folder / self._name
+            return
+        raise why
+
+
+# ------------------------------------------------------------------------------- its place
+
+
+def name_of(pid: int) -> str:
+    """The name of a process's journal: it is never that of another process, also after a reboot.
+
+    Raises:
+        TargetError: the process is gone.
+    """
+    start = _start(pid)
+    if start is None:
+        raise TargetError(f"process {pid} is gone")
+    return f"{_here()}-{pid}-{start}"
+
+
+def _here() -> str:
+    """This boot of the machine, and the namespace that process ids are of."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+    return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def _start(pid: int) -> int | None:
+    """When a process began, in ticks since the machine did (proc_pid_stat(5), starttime)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return int(text.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def own_folders() -> list[Path]:
+    """Where this user's journals are kept, the best place first."""
+    return _folders(os.geteuid())
+
+
+def _folders(user: int) -> list[Path]:
+    name = f"darc-{user}"
+    return [Path(f"{top}/{name}") for top in ("/tmp", "/var/tmp", "/dev/shm", f"/run/user/{user}")]
+
+
+def _prepare(folder: Path) -> None:
+    """Makes the folder; OSError where it cannot be one's own alone."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise OSError(f"{folder} is not this user's alone")
+
+
+def _sweep(folder: Path, but: str) -> None:
+    """Removes journals of processes that are gone."""
+    boot, _, namespace = _here().partition("-")
+    for file in folder.iterdir():
+        parts = file.name.split("-")
+        if file.name == but or len(parts) != 4 or not all(p.isalnum() for p in parts):
+            continue
+        if parts[0] == boot and parts[1] != namespace:
+            continue  # of processes that cannot be seen here
+        if parts[0] != boot or str(_start(int(parts[2]))) != parts[3]:
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+
+def _is_believed(found: os.stat_result, users: set[int]) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_uid in users and not found.st_mode & 0o022
+
+
+# -------------------------------------------------------------------------------- records
+
+
+def _line(record: Mapping[str, object]) -> bytes:
+    """A record. It begins a line of its own even where the one before is torn."""
+    text = json.dumps(record, separators=(",", ":")).encode()
+    return b"\n%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _packed(place: Place) -> list[object]:
+    return [place.address, place.original.hex(), place.written.hex()]
+
+
+def _unpacked(packed: object) -> Place:
+    if not isinstance(packed, list):
+        raise ValueError("no place")
+    address, original, written = packed
+    place = Place(_word(address), bytes.fromhex(original), bytes.fromhex(written))
+    if len(place.original) != len(place.written):
+        raise ValueError("of different lengths")
+    return place
+
+
+def _word(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 64:
+        raise ValueError("no word of memory")
+    return value
+
+
+def _range(packed: object) -> range:
+    if not isinstance(packed, list):
+        raise ValueError("no range")
+    start, stop = packed
+    return range(_word(start), _word(stop))
+
+
+def _overlap(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
+def parse(data: bytes) -> Left:
+    """What a journal's content says is left; what is torn or damaged is passed over."""
+    left = Left()
+    last = 0
+    for line in data.split(b"\n"):
+        checksum, _, text = line.partition(b" ")
+        if not text or b"%08x" % zlib.crc32(text) != checksum:
+            continue
+        try:
+            record = json.loads(text)
+            if "patches" in record:
+                places = [_unpacked(packed) for packed in record["patches"]]
+                left.places.update(dict.fromkeys(places))
+            elif "borrows" in record:
+                place = _unpacked(record["borrows"])
+                registers = {str(n): _word(v) for n, v in record["registers"].items()}
+                mask = None if record["mask"] is None else _word(record["mask"])
+                leave, thread = _word(record["leave"]), _word(record["thread"])
+                left.passages[place.address] = Passage(place, thread, leave, registers, mask)
+                last = place.address
+            elif "gives_back" in record:
+                left.passages.pop(last, None)
+            elif "maps" in record:
+                left.mapped.add(_range(record["maps"]))
+            elif "unmaps" in record:
+                gone = _range(record["unmaps"])
+                left.mapped = {p for p in left.mapped if not _overlap(p, gone)}
+            elif "stands" in record:
+                left.stood = bool(record["stands"])
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue
+    return left
+
+
+def left(pid: int, folders: Sequence[Path] | None = None) -> Left | None:
+    """What the journals of a process say that a debugger which is gone has left in it; ``None``:
+    there are none."""
+    users = {os.geteuid(), 0, *_users(pid)}
+    if folders is None:
+        folders = [folder for user in sorted(users) for folder in _folders(user)]
+    found: Left | None = None
+    try:
+        name = name_of(pid)
+    except TargetError:
+        return None
+    for folder in folders:
+        data = _read(folder / name, users)
+        if data is None:
+            continue
+        one = parse(data)
+        if found is None:
+            found = one
+        else:
+            found.places.update(one.places)
+            found.passages.update(one.passages)
+            found.mapped |= one.mapped
+            found.stood = found.stood or one.stood
+        found.files.append(folder / name)
+    return found
+
+
+def _read(file: Path, users: set[int]) -> bytes | None:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as opened:
+        folder, found = file.parent.lstat(), os.fstat(descriptor)
+        if folder.st_uid not in users or folder.st_mode & 0o022:
+            return None
+        if not _is_believed(found, users):
+            return None
+        return opened.read(_SIZE_LIMIT)
+
+
+def _users(pid: int) -> set[int]:
+    """The user that a process runs as, if it is one alone: who writes its journal may as well write
+    into the process."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return set()
+    for line in text.splitlines():
+        if line.startswith("Uid:"):
+            ids = {int(word) for word in line.split()[1:]}
+            return ids if len(ids) == 1 else set()
+    return set()
+
+
+# ----------------------------------------------------------------------------- taking out
+
+
+def is_darcs(place: Place, live: bytes) -> bool:
+    """Whether ``live`` is what a debugger may have left of a place: it is not as it was, and every
+    byte is darc's, the program's or a breakpoint of that debugger's."""
+    if live == place.original or len(live) != len(place.original):
+        return False
+    if len(live) > 1 and live == bytes([_INT3]) * len(live):
+        return live == place.written  # what others fill code with, where the file was unloaded
+    known = zip(live, place.original, place.written, strict=True)
+    return all(byte in (old, new, _INT3) for byte, old, new in known)

@@ -1,0 +1,622 @@
+"""The foothold in a process: anonymous mappings, made by system calls that the program is let make.
+
+They end with the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from darc import agent
+from darc.agent.memory import (
+    MOST_RECORDS,
+    AgentMemory,
+    Room,
+    contexts_size,
+    layout_in,
+    plan,
+    records_size,
+    room_for_threads,
+)
+from darc.code.program import Program
+from darc.debuggee import copies, limits
+from darc.debuggee.handlers import Handler
+from darc.debuggee.procfs import Memory, is_locked, own_id, populated, regions
+from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
+from darc.pads import returns
+from darc.pads import x86_64 as pads
+from darc.pads.foothold import MARK, Area, Foothold, ThreadKey
+from darc.pads.returns import ReturnLandings
+from darc.target.target import Place, Region, Target
+
+_PAGE = 4096
+_SEARCHED = 256 << 20  # bytes: takes some 100 ms
+_CHUNK = 1 << 20
+_AREA_UNIT = _PAGE
+_AGENT_BYTES = 1 << 15
+_PAD_BYTES = 104  # of one site, on average
+_SYS_RT_SIGACTION = 13
+_SIGNAL_SET = 8  # bytes of a set of signals in the kernel
+_SYS_MMAP, _SYS_MPROTECT, _SYS_MUNMAP, _SYS_MADVISE, _SYS_MUNLOCK = 9, 10, 11, 28, 150
+_PROT_NONE, _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0, 1, 2, 4
+_MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_NORESERVE = 2, 0x20, 0x4000
+_MAP_FIXED_NOREPLACE = 0x100000
+_MADV_NOHUGEPAGE, _MADV_WIPEONFORK = 15, 18
+_EEXIST = 17
+_TOUCHED_PER_CONTEXT = 2 << 12
+_NO_MORE = "it is as large as it can be"
+
+_ID_PLACES = (0x2D0, 0x30)
+"""Where a thread's id stands in what fs leads to: in glibc (struct pthread, since 2.4) and musl."""
+
+_LOWEST = 1 << 16
+_HIGHEST = 0x7FFF_FFFF_0000
+_GROWTH = 1 << 30
+
+_HEADER = struct.Struct("<8sQ8sQ")
+"""What an area begins with: the mark; the address of the control structure, 0 where there is none
+any more; the kind of the landings; the size of all."""
+_SYS_PRCTL, _PR_GET_TSC, _PR_TSC_SIGSEGV = 157, 25, 2
+_NO_CLOCK = (
+    "the program has made reading the time-stamp counter its end (prctl PR_SET_TSC), "
+    "which pads would do"
+)
+_NO_LANDINGS = b"no lands"
+"""The kind where an area's pads use the landings of another one: what would be its own may not be
+written by the program."""
+
+# mov eax, imm32; mov r10, rcx; syscall; ret
+_SYSCALL_STUB = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
+
+
+class ProcessFoothold(Foothold):
+    """The mappings in one process."""
+
+    def __init__(self, target: Target, program: Program, pid: int, room: Room) -> None:
+        super().__init__(target, program, pid)
+        self._room = room
+        self._layout = plan(self._blob, room)
+        self._area_size = _area_size(room)
+        self._mapped: list[tuple[int, int]] = []
+        self.memory = Memory(pid)
+
+    def is_there(self) -> bool:
+        # An exec ends it.
+        try:
+            with Memory(self.identity) as memory:
+                magic = int.from_bytes(memory.read(*self.tables.field("magic")), "little")
+        except TargetError:
+            return False
+        return magic == self._blob.constants["DARC_MAGIC"]
+
+    def close(self) -> None:
+        self.memory.close()
+
+    def call(self, address: int, arguments: Sequence[int]) -> int:
+        return self._target.call(address, arguments)
+
+    def install(self, resolution: int) -> None:
+        layout = self._layout
+        areas = 2 * self._area_size
+        touched = layout.contexts + layout.room.contexts * _TOUCHED_PER_CONTEXT + areas
+        need = limits.Need(layout.size + areas, layout.size, touched)
+        if (why := limits.problem(self.identity, need)) is not None:
+            raise PadsImpossibleError(why)
+        try:
+            super().install(resolution)
+        except BaseException:
+            self._undo()
+            raise
+
+    def add_contexts(self, threads: int) -> str | None:
+        now, size = self.tables.room.contexts, self._layout.context_size
+        if not self.tables.may_have_more_contexts:
+            return _NO_MORE
+        why, room = _NO_MORE, max(room_for_threads(threads), 2 * now)
+        while room > now:
+            need = contexts_size(self._blob, size, room)
+            base = self._map_tables(need, need // size * _TOUCHED_PER_CONTEXT)
+            if not isinstance(base, str):
+                self.tables.add_contexts(base, room)
+                return None
+            why, room = base, room // 2
+        return why
+
+    def add_records(self) -> str | None:
+        tables = self.tables
+        room = 2 * tables.room.records
+        if room > MOST_RECORDS:
+            return _NO_MORE
+        before = tables.mappings
+        size = sum(records_size(self._blob, room))
+        base = self._map_tables(size, size)
+        if isinstance(base, str):
+            return base
+        tables.use_records(base, room)
+        after = tables.mappings
+        self._unmap([(old.start, len(old)) for old in before if old not in after])
+        return None
+
+    def _map_tables(self, size: int, touched: int) -> int | str:
+        """Memory for more tables, all zero; a string says why there is none."""
+        why = limits.problem(self.identity, limits.Need(size, size, touched))
+        if why is not None:
+            return why
+        try:
+            return self._map_writable(size)
+        except PadsImpossibleError as error:
+            return str(error)
+
+    def _undo(self) -> None:
+        """What was mapped is not needed, unless a thread stands there."""
+        with contextlib.suppress(DarcError):
+            pcs = self._target.program_counters().values()
+            if not any(start <= pc < start + size for pc in pcs for start, size in self._mapped):
+                self._unmap(self._mapped)
+        self.memory.close()
+
+    def give_back(self) -> bool:
+        try:
+            if not self.is_there() or not self.retire() or self._is_needed():
+                return False
+            kept = _keep(self._target, self.landings)
+            self._areas.clear()
+            self._unmap(self._mapped, kept)
+        except DarcError:
+            return False
+        self.close()
+        return True
+
+    def _is_needed(self) -> bool:
+        own = self.tables.mappings
+        own += [range(one.base, one.base + one.extent) for one in self.landings]
+        areas = [area.base for area in self._areas]
+        return _is_needed(self._target, self.memory, self.identity, own, areas, self.is_inside)
+
+    def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
+        for start, size in list(places):
+            self._target.journal.unmaps(range(start, start + size))
+            for part in _without(range(start, start + size), kept):
+                self.system_call(_SYS_MUNMAP, part.start, len(part))
+            self._mapped.remove((start, size))
+
+    def restore_copies(self) -> None:
+        restore_copies(self.memory, self.identity, self.landings, self.tables.mappings)
+
+    def _take_areas(self) -> None:
+        self._program.update(regions(self.identity))
+        for base, _ in _areas_of(self._target, self._program.regions):
+            self._complete(base)  # before anything else takes the room
+        self._program.update(regions(self.identity))
+        for module in self._program.modules:
+            if module.name != "[vdso]":
+                self._area_near(module.start, module.end)
+
+    def system_call(self, number: int, *arguments: int) -> int:
+        """Makes a system call in the program, while all its threads stand still. Where the debugger
+        has no better way, a few bytes of its code are borrowed for it."""
+        made = self._target.system_call(number, arguments)
+        if made is not None:
+            return made - (1 << 64) if made >= 1 << 63 else made
+        place = self._borrowed_place()
+        stub = _SYSCALL_STUB.replace(b"%s", struct.pack("<I", number))
+        original = self._target.read(place, len(stub))
+        self._target.journal.patches([Place(place, original, stub)])
+        self._target.write(place, stub)
+        try:
+            result = self._target.call(place, arguments)
+        finally:
+            self._target.write(place, original)
+        return result - (1 << 64) if result >= 1 << 63 else result
+
+    def handler_of(self, signal: int) -> Handler:
+        """The program's handler for a signal, by the kernel's ``struct sigaction``."""
+        place, size = self.tables.field("handler")
+        self.system_call(_SYS_RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
+        return Handler(*struct.unpack_from("<QQ", self.memory.read(place, size)))
+
+    def _borrowed_place(self) -> int:
+        main = self._program.modules[0]
+        executable = self._target.executable
+        for module in self._program.modules:
+            if executable is not None and executable.endswith("/" + module.name):
+                main = module
+                break
+        if main.image.entry:
+            return main.image.entry + main.bias
+        return next(r.start for r in self._program.regions if "x" in r.permissions)
+
+    def _map(self, hint: int, size: int, protection: int, flags: int) -> int | None:
+        """Maps memory that is not locked, whatever the program has told the kernel of its own;
+        ``None``: the place is taken.
+
+        Raises:
+            PadsImpossibleError: it may not.
+        """
+        flags |= _MAP_PRIVATE | _MAP_ANONYMOUS
+        base = self.system_call(_SYS_MMAP, hint, size, protection, flags, (1 << 64) - 1, 0)
+        if base == -_EEXIST:
+            return None
+        if base < 0:
+            raise PadsImpossibleError(limits.refused(-base))
+        self._mapped.append((base, size))
+        self._target.journal.maps(range(base, base + size))
+        if hint and base != hint:  # a kernel that does not know that the place matters
+            self._unmap([(base, size)])
+            return None
+        if is_locked(self.identity, base):
+            self.system_call(_SYS_MUNLOCK, base, size)
+        return base
+
+    def _map_writable(self, size: int) -> int:
+        """Memory for tables, all zero.
+
+        Raises:
+            PadsImpossibleError: there is none.
+        """
+        # Not to be used at first: memory that is locked as it is mapped would be used as a whole.
+        base = self._map(0, size, _PROT_NONE, _MAP_NORESERVE)
+        assert base is not None
+        error = self.system_call(_SYS_MPROTECT, base, size, _PROT_READ | _PROT_WRITE)
+        if error:
+            self._unmap([(base, size)])
+            raise PadsImpossibleError(limits.refused(-error))
+        self.system_call(_SYS_MADVISE, base, size, _MADV_NOHUGEPAGE)
+        return base
+
+    def _take_tables(self) -> AgentMemory:
+        layout = self._layout
+        base = self._map_writable(layout.size)
+        error = self.system_call(_SYS_MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
+        if error:
+            raise PadsImpossibleError(
+                "the system is older than Linux 4.14: a child of the program would find probes on"
+            )
+        tables = AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
+        place, _ = tables.field("handler")
+        self.memory.write(place, bytes(4))
+        self.system_call(_SYS_PRCTL, _PR_GET_TSC, place)
+        found = int.from_bytes(self.memory.read(place, 4), "little")
+        # Were the debugger killed before it has marked the memory, that is known by being empty.
+        self.memory.write(place, bytes(4))
+        if found == _PR_TSC_SIGSEGV:
+            raise PadsImpossibleError(_NO_CLOCK)
+        return tables
+
+    def _thread_key(self) -> tuple[ThreadKey, int]:
+        """A program without thread-local storage has no fs base."""
+        possible = set(_ID_PLACES)
+        for thread in self._target.threads():
+            base = self._target.read_register(thread, "fs_base")
+            try:
+                raw = self.memory.read(base, 8)
+                if base == 0 or int.from_bytes(raw, "little") != base:
+                    return ThreadKey.NONE, 0
+                own = own_id(self.identity, thread)
+                possible = {at for at in possible if self._is_there(base + at, own)}
+            except TargetError:
+                return ThreadKey.NONE, 0
+        return ThreadKey.FS_BASE, min(possible, default=0)
+
+    def _is_there(self, address: int, number: int) -> bool:
+        return int.from_bytes(self.memory.read(address, 4), "little") == number
+
+    def _area_near(self, low: int, high: int) -> Area | None:
+        """An area from which all of [low, high) is in reach; mapped when there is none yet."""
+        known = self._reaching(low, high)
+        if known is not None:
+            return known
+        size = self._area_size
+        for place in _gaps(self._program.regions, low, high, size):
+            if self._map(place, size, _PROT_READ | _PROT_EXEC, _MAP_FIXED_NOREPLACE) is not None:
+                area = Area(place, size, returns.SIZE)
+                self._areas.append(area)
+                area.landings = self._landings_near(area, low, high)
+                has_own = area.landings.base == area.base
+                self._mark(area.base, area.size, returns.KIND if has_own else _NO_LANDINGS)
+                return area
+        return None
+
+    def _landings_near(self, area: Area, low: int, high: int) -> ReturnLandings:
+        """Those of an earlier analysis that are in reach of the area and the module in [low, high),
+        else the area's own."""
+        for base, size in _areas_of(self._target, self._program.regions):
+            if max(high, area.base + area.size, base + returns.SIZE) - min(low, base) < pads.NEAR:
+                self._mark(base, size)
+                return ReturnLandings(self._target, base)
+        words = returns.WRITABLE
+        error = self.system_call(
+            _SYS_MPROTECT, area.base + words.start, len(words), _PROT_READ | _PROT_WRITE
+        )
+        if error:
+            raise PadsImpossibleError(f"the program may not write to its own memory ({-error})")
+        return ReturnLandings(self._target, area.base)
+
+    def _complete(self, base: int) -> None:
+        """Maps those pages of the landings at ``base`` that an earlier analysis has given back.
+
+        Raises:
+            PadsImpossibleError: something else is there by now.
+        """
+        mapped = [range(r.start, r.end) for r in self._program.regions]
+        writable = range(base + returns.WRITABLE.start, base + returns.WRITABLE.stop)
+        for whole, access in (
+            (range(base, writable.start), _PROT_READ | _PROT_EXEC),
+            (writable, _PROT_READ | _PROT_WRITE),
+        ):
+            for part in _without(whole, mapped):
+                if self._map(part.start, len(part), access, _MAP_FIXED_NOREPLACE) is None:
+                    raise PadsImpossibleError("found no room for pads near the program's code")
+
+    def _mark(self, base: int, size: int, kind: bytes = returns.KIND) -> None:
+        self._target.write(base, _header(self.tables.control, size, kind))
+
+
+def _is_needed(
+    target: Target,
+    memory: Memory,
+    pid: int,
+    besides: Sequence[range],
+    areas: Sequence[int],
+    is_inside: Callable[[int], bool],
+) -> bool:
+    """Whether a thread stands in an agent or a pad of the ``areas``, or may come back to one: a
+    word leads there from a stack, or from memory where the stack of a coroutine may be, but for
+    darc's own (``besides``). Words that lead to landings may be anywhere: those stay."""
+    stacks = {}
+    for thread, pc in target.program_counters().items():
+        if is_inside(pc):
+            return True
+        stack = target.read_register(thread, "rsp")
+        stacks[stack] = target.read_register(thread, "fs_base")
+    budget = _SEARCHED
+    for region in regions(pid):
+        if "w" not in region.permissions or "p" not in region.permissions:
+            continue
+        if any(region.start in mine for mine in besides):
+            continue
+        if region.end - region.start > copies.LARGEST:
+            return True
+        start = _live_part(region, stacks)
+        for part in populated(pid, start // _PAGE * _PAGE, region.end):
+            budget -= len(part)
+            searched = range(max(start, part.start), part.stop)
+            if budget < 0 or _leads_there(memory, searched, areas, is_inside):
+                return True
+    return False
+
+
+def _leads_there(
+    memory: Memory, part: range, areas: Sequence[int], is_inside: Callable[[int], bool]
+) -> bool:
+    marks = {(base >> 24).to_bytes(5, "little") for base in areas}
+    for at in range(part.start, part.stop, _CHUNK):
+        raw = memory.read(at, min(_CHUNK, part.stop - at))
+        for mark in marks:
+            found = raw.find(mark)
+            while found >= 0:
+                start = found - 3
+                if 0 <= start <= len(raw) - 8 and is_inside(
+                    int.from_bytes(raw[start : start + 8], "little")
+                ):
+                    return True
+                found = raw.find(mark, found + 1)
+    return False
+
+
+def _keep(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
+    """The pages of the landings that stay. From now on they have no agent."""
+    kept = [page for one in landings for page in one.kept()]
+    for one in landings:
+        target.write(one.base, _header(0, returns.SIZE))
+    return kept
+
+
+def _header(control: int, size: int, kind: bytes = returns.KIND) -> bytes:
+    return _HEADER.pack(MARK, control, kind, size)
+
+
+def _without(whole: range, parts: Iterable[range]) -> list[range]:
+    """What is left of a range of addresses."""
+    left, at = [], whole.start
+    for part in sorted(parts, key=lambda one: one.start):
+        if part.stop <= at or part.start >= whole.stop:
+            continue
+        if part.start > at:
+            left.append(range(at, part.start))
+        at = part.stop
+    if at < whole.stop:
+        left.append(range(at, whole.stop))
+    return left
+
+
+def _areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int]]:
+    """Base and size of each area that is mapped, of this and of earlier debuggers."""
+    found = []
+    for region in mapped:
+        if not region.path and "x" in region.permissions:
+            mark, _, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
+            if mark == MARK and kind == returns.KIND:
+                found.append((region.start, size))
+    return found
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """An agent that an earlier debugger left in the process."""
+
+    tables: AgentMemory
+    areas: list[range]
+    """Where its pads are."""
+    landings: list[ReturnLandings]
+
+    def is_pad(self, address: int) -> bool:
+        """Whether ``address`` is in one of its pads."""
+        return any(address in area for area in self.areas)
+
+    def own_back(self, word: int) -> int | None:
+        """The program's own return address where ``word`` is one that leads to a landing."""
+        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
+
+    def retire(self, target: Target, memory: Memory, pid: int) -> None:
+        """Lets its landings return by themselves, once patches and stacks are restored."""
+        target.flush()
+        restore_copies(memory, pid, self.landings, [])
+        counters = target.program_counters().values()
+        is_left = not any(map(self.is_pad, counters))
+        for landings in self.landings:
+            landings.retire(is_left)
+
+    def give_back(self, target: Target, memory: Memory, pid: int) -> None:
+        """Unmaps its memory, once it is retired, where nothing can need it."""
+        tables = self.tables.mappings
+        own = [*tables, *(range(one.base, one.base + one.extent) for one in self.landings)]
+        bases = [area.start for area in self.areas]
+        with contextlib.suppress(DarcError):
+            if not _is_needed(target, memory, pid, own, bases, self._is_inside):
+                kept = _keep(target, self.landings)
+                _let_go(target, [*self.areas, *tables], kept)
+
+    def _is_inside(self, pc: int) -> bool:
+        for landings in self.landings:
+            if landings.base <= pc < landings.base + landings.extent:
+                return landings.is_calling(pc)
+        return self.is_pad(pc)
+
+
+def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> None:
+    for place in places:
+        target.journal.unmaps(place)
+        for part in _without(place, kept):
+            if target.system_call(_SYS_MUNMAP, (part.start, len(part))) is None:
+                return  # the program may be killed for it
+
+
+def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[range]) -> None:
+    """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
+    something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
+    mark."""
+    mapped = regions(pid)
+    for place in noted:
+        inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
+        if sum(r.end - r.start for r in inside) != len(place) or not inside:
+            continue
+        if inside[0].start != place.start or any(r.path or r.permissions[3] != "p" for r in inside):
+            continue
+        with contextlib.suppress(DarcError):
+            used = populated(pid, place.start, place.stop)
+            is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
+            if not is_empty and memory.read(place.start, len(MARK)) != MARK:
+                continue
+            if not any(pc in place for pc in target.program_counters().values()):
+                _let_go(target, [place], [])
+
+
+def restore_copies(
+    memory: Memory, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
+) -> None:
+    """See :mod:`darc.debuggee.copies`."""
+    own: dict[int, int] = {}
+    for one in landings:
+        own.update(one.all_own())
+    if own:
+        words = [range(one.base, one.base + one.extent) for one in landings]
+        with contextlib.suppress(TargetError, OSError):
+            copies.replace(memory, pid, regions(pid), own, [*besides, *words])
+
+
+def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[LeftBehind]:
+    """The agents that an earlier debugger left in the process.
+
+    Raises:
+        UnsupportedError: one is of another version, which this one cannot take out.
+    """
+    blob = agent.load()
+    found: dict[int, LeftBehind] = {}
+    for region in mapped:
+        if region.path or "x" not in region.permissions:
+            continue
+        mark, control, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
+        if mark != MARK or not control:
+            continue
+        area, landings = range(region.start, region.end), list[ReturnLandings]()
+        if kind in (returns.KIND, _NO_LANDINGS):
+            area = range(region.start, region.start + size)
+        if kind == returns.KIND:
+            landings = [ReturnLandings(target, region.start)]
+        if control in found:
+            found[control].areas.append(area)
+            found[control].landings.extend(landings)
+            continue
+        raw = memory.read(control, blob.sizes["darc_control"])
+        values = blob.unpack("darc_control", raw)
+        if values["magic"] != blob.constants["DARC_MAGIC"]:
+            continue
+        if values["version"] != blob.constants["DARC_ABI_VERSION"]:
+            raise UnsupportedError(
+                "another version of darc left its probes in the program: attach with that one and "
+                "type 'darc stop'"
+            )
+        layout = layout_in(blob, control, raw, memory.read)
+        base = control - layout.control
+        tables = AgentMemory(blob, base, layout, memory.read, memory.write)
+        found[control] = LeftBehind(tables, [area], landings)
+    return list(found.values())
+
+
+def _live_part(region: Region, stacks: Mapping[int, int]) -> int:
+    """Where what lives in a region begins: what is below the stack pointer of a
+    thread is nobody's, on the main thread's stack and where the C library has put the thread's
+    storage behind it. ``stacks`` tells each stack pointer's fs base."""
+    for stack, base in stacks.items():
+        if region.start <= stack < region.end and (
+            region.path == "[stack]" or stack < base < region.end
+        ):
+            return stack // 8 * 8
+    return region.start
+
+
+def _area_size(room: Room) -> int:
+    wanted = returns.SIZE + room.sites * _PAD_BYTES + _AGENT_BYTES
+    return min(-(-wanted // _AREA_UNIT) * _AREA_UNIT, pads.BLOCK)
+
+
+def _gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[int]:
+    """Free places for an area in reach of all of [low, high): blocks of their own before shared
+    ones, near before far. The heap and the stack keep room to grow."""
+    found: list[tuple[bool, int, int]] = []
+    previous, path = _LOWEST, ""
+    for region in (*mapped, Region(_HIGHEST, _HIGHEST, "", 0, "")):
+        start, end = previous, region.start
+        if region.start > region.end or end <= start:
+            previous, path = max(previous, region.end), region.path
+            continue
+        if path == "[heap]" or (
+            path.startswith("/") and not path.endswith(".so") and ".so." not in path
+        ):
+            start += _GROWTH
+        if region.path == "[stack]":
+            end -= _GROWTH
+        previous, path = max(previous, region.end), region.path
+        # A page between: adjacent mappings are one to the kernel, and areas are found by where they
+        # begin.
+        for candidate in _candidates(start + _PAGE, end - _PAGE, low, size):
+            if max(high, candidate + size) - min(low, candidate) < pads.NEAR:
+                shared = not start <= candidate // pads.BLOCK * pads.BLOCK <= end - pads.BLOCK
+                found.append((shared, abs(candidate - low), candidate))
+    return [candidate for _, _, candidate in sorted(found)[:64]]
+
+
+def _candidates(start: int, end: int, low: int, size: int) -> Iterable[int]:
+    """Blocks of their own at the gap's two ends and nearest to ``low``, then the gap's ends."""
+    block = pads.BLOCK
+    first = (start + block - 1) // block * block
+    last = (end - block) // block * block
+    if first <= last:
+        yield from (first, last, min(max(first, (low - block) // block * block), last))
+    for place in (start, (end - size) // 4096 * 4096):
+        if start <= place <= end - size and place // block == (place + size - 1) // block:
+            yield place

@@ -1,0 +1,399 @@
+"""What Linux tells of a process, read the way every debugger on the same machine can."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from darc.model.errors import TargetError
+from darc.target.target import Region
+
+_PAGE = 4096
+_AT_ENTRY = 9
+
+_MAPPING = re.compile(r"^(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)$", re.MULTILINE)
+
+
+def regions(pid: int) -> tuple[Region, ...]:
+    """The mappings of a process.
+
+    Raises:
+        TargetError: it is gone, or it may not be read.
+    """
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
+    except OSError as error:
+        raise TargetError(f"cannot read the mappings of process {pid}: {error.strerror}") from None
+    return _regions(text)
+
+
+@functools.lru_cache(maxsize=8)  # it is asked again and again while a program stands still
+def _regions(text: str) -> tuple[Region, ...]:
+    return tuple(
+        Region(int(start, 16), int(end, 16), permissions, int(offset, 16), path, int(inode))
+        for start, end, permissions, offset, inode, path in _MAPPING.findall(text)
+    )
+
+
+def root(pid: int) -> Path:
+    """The root folder as the process sees it (a container's, perhaps)."""
+    folder = Path(f"/proc/{pid}/root")
+    try:
+        return Path("/") if folder.samefile("/") else folder
+    except OSError:
+        return Path("/")
+
+
+def entry(pid: int) -> int | None:
+    """Where the program itself begins, when the dynamic linker has loaded its libraries; ``None``
+    where the process is gone, or may not be read."""
+    try:
+        words = Path(f"/proc/{pid}/auxv").read_bytes()
+    except OSError:
+        return None
+    pairs = dict(struct.iter_unpack("<QQ", words[: len(words) // 16 * 16]))
+    return pairs.get(_AT_ENTRY)
+
+
+def status(pid: int, thread: int | None = None) -> dict[str, str]:
+    """Fields of ``/proc/PID/status`` (or of one thread's); empty when it is gone."""
+    path = f"/proc/{pid}/status" if thread is None else f"/proc/{pid}/task/{thread}/status"
+    return fields(Path(path), ":\t")
+
+
+def fields(file: Path, separator: str) -> dict[str, str]:
+    """Name and value of each line that has the separator; none where the file cannot be read."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(separator) for line in lines)
+    return {name: value for name, found, value in pairs if found}
+
+
+def limits(pid: int) -> dict[str, int]:
+    """The limits that a process has by name as in ``/proc/PID/limits``; none for what is unlimited
+    or not told."""
+    found = {}
+    try:
+        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    except OSError:
+        return {}
+    for line in lines[1:]:
+        soft = line[26:].split()[:1]
+        if soft and soft[0].isdecimal():
+            found[line[:26].strip()] = int(soft[0])
+    return found
+
+
+def mapping_count(pid: int) -> int:
+    """How many mappings a process has; 0 when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/maps").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def flags(pid: int, address: int) -> frozenset[str]:
+    """What the kernel notes of the mapping at ``address`` (``VmFlags``, as "lo" for locked); empty
+    where it does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    here = False
+    for line in lines:
+        first = line.split(" ", 1)[0]
+        if line.startswith("VmFlags:") and here:
+            return frozenset(line.split()[1:])
+        if "-" in first and ":" not in first:
+            start, _, end = first.partition("-")
+            here = int(start, 16) <= address < int(end, 16)
+    return frozenset()
+
+
+def is_locked(pid: int, address: int) -> bool:
+    """Whether the mapping at ``address`` is locked in memory. Most processes lock nothing, and a
+    look at every mapping takes long where they are large."""
+    return status(pid).get("VmLck", "").split()[:1] != ["0"] and "lo" in flags(pid, address)
+
+
+_PAGEMAP_ENTRY = 8
+_IN_USE = 0b11 << 62  # in memory, or in swap
+
+
+def populated(pid: int, start: int, end: int) -> list[range]:
+    """Which parts of [start, end) a process has ever used, in pages of 4096 bytes: reading others
+    would take memory for them.
+
+    Raises:
+        TargetError: the kernel does not tell.
+    """
+    first, count = start // _PAGE, (end - start) // _PAGE
+    try:
+        with Path(f"/proc/{pid}/pagemap").open("rb") as file:
+            file.seek(first * _PAGEMAP_ENTRY)
+            raw = file.read(count * _PAGEMAP_ENTRY)
+    except OSError as error:
+        raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
+    found: list[range] = []
+    if raw.count(0) == len(raw):  # as most of what is reserved
+        return found
+    for index, (entry,) in enumerate(struct.iter_unpack("<Q", raw)):
+        if entry & _IN_USE:
+            at = (first + index) * _PAGE
+            if found and found[-1].stop == at:
+                found[-1] = range(found[-1].start, at + _PAGE)
+            else:
+                found.append(range(at, at + _PAGE))
+    return found
+
+
+def cgroup_mounts(kind: str) -> list[tuple[Path, str]]:
+    """Where cgroups are mounted here, and which of them stands there: those of ``kind``, or of the
+    second version where it is empty."""
+    found = []
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        kinds, options = after.split()[0], after.split()[-1].split(",")
+        if kinds == ("cgroup" if kind else "cgroup2") and (not kind or kind in options):
+            fields = before.split()
+            found.append((Path(fields[4]), fields[3]))
+    return found
+
+
+def catches(pid: int, signal: int) -> bool:
+    """Whether the process has a handler for ``signal``."""
+    return signal in caught(pid)
+
+
+def blocks(pid: int, thread: int, signal: int) -> bool:
+    """Whether a thread blocks ``signal``."""
+    return bool(int(status(pid, thread).get("SigBlk", "0"), 16) >> (signal - 1) & 1)
+
+
+def caught(pid: int) -> frozenset[int]:
+    """The signals that the process has handlers for."""
+    mask = int(status(pid).get("SigCgt", "0"), 16)
+    return frozenset(number for number in range(1, 65) if mask >> (number - 1) & 1)
+
+
+def threads(pid: int) -> list[int]:
+    """The threads of a process; none when it is gone."""
+    try:
+        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+_MAKES_A_CHILD = ("56", "57", "58", "435")
+"""The system calls clone, fork, vfork and clone3."""
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has made and that are there."""
+    found = []
+    for thread in threads(pid):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+            found += [int(word) for word in text.split()]
+    return found
+
+
+def is_stopped_at_birth(pid: int) -> bool:
+    """Whether a process is stopped, is traced by nobody and has not executed an instruction yet:
+    a debugger that was killed has left it so."""
+    try:
+        call = Path(f"/proc/{pid}/syscall").read_text().split()[0]
+    except (OSError, IndexError):
+        return False
+    return call in _MAKES_A_CHILD and status(pid).get("State", "").startswith("T (stopped)")
+
+
+def own_id(pid: int, thread: int) -> int:
+    """A thread's id as the process itself sees it: a container has its own."""
+    ids = status(pid, thread).get("NSpid", "").split()
+    return int(ids[-1]) if ids else thread
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, though its debugger may not have looked yet."""
+    return status(pid).get("State", "Z").startswith(("Z", "X"))
+
+
+def own_ids(pid: int) -> frozenset[int]:
+    """The ids of all threads of a process as it sees them itself."""
+    if own_id(pid, pid) == pid:
+        return frozenset(threads(pid))
+    return frozenset(own_id(pid, thread) for thread in threads(pid))
+
+
+def waited_ns(thread: int) -> int:
+    """How long a thread of any process has waited for a processor so far, in ns (the kernel's
+    sched-stats.rst); 0 where the kernel does not count it or the thread is gone."""
+    try:
+        return int(Path(f"/proc/{thread}/schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a thread has had of processors so far."""
+
+    ns: int
+    """For how long it has executed, the kernel on its behalf included."""
+    pauses: int
+    """How often it has given its processor up of itself: to sleep, and at every stop for a
+    debugger."""
+
+
+_PAUSES = b"\nvoluntary_ctxt_switches:"
+
+
+def use(thread: int) -> Use | None:
+    """That of a thread of any process that stands still; ``None`` where the kernel does not count
+    it or the thread is gone."""
+    folder = Path(f"/proc/{thread}")
+    try:
+        ns = int((folder / "schedstat").read_bytes().split()[0])
+        status = (folder / "status").read_bytes()
+        return Use(ns, int(status.partition(_PAUSES)[2].split(None, 1)[0])) if ns else None
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def in_sandbox(pid: int) -> bool:
+    """Whether a seccomp filter stands over any thread of the process."""
+    found = (status(pid, task) for task in threads(pid)[:256])
+    return any(one.get("Seccomp", "0").strip() != "0" for one in found)
+
+
+def has_shadow_stack(pid: int) -> bool:
+    """Whether a thread of the process keeps its return addresses a second time, where no debugger
+    and no pad can change them (Linux, ``Documentation/arch/x86/shstk.rst``)."""
+    found = (status(pid, task) for task in threads(pid)[:256])
+    return any("shstk" in one.get("x86_Thread_features", "").split() for one in found)
+
+
+def in_sandbox_of_its_own(pid: int) -> bool:
+    """Whether seccomp filters stand over the process that do not stand over this one too (as in a
+    container), and that were not there before its file was executed, for which memory had to be
+    mapped."""
+    if not in_sandbox(pid):
+        return False
+    filters, parent = _filters(pid), int(status(pid).get("PPid", "0"))
+    if filters is None:
+        return True
+    if filters <= (_filters(os.getpid()) or 0) or _is_containers(pid, filters):
+        return False
+    return not (filters == _filters(parent) and file(pid) != file(parent))
+
+
+def _is_containers(pid: int, filters: int) -> bool:
+    """Whether as many filters stand over every process of the container that it is in: a runtime
+    puts them there before anything is executed."""
+    ids = status(pid).get("NSpid", "").split()
+    if len(ids) < 2:
+        return False
+    first = fields(Path(f"/proc/{pid}/root/proc/1/status"), ":\t")
+    return ids[-1] == "1" or first.get("Seccomp_filters", "").strip() == str(filters)
+
+
+def _filters(pid: int) -> int | None:
+    """How many seccomp filters stand over any thread of a process at most; ``None`` in strict mode
+    and where the kernel does not tell."""
+    found = [status(pid, task) for task in threads(pid)[:256]]
+    if any(one.get("Seccomp", "0").strip() == "1" for one in found):
+        return None
+    counts = [one.get("Seccomp_filters") for one in found]
+    if not counts or None in counts:
+        return None
+    return max(int(count or 0) for count in counts)
+
+
+def file(pid: int) -> str:
+    """The file that a process executes; empty where that is not told."""
+    try:
+        return str(Path(f"/proc/{pid}/exe").readlink())
+    except OSError:
+        return ""
+
+
+def waits_deeply(pid: int) -> bool:
+    """Whether a thread of the process is in a wait that no signal ends: for a child of its vfork,
+    for a device. A debugger that stops the process waits for that thread, with all others
+    stopped."""
+    return any(_state(pid, task) == "D" for task in threads(pid))
+
+
+def _state(pid: int, thread: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace")
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split(None, 1)[0]
+
+
+def is_heard(pid: int, signal: int) -> bool:
+    """Whether a ``signal`` that was sent to the process may still be on its way, or its debugger
+    may be looking at it: it waits for a thread, or a thread is stopped."""
+    for task in threads(pid):
+        found = status(pid, task)
+        waiting = int(found.get("SigPnd", "0"), 16) | int(found.get("ShdPnd", "0"), 16)
+        if waiting >> (signal - 1) & 1 or found.get("State", "").startswith(("t", "T")):
+            return True
+    return False
+
+
+class Memory:
+    """Reads and writes a process's memory beside its debugger, also while it runs. For counters
+    alone: code is the debugger's to write, as it knows its own breakpoints.
+
+    A context manager that owns the file descriptor.
+    """
+
+    def __init__(self, pid: int) -> None:
+        try:
+            self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise TargetError(
+                f"cannot open the memory of process {pid}: {error.strerror}"
+            ) from None
+
+    def read(self, address: int, size: int) -> bytes:
+        """Raises TargetError when it is not mapped or the process is gone."""
+        try:
+            data = os.pread(self._fd, size, address)
+        except (OSError, OverflowError) as error:
+            raise TargetError(f"cannot read memory at {address:#x}: {error}") from None
+        if len(data) != size:
+            raise TargetError(f"cannot read memory at {address:#x}: it is not mapped")
+        return data
+
+    def write(self, address: int, data: bytes) -> None:
+        """Raises TargetError when it is not mapped or the process is gone."""
+        try:
+            done = os.pwrite(self._fd, data, address)
+        except OSError as error:
+            raise TargetError(f"cannot write memory at {address:#x}: {error.strerror}") from None
+        if done != len(data):
+            raise TargetError(f"cannot write memory at {address:#x}: it is not mapped")
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,66 @@
+"""What can go wrong, as the user is told of it.
+
+Every error that darc raises on purpose is a :class:`DarcError`, and its message is one line that
+says what to do. The debugger packages print that line and nothing else; ``set darc verbose on``
+adds the traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DarcError(Exception):
+    """Base of the family. ``str(error)`` is the one line shown to the user."""
+
+
+class UsageError(DarcError):
+    """A command, option, parameter or argument is not of the form it must have."""
+
+
+class NotFoundError(DarcError):
+    """A function, file or node that was named does not exist (yet)."""
+
+
+class InlinedError(NotFoundError):
+    """A function that has no code of its own, as compilers have put it where it is called."""
+
+
+class UnchosenError(NotFoundError):
+    """A function of which the program has several, and chooses one when it first needs it (IFUNC),
+    has not been chosen yet. ``resolver`` is the address of what chooses."""
+
+    def __init__(self, message: str, resolver: int) -> None:
+        super().__init__(message)
+        self.resolver = resolver
+
+
+class AmbiguousError(DarcError):
+    """A name has several matches; the message lists the spellings that have one."""
+
+
+class TargetError(DarcError):
+    """The debugger or the operating system refused an access to the program."""
+
+
+class UnsupportedError(DarcError):
+    """darc refuses this program, mode or place, because it could not be right or safe there."""
+
+
+class PadsImpossibleError(UnsupportedError):
+    """No pad can be put into this program at all. Breakpoints can."""
+
+
+class FormatError(DarcError):
+    """A file is corrupt, truncated, foreign or of a version that is not known."""
+
+
+class ProfileError(DarcError):
+    """A profile contradicts its own checksum (OSprof section 4)."""
+
+
+def near(word: str, words: Iterable[str]) -> str:
+    """``"; did you mean --peak?"`` for the words closest to ``word``, or nothing."""
+    found = difflib.get_close_matches(word, list(words), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(found)}?" if found else ""

@@ -1,0 +1,276 @@
+"""The ftree: function calls in the context of their paths (paper section 3).
+
+An fnode is not a function but a call of one, at one call site, reached by one path from f0. Two
+callers of a function, or two call sites in one caller, make two fnodes; recursion makes a chain.
+So the ftree is a proper tree, and an fnode is named by its path: ``1`` is f0, ``1.3`` its third
+callee, ``1.3.2`` that one's second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from darc.model.errors import NotFoundError
+
+
+class Cause(str, Enum):
+    """What a root cause path ends in. The values are those of the report."""
+
+    FUNCTION = "function"
+    """The function's own code, or a function that calls no other."""
+    LOOP = "loop"
+    """Many short calls of one callee; none alone explains the latency."""
+    BLOCK = "block"
+    """One basic block of the function."""
+    INTERRUPT = "interrupt"
+    """An interrupt that arrived while the function ran (paper section 3.6)."""
+    PREEMPTION = "preemption"
+    """Time in which the thread was runnable and another one ran (paper section 3.6)."""
+    BLOCKED = "blocked"
+    """Time in which the thread slept, waiting for something."""
+
+
+class CallKind(Enum):
+    """How control is handed to the callee at a call site."""
+
+    DIRECT = "direct"
+    INDIRECT = "indirect"
+    TAIL = "tail"
+    TAIL_INDIRECT = "tail indirect"
+    INTERRUPT = "interrupt"
+    """No instruction calls: the processor does, wherever the caller stands."""
+
+
+class NodeState(Enum):
+    """How far the search is with an fnode."""
+
+    CANDIDATE = "candidate"
+    """A callee that nothing was decided about yet."""
+    ANALYSIS = "analysis"
+    """On a root cause path, and its callees are being compared now."""
+    ROOT_CAUSE = "root cause"
+    """On a root cause path, and everything about it is decided."""
+    REJECTED = "rejected"
+    """Compared with its siblings and not chosen, or below a node that was not chosen."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the program."""
+
+    name: str
+    """Demangled, for people: no parameter list, return type or suffixes."""
+    symbol: str
+    """The raw symbol; the caller's spelling where one address has several names."""
+    module: str
+    """Base name of the executable, library or kernel module that holds it."""
+    address: int
+    """Where it is in the program's memory."""
+    offset: int
+    """``address`` relative to the base of the module."""
+    file: str | None = None
+    """Source file of the definition, where debug information tells."""
+    line: int | None = None
+    """Line of the definition in ``file``."""
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """The instruction that makes a call."""
+
+    address: int
+    """Of the call instruction itself, not of the instruction it returns to."""
+    kind: CallKind
+    module: str
+    """Base name of the module that holds the instruction."""
+    offset: int
+    """``address`` relative to the base of the module."""
+    file: str | None = None
+    line: int | None = None
+    inlined: tuple[str, ...] = ()
+    """Names of the inlined functions that the call stands in, outermost first."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What an fnode took, over the in-peak calls of f0 in which it was on the path.
+
+    All sums are in cycles, with the probes' own cost taken out.
+    """
+
+    ops: int = 0
+    """In-peak calls of f0 in which the node was called at all."""
+    calls: int = 0
+    """Calls of the node in these."""
+    sum: int = 0
+    """Σ latency of all these calls."""
+    max_sum: int = 0
+    """Σ, over the calls of f0, of the longest call of the node in each: what the paper's
+    ``maxlatency`` adds up to."""
+
+    def __add__(self, other: Totals) -> Totals:
+        """The totals over the in-peak calls of both, which must not be the same ones."""
+        return Totals(
+            self.ops + other.ops,
+            self.calls + other.calls,
+            self.sum + other.sum,
+            self.max_sum + other.max_sum,
+        )
+
+    @property
+    def mean_cycles(self) -> int:
+        """Mean latency of one call of the node in cycles; 0 when there was none."""
+        return round(self.sum / self.calls) if self.calls else 0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided about the callees of an fnode and its own time, and on how many calls."""
+
+    ops: int
+    """In-peak calls of f0 with the fnode on the path, all of whose votes were counted."""
+    needed: int
+    """On how many of them the decision was to rest at least."""
+    own: int
+    """In how many the fnode's own time was among the largest contributors."""
+    is_conclusive: bool = True
+    """Whether anything was chosen."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How and why a root cause path ends at its last fnode."""
+
+    cause: Cause
+    maxcount: int
+    """The votes by which the ending was chosen: the function's own where its own code is the
+    cause, else those that it had as a callee."""
+    loop_callee: str | None = None
+    """For a loop, the name of the function that is called again and again."""
+    loop_calls: float | None = None
+    """For a loop, the mean number of these calls in an in-peak call of f0 that made any."""
+    loop_share: float | None = None
+    """For a loop, the part (0 to 1) of the function's latency that these calls take."""
+    note: str | None = None
+    """Anything that a reader must know besides, such as "maximum depth reached"."""
+
+
+class Fnode:
+    """A function call in the context of its path (paper section 3).
+
+    Nodes are compared and hashed by identity. The descent owns ``state``, the counts, ``totals``
+    and ``end``; the session fills ``children`` through :meth:`add_child`.
+    """
+
+    __slots__ = (
+        "called",
+        "children",
+        "decision",
+        "end",
+        "function",
+        "has_unknown_callees",
+        "maxcount",
+        "meaning",
+        "parent",
+        "path",
+        "root_cause",
+        "self_maxcount",
+        "site",
+        "state",
+        "totals",
+    )
+
+    def __init__(
+        self, function: Function, site: CallSite | None = None, parent: Fnode | None = None
+    ) -> None:
+        """The root of a new tree; every other node is made by :meth:`add_child`."""
+        self.function = function
+        self.site = site
+        """Where the parent calls it; None for f0."""
+        self.parent = parent
+        self.path: tuple[int, ...] = (
+            (1,) if parent is None else (*parent.path, len(parent.children) + 1)
+        )
+        self.children: list[Fnode] = []
+        self.has_unknown_callees = False
+        """Set by the session when the function has call sites whose callees only running can
+        tell, so that having no children does not mean that it calls nothing."""
+        self.meaning: tuple[Cause, str | None] | None = None
+        """Set by the session when a path ends at this function, whatever it calls, as its time has
+        a meaning of its own; with a note for the user."""
+        self.state = NodeState.CANDIDATE
+        self.maxcount = 0
+        """In how many in-peak calls it was among the largest contributors to its parent."""
+        self.self_maxcount = 0
+        """In how many its own code was among the largest contributors to itself."""
+        self.root_cause = False
+        """Whether it is on a root cause path. True for f0 from the start."""
+        self.totals = Totals()
+        """Over the calls in which its callees were compared; where they were not, ``called``."""
+        self.called = Totals()
+        """Over the same calls of f0 as that of all its siblings: those in which they were
+        compared."""
+        self.decision: Decision | None = None
+        """Set when its callees have been compared."""
+        self.end: Ending | None = None
+        """Set when a root cause path ends here."""
+
+    def __repr__(self) -> str:
+        return f"<Fnode {self.id} {self.function.name}>"
+
+    @property
+    def id(self) -> str:
+        """The node's name for users, such as ``1.3.2``."""
+        return ".".join(map(str, self.path))
+
+    @property
+    def compared_in(self) -> int:
+        """In how many in-peak calls it was compared with its siblings: what ``maxcount`` is of."""
+        return 0 if self.parent is None else self.parent.totals.ops
+
+    @property
+    def depth(self) -> int:
+        """Number of nodes from f0 to this one, both included: 1 for f0."""
+        return len(self.path)
+
+    def add_child(self, function: Function, site: CallSite | None) -> Fnode:
+        """Append and return the node for a call of ``function`` at ``site``."""
+        child = Fnode(function, site, self)
+        self.children.append(child)
+        return child
+
+    def route(self) -> list[Fnode]:
+        """The nodes from f0 to this one, both included."""
+        nodes = [self]
+        while nodes[-1].parent is not None:
+            nodes.append(nodes[-1].parent)
+        return nodes[::-1]
+
+    def walk(self) -> Iterator[Fnode]:
+        """This node and all below it, each before its children, children in order."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def find(self, node_id: str) -> Fnode:
+        """The node with this :attr:`id` in the tree below (and including) this one.
+
+        Raises :class:`~darc.model.errors.NotFoundError` when there is none.
+        """
+        for node in self.walk():
+            if node.id == node_id:
+                return node
+        raise NotFoundError(f"no fnode {node_id}; 'darc tree' shows the ids that there are")
+
+
+@dataclass(frozen=True)
+class RootCausePath:
+    """A path from f0 to a root cause."""
+
+    nodes: tuple[Fnode, ...]
+    """f0 first."""
+    ending: Ending

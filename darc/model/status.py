@@ -1,0 +1,19 @@
+"""How far a session is."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(str, Enum):
+    """How far a session is. The values are those of the report."""
+
+    PENDING = "pending"
+    PROFILING = "profiling"
+    NO_PEAK = "peak not chosen"
+    SEARCHING = "in progress"
+    FOUND = "root cause found"
+    MAX_DEPTH = "maximum depth reached"
+    INCONCLUSIVE = "not conclusive"
+    STOPPED = "stopped"
+    ENDED = "program ended"

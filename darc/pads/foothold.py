@@ -1,0 +1,399 @@
+"""Darc's foothold: memory for the agent and the pads, taken once and kept.
+
+A foothold changes nothing that the program executes. It outlives the analyses that use it, as a
+thread may still be on its way through a pad of an earlier one. Where the memory comes from differs:
+see :class:`darc.debuggee.process_foothold.ProcessFoothold` for a process.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+from darc import agent
+from darc.agent.damage import DamagedError
+from darc.agent.memory import AgentMemory, Node, Room
+from darc.code.elf import FrameRule
+from darc.code.program import Program
+from darc.code.x86_64 import Site, decode
+from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
+from darc.model.ftree import CallKind
+from darc.pads import x86_64 as pads
+from darc.pads.returns import ReturnLandings
+from darc.target.target import Target
+
+MARK = b"darc pad"
+MARK_SIZE = 64
+"""Every area begins with the mark and the address of the control structure: whoever comes after a
+debugger that was killed finds both."""
+
+
+class ThreadKey(IntEnum):
+    """How the agent tells threads apart."""
+
+    NONE = 0
+    """Not at all: there is one."""
+    FS_BASE = 1
+    """By their thread-local storage."""
+    STACK = 2
+    """By their kernel stacks."""
+
+
+@dataclass
+class Area:
+    """Executable memory for pads."""
+
+    base: int
+    size: int
+    used: int = 0
+    landings: ReturnLandings | None = None
+    """What its pads' calls come back to: in a process; perhaps those of another area."""
+
+    @property
+    def block(self) -> int:
+        """That of the return addresses of its pads' calls."""
+        base = self.base if self.landings is None else self.landings.base
+        return base // pads.BLOCK * pads.BLOCK
+
+
+class Foothold(ABC):
+    """Create it, then :meth:`install`; :meth:`reopen` for another analysis on the same ground;
+    :meth:`close` when that is gone."""
+
+    def __init__(self, target: Target, program: Program, identity: int) -> None:
+        """``identity`` is that of the :class:`~darc.debuggee.ground.Ground` that it is on."""
+        self._target = target
+        self._program = program
+        self.identity = identity
+        self._blob = agent.load()
+        self._areas: list[Area] = []
+        self._origins: list[tuple[int, int]] = []
+        self._pads: list[tuple[int, tuple[tuple[int, int], ...], int | None]] = []
+        self._next_index = 0
+        self._agent_base = 0
+        self.damaged = False
+        """Whether the program has written over its tables: nothing is to be built on them."""
+        self.tables: AgentMemory
+        self.stubs: pads.Stubs
+
+    # --------------------------------------------------------- where memory comes from
+
+    @abstractmethod
+    def _take_tables(self) -> AgentMemory:
+        """Memory for what the agent and the debugger share, all zero."""
+
+    @abstractmethod
+    def _take_areas(self) -> None:
+        """Sees to it that there is an area in reach of each module."""
+
+    @abstractmethod
+    def _thread_key(self) -> tuple[ThreadKey, int]:
+        """How the agent is to tell threads apart, and where, seen from its fs base, each has the id
+        of its own, by which it is told from an earlier one; 0: not known."""
+
+    @abstractmethod
+    def call(self, address: int, arguments: Sequence[int]) -> int:
+        """Calls a function there."""
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether it has not gone with what it stood in."""
+
+    def lost(self) -> str | None:
+        """At a stop: why what it stood in is not there any more, where nothing else tells."""
+        return None
+
+    def give_back(self) -> bool:
+        """Nothing of an analysis is there any more, and all threads stand still: gives its memory
+        back, where nothing can need it. ``False``: not now."""
+        return False
+
+    @abstractmethod
+    def close(self) -> None:
+        """What it stood in is gone."""
+
+    # ------------------------------------------------------------------ the agent
+
+    def install(self, resolution: int) -> None:
+        """Takes memory, writes the agent and measures what a pad costs here. May call functions.
+
+        Raises:
+            TargetError: there is no memory.
+            UnsupportedError: there is no room near its code.
+        """
+        if not self._program.modules:
+            raise UnsupportedError("the program has no mapped file with code")
+        self.tables = self._take_tables()
+        self._take_areas()
+        if not self._areas:
+            raise PadsImpossibleError("found no room for pads near the program's code")
+        first = self._areas[0]
+        self._use_agent(first.base + first.used)
+        self._target.write(self._agent_base, self._blob.code)
+        first.used += (len(self._blob.code) + 63) // 64 * 64
+        self.tables.write_control(
+            resolution,
+            *self._thread_key(),
+            enter=self.symbol("darc_from_pad_enter"),
+            leave=self.symbol("darc_from_pad_leave"),
+        )
+        self._begin_landings()
+        self._calibrate()
+
+    def _begin_landings(self) -> None:
+        """They lead to the agent from now on."""
+        for landings in self.landings:
+            landings.begin(self.tables.control, self.stubs.landed)
+        self.tables.set_landings([landings.base for landings in self.landings])
+
+    def _use_agent(self, base: int) -> None:
+        """The agent's code is, or will be, at ``base``."""
+        self._agent_base = base
+        self.stubs = pads.Stubs(
+            *(self.symbol(f"darc_stub_{field.name}") for field in fields(pads.Stubs))
+        )
+
+    def reopen(self, program: Program, resolution: int) -> None:
+        """Prepares for another analysis. May call functions in the program."""
+        self._program = program
+        self._take_areas()
+        self.tables.reset(resolution)
+        self._begin_landings()
+
+    @property
+    def landings(self) -> list[ReturnLandings]:
+        """Those that calls come back to: see :mod:`darc.pads.returns`."""
+        found = {a.landings.base: a.landings for a in self._areas if a.landings is not None}
+        return list(found.values())
+
+    def own_back(self, word: int) -> int | None:
+        """The program's own return address where ``word`` is one that leads to a landing."""
+        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
+
+    def restore_copies(self) -> None:
+        """Return addresses that lead to landings become the program's own wherever they stand in
+        its memory: guards are taken out, or about to be. Nothing is waiting to be written."""
+        return
+
+    def retire(self) -> bool:
+        """The analysis is over, patches are taken out and stacks restored, all threads stand still:
+        from now on landings just return by themselves (copies of stacks may have their addresses
+        for the process's life), until :meth:`install` or :meth:`reopen` of the next analysis, of
+        this debugger or another one, takes them up again.
+
+        Returns whether the agent, the tables and the pads may be unmapped: no thread is on its way
+        through one. What must stay then is :meth:`ReturnLandings.kept` of :attr:`landings`.
+        """
+        if not self.landings:
+            return False
+        counters = self._target.program_counters().values()
+        is_left = not any(map(self.is_inside, counters))
+        for landings in self.landings:
+            landings.retire(is_left)
+        return is_left
+
+    def is_inside(self, pc: int) -> bool:
+        """Whether a thread at ``pc`` needs the agent or a pad to go on."""
+        of_landings = [one for one in self.landings if one.base <= pc < one.base + one.extent]
+        if of_landings:
+            return of_landings[0].is_calling(pc)
+        return self.holds(pc)
+
+    def is_usable(self, room: Room | None = None) -> bool:
+        """Whether it is still there and has room for another analysis, which needs ``room``."""
+        full = self._next_index > self.tables.layout.room.sites // 2
+        full = full or any(area.used > area.size // 2 for area in self._areas)
+        if full or self.damaged or not self.is_there():
+            return False
+        return room is None or self.tables.room.holds(room)
+
+    def add_contexts(self, threads: int) -> str | None:
+        """In the middle of an analysis, all threads stand still: makes room for so many threads. A
+        string says why there can be none. May make calls in the program."""
+        del threads
+        return "there is no more memory"
+
+    def add_records(self) -> str | None:
+        """The same for records of calls, twice as many as now: no call is open, and no thread is in
+        the agent or a pad but the one that rang."""
+        return "there is no more memory"
+
+    def symbol(self, name: str) -> int:
+        """Address of one of the agent's functions."""
+        return self._agent_base + self._blob.symbols[name]
+
+    def f0_code(self, index: int) -> pads.F0Code | None:
+        """What the pad of f0, which is site ``index``, does itself, where that is worth it."""
+        del index
+        return None
+
+    def is_damaged(self) -> bool:
+        """Whether it is there, but its tables are not what they must be. Any thread."""
+        try:
+            self.tables.check()
+        except DamagedError:
+            self.damaged = True
+        except TargetError:
+            # Unmapped alone, or with all that was there (an exec)?
+            with contextlib.suppress(TargetError):
+                self.damaged = self.tables.raw(self._areas[0].base, len(MARK)) == MARK
+        return self.damaged
+
+    def holds(self, address: int) -> bool:
+        """Whether ``address`` is in the agent, a pad or a landing."""
+        return any(a.base <= address < a.base + a.size for a in self._areas) or any(
+            one.base <= address < one.base + one.extent for one in self.landings
+        )
+
+    @property
+    def agent_base(self) -> int:
+        """Where the agent's code begins."""
+        return self._agent_base
+
+    def _reaching(self, low: int, high: int) -> Area | None:
+        for area in self._areas:
+            if max(high, area.base + area.size) - min(low, area.base) < pads.NEAR:
+                return area
+        return None
+
+    # ------------------------------------------------------------------ pads
+
+    def place(
+        self, area: Area, back: int | None, make: Callable[[int], pads.Pad]
+    ) -> tuple[int, pads.Pad]:
+        """Writes the pad that ``make`` makes for an address; ``back`` is the return address of the
+        site it serves, 0 where that differs from call to call, ``None`` where the pad leaves it
+        on the stack.
+
+        Raises:
+            TargetError: there is no more room.
+            OutOfReachError: the program's code or data is too far away.
+        """
+        origin = area.base + area.used
+        pad = make(origin)
+        if area.used + len(pad.code) > area.size:
+            raise TargetError("no room for more pads: set a lower 'darc max-probes'")
+        self._target.write(origin, pad.code)
+        area.used += len(pad.code)
+        bisect.insort(self._origins, (origin, len(self._pads)))
+        self._pads.append((len(pad.code), pad.frames, back))
+        return origin, pad
+
+    def place_call(
+        self, area: Area, site: Site, index: int, blocks: Sequence[int]
+    ) -> tuple[int, pads.Pad, int]:
+        """Writes the pad of a call site, which is number ``index``, and its landing; ``blocks`` are
+        those of its callers. Returns where it is, the pad, and the return address of its call.
+
+        Raises:
+            TargetError: there is no more room.
+            OutOfReachError: the program's code or data is too far away, or no landing is left.
+        """
+        data, landings = self.tables.site(index), area.landings
+        if landings is None:
+            origin, pad = self.place(
+                area,
+                site.back,
+                lambda at: pads.call_pad(site, data, blocks, self.stubs, at),
+            )
+            assert pad.back is not None
+            return origin, pad, origin + pad.back
+        cell = landings.claim(site.back)
+        back = landings.returns_to(cell)
+        origin, pad = self.place(
+            area, site.back, lambda at: pads.call_pad(site, data, blocks, self.stubs, at, back)
+        )
+        assert pad.back is not None
+        far = origin + pad.cells.get("target", 0)
+        landings.lead(cell, pads.landing_call(site, back, far), origin + pad.back)
+        return origin, pad, back
+
+    def lead(self, site: Site, pad: int) -> bytes | None:
+        """What to write over a site that has a nop behind it, to lead to its pad; ``None`` where
+        that cannot be."""
+        del site, pad
+        return None
+
+    def new_index(self) -> int:
+        """The number of a site that was never used before."""
+        self._next_index += 1
+        return self._next_index - 1
+
+    def _calibrate(self) -> None:
+        """Measures the pad's own cost in this program on this machine."""
+        tables, limits = self.tables, self._blob.constants
+        area = self._areas[0]
+        nothing, back = self.symbol("darc_nothing"), self.symbol("darc_calibrate_back")
+        call = decode(pads.patch_bytes(CallKind.DIRECT, area.base, 5, nothing), area.base)[0]
+        site = Site(
+            area.base, CallKind.DIRECT, area.base, 5, back, nothing, None, call, FrameRule("rsp", 8)
+        )
+        index = self.new_index()
+        parent_index = self.new_index()
+        origin, _, pad_back = self.place_call(area, site, index, (area.block,))
+        tables.write_site(
+            index,
+            back=back,
+            pad_back=pad_back,
+            kind=limits["DARC_CALL"],
+            timed=1,
+            route_count=1,
+        )
+        tables.write_site(parent_index, pad_back=area.block, kind=limits["DARC_CALL"])
+        arguments = (
+            tables.control,
+            tables.site(parent_index),
+            origin,
+            nothing,
+        )
+        tables.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, False)], [(0, 1)], [])
+        tables.set_site(index, timed=0)
+        self.call(self.symbol("darc_calibrate"), arguments)
+        path_cost = tables.get("full_cost")
+        tables.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, True)], [(0, 1)], [])
+        tables.set_site(index, timed=1)
+        self.call(self.symbol("darc_calibrate"), arguments)
+        tables.set(path_cost=path_cost)
+        tables.set_site(index, route_count=0)
+
+    def area_for(self, low: int, high: int) -> Area | None:
+        """An area from which the module around [low, high) is in reach, if there is one."""
+        module = self._program.module_at(low)
+        if module is not None:
+            low, high = min(low, module.start), max(high, module.end)
+        return self._reaching(low, high)
+
+    def caller(self, pc: int, rsp: int) -> tuple[int, int] | None:
+        """For unwinders: where ``pc`` is in a pad, the address of the stack word of the return
+        address, and that address."""
+        for landings in self.landings:
+            if (found := landings.caller(pc, rsp)) is not None:
+                return found
+        index = bisect.bisect_right(self._origins, (pc, 1 << 64)) - 1
+        if index < 0:
+            return None
+        origin, number = self._origins[index]
+        size, frames, back = self._pads[number]
+        if not origin <= pc < origin + size or not frames:
+            return None
+        distance = 0
+        for offset, known in frames:
+            if origin + offset > pc:
+                break
+            distance = known
+        slot = rsp + distance
+        if back:
+            return slot, back
+        word = int.from_bytes(self.tables.raw(slot, 8), "little")
+        if (own := self.own_back(word)) is not None:
+            return slot, own
+        if back is None or (distance >= 0 and not self.holds(word)):
+            return slot, word
+        for record in self.tables.records():
+            if record["slot"] == slot:
+                return slot, record["back"]
+        return None

@@ -1,0 +1,599 @@
+"""What darc has put into the program, and how every bit of it is taken out again.
+
+The implant owns each patched place with the bytes that stood there. :meth:`Implant.remove` restores
+the code byte for byte and puts the program's own return addresses back on its stacks; the pads
+stay in their :class:`~darc.pads.foothold.Foothold`, as a thread may still be on its way through
+one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from iced_x86 import Instruction
+
+from darc import agent
+from darc.agent.memory import AgentMemory
+from darc.code.denial import denied
+from darc.code.faults import leaves_frame
+from darc.code.program import Program
+from darc.code.relays import Relay, relays
+from darc.code.x86_64 import (
+    PATCH_LENGTH,
+    SHORT_JUMP,
+    Prologue,
+    Site,
+    decode,
+    read_prologue,
+)
+from darc.code.x86_64 import Function as Code
+from darc.model.errors import TargetError, UnsupportedError
+from darc.model.ftree import CallKind, Function
+from darc.pads import x86_64 as pads
+from darc.pads.foothold import Area, Foothold
+from darc.pads.guards import guard_places
+from darc.pads.patching import Patch, Patcher
+from darc.pads.returns import Own
+from darc.target.target import Target
+
+_FIRST = 32
+"""Bytes at a function's entry that may be run in its pad for the sake of a short call there."""
+
+_AHEAD = 4
+"""Instructions at f0's entry that may be executed before the one that is timed first."""
+
+_FAULTS = "the program's own handler of faults may know an instruction there by its address"
+
+
+class Implant:
+    """The patches of one analysis in one program."""
+
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        foothold: Foothold,
+        guard_places: Callable[[Program], Iterator[tuple[str, int, str]]] = guard_places,
+    ) -> None:
+        """``guard_places`` tells where guards are to stand (see :mod:`darc.pads.guards`)."""
+        self._guard_places = guard_places
+        self._target = target
+        self._program = program
+        self._foothold = foothold
+        self._blob = agent.load()
+        self._sites: dict[int, Patch] = {}
+        self._guards: list[Patch] = []
+        self._f0: Patch | None = None
+        self.tables = foothold.tables
+        self.patcher = Patcher(target, program, foothold.tables)
+
+    @property
+    def f0_back(self) -> int:
+        """Where f0 returns to when its pad called it; its landings are all in that block."""
+        assert self._f0 is not None
+        return self._f0.pad_back
+
+    @property
+    def max_targets(self) -> int:
+        """How many targets an indirect site can learn."""
+        return self._blob.constants["DARC_MAX_TARGETS"]
+
+    @property
+    def max_tails(self) -> int:
+        """How many tail calls, one behind the other in one frame, can be timed."""
+        return self._blob.constants["DARC_MAX_TAILS"]
+
+    @property
+    def max_nodes(self) -> int:
+        """How many fnodes the agent can hold at one time."""
+        return self.tables.layout.room.nodes
+
+    # --------------------------------------------------------------------- f0
+
+    def prepare_f0(self, code: Code) -> str | None:
+        """Makes f0's entry pad; a string says why none can stand there."""
+        made = self._entry(code, self._blob.constants["DARC_F0"], 1)
+        if isinstance(made, str):
+            return made
+        self._f0 = made
+        return None
+
+    def _entry(self, code: Code, kind: int, timed: int) -> Patch | str:
+        relay: Relay | None = None
+        code = replace(code, entry=self._program.way_in(code.entry))
+        if timed:
+            code = replace(code, entry=self._behind_faults(code))
+        prologue = self._prologue(code, PATCH_LENGTH, not timed)
+        if timed:
+            prologue = self._with_short_call(code, prologue)
+        if isinstance(prologue, str):
+            why = prologue
+            relay = self._relay(code.entry)
+            prologue = self._prologue(code, SHORT_JUMP, not timed)
+            if relay is None or isinstance(prologue, str):
+                return why
+        low, high = prologue.entry, prologue.entry + prologue.length
+        area = self._foothold.area_for(low, high)
+        if area is None:
+            return "no room for a pad within 2 GiB of it"
+        index = self._foothold.new_index()
+        address = self.tables.site(index)
+        foothold = self._foothold
+        is_f0 = kind == self._blob.constants["DARC_F0"]
+        own_code = foothold.f0_code(index) if is_f0 else None
+        landings = area.landings if is_f0 else None
+
+        def make(at: int) -> pads.Pad:
+            if own_code is not None:
+                return pads.f0_pad(prologue, own_code, at)
+            return pads.entry_pad(prologue, address, foothold.stubs, at, landings is not None)
+
+        try:
+            origin, pad = foothold.place(area, 0 if landings is None else None, make)
+        except pads.OutOfReachError as error:
+            return str(error)
+        if landings is None:
+            assert pad.back is not None
+            pad_back, lands = origin + pad.back, {}
+        else:
+            assert pad.body is not None
+            body = origin + pad.body
+            landings.bind(prologue.entry, body)
+            pad_back, lands = landings.callers, {"landings": landings.base, "body": body}
+        if relay is None:
+            through = None
+            patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
+        else:
+            through = self._lead_through(relay, area, origin, kind)
+            patch = pads.patch_short(prologue.entry, relay.address)
+        made = Patch(
+            address=prologue.entry,
+            original=prologue.original[: len(patch)],
+            bytes=patch,
+            index=index,
+            pad=origin,
+            pad_back=pad_back,
+            moved={at: origin + offset for at, offset in pad.moved.items()},
+            displaced=prologue.instructions,
+            cells={name: origin + offset for name, offset in pad.cells.items()},
+            through=through,
+        )
+        self._write_site(made, kind, timed, **lands)
+        return made
+
+    def _behind_faults(self, code: Code) -> int:
+        """Where f0's patch can stand: at its entry, or behind instructions there that are to be
+        executed in their places and change neither the stack nor flags, which its pad does not
+        keep."""
+        at = code.entry
+        for _ in range(_AHEAD):
+            if self._prologue(replace(code, entry=at), PATCH_LENGTH) is not _FAULTS:
+                return at
+            instruction = code.instructions[at]
+            at = int(instruction.next_ip)
+            is_led_to = at in code.targets or self._program.is_jumped_into(at - 1, at + 1)
+            if not code.complete or is_led_to or not leaves_frame(instruction):
+                break
+        return code.entry
+
+    def _with_short_call(self, code: Code, prologue: Prologue | str) -> Prologue | str:
+        """The prologue up to the end of a short call whose own patch would begin in it, as in a
+        function that only passes a virtual call on: both can be timed then."""
+        if isinstance(prologue, str):
+            return prologue
+        end = prologue.entry + prologue.length
+        for site in code.sites:
+            wanted = site.patch < end if site.displaced else site.problem is not None
+            if wanted and end < site.back <= prologue.entry + _FIRST:
+                longer = self._prologue(code, site.back - prologue.entry)
+                return prologue if isinstance(longer, str) else longer
+        return prologue
+
+    def _prologue(self, code: Code, room: int, is_guard: bool = False) -> Prologue | str:
+        prologue = read_prologue(code, self._program, room)
+        if isinstance(prologue, str):
+            return prologue
+        if self._user_stands_in(prologue.entry, prologue.entry + prologue.length):
+            return "a breakpoint stands in its first bytes"
+        if any(self._stays(instruction, is_guard) for instruction in prologue.instructions):
+            return _FAULTS
+        return prologue
+
+    def _stays(self, instruction: Instruction, is_guard: bool) -> bool:
+        """Whether an instruction at a function's entry is to be executed in its place. A guard's
+        function is a runtime's, whose own data nobody polls."""
+        if is_guard and instruction.is_ip_rel_memory_operand:
+            return False
+        return self._program.may_fault(instruction)
+
+    def _user_stands_in(self, start: int, end: int) -> bool:
+        """Whether a breakpoint of the user's would be overwritten or never be reached."""
+        return any(start < address < end for address in self._target.breakpoints())
+
+    def _relay(self, address: int, instead_of: Patch | None = None) -> Relay | None:
+        """Where a short jump at ``address`` can go through. The relay of the patch that is to be
+        replaced is free."""
+        patches = [p for p in (self._f0, *self._guards, *self._sites.values()) if p is not None]
+        taken = [p for p in patches if p is not instead_of]
+        taken += [p.through for p in taken if p.through is not None]
+        for relay in relays(self._program, address):
+            is_free = all(relay.end <= p.address or relay.start >= p.end for p in taken)
+            if is_free and not self._user_stands_in(relay.start, relay.end):
+                return relay
+        return None
+
+    def _lead_through(self, relay: Relay, area: Area, pad: int, kind: int) -> Patch:
+        """Lets ``relay`` lead to ``pad``; ``kind`` is that of the patch that jumps there.
+
+        Raises:
+            OutOfReachError: what stood there cannot be run elsewhere.
+        """
+        origin: int | None = None
+        moved: dict[int, int] = {}
+        if relay.displaced:
+            origin, own = self._foothold.place(area, None, lambda at: pads.relay_pad(relay, at))
+            moved = {at: origin + offset for at, offset in own.moved.items()}
+        patch = pads.patch_relay(relay, pad, origin)
+        made = Patch(
+            address=relay.start,
+            original=self._program.read(relay.start, len(patch)),
+            bytes=patch,
+            index=self._foothold.new_index(),
+            pad=pad,
+            pad_back=0,
+            moved=moved,
+            displaced=relay.displaced,
+            is_relay=True,
+        )
+        self._write_site(made, kind, 0)
+        return made
+
+    def _write_site(self, made: Patch, kind: int, timed: int, **lands: int) -> None:
+        self.tables.write_site(
+            made.index,
+            **lands,
+            pad_back=made.pad_back,
+            kind=kind,
+            timed=timed,
+            address=made.address,
+            original=made.original,
+            length=len(made.original),
+        )
+
+    def enable(self) -> None:
+        """Starts to watch f0."""
+        assert self._f0 is not None
+        self.patcher.activate(self._f0)
+        self.tables.enabled = True
+
+    def guard(self) -> list[str]:
+        """Puts a pad at every place of :func:`~darc.pads.guards.guard_places` that has none yet;
+        tells which ones could not be.
+
+        Raises:
+            UnsupportedError: an unwinder is among those: it would find pads on the stack.
+        """
+        guarded = {g.address for g in self._guards}
+        limits = self._blob.constants
+        problems = []
+        for kind, address, name in self._guard_places(self._program):
+            if address in guarded:
+                continue
+            guarded.add(address)
+            why = self._guard_one(address, limits[kind])
+            if why is not None and kind == "DARC_HIDE":
+                raise UnsupportedError(
+                    f"the program's exceptions cannot be followed: {name}: {why}"
+                )
+            if why is not None and kind != "DARC_END":
+                problems.append(f"{name}: {why}")
+        return problems
+
+    def _guard_one(self, address: int, kind: int) -> str | None:
+        made = self._entry(self._program.function(address), kind, 0)
+        if isinstance(made, str):
+            return made
+        try:
+            self.patcher.activate(made)
+        except TargetError as error:
+            return str(error)
+        self._guards.append(made)
+        return None
+
+    # --------------------------------------------------------------- call sites
+
+    def problem(self, site: Site) -> str | None:
+        """Why ``site`` cannot be given a pad, as far as its code tells."""
+        site = self._in_place(site)
+        if self._user_stands_in(site.patch, max(site.back, site.patch + site.length)):
+            return "a breakpoint stands in its bytes"
+        if not self._overlaps_f0(site):
+            known = self._sites.get(site.address)
+            may_relay = site.is_short and self._relay(site.address, known) is not None
+            problem = None if may_relay else site.problem
+            return problem or self._program.site_problem(site)
+        return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
+
+    def _in_place(self, site: Site) -> Site:
+        """``site`` without what it would displace, where that is to be executed in its place."""
+        if self._program.may_fault(site.instruction):
+            return replace(site, problem=_FAULTS, is_short=False)
+        if not any(map(self._program.may_fault, site.displaced)):
+            return site
+        length = site.back - site.address
+        return replace(
+            site, patch=site.address, length=length, displaced=(), problem=_FAULTS, is_short=True
+        )
+
+    def denies(self, program: Program, callee: Function) -> str | None:
+        """Why no call of ``callee`` goes through a pad."""
+        return denied(program, callee)
+
+    def prepare_site(self, site: Site, parent: int) -> Patch | str:
+        """A pad for ``site``, whose caller's frame was entered through the pad that returns to
+        ``parent``. Returns a reason when there can be none."""
+        site = self._in_place(site)
+        problem = self.problem(site)
+        if problem is not None:
+            return problem
+        if site.kind is CallKind.INTERRUPT:
+            return self._prepare_interrupt(site)
+        in_f0 = self._overlaps_f0(site)
+        if in_f0:
+            site = replace(
+                site, patch=site.address, displaced=(), problem=None, is_short=False, nop=0
+            )
+        known = self._sites.get(site.address)
+        block = parent // pads.BLOCK * pads.BLOCK
+        if known is not None and block in known.blocks and not self._displaces_faults(known):
+            return known
+        blocks = tuple(sorted({block, *(known.blocks if known is not None else ())}))
+        area = self._foothold.area_for(site.patch, site.back)
+        if area is None:
+            return "no room for a pad within 2 GiB of it"
+        index = self._foothold.new_index()
+        relay = self._relay(site.address, known) if site.is_short else None
+        tail = site.kind in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
+        back = 0
+        try:
+            if tail:
+                data, stubs = self.tables.site(index), self._foothold.stubs
+                origin, pad = self._foothold.place(
+                    area, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
+                )
+            else:
+                origin, pad, back = self._foothold.place_call(area, site, index, blocks)
+            patch, through = b"", None
+            if relay is not None:
+                kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]
+                through = self._lead_through(relay, area, origin, kind)
+                patch = pads.patch_short_site(site, relay.address)
+            elif site.nop:
+                patch = self._foothold.lead(site, origin) or b""
+                if not patch:
+                    return "the call is shorter than a jump"
+            elif not in_f0 and tail:
+                patch = pads.patch_tail(site, origin)
+            elif not in_f0:
+                patch = pads.patch_bytes(site.kind, site.patch, site.length, origin)
+        except pads.OutOfReachError as error:
+            return str(error)
+        original = self._program.read(site.patch, len(patch) or site.length)
+        self.tables.write_site(
+            index,
+            back=site.back,
+            pad_back=back,
+            kind=self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"],
+            timed=1,
+            indirect=0 if site.target is not None else self.max_targets,
+            address=site.patch,
+            original=original[:16],
+            length=len(original),
+        )
+        if known is not None:  # calls through the old pad go on; what it has learned stays
+            self.deactivate(known)
+            self.tables.set_site(known.index, route_count=0)
+            self.tables.teach_targets(index, self.tables.learned_targets(known.index))
+        made = Patch(
+            address=site.patch,
+            original=original,
+            bytes=patch,
+            index=index,
+            pad=origin,
+            pad_back=back,
+            site=site,
+            blocks=blocks,
+            moved={at: origin + offset for at, offset in pad.moved.items()},
+            cell=self._f0_cells()[site.address] if in_f0 else None,
+            through=through,
+        )
+        if made.cell is not None:
+            made.cell_value = int.from_bytes(self._target.read(made.cell, 8), "little")
+        self._sites[site.address] = made
+        return made
+
+    def _prepare_interrupt(self, site: Site) -> Patch | str:
+        """A pad at the entry of a handler."""
+        known = self._sites.get(site.address)
+        if known is not None:
+            return known
+        kind = self._blob.constants["DARC_INTERRUPT"]
+        made = self._entry(self._program.function(site.address), kind, 1)
+        if isinstance(made, Patch):
+            made.site = site
+            self._sites[site.address] = made
+            if not site.is_own_callee:
+                self.tables.set_site(made.index, indirect=self.max_targets)
+        return made
+
+    def _f0_cells(self) -> dict[int, int]:
+        """Calls and jumps among f0's displaced instructions: where the constants are, by the
+        instruction's address."""
+        assert self._f0 is not None
+        found = {int(i.ip): f"leave {n}" for n, i in enumerate(self._f0.displaced)}
+        cells = self._f0.cells
+        return {at: cells[name] for at, name in found.items() if name in cells}
+
+    def _overlaps_f0(self, site: Site) -> bool:
+        f0 = self._f0
+        if f0 is None or not f0.displaced:
+            return False
+        return (site.address < f0.end and site.back > f0.address) or (
+            f0.address <= site.patch < f0.address + len(f0.original)
+        )
+
+    def activate(self, patch: Patch) -> None:
+        """Lets the site lead to its pad. Raises TargetError when it cannot."""
+        self.patcher.activate(patch)
+
+    def deactivate(self, patch: Patch) -> None:
+        """Restores the site's own bytes."""
+        self.patcher.deactivate(patch)
+
+    def make_way(self) -> str | None:
+        """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0
+        cannot be timed any more."""
+        return self._take_back(self._is_in_the_users_way)
+
+    def leave_faults(self) -> str | None:
+        """Takes back patches that displace what is to be executed in its place from now on (see
+        :meth:`~darc.code.program.Program.may_fault`); as :meth:`make_way`."""
+        return self._take_back(self._displaces_faults)
+
+    def _displaces_faults(self, patch: Patch) -> bool:
+        moved = []
+        if any(self._stays(i, patch is not self._f0) for i in patch.displaced):
+            return True
+        if patch.site is not None:
+            moved += [*patch.site.displaced, patch.site.instruction]
+        if patch.through is not None:
+            moved += patch.through.displaced
+        return any(map(self._program.may_fault, moved))
+
+    def _take_back(self, is_wanted: Callable[[Patch], bool]) -> str | None:
+        for patch in self._sites.values():
+            if is_wanted(patch):
+                self.deactivate(patch)
+                self.patcher.lead_back(patch)
+        for patch in list(self._guards):
+            if is_wanted(patch):
+                self.deactivate(patch)
+                self.patcher.lead_back(patch)
+                self._guards.remove(patch)
+        try:
+            self.guard()  # in another way, where there is one
+        except UnsupportedError as error:
+            return str(error)
+        f0 = self._f0
+        if f0 is None or not is_wanted(f0):
+            return None
+        self._deactivate_f0()
+        self.patcher.lead_back(f0)
+        why = self.prepare_f0(self._program.function(f0.address))
+        if why is None:
+            assert self._f0 is not None
+            self.activate(self._f0)
+        return why
+
+    def _is_in_the_users_way(self, patch: Patch) -> bool:
+        places = [patch] if patch.through is None else [patch, patch.through]
+        return patch.active and any(self._user_stands_in(p.address, p.end) for p in places)
+
+    def _deactivate_f0(self) -> None:
+        for patch in self._sites.values():
+            if patch.cell is not None:
+                self.deactivate(patch)
+        if self._f0 is not None:
+            self.deactivate(self._f0)
+
+    # ------------------------------------------------------- stops and removal
+
+    def pause(self) -> None:
+        """At a stop for the user: code and stacks are the program's own."""
+        self.patcher.pause()
+        self.show_own_stack()
+        self._target.flush()
+        self._foothold.restore_copies()
+
+    def resume(self) -> list[str]:
+        """The program goes on: patches are put back. Tells which ones could not be."""
+        self.patcher.resume()
+        problems, self.patcher.problems = self.patcher.problems, []
+        return problems
+
+    def show_own_stack(self) -> None:
+        """Puts the program's return addresses back on its stacks: whoever looks sees no pad. The
+        calls that were open are measured no more."""
+        own_back = self._foothold.own_back if self._foothold.landings else None
+        restore_stacks(self._target, self.tables, own_back)
+
+    def remove(self) -> None:
+        """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
+        with self.patcher.together():
+            # Whatever has become of the tables: the patches are known without them.
+            with contextlib.suppress(TargetError):
+                self.tables.enabled = False
+            self._deactivate_f0()
+            for patch in (*self._sites.values(), *self._guards):
+                self.deactivate(patch)
+            with contextlib.suppress(TargetError):
+                self.show_own_stack()
+            self._target.flush()
+            self._foothold.restore_copies()
+            self._foothold.retire()
+
+
+def clean_up(
+    target: Target, tables: AgentMemory, is_pad: Callable[[int], bool], own_back: Own | None
+) -> int:
+    """Takes out what a debugger that was killed left in the program: how many places.
+
+    ``is_pad`` tells addresses in its pads, ``own_back`` is as in :func:`restore_stacks`. The
+    debugger may have been killed before it wrote a place, and the file may be another one by now:
+    only what leads to a pad is restored.
+    """
+    tables.enabled = False
+    restored = 0
+    sites = tables.patched_sites()
+    places = [range(site.address, site.address + len(site.original)) for site in sites]
+    for site in sites:
+        try:
+            live = target.read(site.address, len(site.original))
+            found = decode(live, site.address)
+            leads_to = found[0].near_branch_target if found else 0
+            if live != site.original and (
+                is_pad(leads_to) or any(leads_to in place for place in places)
+            ):
+                target.write(site.address, site.original)
+                restored += 1
+        except TargetError:
+            continue  # its file was unloaded
+        tables.set_site(site.index, patched=0)
+    restore_stacks(target, tables, own_back)
+    return restored
+
+
+def restore_stacks(target: Target, tables: AgentMemory, own_back: Own | None) -> None:
+    """Replaces every pad's return address that stands on a stack by the program's own.
+
+    Where there are landings the word alone tells it, by ``own_back``: coroutines that share a stack
+    may have put another one's frame where a record was made, also where none is open any more.
+    """
+    for record in tables.open_records() if own_back is None else tables.records():
+        slot, is_open = record["slot"], record["open"]
+        try:
+            word = int.from_bytes(tables.raw(slot, 8), "little")
+            back = None if own_back is None else own_back(word)
+            if back is None and is_open and word == record["pad_back"]:
+                back = record["back"]
+            if not back:
+                continue  # not called yet, or left by a jump: its pad will see to it
+            target.write(slot, struct.pack("<Q", back))
+        except TargetError:
+            pass  # the stack is gone, and its thread with it
+        if is_open:
+            tables.close_record(record["address"])
+    target.forget_frames()

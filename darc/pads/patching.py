@@ -1,0 +1,244 @@
+"""Writing over the program's code, and taking it back.
+
+A patch is *active* while the analysis wants it, and *in place* while its bytes are really there:
+at a stop for the user all are taken out of the code, so that whoever disassembles, steps or dumps
+core sees the program's own, and put back when it goes on. Bytes are only restored while they are
+still darc's, as a file may have been unloaded and another one loaded in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from iced_x86 import Instruction
+
+from darc.agent.memory import AgentMemory
+from darc.code.program import Program
+from darc.code.x86_64 import PATCH_LENGTH, Site
+from darc.model.errors import TargetError
+from darc.target.target import Place, Target
+
+
+@dataclass
+class Patch:
+    """A place in the program's code that leads to a pad."""
+
+    address: int
+    original: bytes
+    bytes: bytes
+    index: int
+    """Number of its ``struct darc_site``."""
+    pad: int
+    pad_back: int
+    site: Site | None = None
+    blocks: tuple[int, ...] = ()
+    """The blocks of pads that its callers' frames are entered from."""
+    moved: dict[int, int] = field(default_factory=dict)
+    """Where the instructions that it displaces are in the pad."""
+    displaced: tuple[Instruction, ...] = ()
+    cells: dict[str, int] = field(default_factory=dict)
+    through: Patch | None = None
+    """The relay that a short jump goes through."""
+    is_relay: bool = False
+    """Its pad does nothing but what stood here: a thread can go back at every instruction."""
+    cell: int | None = None
+    """For a call among f0's first instructions: the constant in f0's pad that leads to it, which
+    is changed instead of the code."""
+    cell_value: int = 0
+    active: bool = False
+    in_place: bool = False
+
+    @property
+    def end(self) -> int:
+        """End of the code that is not executed where it stands while the patch is in place."""
+        if self.displaced:
+            return int(self.displaced[-1].next_ip)
+        return self.site.back if self.site is not None else self.address + PATCH_LENGTH
+
+
+class _DeferredError(Exception):
+    """Not now, but perhaps later."""
+
+
+class Patcher:
+    """Owns every patch of one analysis."""
+
+    def __init__(self, target: Target, program: Program, tables: AgentMemory) -> None:
+        self._target = target
+        self._program = program
+        self._tables = tables
+        self._active: dict[int, Patch] = {}
+        self._paused = False
+        self._deferred = False
+        self._taken: set[int] | None = None
+        """While several patches are made together: the sites of those taken back."""
+        self.problems: list[str] = []
+
+    @property
+    def paused(self) -> bool:
+        """Whether the code is the program's own for now, or some of it."""
+        return self._paused or self._deferred
+
+    def activate(self, patch: Patch) -> None:
+        """From now on the place leads to its pad.
+
+        Raises:
+            TargetError: the code has changed, or a thread stands in it and cannot be moved.
+        """
+        if patch.active:
+            return
+        if patch.through is not None:
+            self.activate(patch.through)
+        patch.active = True
+        try:
+            if patch.cell is not None:
+                self._target.write(patch.cell, struct.pack("<Q", patch.pad))
+                return
+            self._program.patches[patch.address] = patch.original
+            if not self._paused:
+                self._try(patch)
+            self._active[patch.address] = patch
+        except TargetError:
+            patch.active = False
+            self._program.patches.pop(patch.address, None)
+            raise
+
+    def deactivate(self, patch: Patch) -> None:
+        """The place's own bytes are back for good."""
+        if not patch.active:
+            return
+        patch.active = False
+        if patch.cell is not None:
+            self._target.write(patch.cell, struct.pack("<Q", patch.cell_value))
+            return
+        self._take(patch)
+        self._bring_back([patch])
+        self._active.pop(patch.address, None)
+        self._program.patches.pop(patch.address, None)
+        if patch.through is not None:
+            self.deactivate(patch.through)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What is activated and taken back meanwhile, with all threads stopped, is done at once at
+        the end. In this order, as the debugger may be killed at any moment and another one has to
+        find every patch: what tells of patches, the code, what tells that some are no more."""
+        if self._taken is not None:
+            yield
+            return
+        tables = self._tables
+        with self._target.batched(range(tables.base, tables.base + tables.layout.size)):
+            taken = self._taken = set[int]()
+            try:
+                yield
+            finally:
+                self._taken = None
+                self._target.flush()
+                for index in sorted(taken):
+                    self._forget(index)
+
+    def pause(self) -> None:
+        """Shows the program's own code until :meth:`resume`."""
+        if self._paused:
+            return
+        self._paused = True
+        with self.together():
+            for patch in reversed(self._active.values()):  # what leads to a relay before it
+                self._take(patch)
+            self._bring_back(self._active.values())
+
+    def resume(self) -> None:
+        """Puts all active patches back; those that cannot be are given up and named in
+        ``problems``."""
+        self._paused = self._deferred = False
+        with self.together():
+            for patch in list(self._active.values()):
+                try:
+                    self._try(patch)
+                except TargetError as error:
+                    self.problems.append(str(error))
+                    self.deactivate(patch)
+
+    def _try(self, patch: Patch) -> None:
+        try:
+            if not patch.in_place:
+                self._put(patch)
+        except _DeferredError:
+            self._deferred = True
+
+    def _put(self, patch: Patch) -> None:
+        live = self._target.read(patch.address, len(patch.original))
+        if live != patch.original:
+            raise TargetError(f"the code at {patch.address:#x} has changed since it was read")
+        if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
+            self._target.flush()  # another patch may have stood there until now
+        if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
+            raise _DeferredError  # the debugger has a breakpoint of its own there, for a while
+        self._move_threads(patch)
+        # In this order: the debugger may be killed in between, and another one has to find it.
+        self._target.journal.patches([Place(patch.address, patch.original, patch.bytes)])
+        self._tables.set_site(patch.index, patched=1)
+        if self._taken is not None:
+            self._taken.discard(patch.index)
+        self._target.write_code(patch.address, patch.bytes)
+        if patch.is_relay:
+            self._target.flush()  # before anything leads there
+        patch.in_place = True
+
+    def _take(self, patch: Patch) -> None:
+        if not patch.in_place:
+            return
+        patch.in_place = False
+        try:
+            if self._target.read(patch.address, len(patch.bytes)) == patch.bytes:
+                self._target.write_code(patch.address, patch.original)
+                if patch.through is not None:
+                    self._target.flush()  # before the relay is no more
+        except TargetError:
+            pass  # its file was unloaded
+        if self._taken is None:
+            self._forget(patch.index)
+        else:
+            self._taken.add(patch.index)
+
+    def _forget(self, index: int) -> None:
+        """The tables say that a site is not patched, if they are still there."""
+        with contextlib.suppress(TargetError):
+            self._tables.set_site(index, patched=0)
+
+    def _bring_back(self, patches: Iterable[Patch]) -> None:
+        """Threads in a relay's pad stand in their function again: its frames are known."""
+        self._lead({pad: at for p in patches if p.is_relay for at, pad in p.moved.items()})
+
+    def lead_back(self, patch: Patch) -> None:
+        """Threads among what was displaced by a patch that is no more, in its pad, go on where
+        that has its place."""
+        if not patch.in_place:
+            self._lead({pad: at for at, pad in patch.moved.items()})
+
+    def _lead(self, own: Mapping[int, int]) -> None:
+        if not own:
+            return
+        for thread, pc in self._target.program_counters().items():
+            if pc in own:
+                self._target.flush()  # the function is there
+                self._target.write_register(thread, "rip", own[pc])
+
+    def _move_threads(self, patch: Patch) -> None:
+        """A thread behind the first of the displaced instructions goes on with them in the pad."""
+        if len(patch.displaced) < 2:
+            return  # one instruction is replaced: nobody stands in the middle
+        for thread, pc in self._target.program_counters().items():
+            if not patch.address < pc < patch.end:
+                continue
+            if pc in patch.moved:
+                self._target.flush()  # the pad is there
+                self._target.write_register(thread, "rip", patch.moved[pc])
+            elif pc < patch.address + len(patch.bytes):
+                raise TargetError(
+                    f"thread {thread} stands in the bytes to patch at {patch.address:#x}: "
+                    "let it go on a little, then try again"
+                )

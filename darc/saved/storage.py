@@ -1,0 +1,597 @@
+"""A session as a file: what ``darc save`` writes and ``darc resume`` reads (paper section 3.4).
+
+The file is JSON with a format name and a version. It holds no address of the program's memory:
+functions and call sites are told by module, offset in the module and symbol, and modules by their
+build ids, so that :mod:`darc.saved.refit` finds them again in another run or another build. The
+ftree is a flat list, each node after its parent, as paths may be longer than JSON readers like to
+nest.
+
+Reading is strict: whatever is not as :func:`to_text` would write it is refused with one
+:class:`~darc.model.errors.FormatError`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from darc.model.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
+from darc.model.ftree import (
+    CallKind,
+    CallSite,
+    Cause,
+    Decision,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    Totals,
+)
+from darc.model.parameters import MAX_DEPTH, PARAMETERS, Parameters
+from darc.model.peaks import PeakRange
+from darc.model.profile import OCTAVES, Profile
+from darc.model.slices import SLICES
+from darc.model.status import Status
+from darc.search.contest import Contest
+
+FORMAT = "darc session"
+"""What the file calls itself."""
+
+VERSION = 2
+"""The newest version that this release reads, and the one that it writes. Version 1 has no
+decisions, no time slices, and latencies of callees over other calls than those of their siblings.
+"""
+
+LARGEST_FILE = 64 << 20
+"""Bytes; no session comes near it."""
+
+_LARGEST = 1 << 96
+"""Above every count and every sum of cycles."""
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A session as it is in a file.
+
+    The addresses of functions and call sites in ``root`` and below are those that the file they
+    came from had; nothing but offsets and symbols may be used of them.
+    """
+
+    spec: str
+    """f0 as the user typed it."""
+    parameters: Parameters
+    status: Status
+    profile: Profile
+    """That of f0, all its calls, at the resolution of the parameters."""
+    peak: PeakRange | None
+    """The peak that is explained; None when none was chosen."""
+    root: Fnode
+    """f0, and the ftree below it where a search had begun."""
+    modules: Mapping[str, str]
+    """By base name, what tells the build of each file of the program that the tree names, as
+    :attr:`darc.code.elf.Image.identity` has it; a file that is not there is not known."""
+    in_peak_calls: int = 0
+    """The calls inside the peak that were counted, over all levels."""
+    contests: tuple[Contest, ...] = ()
+    """Votes that did not suffice for a decision yet."""
+    indirect: Mapping[Fnode, tuple[int, int]] = field(default_factory=dict)
+    """For a node that an indirect call site has learned: which of its caller's indirect call sites
+    that is, counted from 0 by address, and how many its caller has."""
+    slices: tuple[Mapping[int, int], ...] = ()
+    """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
+
+
+# ------------------------------------------------------------------------------------ writing
+
+
+def to_text(stored: Stored) -> str:
+    """The file's content."""
+    nodes = list(stored.root.walk())
+    numbers = {node: number for number, node in enumerate(nodes)}
+    profile, peak = stored.profile, stored.peak
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "function": stored.spec,
+        "status": stored.status.value,
+        "parameters": {
+            parameter.name: _plain_text(parameter.text, getattr(stored.parameters, parameter.field))
+            for parameter in PARAMETERS
+        },
+        "modules": dict(sorted(stored.modules.items())),
+        "profile": {
+            "hz": profile.hz,
+            "resolution": profile.resolution,
+            "count": profile.count,
+            "sum": profile.total,
+            "bins": _bins(profile.bins),
+            "slices": [_bins(one) for one in stored.slices],
+        },
+        "peak": None
+        if peak is None
+        else {"number": peak.number, "first_bin": peak.first_bin, "last_bin": peak.last_bin},
+        "in_peak_calls": stored.in_peak_calls,
+        "ftree": [_node(node, numbers, stored.indirect) for node in nodes],
+        "contests": [
+            {
+                "node": numbers[contest.node],
+                "seen": contest.seen,
+                "own": contest.own,
+                "totals": _totals(contest.totals),
+                "callees": [
+                    {
+                        "node": numbers[child],
+                        "votes": contest.votes.get(child, 0),
+                        "totals": _totals(contest.callee_totals.get(child, Totals())),
+                    }
+                    for child in contest.node.children
+                    if child in contest.votes
+                ],
+            }
+            for contest in stored.contests
+        ],
+    }
+    # Symbols may hold anything, half a surrogate pair too: the file itself is plain ASCII.
+    return json.dumps(content, indent=1, allow_nan=False)
+
+
+def _bins(bins: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): calls for number, calls in bins.items()}
+
+
+def _plain_text(text: Callable[[object], str], value: object) -> str:
+    """A value as ``set darc`` takes it, with every digit of a fraction."""
+    return format(Decimal(repr(value)), "f") if isinstance(value, float) else text(value)
+
+
+def _node(
+    node: Fnode, numbers: Mapping[Fnode, int], indirect: Mapping[Fnode, tuple[int, int]]
+) -> dict[str, Any]:
+    function, end, decision = node.function, node.end, node.decision
+    return {
+        "id": node.id,
+        "parent": None if node.parent is None else numbers[node.parent],
+        "function": {
+            "name": function.name,
+            "symbol": function.symbol,
+            "module": function.module,
+            "offset": function.offset,
+        },
+        "site": None if node.site is None else _site(node, node.site, indirect),
+        "state": node.state.value,
+        "root_cause": node.root_cause,
+        "maxcount": node.maxcount,
+        "self_maxcount": node.self_maxcount,
+        "unknown_callees": node.has_unknown_callees,
+        "totals": _totals(node.totals),
+        "called": _totals(node.called),
+        "decision": None
+        if decision is None
+        else {
+            "ops": decision.ops,
+            "needed": decision.needed,
+            "own": decision.own,
+            "conclusive": decision.is_conclusive,
+        },
+        "end": None
+        if end is None
+        else {
+            "cause": end.cause.value,
+            "maxcount": end.maxcount,
+            "loop_callee": end.loop_callee,
+            "loop_calls": end.loop_calls,
+            "loop_share": end.loop_share,
+            "note": end.note,
+        },
+    }
+
+
+def _site(node: Fnode, site: CallSite, indirect: Mapping[Fnode, tuple[int, int]]) -> dict[str, Any]:
+    assert node.parent is not None
+    caller = node.parent.function
+    return {
+        "module": site.module,
+        "offset": site.offset,
+        "kind": site.kind.value,
+        "caller": caller.symbol,
+        "offset_in_caller": site.offset - caller.offset,
+        "indirect": list(indirect[node]) if node in indirect else None,
+    }
+
+
+def _totals(totals: Totals) -> list[int]:
+    return [totals.ops, totals.calls, totals.sum, totals.max_sum]
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def read_file(file: Path) -> Stored:
+    """The session in ``file``.
+
+    Raises:
+        NotFoundError: there is no such file.
+        TargetError: the system refuses to read it.
+        FormatError: it holds no session, a damaged one, or one of a later release.
+    """
+    try:
+        if not file.exists():
+            raise NotFoundError(f"there is no file {file}; 'darc save FILE' makes one")
+        if not file.is_file():
+            raise UsageError(f"{file} is not a file; name one that 'darc save' made")
+        if file.stat().st_size > LARGEST_FILE:
+            raise FormatError(f"{file} is not a darc session: it is far too large")
+        data = file.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TargetError(f"cannot read {file}: {reason}; name another file") from error
+    return from_bytes(data, str(file))
+
+
+def from_bytes(data: bytes, name: str) -> Stored:
+    """The session in the content of a file that messages call ``name``.
+
+    Raises :class:`~darc.model.errors.FormatError`, with one line, for everything else.
+    """
+    try:
+        content = _parse(data)
+        return _Reader(_version(content)).session(content)
+    except _DamagedError as error:
+        raise FormatError(f"{name} {error}") from None
+
+
+class _DamagedError(Exception):
+    """What is wrong, to be told behind the file's name."""
+
+
+def _damaged(where: str, wanted: str) -> NoReturn:
+    raise _DamagedError(
+        f"is damaged: {where} is not {wanted}; save the session again with 'darc save'"
+    )
+
+
+def _parse(data: bytes) -> object:
+    def refuse(text: str) -> NoReturn:
+        raise ValueError(f"{text} is no number")
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a key stands there twice")
+        return found
+
+    if not data.strip():
+        raise _DamagedError("is empty; save the session again with 'darc save'")
+    try:
+        return json.loads(data, parse_constant=refuse, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        looks_like_one = FORMAT.encode() in data[:200]
+        what = "is cut off or damaged" if looks_like_one else "is not a darc session"
+        place = f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError) as error:
+        what, place = "is not a darc session", str(error).splitlines()[0]
+    raise _DamagedError(f"{what}: {place}; save the session again with 'darc save'")
+
+
+def _version(content: object) -> int:
+    """The file's version, of a file that is a session."""
+    form = content.get("format") if isinstance(content, dict) else None
+    if form != FORMAT:
+        is_report = isinstance(content, dict) and {"schema", "root_cause_paths"} <= content.keys()
+        what = "a report, not a session" if is_report else "not a darc session"
+        raise _DamagedError(f"is {what}: 'darc save FILE' makes one")
+    version = content.get("version") if isinstance(content, dict) else None
+    if type(version) is not int or version < 1:
+        _damaged("version", "a whole number from 1")
+    if version > VERSION:
+        raise _DamagedError(
+            f"is a session of version {version}, and this darc reads up to {VERSION}: "
+            "take the darc that saved it, or a later one"
+        )
+    return version
+
+
+class _Reader:
+    """Turns parsed JSON into a session and tells where it is not right."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+
+    def session(self, content: object) -> Stored:
+        top = _object(
+            content, "the file",
+            "format version function status parameters modules profile peak in_peak_calls ftree "
+            "contests",
+        )  # fmt: skip
+        parameters = self.parameters(top["parameters"])
+        profile, slices = self.profile(top["profile"])
+        if profile.resolution != parameters.resolution:
+            _damaged("profile.resolution", "that of the parameters")
+        last = OCTAVES * profile.resolution
+        nodes, indirect = self.ftree(top["ftree"])
+        modules = {
+            key: _text(value, f"modules.{_short(key)}")
+            for key, value in _mapping(top["modules"], "modules").items()
+        }
+        return Stored(
+            spec=_text(top["function"], "function"),
+            parameters=parameters,
+            status=_choice(Status, top["status"], "status"),
+            profile=profile,
+            peak=None if top["peak"] is None else self.peak(top["peak"], last),
+            root=nodes[0],
+            modules=modules,
+            in_peak_calls=_count(top["in_peak_calls"], "in_peak_calls"),
+            contests=self.contests(top["contests"], nodes),
+            indirect=indirect,
+            slices=slices,
+        )
+
+    def parameters(self, content: object) -> Parameters:
+        texts = {
+            key: _text(value, f"parameters.{_short(key)}")
+            for key, value in _mapping(content, "parameters").items()
+        }
+        known = {parameter.name: parameter for parameter in PARAMETERS}
+        values: dict[str, object] = {}
+        for name, text in texts.items():
+            if name not in known:
+                _damaged(f"parameters.{_short(name)}", "a parameter of this darc")
+            try:
+                values[known[name].field] = known[name].read(text)
+            except DarcError:
+                _damaged(f"parameters.{name}", known[name].valid)
+        try:
+            return Parameters().overridden(values)
+        except DarcError:
+            _damaged("parameters.peak", "a peak at this resolution")
+
+    def profile(self, content: object) -> tuple[Profile, tuple[Mapping[int, int], ...]]:
+        keys = "hz resolution count sum bins" + " slices" * (self._version > 1)
+        found = _object(content, "profile", keys)
+        resolution = _count(found["resolution"], "profile.resolution", least=1, most=1 << 16)
+        bins = self.bins(found["bins"], "profile.bins", resolution)
+        profile = Profile(
+            resolution,
+            _count(found["hz"], "profile.hz", least=1),
+            bins,
+            _count(found["count"], "profile.count"),
+            _count(found["sum"], "profile.sum"),
+        )
+        if sum(bins.values()) != profile.count:
+            _damaged("profile.count", "the sum of the bins")
+        rows = _list(found["slices"], "profile.slices") if self._version > 1 else []
+        if len(rows) > SLICES:
+            _damaged("profile.slices", f"a list of at most {SLICES}")
+        slices = [
+            self.bins(row, f"profile.slices[{number}]", resolution)
+            for number, row in enumerate(rows)
+        ]
+        return profile, tuple(slices)
+
+    def bins(self, content: object, where: str, resolution: int) -> dict[int, int]:
+        bins: dict[int, int] = {}
+        for key, value in _mapping(content, where).items():
+            if not (key.isascii() and key.isdecimal() and key == str(int(key[:6]))):
+                _damaged(f"{where}.{_short(key)}", "a bin")
+            bins[int(key)] = _count(value, f"{where}.{key}", least=1)
+        if any(number > OCTAVES * resolution for number in bins):
+            _damaged(where, "of this resolution")
+        return bins
+
+    def peak(self, content: object, last: int) -> PeakRange:
+        found = _object(content, "peak", "number first_bin last_bin")
+        number, last_bin = found["number"], found["last_bin"]
+        first_bin = _count(found["first_bin"], "peak.first_bin", most=last)
+        return PeakRange(
+            None if number is None else _count(number, "peak.number", least=1),
+            first_bin,
+            None if last_bin is None else _count(last_bin, "peak.last_bin", first_bin, last - 1),
+        )
+
+    def ftree(self, content: object) -> tuple[list[Fnode], dict[Fnode, tuple[int, int]]]:
+        nodes: list[Fnode] = []
+        indirect: dict[Fnode, tuple[int, int]] = {}
+        for number, row in enumerate(_list(content, "ftree")):
+            where = f"ftree[{number}]"
+            found = _object(
+                row, where,
+                "id parent function site state root_cause maxcount self_maxcount unknown_callees "
+                "totals end" + " called decision" * (self._version > 1),
+            )  # fmt: skip
+            function = self.function(found["function"], f"{where}.function")
+            if number == 0:
+                if found["parent"] is not None or found["site"] is not None:
+                    _damaged(where, "f0")
+                node = Fnode(function)
+            else:
+                parent = nodes[_count(found["parent"], f"{where}.parent", most=number - 1)]
+                if parent.depth > MAX_DEPTH:
+                    _damaged(f"{where}.parent", f"a node at most {MAX_DEPTH} levels deep")
+                node = parent.add_child(function, self.site(found["site"], f"{where}.site"))
+                if found["site"]["indirect"] is not None:
+                    indirect[node] = _pair(found["site"]["indirect"], f"{where}.site.indirect")
+            if found["id"] != node.id:
+                _damaged(f"{where}.id", node.id)
+            nodes.append(node)
+            node.state = _choice(NodeState, found["state"], f"{where}.state")
+            node.root_cause = _switch(found["root_cause"], f"{where}.root_cause")
+            node.maxcount = _count(found["maxcount"], f"{where}.maxcount")
+            node.self_maxcount = _count(found["self_maxcount"], f"{where}.self_maxcount")
+            node.has_unknown_callees = _switch(found["unknown_callees"], f"{where}.unknown_callees")
+            node.totals = node.called = self.totals(found["totals"], f"{where}.totals")
+            if self._version > 1:
+                node.called = self.totals(found["called"], f"{where}.called")
+                if found["decision"] is not None:
+                    node.decision = self.decision(found["decision"], f"{where}.decision")
+            if found["end"] is not None:
+                node.end = self.ending(found["end"], f"{where}.end")
+        if not nodes:
+            _damaged("ftree", "a list that begins with f0")
+        if list(nodes[0].walk()) != nodes:
+            _damaged("ftree", "in the order of its ids")
+        return nodes, indirect
+
+    def function(self, content: object, where: str) -> Function:
+        found = _object(content, where, "name symbol module offset")
+        offset = _count(found["offset"], f"{where}.offset")
+        return Function(
+            _text(found["name"], f"{where}.name"),
+            _text(found["symbol"], f"{where}.symbol"),
+            _text(found["module"], f"{where}.module"),
+            offset,
+            offset,
+        )
+
+    def site(self, content: object, where: str) -> CallSite:
+        found = _object(content, where, "module offset kind caller offset_in_caller indirect")
+        _text(found["caller"], f"{where}.caller")
+        if type(found["offset_in_caller"]) is not int:
+            _damaged(f"{where}.offset_in_caller", "a whole number")
+        offset = _count(found["offset"], f"{where}.offset")
+        kind = _choice(CallKind, found["kind"], f"{where}.kind")
+        is_indirect = kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT, CallKind.INTERRUPT)
+        if found["indirect"] is not None and not is_indirect:
+            _damaged(f"{where}.indirect", "null for a direct call")
+        return CallSite(offset, kind, _text(found["module"], f"{where}.module"), offset)
+
+    def totals(self, content: object, where: str) -> Totals:
+        numbers = _list(content, where)
+        if len(numbers) != 4:
+            _damaged(where, "a list of 4 numbers")
+        return Totals(*(_count(number, where) for number in numbers))
+
+    def decision(self, content: object, where: str) -> Decision:
+        found = _object(content, where, "ops needed own conclusive")
+        return Decision(
+            _count(found["ops"], f"{where}.ops"),
+            _count(found["needed"], f"{where}.needed"),
+            _count(found["own"], f"{where}.own"),
+            _switch(found["conclusive"], f"{where}.conclusive"),
+        )
+
+    def ending(self, content: object, where: str) -> Ending:
+        found = _object(content, where, "cause maxcount loop_callee loop_calls loop_share note")
+        cause = _choice(Cause, found["cause"], f"{where}.cause")
+        callee, note = found["loop_callee"], found["note"]
+        calls, share = found["loop_calls"], found["loop_share"]
+        parts = (callee, calls, share)
+        if any((part is None) == (cause is Cause.LOOP) for part in parts):
+            _damaged(where, "an ending with a callee, calls and share for loops alone")
+        return Ending(
+            cause,
+            _count(found["maxcount"], f"{where}.maxcount"),
+            None if callee is None else _text(callee, f"{where}.loop_callee"),
+            None if calls is None else _number(calls, f"{where}.loop_calls"),
+            None if share is None else _number(share, f"{where}.loop_share", 1.0),
+            None if note is None else _text(note, f"{where}.note"),
+        )
+
+    def contests(self, content: object, nodes: Sequence[Fnode]) -> tuple[Contest, ...]:
+        contests: dict[Fnode, Contest] = {}
+        for number, row in enumerate(_list(content, "contests")):
+            where = f"contests[{number}]"
+            found = _object(row, where, "node seen own totals callees")
+            node = nodes[_count(found["node"], f"{where}.node", most=len(nodes) - 1)]
+            if node in contests:
+                _damaged(f"{where}.node", "another one than before")
+            totals = self.totals(found["totals"], f"{where}.totals")
+            contest = contests[node] = Contest(
+                node,
+                seen=_count(found["seen"], f"{where}.seen", least=1),
+                own=_count(found["own"], f"{where}.own"),
+                ops=totals.ops,
+                totals=totals,
+            )
+            for index, callee in enumerate(_list(found["callees"], f"{where}.callees")):
+                place = f"{where}.callees[{index}]"
+                vote = _object(callee, place, "node votes totals")
+                child = nodes[_count(vote["node"], f"{place}.node", most=len(nodes) - 1)]
+                if child.parent is not node or child in contest.votes:
+                    _damaged(f"{place}.node", "a callee that is not there yet")
+                contest.votes[child] = _count(vote["votes"], f"{place}.votes")
+                contest.callee_totals[child] = self.totals(vote["totals"], f"{place}.totals")
+        return tuple(contests.values())
+
+
+def _object(value: object, where: str, keys: str) -> dict[str, Any]:
+    found = _mapping(value, where)
+    wanted = keys.split()
+    for key in wanted:
+        if key not in found:
+            _damaged(where, f"complete, it has no '{key}'")
+    for key in found:
+        if key not in wanted:
+            _damaged(where, f"as it must be, '{_short(key)}' does not belong there")
+    return found
+
+
+def _mapping(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        _damaged(where, "an object")
+    return value
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        _damaged(where, "a list")
+    return value
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        _damaged(where, "a text")
+    if "\0" in value:  # no name of a program, file or symbol has one
+        _damaged(where, "a text without NUL")
+    return value
+
+
+def _switch(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        _damaged(where, "true or false")
+    return value
+
+
+def _count(value: object, where: str, least: int = 0, most: int = _LARGEST) -> int:
+    if type(value) is not int or not least <= value <= most:
+        _damaged(where, f"a whole number from {least}" + f" to {most}" * (most < _LARGEST))
+    return value
+
+
+def _number(value: object, where: str, most: float = math.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _damaged(where, "a number")
+    if isinstance(value, int) and value > _LARGEST:
+        _damaged(where, "a number that can be")
+    if not 0 <= value <= most or math.isinf(value):
+        _damaged(where, "a number that can be")
+    return float(value)
+
+
+def _pair(value: object, where: str) -> tuple[int, int]:
+    numbers = _list(value, where)
+    if len(numbers) != 2:
+        _damaged(where, "a list of 2 numbers")
+    many = _count(numbers[1], where, least=1)
+    return _count(numbers[0], where, most=many - 1), many
+
+
+def _choice(kind: type[_Choice], value: object, where: str) -> _Choice:
+    for choice in kind:
+        if choice.value == value:
+            return choice
+    _damaged(where, f"one of {', '.join(str(choice.value) for choice in kind)}")
+
+
+def _short(key: str) -> str:
+    """A key of the file, fit to stand in a message of one line."""
+    text = ascii(key)[1:-1]
+    return text if len(text) <= 40 else text[:40] + "…"

@@ -1,0 +1,519 @@
+"""The search for root causes, as a pure state machine: votes in, orders out (paper section 3).
+
+The agent in the program counts votes for each in-peak call of f0; after some of them, a
+:class:`Descent` decides which callees are root causes and orders what to time next. It knows
+nothing of probes, processes or debuggers.
+
+Two things go beyond the paper. *Lookahead*: callees of nodes that nothing was decided about yet
+may be timed as well, so that several levels can be decided from the same votes. *Batches*: where
+the paper would go by basic blocks since a function has more call sites than ``max_probes``, these
+are timed in turns. While some callees are not timed, their time passes for the function's own; so
+nothing is decided before a last round, among the best of each batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from darc.model.errors import UsageError
+from darc.model.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath, Totals
+from darc.model.parameters import Loops, Parameters
+from darc.model.status import Status
+from darc.search import decision
+from darc.search.contest import Contest, call_sites, in_batches, is_interrupt, likely_share
+from darc.search.contest import Vote as Vote
+from darc.search.contest import Votes as Votes
+from darc.search.endings import loop_or_own, own_ending
+from darc.search.loops import is_short, weight
+
+MAX_DEPTH_NOTE = "maximum depth reached"
+"""The note of an ending that the parameter max_depth made."""
+
+AUTO_LOOKAHEAD = 3
+"""Levels under analysis at one time when ``lookahead`` is auto, but see
+:mod:`darc.search.lookahead`."""
+
+AUTO_SPECULATION = 200
+"""Call sites that are timed ahead at most when ``lookahead`` is auto."""
+
+AUTO_LEAST_OPS = decision.CHECKPOINTS[0]
+"""In-peak calls that a decision rests on at least when ``decision_ops`` is auto."""
+
+AUTO_BATCH_OPS = 20
+"""In-peak calls for each batch when ``decision_ops`` is auto."""
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What is to be timed from now on; the counts of votes start anew."""
+
+    analyse: tuple[Fnode, ...] = ()
+    """All nodes whose callees are to be timed and compared: those that a decision is due for, and
+    then those that are looked ahead at, each after its parent. The nodes above them must be
+    followed but not timed."""
+    batches: Mapping[Fnode, tuple[Fnode, ...]] = field(default_factory=dict)
+    """Which children of a node in ``analyse`` to time. A node that is not here: all of them, and
+    those yet to be learned."""
+    remove: tuple[Fnode, ...] = ()
+    """Nodes that the orders before needed and these do not."""
+    finished: bool = False
+    """The search is over: every probe can come out."""
+
+
+class Descent:
+    """The descent from f0 to the root causes of one peak.
+
+    ``expand`` is called once for each node that is looked into and adds its statically known
+    callees to ``node.children``, and sets ``node.has_unknown_callees``. A node that has children
+    already, as in a search that is resumed, is not expanded. Callees that are learned while the
+    program runs may be added to ``node.children`` at any time between two decisions.
+
+    ``has_time`` is asked before a node is expanded that no decision needs yet
+    (``--lookahead auto``): the program stands still meanwhile. A timed call takes
+    ``probe_cost`` cycles, as far as is known by then.
+    """
+
+    def __init__(
+        self,
+        root: Fnode,
+        parameters: Parameters,
+        expand: Callable[[Fnode], None],
+        has_time: Callable[[], bool] = lambda: True,
+        probe_cost: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._probe_cost = probe_cost
+        self._root = root
+        self._parameters = parameters
+        self._expand = expand
+        self._has_time = has_time
+        self._expanded: set[Fnode] = set()
+        self._reopened: Mapping[Fnode, tuple[Fnode, ...]] = {}
+        self._frontier: list[Fnode] = []
+        self._contests: dict[Fnode, Contest] = {}
+        self._pending: list[Fnode] = []
+        self._candidates: list[Fnode] = []
+        self._inconclusive: dict[Fnode, str] = {}
+        self._shares: dict[Fnode, float] = {self._root: 1.0}
+        """Of a root cause: in what part of the in-peak calls it was on the path, at least."""
+        self._last = Orders()
+        self._timed: dict[Fnode, None] = {}
+        self._confidence: float | None = None
+        self._level = 0
+        self._status = Status.SEARCHING
+
+    @property
+    def status(self) -> Status:
+        """SEARCHING until the search is over; then MAX_DEPTH when the depth cut any path off,
+        INCONCLUSIVE when there is no path, else FOUND."""
+        return self._status
+
+    @property
+    def level(self) -> int:
+        """Depth of the deepest node that a decision is due for, or was: 1 while f0's own callees
+        are compared."""
+        return self._level
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure the least sure decision so far is, from 0 to 1; None before the first."""
+        return self._confidence
+
+    @property
+    def pending(self) -> tuple[Fnode, ...]:
+        """In manual mode, the root causes that wait for :meth:`choose`."""
+        return tuple(self._pending)
+
+    def begin(self, contests: Iterable[Contest] = ()) -> Orders:
+        """The first orders.
+
+        On a tree that an earlier search left, the search goes on where that one stopped, also
+        below the nodes where it had reached its maximum depth if this one's is larger. The votes
+        of its ``contests`` (see :meth:`open_contests`), whose nodes are those of this tree, count.
+        """
+        limit = self._parameters.max_probes
+        self._contests = {c.node: c for c in contests if len(call_sites(c.node.children)) <= limit}
+        self._root.root_cause = True
+        for node in list(self._root.walk()):
+            if not node.root_cause or any(child.root_cause for child in node.children):
+                continue
+            if node.end and node.end.note == MAX_DEPTH_NOTE:
+                node.end = None
+            if node.end is None:
+                self._enter(node, ask=False)
+        orders = self._orders()
+        if any(self._is_due(contest) for contest in self._due_contests()):
+            return self._decide()
+        return orders
+
+    def reopen(self, nodes: Mapping[Fnode, tuple[Fnode, ...]]) -> Orders:
+        """The first orders of a search that goes on at these ``nodes`` of a tree alone, whose paths
+        an earlier one has ended: their own time is compared with that of the children that are
+        named, and of others yet to be learned. All other children had lost."""
+        self._reopened = nodes
+        for node, children in nodes.items():
+            self._expanded.add(node)
+            node.end = node.decision = None
+            node.state = NodeState.ANALYSIS
+            for child in children:
+                child.state = NodeState.CANDIDATE
+            self._frontier.append(node)
+        return self._orders()
+
+    def decide(self, votes: Votes, seen: int) -> Orders:
+        """Take the votes of ``seen`` in-peak calls, all that were counted since the last orders,
+        and decide as many levels as they suffice for."""
+        for contest in self._contests.values():
+            contest.add(votes, seen)
+        for contest in self._contests.values():
+            contest.show(self._contests)
+        return self._decide()
+
+    def open_contests(self, votes: Votes, seen: int) -> tuple[Contest, ...]:
+        """What is counted and not decided yet, with the votes of the ``seen`` in-peak calls since
+        the last orders, for a later search to :meth:`begin` with. Changes nothing here. Callees
+        that are compared in batches are left out: their rounds begin anew."""
+        found = []
+        for contest in self._contests.values():
+            if contest.last_round and contest.batch is None:
+                copy = replace(
+                    contest,
+                    votes=dict(contest.votes),
+                    callee_totals=dict(contest.callee_totals),
+                )
+                copy.add(votes, seen)
+                found.append(copy)
+        return tuple(contest for contest in found if contest.seen)
+
+    def _decide(self) -> Orders:
+        ready = deque(node for node in self._frontier if node in self._contests)
+        while ready:
+            for child in self._judge(self._contests[ready.popleft()]):
+                ahead = self._contests.get(child)
+                if ahead is not None and self._is_due(ahead):
+                    ready.append(child)
+        return self._orders()
+
+    def choose(self, nodes: Iterable[Fnode] = ()) -> Orders:
+        """In manual mode, go on into these nodes only; into all that are pending when none is
+        given. A candidate of the last decision that was not chosen may be given too.
+
+        Raises :class:`~darc.model.errors.UsageError` for any other node.
+        """
+        nodes = list(dict.fromkeys(nodes)) or self._pending
+        if not nodes:
+            raise UsageError("no fnode waits to be descended into; 'darc status' says what does")
+        for node in nodes:
+            if node not in self._candidates or node.end is not None:
+                raise UsageError(
+                    f"fnode {node.id} is not a candidate of the last decision; "
+                    "'darc tree' shows which are"
+                )
+        self._pending = []
+        self._candidates = []
+        for node in nodes:
+            node.root_cause = True
+            self._enter(node, ask=False)
+        return self._orders()
+
+    def in_peak_needed(self) -> int:
+        """How many in-peak calls of f0 to collect, counted from the last orders, before
+        :meth:`decide`; 0 when there is nothing to decide."""
+        return min((self._missing(c) for c in self._due_contests()), default=0)
+
+    def paths(self) -> tuple[RootCausePath, ...]:
+        """The root cause paths that have ended so far, in the order of the tree."""
+        return ended_paths(self._root)
+
+    def explain(self) -> str:
+        """What was seen where a path ended without a conclusion; empty when none did."""
+        return "; ".join(self._inconclusive.values())
+
+    # -- decisions ------------------------------------------------------------------------------
+
+    def _judge(self, contest: Contest) -> list[Fnode]:
+        """Decide about one node of the frontier if it is due: the children to go on with."""
+        if not self._is_due(contest):
+            return []
+        percentage = self._parameters.maxcount_percentage
+        if not contest.last_round:
+            contest.next_round(percentage, self._parameters.max_probes, self._weigh)
+            if not contest.last_round or contest.batch:
+                return []
+        node = contest.node
+        self._frontier.remove(node)
+        ballot = contest.ballot(self._contests)
+        contest.show(self._contests)
+        del self._contests[node]
+        node.state = NodeState.ROOT_CAUSE
+        needed = self._least(contest)
+        is_conclusive = any(ballot) and contest.ops >= needed
+        node.decision = Decision(contest.ops, needed, contest.own, is_conclusive)
+        if not is_conclusive:
+            self._inconclusive[node] = _what_was_seen(contest, needed)
+            for child in node.children:
+                self._reject(child)
+            return []
+        sure = decision.confidence(ballot, percentage)
+        self._confidence = min(sure, 1.0 if self._confidence is None else self._confidence)
+        own_wins, *children_win = decision.chosen(ballot, percentage)
+        if not self._parameters.auto:
+            self._candidates += node.children
+        short: list[int] = []
+        for child, wins, count in zip(node.children, children_win, ballot[1:], strict=True):
+            if wins and self._is_short_loop(child):
+                short.append(count)
+                wins = False
+            child.root_cause = wins and not _is_told_above(child)
+            if not child.root_cause:
+                self._reject(child)
+            self._shares[child] = likely_share(contest.called(child), contest.seen)
+        if own_wins or short:
+            maxcount = max([contest.own if own_wins else 0, *short])
+            note = None if node in self._reopened else _note(contest)
+            node.end = self._ending(node, maxcount, bool(short), note)
+        winners = [child for child in node.children if child.root_cause]
+        return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
+
+    @property
+    def _by_longest(self) -> bool:
+        return self._parameters.loops is Loops.PAPER
+
+    def _weigh(self, totals: Totals) -> int:
+        """What of a callee's time counts."""
+        return totals.max_sum if self._by_longest else weight(totals)
+
+    def _is_short_loop(self, child: Fnode) -> bool:
+        """Whether the path ends at the caller, as the callee's many calls are too short."""
+        return not self._by_longest and is_short(child.called, self._probe_cost())
+
+    def _ending(self, node: Fnode, maxcount: int, is_loop: bool, note: str | None) -> Ending:
+        if self._by_longest:
+            return own_ending(node, maxcount, note)
+        return loop_or_own(node, maxcount, self._probe_cost(), is_loop, note)
+
+    def _enter(self, node: Fnode, ask: bool) -> bool:
+        """Go on below a root cause; False when its path ends there, or waits for the user."""
+        self._look_into(node)
+        node.state = NodeState.ROOT_CAUSE
+        if node.meaning is not None:
+            cause, note = node.meaning
+            node.end = Ending(cause, node.maxcount, note=note)
+        elif _is_leaf(node):
+            node.end = Ending(Cause.FUNCTION, node.maxcount)
+        elif node.depth >= self._parameters.max_depth:
+            node.end = Ending(Cause.FUNCTION, node.maxcount, note=MAX_DEPTH_NOTE)
+        elif ask:
+            self._pending.append(node)
+        else:
+            for below in node.walk():
+                below.state = NodeState.CANDIDATE
+            node.state = NodeState.ANALYSIS
+            node.decision = None
+            self._frontier.append(node)
+            return True
+        self._forget(node)
+        return False
+
+    def _reject(self, node: Fnode) -> None:
+        self._forget(node)
+        for below in node.walk():
+            below.state = NodeState.REJECTED
+
+    def _forget(self, node: Fnode) -> None:
+        for below in node.walk():
+            self._contests.pop(below, None)
+
+    def _look_into(self, node: Fnode) -> None:
+        if node not in self._expanded:
+            self._expanded.add(node)
+            if not node.children:
+                self._expand(node)
+
+    # -- how many votes -------------------------------------------------------------------------
+
+    def _due_contests(self) -> Iterator[Contest]:
+        return (self._contests[node] for node in self._frontier if node in self._contests)
+
+    def _goal(self, contest: Contest) -> int:
+        """In-peak calls with the node on the path after which to look at a contest."""
+        if self._parameters.decision_ops is not None:
+            return self._parameters.decision_ops
+        if not contest.last_round:
+            return AUTO_BATCH_OPS
+        later = (ops for ops in decision.CHECKPOINTS if ops > contest.ops)
+        return next(later, decision.CHECKPOINTS[-1])
+
+    def _least(self, contest: Contest) -> int:
+        """On how many of them a decision rests at least."""
+        if self._parameters.decision_ops is not None:
+            return self._parameters.decision_ops
+        return AUTO_LEAST_OPS if contest.last_round else 1
+
+    def _bound(self, contest: Contest) -> int:
+        """In-peak calls of f0 after which no more are waited for.
+
+        A node that is on the path in a part ``s`` of them is so in ``g`` after g / s, on average,
+        give or take (g (1 - s))^0.5 / s (a negative binomial distribution). It hardly ever takes
+        four times that more: then the node is not on the path as often as it was.
+        """
+        goal = self._parameters.decision_ops or decision.CHECKPOINTS[-1]
+        share = self._share(contest.node)
+        return math.ceil((goal + 4 * math.sqrt(goal * (1 - share))) / share)
+
+    def _share(self, node: Fnode) -> float:
+        """In what part of the in-peak calls the node is on the path, at least. Of one that an
+        earlier search decided for, as often as it won there."""
+        if node not in self._shares and node.parent is not None:
+            above, won = max(node.parent.totals.ops, 1), min(node.maxcount, node.parent.totals.ops)
+            self._shares[node] = self._share(node.parent) * likely_share(won, above)
+        return self._shares[node]
+
+    def _missing(self, contest: Contest) -> int:
+        """How many more in-peak calls of f0 are to be waited for before a look at it."""
+        share = contest.ops / contest.seen if contest.ops else 1.0
+        wanted = math.ceil((self._goal(contest) - contest.ops) / share)
+        return max(1, min(wanted, self._bound(contest) - contest.seen))
+
+    def _is_due(self, contest: Contest) -> bool:
+        if contest.seen >= self._bound(contest):
+            return True
+        if self._parameters.decision_ops is not None or not contest.last_round:
+            return contest.ops >= self._goal(contest)
+        if contest.ops >= decision.CHECKPOINTS[-1]:
+            return True
+        sure = decision.confidence(
+            contest.ballot(self._contests), self._parameters.maxcount_percentage
+        )
+        return sure >= decision.CONFIDENT
+
+    # -- orders ---------------------------------------------------------------------------------
+
+    def _orders(self) -> Orders:
+        analyse: list[Fnode] = []
+        sites: set[object] = set()
+        for node in self._frontier:
+            contest = self._contests.get(node)
+            running = contest is not None
+            contest = contest or self._new_contest(node)
+            more = sites | call_sites(contest.timed)
+            # The others wait for their turn.
+            if running or not analyse or len(more) <= self._parameters.max_probes:
+                self._contests[node] = contest
+                analyse.append(node)
+                sites = more
+        if analyse:
+            self._level = max(node.depth for node in analyse)
+        if self._parameters.auto:
+            self._look_ahead(analyse, sites)
+        self._contests = {node: self._contests.get(node) or Contest(node) for node in analyse}
+        idle = not analyse and not self._pending
+        self._status = self._outcome() if idle else Status.SEARCHING
+        return self._changed(analyse)
+
+    def _new_contest(self, node: Fnode) -> Contest:
+        if node in self._reopened:
+            return Contest(node, batch=self._reopened[node])
+        if len(call_sites(node.children)) <= self._parameters.max_probes:
+            return Contest(node)
+        first, *others = in_batches(node.children, self._parameters.max_probes)
+        return Contest(node, batch=first, waiting=others, last_round=False)
+
+    def _look_ahead(self, analyse: list[Fnode], sites: set[object]) -> None:
+        """Add nodes below the frontier, breadth first, as far as the number of probes allows."""
+        levels, budget = self._parameters.lookahead, self._parameters.max_probes
+        is_auto = levels is None
+        if levels is None:
+            levels, budget = AUTO_LOOKAHEAD, min(budget, len(sites) + AUTO_SPECULATION)
+        above = [node for node in analyse if self._contests[node].batch is None]
+        for _ in range(levels - 1):
+            callees = [child for node in above for child in node.children]
+            # What is being counted already goes on being counted.
+            callees.sort(key=lambda child: child not in self._contests)
+            above = []
+            for node in callees:
+                if len(sites) >= budget:
+                    break
+                if node.depth >= self._parameters.max_depth:
+                    continue
+                if is_auto and node not in self._expanded and not self._has_time():
+                    continue
+                self._look_into(node)
+                more = sites | call_sites(node.children)
+                if not _is_leaf(node) and len(more) <= budget:
+                    sites = more
+                    above.append(node)
+            analyse += above
+
+    def _changed(self, analyse: Sequence[Fnode]) -> Orders:
+        # Callees that were learned since the last orders are timed as well.
+        before = self._timed | dict.fromkeys(
+            child
+            for node in self._last.analyse
+            if node not in self._last.batches
+            for child in node.children
+        )
+        self._timed = {}
+        for node in analyse:
+            self._timed |= dict.fromkeys([*node.route(), *self._contests[node].timed])
+        for node in self._pending:
+            self._timed |= dict.fromkeys(node.route())
+        self._last = Orders(
+            analyse=tuple(analyse),
+            batches={n: c.batch for n, c in self._contests.items() if c.batch is not None},
+            remove=tuple(node for node in before if node not in self._timed),
+            finished=self._status is not Status.SEARCHING,
+        )
+        return self._last
+
+    def _outcome(self) -> Status:
+        ends = [path.ending for path in self.paths()]
+        if not ends:
+            return Status.INCONCLUSIVE
+        if any(end.note == MAX_DEPTH_NOTE for end in ends):
+            return Status.MAX_DEPTH
+        return Status.FOUND
+
+
+def ended_paths(root: Fnode) -> tuple[RootCausePath, ...]:
+    """The root cause paths in the tree below f0, in its order."""
+    return tuple(
+        RootCausePath(tuple(node.route()), node.end) for node in root.walk() if node.end is not None
+    )
+
+
+def _is_leaf(node: Fnode) -> bool:
+    return not node.children and not node.has_unknown_callees
+
+
+def _is_told_above(node: Fnode) -> bool:
+    """Whether it is an interrupt that is a root cause further up already, wherever it came."""
+    return is_interrupt(node) and any(
+        other.root_cause and is_interrupt(other) and other.function == node.function
+        for above in node.route()[:-2]
+        for other in above.children
+    )
+
+
+def _note(contest: Contest) -> str | None:
+    if contest.batch is None:
+        return None
+    return f"the last round compared {len(contest.batch)} of {len(contest.node.children)} callees"
+
+
+def _what_was_seen(contest: Contest, least: int) -> str:
+    node = contest.node
+    where = f"{node.id} {node.function.name}"
+    if not contest.ops:
+        return f"{where} was on the path in none of {contest.seen} in-peak calls"
+    if contest.ops < least:
+        return (
+            f"{where} was on the path in {contest.ops} of {contest.seen} in-peak calls: a decision "
+            f"takes {least}"
+        )
+    return (
+        f"{where} was on the path in {contest.ops} of {contest.seen} in-peak calls, but neither "
+        f"its own time nor any of its {len(node.children)} callees had a vote"
+    )

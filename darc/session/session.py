@@ -1,0 +1,596 @@
+"""One analysis inside one process: its probes, its stops and its end.
+
+What is found is the matter of :class:`~darc.analyses.analysis.Analysis`. The session owns
+everything that was changed in the program (through its
+:class:`~darc.collectors.collector.Collector`) and undoes it on every way out. It is driven by the
+debugger: its methods are called on the debugger's own thread with all threads of the program
+stopped, but for those that say "any thread", which may be called at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from darc.agent.damage import DamagedError
+from darc.analyses.analysis import Analysis, Next
+from darc.code.program import Program, instead
+from darc.code.source_lines import add_lines
+from darc.code.x86_64 import Function as Code
+from darc.collectors.breakpoints import BreakpointCollector
+from darc.collectors.collector import Collector
+from darc.collectors.pad_collector import PadCollector
+from darc.debuggee import procfs
+from darc.debuggee.ground import Ground
+from darc.model.errors import (
+    DarcError,
+    PadsImpossibleError,
+    TargetError,
+    UnsupportedError,
+    UsageError,
+)
+from darc.model.ftree import Fnode
+from darc.model.parameters import OnFinish, Parameters, Probes
+from darc.model.snapshot import Snapshot
+from darc.model.status import Status
+from darc.pads.foothold import Foothold
+from darc.saved import refit
+from darc.saved.storage import Stored
+from darc.target.target import Target
+
+_T = TypeVar("_T")
+
+LEAST_FOR_BREAKPOINTS_NS = 2_000_000
+"""What a function must take inside the peak, in ns, before breakpoints time its calls without being
+asked for: some ten hits of gdb's."""
+
+MOST_CALLS_FOR_BREAKPOINTS = 500
+"""Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
+
+
+class Session:
+    """See the module. ``changed`` is called when something worth telling has happened."""
+
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        entry: int,
+        spec: str,
+        parameters: Parameters,
+        changed: Callable[[str], None],
+        ground: Ground,
+        foothold: Foothold | None = None,
+        resumed: Stored | None = None,
+    ) -> None:
+        """``resumed`` is the session to go on with, once f0's profile is known again."""
+        self._target = target
+        self.program = program
+        self.spec = spec
+        self.parameters = parameters
+        self._changed = changed
+        self.notes: list[str] = []
+        self._entry = entry
+        self._started = time.monotonic()
+        self._ended: float | None = None
+        self._stops = 0
+        self._own_stops_before = target.own_stops
+        self._own_stops = 0
+        self._stop_seconds: list[float] = []
+        self._pending_message: str | None = None
+        self._alive = True
+        self.root = Fnode(program.function_at(entry))
+        self._pid = target.pid
+        self._ground = ground
+        self._foothold = foothold
+        self._resumed = resumed
+        if resumed is not None:
+            self.notes += refit.opening_notes(resumed, parameters)
+        self._unless_called: str | None = None
+        """What to say where no call of f0 was seen."""
+        self.collector: Collector
+        self._analysis: Analysis
+
+    # ------------------------------------------------------------- begin and end
+
+    def install(self) -> None:
+        """Puts the probes into the stopped program; may call functions in it.
+
+        Raises:
+            DarcError: it cannot be; whatever was changed was undone.
+        """
+        if self._foothold is None or self._foothold.identity != self._ground.identity:
+            self.notes += self._ground.clean_up(self.program)  # before f0's code is read
+        code = self.program.function(self._entry)
+        if not code.parts:
+            raise UnsupportedError(f"cannot read the code of {self.spec}")
+        copies = self.program.private_copies(self._entry, live=True)
+        self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
+        probes = self.parameters.probes
+        try:
+            if probes is Probes.AUTO:
+                self._install_what_is_possible(code)
+            else:
+                self._install(code, self._collector(probes))
+        except BaseException:
+            self._alive = False
+            raise
+
+    def _install_what_is_possible(self, code: Code) -> None:
+        """Pads; breakpoints where the program can take no pad at all and ends with the debugger.
+        Else, and where only f0 can take none, they are for the user to choose."""
+        why = self._ground.risk_of_pads()
+        if why is None:
+            try:
+                self._install(code, self._collector(Probes.PAD))
+                return
+            except PadsImpossibleError as error:
+                why = str(error)
+        if (danger := self._ground.danger_of_breakpoints()) is not None:
+            raise UnsupportedError(
+                f"cannot time {self.spec} with pads: {why}; '--probes breakpoint' can, but {danger}"
+            )
+        self.notes.append(f"no pads, but breakpoints: {why}")
+        self._install(code, self._collector(Probes.BREAKPOINT))
+
+    @property
+    def openings(self) -> list[str]:
+        """What the user is to know before the program goes on."""
+        found = [] if self._ground.opening is None else [self._ground.opening]
+        if self.collector.kind is Probes.BREAKPOINT:
+            why = "".join(f" ({note})" for note in self.notes if note.startswith("no pads"))
+            danger = self._ground.danger_of_breakpoints()
+            found.append(
+                f"{self.spec} is timed by breakpoints{why}: each of its calls stops the program, "
+                f"and latencies below about {self._ground.breakpoints_blur} cannot be told apart"
+                + ("" if danger is None else f"; {danger}")
+            )
+        return found
+
+    def _collector(self, probes: Probes) -> Collector:
+        about = (self._target, self.program, self.root, self.spec, self.parameters)
+        if probes is Probes.BREAKPOINT:
+            return BreakpointCollector(*about, self, self.notes.append, self._ground)
+        return PadCollector(*about, self, self.notes.append, self._ground, self._foothold)
+
+    def _install(self, code: Code, collector: Collector) -> None:
+        self.collector = collector
+        parameters = self.parameters
+        if parameters.lookahead is None:
+            levels = collector.auto_lookahead or self._ground.auto_lookahead
+            parameters = dataclasses.replace(parameters, lookahead=levels)
+        installed = False
+        try:
+            self.notes += collector.install(code, self.parameters.profile_calls)
+            if (most := collector.most_probes) is not None and most < parameters.max_probes:
+                parameters = dataclasses.replace(parameters, max_probes=most)
+            self._analysis = Analysis(
+                self.program,
+                collector,
+                self.root,
+                self.spec,
+                parameters,
+                self.notes,
+                self._resumed,
+            )
+            installed = True
+        finally:
+            if isinstance(collector, PadCollector):
+                self._foothold = collector.foothold
+            if not installed:
+                self._abandon()
+
+    def _abandon(self) -> None:
+        # Nothing was installed yet, or the program is gone: the first error is the one to tell.
+        with contextlib.suppress(DarcError):
+            self.collector.remove()
+
+    @property
+    def foothold(self) -> Foothold | None:
+        """What stays in the process, for the next analysis of it."""
+        return self._foothold
+
+    def modules_changed(self) -> None:
+        """The program has loaded or unloaded a file, or executes another one."""
+        if not self._alive or self._target.pid is None:
+            return
+        if self.is_of_another():
+            self.program_ended()  # it was started again
+            return
+        if (why := self.collector.damage()) is not None:
+            self.damaged(why)
+            return
+        if not self.collector.is_there():
+            self.notes.append("the program executed another file")
+            self.program_ended()
+            return
+        try:
+            self.notes += self.collector.modules_changed()
+        except UnsupportedError as error:
+            self.notes.append(f"{self.spec} is not timed any more: {error}")
+            self.stop(Status.STOPPED)
+
+    def stop(self, status: Status = Status.STOPPED) -> None:
+        """Takes every probe out and keeps what is known."""
+        if not self._alive:
+            return
+
+        def close() -> None:
+            self._analysis.collect_profile()
+            self._analysis.close(status, alive=True)
+
+        self._unless_damaged(close, None)
+        if not self._alive:
+            return
+        self._count_stops()
+        self._ended = time.monotonic()
+        try:
+            self.collector.remove()
+        finally:
+            self._alive = False
+
+    def is_of_another(self) -> bool:
+        """Whether the debugger has another program by now."""
+        return self._target.pid != self._pid
+
+    def program_ended(self) -> None:
+        """The program is gone, and everything that was in it."""
+        if not self._alive:
+            return
+        self._count_stops()
+        self._ended = time.monotonic()
+        self._alive = False
+        if self.collector.outlives:
+            self._analysis.collect_profile()
+        self._analysis.close(Status.ENDED, alive=self.collector.outlives)
+        self._pending_message = "end"
+        self.collector.gone()
+
+    @property
+    def alive(self) -> bool:
+        """Whether probes are in the program. Any thread."""
+        return self._alive
+
+    @property
+    def finished(self) -> bool:
+        """Whether the search has ended."""
+        return self._analysis.finished
+
+    # -------------------------------------------------------------- user's stops
+
+    def breakpoints_changed(self) -> None:
+        """The user has set a breakpoint: darc's probes make way for it."""
+        if not self._alive:
+            return
+        why = self._unless_damaged(self.collector.make_way, None)
+        if why is not None:
+            self.notes.append(f"{self.spec} is not timed any more: {why}")
+            self.stop(Status.STOPPED)
+            self._changed("result")
+
+    def on_user_stop(self) -> None:
+        """The program stopped for the user: show it as if no probe were there."""
+        if self._alive and (why := self.collector.lost()) is not None:
+            self.vanished(why)
+        elif self._alive:
+            self._analysis.stopped()
+            self._unless_damaged(self._pause, None)
+
+    def _pause(self) -> None:
+        self.collector.pause()
+        self._analysis.collect_profile()
+
+    def end_if_late(self) -> None:
+        """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
+        in kgdb cannot be interrupted."""
+        if self._alive and self.time_is_up():
+            self._unless_damaged(self._end_late, False)
+
+    def before_resume(self) -> None:
+        """The program is about to go on: the probes are put back."""
+        if self._alive:
+            self._unless_damaged(self._resume, None)
+
+    def _resume(self) -> None:
+        self.notes += self.collector.resume()
+        self._analysis.goes_on()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the program runs without probes, as the user steps through it. Any thread."""
+        return self._alive and self.collector.paused
+
+    def beat(self) -> None:
+        """A sign of life to the probes, several times a second. Any thread."""
+        if self._alive:
+            if (why := self.collector.damage()) is not None:
+                raise TargetError(why)
+            self.collector.beat()
+
+    # ---------------------------------------------------------------- decisions
+
+    def exits(self) -> None:
+        """The program is about to end (see :class:`~darc.collectors.collector.Listener`)."""
+        if self._alive:
+            self.stop(Status.ENDED)
+            self._pending_message = "end"
+
+    def decide(self) -> bool:
+        """Enough was seen, or time is up: decides what comes next. True: the program is to stop
+        for the user."""
+        begin = time.monotonic()
+        self._stops += 1
+        self._analysis.stopped()
+        try:
+            stop = self._unless_damaged(self._decide, True)
+        except DarcError as error:
+            self.notes.append(f"the search ended early: {error}")
+            self._analysis.status = Status.INCONCLUSIVE
+            stop = self._end()
+        if not stop:
+            self._analysis.goes_on()
+        self._stop_seconds.append(time.monotonic() - begin)
+        return stop
+
+    def give_up(self, why: str) -> bool:
+        """Nothing more can be seen (see :class:`~darc.collectors.collector.Listener`)."""
+        self._analysis.finish_early(why)
+        return self._end()
+
+    def damaged(self, why: str) -> bool:
+        """See :class:`~darc.collectors.collector.Listener`. What is known stays, and the probes
+        are taken out by what is known of them here."""
+        self.notes.append(why)
+        self._analysis.close(Status.STOPPED, alive=False)
+        self._ended = time.monotonic()
+        self._pending_message = "result"
+        try:
+            self.collector.remove()
+        except DarcError as error:
+            self.notes.append(str(error))
+        finally:
+            self._alive = False
+        return True
+
+    def _unless_damaged(self, action: Callable[[], _T], otherwise: _T) -> _T:
+        """What ``action`` makes of the collector's figures. Where the program has written over
+        them, before or meanwhile, or has been killed while it stood still, that is the reason of
+        whatever they led to, and the session's end."""
+        why = self.collector.damage() if self._alive else None
+        try:
+            if why is None:
+                return action()
+        except Exception as error:
+            if self._alive and self._is_gone():
+                self.notes.append("the program was killed while it stood still")
+                self.program_ended()
+                return otherwise
+            why = str(error) if isinstance(error, DamagedError) else self.collector.damage()
+            if why is None:
+                raise
+        if self._alive:
+            self.damaged(why)
+        return otherwise
+
+    def _is_gone(self) -> bool:
+        # A kernel has no process here.
+        local = self._ground.is_readable_while_it_runs
+        return local and self._pid is not None and procfs.is_gone(self._pid)
+
+    def vanished(self, why: str) -> bool:
+        """See :class:`~darc.collectors.collector.Listener`."""
+        self.notes.append(why)
+        self.program_ended()
+        self._pending_message = "result"
+        return True
+
+    def _count_stops(self) -> None:
+        """Those of darc's, up to the end of the analysis."""
+        if self._ended is None:
+            self._own_stops = self._target.own_stops - self._own_stops_before
+
+    def take_message(self) -> str | None:
+        """What the user is to be told at the stop that :meth:`decide` asked for."""
+        message, self._pending_message = self._pending_message, None
+        return message
+
+    def time_is_up(self) -> bool:
+        """Whether ``--max-time`` has passed. Any thread."""
+        limit = self.parameters.max_time
+        return limit is not None and time.monotonic() - self._started >= limit
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until there is to be a decision, whatever was seen: for ``--max-time``, or for
+        ``--start-time``. Any thread."""
+        limit = self.parameters.max_time
+        left = [] if limit is None else [limit - (time.monotonic() - self._started)]
+        if (profiling := self._analysis.seconds_left) is not None:
+            left.append(profiling)
+        return min(left, default=None)
+
+    def look(self) -> float:
+        """Takes down how the profile grows; tells when to do so again. Any thread, while the
+        program runs and :attr:`is_readable`."""
+        return self._analysis.look() if self._alive else math.inf
+
+    def is_due(self) -> bool:
+        """Whether that time is up. Any thread."""
+        left = self.seconds_left
+        return left is not None and left <= 0
+
+    def time_up_soon(self) -> None:
+        """Asks the collector to call at the next call of f0, whatever was seen. Any thread."""
+        if self._alive:
+            self.collector.hurry()
+
+    def _decide(self) -> bool:
+        """True: the program is to stop for the user."""
+        if self.time_is_up():
+            return self._end_late()
+        return self._go(self._analysis.decide())
+
+    def _end_late(self) -> bool:
+        self._analysis.finish_early("the time is up")
+        return self._end()
+
+    def choose_peak(self, spec: str) -> None:
+        """``darc peak``: the user's choice, at a stop.
+
+        Raises:
+            UsageError: it is not of the form of a peak, or not there.
+        """
+        if not self._alive:
+            raise UsageError("the analysis is over: begin another one with 'darc start'")
+        self._unless_damaged(lambda: self._go(self._analysis.choose_peak(spec)), True)
+
+    def descend(self, nodes: Sequence[Fnode]) -> None:
+        """``darc descend``: go on into these nodes only (``set darc auto off``).
+
+        Raises:
+            UsageError: there is no choice to make, or they are not among what may be chosen.
+        """
+        if not self._alive:
+            raise UsageError("choose a peak first: 'darc peak N'")
+        self._unless_damaged(lambda: self._go(self._analysis.descend(nodes)), True)
+
+    def _go(self, after: Next) -> bool:
+        """Does what follows from a decision. True: the program is to stop for the user."""
+        if after is Next.END:
+            return self._end()
+        if after is Next.FALL_BACK:
+            return self._fall_back()
+        if after is Next.GO_ON:
+            return False
+        self._pending_message = "profile" if after is Next.CHOOSE_PEAK else "choose"
+        return True
+
+    def _fall_back(self) -> bool:
+        """Breakpoints take the place of pads, where they do no harm. True: the program is to stop
+        for the user."""
+        why = self._fall_back_problem()
+        if why is None:
+            pads = self.collector
+            try:
+                pads.remove()
+                self.notes += pads.losses()
+                self.collector = self._collector(Probes.BREAKPOINT)
+                self.notes += self.collector.install(self.program.function(self._entry), 0)
+                return self._go(self._analysis.fall_back(self.collector))
+            except DarcError as error:
+                why = str(error)
+        return self._go(self._analysis.stay(why))
+
+    def _fall_back_problem(self) -> str | None:
+        """Why breakpoints would spoil more than they tell."""
+        if (risk := self._ground.risk_of_breakpoints()) is not None:
+            return risk
+        if self._analysis.not_timed_ns < LEAST_FOR_BREAKPOINTS_NS:
+            return "it takes less than 2 ms"
+        if (rate := self._analysis.calls_per_second) > MOST_CALLS_FOR_BREAKPOINTS:
+            return f"{self.spec} is called {rate:.0f} times a second"
+        return None
+
+    def _end(self) -> bool:
+        self._count_stops()
+        self._ended = time.monotonic()
+        self._pending_message = "result"
+        message_now = self.parameters.on_finish is OnFinish.CONTINUE
+        self.collector.remove()
+        self._alive = False
+        if message_now:
+            self._changed("result")
+            self._pending_message = None
+        return not message_now
+
+    # ------------------------------------------------------------------- reports
+
+    def progress(self) -> tuple[int, int]:
+        """Calls seen and needed at this moment. Any thread, while the program runs."""
+        if not self._alive:
+            return 0, 0
+        return self.collector.seen, self._analysis.needed
+
+    def stored(self) -> Stored:
+        """What a later run needs to go on from here."""
+        found = self._unless_damaged(lambda: self._analysis.stored(self._alive), None)
+        return found or self._analysis.stored(False)
+
+    def live_snapshot(self) -> Snapshot:
+        """What a live line shows. Any thread, while the program runs."""
+        readable = self._ground.is_readable_while_it_runs
+        shown = self._analysis.live_snapshot(self._alive, readable)
+        return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
+
+    def snapshot(self, *, lines: bool = True) -> Snapshot:
+        """Everything that is known now; without ``lines`` the debugger is not asked where that is
+        in the source. Any thread then."""
+        shown = self._unless_damaged(lambda: self._analysis.snapshot(self._alive), None)
+        shown = shown or self._analysis.snapshot(False)
+        if lines and shown.ftree is self.root:
+            add_lines(self._target, self.root)
+        notes = [*self.notes, *self.collector.losses()]
+        seen = shown.profile is not None and shown.profile.count
+        if not self._alive and not seen and self._unless_called is not None:
+            notes.append(self._unless_called)
+        hits, seconds = self.collector.hits
+        self._count_stops()
+        figures = dataclasses.replace(
+            shown.program,
+            stops=max(self._stops + hits, self._own_stops),
+            stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
+        )
+        notes += self._cut_short(figures.in_peak_calls)
+        return dataclasses.replace(
+            shown,
+            program=figures,
+            notes=tuple(dict.fromkeys(notes)),
+            elapsed_seconds=(self._ended or time.monotonic()) - self._started,
+        )
+
+    def _cut_short(self, in_peak: int) -> list[str]:
+        """What stops for the user have kept from being measured; said in words where that is more
+        than the ``in_peak`` calls that the search rests on."""
+        count = self.collector.cut_short
+        if not count:
+            return []
+        many = f"{count} calls were" if count > 1 else "1 call was"
+        text = f"{many} not measured: the program stopped for you in the middle"
+        if count > in_peak and self._analysis.is_searching:
+            text += (
+                f", more than the {in_peak} in the peak that were: with fewer stops inside "
+                f"{self.spec} the search goes on"
+            )
+        return [text]
+
+    @property
+    def rings(self) -> bool:
+        """Whether the debugger was asked for and gave no answer yet. Any thread."""
+        return self._alive and self.collector.waits
+
+    @property
+    def rings_itself(self) -> bool:
+        """Whether it was asked by a signal of the program's own. Any thread."""
+        return self.rings and self.collector.rings_itself
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its counters can be read while the program runs. Any thread."""
+        return self._ground.is_readable_while_it_runs
+
+    def note(self, text: str) -> None:
+        """Keeps something that the user should know. Any thread."""
+        self.notes.append(text)
+
+    def knock(self) -> None:
+        """Stops the program for the debugger to look, where no signal does. Any thread."""
+        self._ground.knock()
+
+    @property
+    def bell_signal(self) -> int | None:
+        """The signal that the debugger listens to, where there is one. Any thread."""
+        return self.collector.signal

@@ -1,0 +1,5 @@
+"""The seam to debuggers: what one must offer, in ints and bytes, and on which thread it is asked.
+
+Imports values; every debugger's package implements :class:`darc.target.target.Target`.
+Knows no particular debugger, and nothing of what is analysed.
+"""

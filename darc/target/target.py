@@ -1,0 +1,349 @@
+"""What a debugger must offer. One abstract class; ints and bytes only.
+
+The engine calls these methods on the debugger's own thread while the program is stopped, but where
+a method says otherwise; implementations assert the thread (:mod:`darc.target.ownthread`), and
+translate every native exception into :class:`darc.model.errors.TargetError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+
+class State(Enum):
+    """Whether there is a program, and whether it runs."""
+
+    NONE = "none"
+    STOPPED = "stopped"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True)
+class Region:
+    """One mapping of the program's memory: ``[start, end)``, as ``/proc/PID/maps`` has it."""
+
+    start: int
+    end: int
+    permissions: str
+    offset: int
+    path: str
+    inode: int = 0
+
+
+class Verdict(Enum):
+    """What becomes of a program that stopped for the engine alone."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+OnHit = Callable[[int], Callable[[], Verdict] | None]
+"""What :meth:`Target.set_break` calls with the thread that came there. It only reads: memory, and
+the registers of that thread. ``None``: the program goes on. Else what it returns is called with all
+threads stopped; that may write, set and take back breaks, but call nothing in the program."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Some bytes of the program's code, and what darc wrote over them."""
+
+    address: int
+    original: bytes
+    written: bytes
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Code in a borrowed place that a thread is sent through (see :mod:`darc.debuggee.detour`).
+    The thread goes its way back from ``leave`` on; that leads to these ``registers``, to be set in
+    order, and to this ``mask`` of signals, where that is known."""
+
+    place: Place
+    thread: int
+    leave: int
+    registers: Mapping[str, int]
+    mask: int | None
+
+
+class Journal:
+    """Where nothing needs to be written down: what is in there ends with its debugger, or others
+    see to it."""
+
+    def open(self) -> None:
+        """An analysis begins.
+
+        Raises:
+            UnsupportedError: there is no place for a journal, and it is needed.
+        """
+
+    def patches(self, places: Iterable[Place]) -> None:
+        """These places are about to be written over. Those that are noted already are not noted
+        again.
+
+        Raises:
+            TargetError: it cannot be noted.
+        """
+
+    def borrows(self, passage: Passage) -> None:
+        """A place is about to be borrowed. Raises TargetError: it cannot be noted."""
+
+    def gives_back(self) -> None:
+        """The place that was borrowed last is as it was."""
+
+    def maps(self, place: range) -> None:
+        """These addresses were mapped for darc. Raises TargetError: it cannot be noted."""
+
+    def unmaps(self, place: range) -> None:
+        """These are about to be unmapped. Raises TargetError: it cannot be noted."""
+
+    def stands(self, stopped: bool) -> None:
+        """The program is stopped for darc or for the user, or is about to go on."""
+
+    def close(self, is_in: Callable[[Place], bool]) -> None:
+        """The analysis is over; ``is_in`` tells whether darc's bytes are still there."""
+
+
+class Target(ABC):
+    """A debugger with at most one program."""
+
+    journal = Journal()
+    """Where changes of the program are noted before they are made."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int | None:
+        """The system's process id, ``None`` when there is no program or it is not local."""
+
+    @property
+    @abstractmethod
+    def state(self) -> State:
+        """Whether there is a program, and whether it runs. May be asked while it does."""
+
+    @property
+    @abstractmethod
+    def attached(self) -> bool:
+        """Whether the program was attached to, not launched."""
+
+    @property
+    @abstractmethod
+    def executable(self) -> str | None:
+        """Path of the program's file, also before it runs."""
+
+    @abstractmethod
+    def check_supported(self) -> None:
+        """Raises :class:`~darc.model.errors.UnsupportedError` for modes that darc refuses."""
+
+    @abstractmethod
+    def read(self, address: int, size: int) -> bytes:
+        """Memory of the program, without the debugger's own breakpoints."""
+
+    @abstractmethod
+    def write(self, address: int, data: bytes) -> None:
+        """Writes memory, code too; breakpoints that stand there stay."""
+
+    def write_code(self, address: int, data: bytes) -> None:
+        """As :meth:`write`; in a batch, behind all that was written with that."""
+        self.write(address, data)
+
+    def batched(self, fill: range) -> contextlib.AbstractContextManager[None]:
+        """While all threads stand still: writes may wait until :meth:`flush`, or until the end. In
+        ``fill``, which nobody else writes to meanwhile, bytes between two writes may be written as
+        they are."""
+        del fill
+        return contextlib.nullcontext()
+
+    def flush(self) -> None:  # noqa: B027  most have nothing to do
+        """What was written is in the program from now on."""
+
+    @property
+    def goes_on_unseen(self) -> bool:
+        """Whether the program may go on with nobody having asked darc before, as a front end has
+        ways of its own to let it. Any thread."""
+        return False
+
+    def is_between_steps(self) -> bool:
+        """Whether no breakpoint of the debugger's own stands in the code now, where it waits for a
+        step to end."""
+        return True
+
+    @abstractmethod
+    def forget_frames(self) -> None:
+        """Stack words were written: backtraces are to be read anew."""
+
+    @abstractmethod
+    def threads(self) -> Sequence[int]:
+        """The system's ids of all threads."""
+
+    @abstractmethod
+    def program_counters(self) -> Mapping[int, int]:
+        """Where every thread stands, by its id."""
+
+    @abstractmethod
+    def read_register(self, thread: int, name: str) -> int:
+        """A register (``rip``, ``rsp``, ``fs_base``, …) of one thread."""
+
+    @abstractmethod
+    def write_register(self, thread: int, name: str, value: int) -> None:
+        """Sets a general register of one thread."""
+
+    @abstractmethod
+    def call(self, address: int, arguments: Sequence[int]) -> int:
+        """Calls a function in the stopped program, in its current thread alone; the others stay.
+        May not be used while the debugger decides about a doorbell."""
+
+    def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
+        """Makes a system call as :meth:`call` calls a function, and borrows nothing that the
+        program may run through meanwhile. ``None``: it cannot be made in this way."""
+        del number, arguments
+        return None
+
+    def lead_out(self, thread: int, passage: Passage) -> bool:
+        """Leads a thread home that stands in a passage of a debugger that is gone. ``False``: it
+        has to go on for a moment, and comes home by itself."""
+        if passage.mask is not None and self.read_register(thread, "rip") < passage.leave:
+            self.write_register(thread, "rip", passage.leave)
+        return False
+
+    def wake(self) -> None:
+        """The process is not stopped any more, for others than this debugger."""
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def await_start(self) -> None:
+        """There is no program any more: the next one that is launched is told of as soon as it has
+        loaded its files (see :meth:`when_modules_change`)."""
+        return
+
+    @abstractmethod
+    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+        """``handler`` is called whenever the program has loaded or unloaded a file, at a moment
+        when memory may be read and breakpoints set, but nothing called."""
+
+    @abstractmethod
+    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+        """Stops once at ``address``, runs ``handler`` (which may call functions), goes on."""
+
+    @abstractmethod
+    def cancel_break(self) -> None:
+        """Takes back what :meth:`break_once` set."""
+
+    @abstractmethod
+    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        """Calls ``on_hit`` whenever a thread comes to ``address``, without the user's command
+        noticing, and without a trace in the user's list of breakpoints. One at each address.
+
+        Returns what takes it back, which may be called at any time and more than once; it is taken
+        back by itself when the program is gone. Raises TargetError where no code is.
+        """
+
+    @abstractmethod
+    def own_threads(self) -> Sequence[int]:
+        """The ids, in this system, of the debugger's own threads that have a part in a hit."""
+
+    @property
+    @abstractmethod
+    def hits_stop_all(self) -> bool:
+        """Whether no other thread runs while ``on_hit`` decides."""
+
+    @property
+    @abstractmethod
+    def own_stops(self) -> int:
+        """How often it has stopped the program for the engine alone so far, whatever came of it:
+        bells, hits, files that were loaded. Any thread."""
+
+    @abstractmethod
+    def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
+        """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``. It may
+        write memory and registers, but call nothing in the program. When it says so the program
+        stops at once, for the user, where the thread then is. A signal that bears darc's mark
+        (:mod:`darc.debuggee.bell`) never reaches a handler of the program's, any other does."""
+
+    @abstractmethod
+    def change_bell(self, signal: int) -> None:
+        """The handler of :meth:`arm_bell` listens to another signal from now on. May be called
+        while it decides."""
+
+    @abstractmethod
+    def disarm_bell(self) -> None:
+        """Takes back what :meth:`arm_bell` set."""
+
+    @abstractmethod
+    def breakpoints(self) -> Sequence[int]:
+        """Addresses of the user's breakpoints: no patch may cover one."""
+
+    @abstractmethod
+    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
+        """``handler`` is called after the user has set or changed a breakpoint, before the program
+        goes on."""
+
+    @abstractmethod
+    def show_pads(
+        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
+    ) -> None:
+        """Makes backtraces right in the agent, whose ELF file ``agent`` is mapped at ``base``, and
+        in pads: ``caller(pc, rsp)`` gives the address of the stack word that holds (or held) the
+        return address, and that return address; ``None`` where no pad is."""
+
+    @abstractmethod
+    def hide_pads(self) -> None:
+        """Takes back what :meth:`show_pads` did."""
+
+    @abstractmethod
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        """Source file (as compiled) and line of an address, from debug information."""
+
+    @abstractmethod
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        """Names of the inlined functions that an address lies in, outermost first."""
+
+    @abstractmethod
+    def functions_in(self, file: str, function: str) -> Sequence[int]:
+        """Entry addresses of ``function`` as defined in the source file ``file``."""
+
+    def functions_called(self, function: str) -> Sequence[int]:
+        """Entry addresses of the functions that the debugger itself knows as ``function``, from
+        debug information; none where that knows no other names than symbols do."""
+        del function
+        return ()
+
+    @abstractmethod
+    def inlined_into(self, function: str) -> Sequence[str]:
+        """Names of the functions that copies of ``function`` stand in, each once: where compilers
+        have put its code instead of calls. Also before the program runs."""
+
+    def functions_of(self, file: str, prefix: str) -> Sequence[str]:
+        """Names of functions that are defined in the source file ``file``, for completion, where
+        the debugger completes what darc offers; ``prefix`` is what is typed of them already."""
+        del file, prefix
+        return ()
+
+    @abstractmethod
+    def accepts_pending(self, question: str) -> bool:
+        """Whether to wait for a function that does not exist yet, as the debugger's own setting
+        for breakpoints says; it may ask the user."""
+
+    @property
+    @abstractmethod
+    def colour(self) -> bool:
+        """Whether output takes escape codes."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Columns of the output; 0 when unlimited."""
+
+    @abstractmethod
+    def live(self, text: str | None) -> None:
+        """Shows one line in place of the last one, ``None`` takes it away; nothing where output is
+        no terminal. Any thread."""
+
+    @abstractmethod
+    def emit(self, text: str) -> None:
+        """Shows text to the user; a newline is added."""

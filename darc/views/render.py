@@ -1,0 +1,425 @@
+"""What the user sees of a session: profile, tree, root cause paths, status and report.
+
+Each view makes text from a :class:`~darc.model.snapshot.Snapshot` and a :class:`Style`. Without
+colour the text has no escape codes; without unicode it has ASCII characters only. Names are made
+fit to be shown before they are laid out and styled (:mod:`darc.views.words`).
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from darc.model.ftree import Fnode, RootCausePath
+from darc.model.parameters import MOST_CALLS
+from darc.model.peaks import PeakRange, far_right, least_calls, tail_of
+from darc.model.profile import Profile, format_cycles, longer_time, time_above
+from darc.model.snapshot import SiteReport, SiteState, Snapshot
+from darc.model.status import Status
+from darc.views.bars import CHOSEN, draw
+from darc.views.treeview import (
+    draw_tree,
+    ending_text,
+    inconclusive_text,
+    inlined,
+    place,
+    votes_text,
+)
+from darc.views.words import (
+    LOG_NAME_WIDTH,
+    NAME_WIDTH,
+    Shown,
+    calls_text,
+    columns,
+    elapsed_text,
+    message,
+    name,
+    printable,
+    shorten,
+    to_ascii,
+)
+
+DEFAULT_WIDTH = 80
+LOG_WIDTH = 4096
+
+SHOWN_SITES = 10
+"""Call sites that are not timed, listed in a report unless it is verbose."""
+
+_HEADING = "bold underline"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How to write: columns, escape codes, everything or the essential, beyond ASCII.
+
+    A ``width`` that is not positive is output without limits, a log: drawings take 80 columns, and
+    the tree is as wide as its names. ``whole_names`` is for files: no name is shortened.
+    """
+
+    width: int = DEFAULT_WIDTH
+    colour: bool = False
+    verbose: bool = False
+    unicode: bool = True
+    whole_names: bool = False
+    is_log: bool = False
+
+    def __post_init__(self) -> None:
+        if self.width <= 0:
+            object.__setattr__(self, "is_log", True)
+            object.__setattr__(self, "width", DEFAULT_WIDTH)
+
+    def name(self, text: str) -> str:
+        """A foreign name, fit to be shown."""
+        if self.whole_names:
+            return printable(text)
+        return name(text, LOG_NAME_WIDTH if self.is_log or self.verbose else NAME_WIDTH)
+
+    def note(self, text: str) -> str:
+        """A line of text that holds such names."""
+        return printable(text) if self.whole_names else message(text)
+
+    @property
+    def tree_width(self) -> int:
+        """Columns of the tree."""
+        if self.whole_names:
+            return sys.maxsize
+        return LOG_WIDTH if self.is_log else self.width
+
+
+def histogram(snapshot: Snapshot, style: Style) -> Shown:
+    """The profile drawn, with the table of its peaks."""
+    return _write(_profile_lines(snapshot, style), style)
+
+
+def tree(snapshot: Snapshot, style: Style) -> Shown:
+    """The ftree with maxcounts and states."""
+    return _write(_tree_lines(snapshot, style), style)
+
+
+def early_end(snapshot: Snapshot, style: Style) -> Shown:
+    """The program ended before the search did: one line."""
+    line = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}: {_seen(snapshot)}"
+    return _write([Text(line)], style)
+
+
+def _seen(snapshot: Snapshot) -> str:
+    profile = snapshot.profile
+    calls = profile.count if profile is not None else 0
+    if snapshot.peak is not None and profile is not None:
+        inside = sum(count for number, count in profile.bins.items() if number in snapshot.peak)
+        return f"{calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"
+    wanted = snapshot.parameters.profile_calls
+    of = f" of {wanted}"
+    if calls > wanted and snapshot.parameters.peak is not None:
+        of = f", none of them in the peak '{snapshot.parameters.peak}'"
+    elif snapshot.parameters.start_time is not None:
+        of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
+    return f"{calls_text(calls)} seen{of}"
+
+
+def status(snapshot: Snapshot, style: Style) -> Shown:
+    """Where the search is, and the root cause paths so far."""
+    lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
+    lines.append(Text(f"  {_seen(snapshot)}"))
+    if snapshot.status is Status.SEARCHING:
+        lines.append(
+            Text(
+                f"  level {snapshot.level}: {snapshot.collected} of {snapshot.needed} calls "
+                "inside the peak"
+            )
+        )
+    if snapshot.status is Status.NO_PEAK and snapshot.peaks:
+        lines.append(Text(f"  type 'darc peak N' (1 to {len(snapshot.peaks)}) or 'darc peak last'"))
+    lines.append(Text(f"  {_program(snapshot)}"))
+    lines += _path_lines(snapshot, style)
+    lines += [Text(f"  {style.note(note)}") for note in snapshot.notes]
+    return _write(lines, style)
+
+
+def live(snapshot: Snapshot, style: Style) -> Shown:
+    """One line that fits the width: what the search is doing now."""
+    function = style.name(snapshot.function)
+    parts = [f"darc: {function}: {snapshot.status.value}"]
+    if snapshot.profile is not None and snapshot.collected is not None:
+        parts.append(f"{snapshot.profile.count} calls")
+    if snapshot.peak is not None and snapshot.needed:
+        if snapshot.collected is None:
+            parts.append(f"waits for {snapshot.needed} calls in {peak_name(snapshot.peak)}")
+        else:
+            parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
+        parts.append(f"level {snapshot.level}")
+    elif snapshot.collected is None:
+        parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
+    parts.append(f"{snapshot.program.probes} probes")
+    parts.append(elapsed_text(snapshot.elapsed_seconds))
+    separator = " · "
+    excess = columns(separator.join(parts)) - style.width
+    if excess > 0:
+        function = shorten(function, max(columns(function) - excess, 8))
+        parts[0] = f"darc: {function}: {snapshot.status.value}"
+    while len(parts) > 1 and columns(separator.join(parts)) > style.width:
+        parts.pop()
+    line = shorten(separator.join(parts), style.width)
+    return Shown(line if style.unicode else to_ascii(line)[: style.width])
+
+
+def paths(snapshot: Snapshot, style: Style) -> Shown:
+    """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
+    return _write(_path_lines(snapshot, style), style)
+
+
+def report(snapshot: Snapshot, style: Style) -> Shown:
+    """Everything: profile, peaks, root cause paths, ftree and what was done to the program."""
+    function = style.name(snapshot.function)
+    lines = [Text(f"darc report: {function}: {snapshot.status.value}", "bold"), Text()]
+    lines += [*_profile_lines(snapshot, style), Text()]
+    if snapshot.paths:
+        lines += [Text("Root cause paths", _HEADING), *_path_lines(snapshot, style)]
+        lines += [Text(), *_call_lines(snapshot.paths, style)]
+    else:
+        lines.append(Text(f"No root cause: {snapshot.status.value}."))
+    lines.append(Text())
+    if snapshot.ftree is not None and (decided := _decision_lines(snapshot.ftree, style)):
+        lines += [Text("Decisions", _HEADING), *decided, Text()]
+    if snapshot.ftree is not None:
+        lines += [Text("Function tree", _HEADING), *_tree_lines(snapshot, style), Text()]
+    lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
+    lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
+    return _write(lines, style)
+
+
+def peak_name(peak: PeakRange) -> str:
+    """What a peak is called: ``peak 3``, or its bins when they were given by hand."""
+    return f"peak {peak.number}" if peak.number is not None else f"bins {_bins(peak)}"
+
+
+def path_text(path: RootCausePath, show: Callable[[str], str] = name) -> str:
+    """``handle → (inlined flush_one) → write_out``: the path as one line."""
+    words: list[str] = []
+    for node in path.nodes:
+        within = inlined(node.site, node.function.name, show)
+        words += [within] if within else []
+        words.append(show(node.function.name))
+    return " → ".join(words)
+
+
+def _clean(line: Text) -> Text:
+    """The line again, should anything have come as far as this that is not printable."""
+    plain = line.plain
+    if printable(plain) == plain:
+        return line
+    made = Text(style=line.style)
+    for piece in line.divide(range(1, len(plain))):  # each character with its styles
+        made.append_text(Text(printable(piece.plain), piece.spans[0].style if piece.spans else ""))
+    return made
+
+
+def _write(lines: Iterable[Text], style: Style) -> Shown:
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=style.width,
+        force_terminal=style.colour,
+        color_system="standard" if style.colour else None,
+        no_color=not style.colour,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    for line in lines:
+        line = _clean(line)
+        line.rstrip()
+        if style.colour:
+            console.print(line, soft_wrap=True)
+        else:
+            buffer.write(f"{line.plain}\n")
+    text = buffer.getvalue().rstrip("\n")
+    return Shown(text if style.unicode else to_ascii(text))
+
+
+def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    profile = snapshot.profile
+    if profile is None or not profile.bins:
+        return [Text(f"no call of {style.name(snapshot.function)} was seen yet")]
+    function = shorten(style.name(snapshot.function), style.width // 2)
+    title = f"{function}: {calls_text(profile.count)}"
+    lines = draw(title, profile, snapshot.peaks, snapshot.peak, style.width)
+    return [*lines, Text(), *_peak_table(snapshot, profile), *_hints(snapshot, profile)]
+
+
+def _hints(snapshot: Snapshot, profile: Profile) -> list[Text]:
+    """What else might be explained, where nothing was chosen yet."""
+    if snapshot.peak is not None or not snapshot.peaks:
+        return []
+    lines = []
+    if (beyond := far_right(snapshot.peaks, profile.bins)) > 0:
+        calls = "1 call lies" if beyond == 1 else f"{beyond} calls lie"
+        largest = max(peak.count for peak in snapshot.peaks)
+        seconds = snapshot.profile_seconds * 4 * least_calls(largest) / beyond
+        lines.append(
+            Text(
+                f"{calls} far to the right: too few for a peak: "
+                f"'--start-time {longer_time(max(10.0, seconds))}' would see more"
+            )
+        )
+    if (tail := tail_of(snapshot.peaks, profile)) is not None:
+        last, first = tail
+        longest = format_cycles(profile.high(last), profile.hz)
+        spec = f">{time_above(profile.low(first) / profile.hz)}"
+        lines.append(Text(f"one peak with a tail up to {longest}: 'darc peak {spec}' takes that"))
+    return lines
+
+
+def _peak_table(snapshot: Snapshot, profile: Profile) -> list[Text]:
+    chosen = snapshot.peak
+    rows = [("peak", "bins", "latency", "calls", "share")]
+    marked = []
+    for peak in snapshot.peaks:
+        if chosen is not None and chosen.number == peak.number:
+            marked.append(len(rows))
+            shown = chosen
+        else:
+            shown = PeakRange(peak.number, peak.first_bin, peak.last_bin)
+        rows.append(_peak_row(str(peak.number), shown, profile))
+    if chosen is not None and not marked:
+        marked.append(len(rows))
+        rows.append(_peak_row("chosen", chosen, profile))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    lines = []
+    for index, row in enumerate(rows):
+        mark = "●" if index in marked else " "
+        name, bins, latency, calls, share = (
+            cell.rjust(width) for cell, width in zip(row, widths, strict=True)
+        )
+        latency = row[2].ljust(widths[2])
+        style = CHOSEN if index in marked else "bold" if index == 0 else ""
+        lines.append(Text(f"{mark} {name}  {bins}  {latency}  {calls}  {share}", style))
+    return lines
+
+
+def _peak_row(name: str, peak: PeakRange, profile: Profile) -> tuple[str, str, str, str, str]:
+    count = sum(count for number, count in profile.bins.items() if number in peak)
+    low = format_cycles(profile.low(peak.first_bin), profile.hz)
+    if peak.last_bin is None:
+        latency = f"{low} and more"
+    else:
+        latency = f"{low} – {format_cycles(profile.high(peak.last_bin), profile.hz)}"
+    share = f"{100 * count / profile.count:.1f} %" if profile.count else ""
+    return name, _bins(peak), latency, str(count), share
+
+
+def _bins(peak: PeakRange) -> str:
+    if peak.last_bin is None:
+        return f"{peak.first_bin}–"
+    if peak.first_bin == peak.last_bin:
+        return str(peak.first_bin)
+    return f"{peak.first_bin}–{peak.last_bin}"
+
+
+def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    if snapshot.ftree is None:
+        return [Text(f"no function tree yet: {snapshot.status.value}")]
+    hz = snapshot.profile.hz if snapshot.profile is not None else 0
+
+    def latency(cycles: float) -> str:
+        return format_cycles(cycles, hz) if hz else f"{cycles:.0f} cycles"
+
+    return list(draw_tree(snapshot.ftree, style.tree_width, style.verbose, latency, style.name))
+
+
+def _wanted(snapshot: Snapshot, calls: int) -> str:
+    """After what the peak is looked for."""
+    parts = [] if calls >= MOST_CALLS else [calls_text(calls)]
+    if snapshot.parameters.start_time is not None:
+        parts.append(f"{snapshot.parameters.start_time:g}s")
+    return " or ".join(parts)
+
+
+def _path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
+    lines = []
+    for path in snapshot.paths:
+        lines.append(Text(f"darc: root cause{of}: {path_text(path, style.name)}", "bold"))
+        ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
+        lines.append(Text(f"  {ending}"))
+    return lines
+
+
+def _call_lines(root_cause_paths: Sequence[RootCausePath], style: Style) -> list[Text]:
+    show = style.name
+    lines: list[Text] = []
+    seen: set[Fnode] = set()
+    for path in root_cause_paths:
+        for caller, node in zip(path.nodes, path.nodes[1:], strict=False):
+            if node.site is None or node in seen:
+                continue
+            seen.add(node)
+            within = inlined(node.site, node.function.name, show)
+            at = place(node.site, caller.function, show)
+            lines.append(
+                Text(
+                    f"  {node.id}  {show(caller.function.name)} calls {show(node.function.name)} "
+                    f"at {at}{f' {within}' if within else ''}, "
+                    f"maxcount {votes_text(node)}"
+                )
+            )
+    return lines
+
+
+def _decision_lines(root: Fnode, style: Style) -> list[Text]:
+    """On how many votes each decision rests."""
+    lines = []
+    for node in root.walk():
+        if (decision := node.decision) is None:
+            continue
+        name = style.name(node.function.name)
+        winners = [
+            f"{style.name(child.function.name)} {child.maxcount}"
+            for child in node.children
+            if child.root_cause
+        ]
+        if decision.is_conclusive:
+            votes = f"{', '.join([*winners, f'itself {decision.own}'])} of {decision.ops}"
+        else:
+            votes = inconclusive_text(decision)
+        lines.append(Text(f"  {node.id}  {name}: {votes}"))
+    return lines
+
+
+def _program_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    sites = snapshot.program.sites
+    lines = [Text(_program(snapshot))]
+    states = Counter(site.state for site in sites)
+    if sites:
+        counts = ", ".join(f"{states[state]} {state.value}" for state in SiteState if states[state])
+        lines.append(Text(f"call sites: {counts}"))
+    other = [site for site in sites if site.state is not SiteState.INSTRUMENTED]
+    shown = other if style.verbose else other[:SHOWN_SITES]
+    lines += [Text(f"  {_site(site, style)}") for site in shown]
+    if len(other) > len(shown):
+        lines.append(Text(f"  … {len(other) - len(shown)} more; 'set darc verbose on' lists them"))
+    return lines
+
+
+def _site(site: SiteReport, style: Style) -> str:
+    function = style.name(site.function)
+    callee = style.name(site.callee) if site.callee else "an indirect call"
+    why = f": {style.note(site.why)}" if site.why else ""
+    return f"{function} → {callee} at {site.offset:#x}: {site.state.value}{why}"
+
+
+def _program(snapshot: Snapshot) -> str:
+    program = snapshot.program
+    stops = "1 stop" if program.stops == 1 else f"{program.stops} stops"
+    stopped = format_cycles(round(program.stopped_seconds * 1e9), 10**9)
+    return (
+        f"probes: {snapshot.probes}, {program.probes} call sites timed; "
+        f"{program.in_peak_calls} calls inside the peak; {stops}, {stopped} stopped"
+    )

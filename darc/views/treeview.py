@@ -1,0 +1,224 @@
+"""The ftree as lines of text, with its maxcounts, states and source lines."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
+
+from rich.text import Text
+
+from darc.model.ftree import CallSite, Cause, Decision, Ending, Fnode, Function, NodeState, Totals
+from darc.search.descent import MAX_DEPTH_NOTE
+from darc.search.loops import LEAST_CALLS, repeats, weight
+from darc.views.words import columns, message, name, shorten
+
+_KERNELS_HALF = 1 << 63
+"""Addresses of a kernel are in the upper half of all."""
+_FAR = 1 << 20
+"""A call so many bytes behind its function's entry is in a part of it that stands elsewhere."""
+
+SHOWN_REJECTED = 3
+"""Callees without a part in the result that are listed at a node, the best ones."""
+
+_MARKS = {
+    NodeState.CANDIDATE: ("·", "dim"),
+    NodeState.ANALYSIS: ("○", "yellow"),
+    NodeState.ROOT_CAUSE: ("●", "bold red"),
+    NodeState.REJECTED: ("×", "dim"),
+}
+
+
+Show = Callable[[str], str]
+"""Makes a name fit to be shown, as :func:`darc.views.words.name` does."""
+
+
+def draw_tree(
+    root: Fnode,
+    width: int,
+    verbose: bool,
+    latency: Callable[[float], str],
+    show: Show = name,
+) -> Iterator[Text]:
+    """The lines of the tree, at most ``width`` wide unless ``verbose``.
+
+    ``latency`` formats cycles.
+    """
+    stack: list[tuple[Fnode | str, str, str]] = [(root, "", "")]
+    while stack:
+        item, first, rest = stack.pop()
+        if isinstance(item, str):
+            yield Text(first + item, "dim")
+            continue
+        yield _line(item, first, width, verbose, latency, show)
+        bar = "│ " if item.children else "  "
+        if item.end is not None:
+            ending = ending_text(item.function.name, item.end, show)
+            yield Text(f"{rest}{bar}  {ending}", "italic")
+        elif item.decision is not None and not item.decision.is_conclusive:
+            yield Text(f"{rest}{bar}  {inconclusive_text(item.decision)}", "italic")
+        below = _below(item, verbose)
+        for index, child in reversed(list(enumerate(below))):
+            is_last = index == len(below) - 1
+            branch, guide = ("└─", "  ") if is_last else ("├─", "│ ")
+            stack.append((child, rest + branch, rest + guide))
+
+
+def ending_text(function: str, ending: Ending, show: Show = name) -> str:
+    """Why a root cause path ends at the function called ``function``."""
+    name = show(function)
+    if ending.note == MAX_DEPTH_NOTE:
+        return f"{MAX_DEPTH_NOTE} at {name}: a larger --max-depth goes on from there"
+    if ending.cause is Cause.LOOP and ending.loop_callee is not None:
+        share = (
+            f", {ending.loop_share:.0%} of its time".replace("%", " %")
+            if ending.loop_share is not None
+            else ""
+        )
+        callee = show(ending.loop_callee)
+        if ending.loop_calls is None:
+            text = f"loop: calls {callee}{share}"
+        elif f"{ending.loop_calls:.1f}" == "1.0":
+            text = f"cause: its one call of {callee}{share}"
+        else:
+            text = f"loop: calls {callee} {times(ending.loop_calls)}{share}"
+    else:
+        text = {
+            Cause.FUNCTION: f"cause: {name} itself",
+            Cause.LOOP: f"loop: short calls in {name}",
+            Cause.BLOCK: f"cause: a basic block of {name}",
+            Cause.INTERRUPT: f"cause: interrupted by {name}",
+            Cause.PREEMPTION: f"cause: preempted in {name}",
+            Cause.BLOCKED: f"cause: blocked in {name}",
+        }[ending.cause]
+    return f"{text} ({message(ending.note)})" if ending.note else text
+
+
+def inconclusive_text(decision: Decision) -> str:
+    """Why a path ends where nothing could be decided."""
+    if decision.ops < decision.needed:
+        return f"not conclusive, {decision.ops} of {decision.needed}"
+    return f"not conclusive: no votes in {decision.ops}"
+
+
+def votes_text(node: Fnode) -> str:
+    """``20 of 20``: the maxcount of a callee, and in how many calls it was compared."""
+    return f"{node.maxcount} of {node.compared_in}"
+
+
+def _repetition(node: Fnode) -> str:
+    """``×20,000``: how often a callee is called in one call of f0 where these calls count together;
+    where they did so above already, how often its caller calls it. ``one of 20,000 calls`` where a
+    single one is half of them all."""
+    totals = node.called
+    if not totals.ops or totals.calls < LEAST_CALLS * totals.ops:
+        return ""
+    if not repeats(totals):
+        return f"one of {totals.calls / totals.ops:,.0f} calls"
+    caller = node.parent.totals if node.parent is not None else Totals()
+    calls = caller.calls if repeats(caller) else totals.ops
+    each = totals.calls / calls
+    return f"×{each:,.0f}" if each >= LEAST_CALLS else ""
+
+
+def _own_votes(node: Fnode) -> str:
+    """``itself 0 of 20``: the same of a node's own time."""
+    if (decided := node.decision) is not None:
+        return f"itself {decided.own} of {decided.ops}"
+    if node.state is NodeState.ANALYSIS and node.totals.ops:
+        return f"itself {node.self_maxcount} of {node.totals.ops}"
+    return ""
+
+
+def times(mean: float) -> str:
+    """``2 times``, ``1.3 times on average``, ``400 times``: how often something happens."""
+    if mean < 9.5 and not f"{mean:.1f}".endswith(".0"):
+        return f"{mean:.1f} times on average"
+    return "once" if round(mean) == 1 else f"{mean:.0f} times"
+
+
+def place(site: CallSite, caller: Function, show: Show = name) -> str:
+    """The source line of a call site, or its offset in the module where there is none; in a kernel
+    that in its function, as the kernel itself writes it (``%pS``)."""
+    if site.file is None:
+        inside = site.address - caller.address
+        if caller.address >= _KERNELS_HALF and 0 <= inside < _FAR:
+            return f"{show(caller.name)}+{inside:#x}"
+        return f"{show(PurePath(site.module).name)}+{site.offset:#x}"
+    line = f":{site.line}" if site.line is not None else ""
+    return f"{show(PurePath(site.file).name)}{line}"
+
+
+def inlined(site: CallSite | None, callee: str, show: Show = name) -> str:
+    """``(inlined a, b)`` for a call that stands in inlined functions, or nothing.
+
+    A compiler that inlines a function in parts repeats its name, and may call the rest of it by
+    the same name: it is shown once.
+    """
+    names = [name for name, _ in itertools.groupby(site.inlined if site is not None else ())]
+    if names and names[-1] == callee:
+        names.pop()
+    return f"(inlined {', '.join(map(show, names))})" if names else ""
+
+
+def _line(
+    node: Fnode,
+    first: str,
+    width: int,
+    verbose: bool,
+    latency: Callable[[float], str],
+    show: Show,
+) -> Text:
+    state = NodeState.ROOT_CAUSE if node.root_cause else node.state
+    mark, style = _MARKS[state]
+    details = []
+    totals = node.totals if node.site is None else node.called
+    mean = latency(weight(totals) / totals.ops) if totals.ops else ""
+    if node.site is not None and node.parent is not None:
+        details += [
+            votes_text(node),
+            mean,
+            _repetition(node),
+            place(node.site, node.parent.function, show),
+            inlined(node.site, node.function.name, show),
+        ]
+    else:
+        details.append(mean)
+    details.append(_own_votes(node))
+    if node.state is NodeState.ANALYSIS:
+        details.append("in analysis")
+    tail = "  ".join(detail for detail in details if detail)
+    head = f"{first}{mark} {node.id} "
+    room = max(width - columns(head) - columns(tail) - 2, 12)
+    name = show(node.function.name)
+    if not verbose:
+        name = shorten(name, room)
+    line = Text()
+    line.append(first, "dim")
+    line.append(f"{mark} ", style)
+    line.append(f"{node.id} ", "dim")
+    line.append(name, "bold" if node.root_cause else style if style == "dim" else "")
+    line.append(f"  {tail}" if tail else "", "dim")
+    return line
+
+
+def _below(node: Fnode, verbose: bool) -> Sequence[Fnode | str]:
+    if verbose:
+        return node.children
+    if node.state is NodeState.REJECTED and not node.root_cause:
+        return []  # timed ahead; nothing was decided there
+    plain = [child for child in node.children if _is_plain(child)]
+    best = sorted(plain, key=lambda child: -child.maxcount)[:SHOWN_REJECTED]
+    shown: list[Fnode | str] = [
+        child for child in node.children if child in best or not _is_plain(child)
+    ]
+    hidden = [child for child in plain if child not in best]
+    if hidden:
+        rejected = all(child.state is NodeState.REJECTED for child in hidden)
+        callees = "callee" if len(hidden) == 1 else "callees"
+        shown.append(f"… {len(hidden)} more {callees}{' rejected' if rejected else ''}")
+    return shown
+
+
+def _is_plain(node: Fnode) -> bool:
+    return not node.root_cause and node.state in (NodeState.REJECTED, NodeState.CANDIDATE)

@@ -1,0 +1,178 @@
+"""Small pieces of text that several views share, and what makes foreign text fit to be shown.
+
+Names come from files and programs that nobody has vouched for: symbols, sections, paths, threads,
+saved sessions, and messages of the debugger that quote them. A terminal would take some of their
+characters for orders, or show a line in another order than it is written. So whatever goes to the
+user passes :func:`name` where a view lays it out, or :func:`message` where it is told, and at the
+one door, :meth:`darc.app.app.App.emit`, only what is :class:`Shown` is taken for clean.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from rich.cells import cell_len
+
+NAME_WIDTH = 200
+"""Columns that a name takes in a view at most."""
+
+LOG_NAME_WIDTH = 1000
+"""The same where output has no limit in width, or is verbose."""
+
+_WORD_WIDTH = 400
+"""Columns of a word in a message: names may be files to be typed again, so longer ones stay."""
+
+_LINE_WIDTH = 4096
+"""Columns of a message."""
+
+_MOST_MARKS = 2
+"""Combining characters on one letter: no language takes more, and a hundred paint over lines."""
+
+_ODD = re.compile(r"[^ -~]+")
+"""What needs a closer look: names are ASCII for the most part, and a report has thousands."""
+
+_BLANK = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and symbols that look like nothing."""
+
+ASCII = str.maketrans(
+    {
+        **{"→": "->", "●": "*", "○": "o", "·": ".", "×": "x", "…": "...", "▲": "^", "–": "-"},
+        **{"µ": "u", "μ": "u", "┤": "+", "│": "|", "└": "`", "├": "|", "─": "-", "═": "="},
+        **{"▁": ".", "▂": ".", "▃": "_", "▄": "_", "▅": "#", "▆": "#", "▇": "#", "█": "#"},
+    }
+)
+"""What darc draws with, and what stands for it in ASCII."""
+
+
+def to_ascii(text: str) -> str:
+    """``text`` for terminals that have ASCII characters only."""
+    return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
+
+
+class Shown(str):
+    """Text whose every character may go to a terminal: printable ones, newlines, and the escape
+    codes of darc's own styles."""
+
+    __slots__ = ()
+
+
+def printable(text: str) -> str:
+    """``text`` in one line, with every character that a terminal might not show as itself written
+    out: ``\\x1b``, ``\\u202e``, ``\\xe9`` for a byte that is no UTF-8.
+
+    These are controls, format characters (of direction, too), separators but the space, half
+    surrogate pairs, what is private or not assigned, what looks like nothing, and combining
+    characters that stand alone or are too many.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+
+    def shown(found: re.Match[str]) -> str:
+        before = text[max(found.start() - 1, 0) : found.start()]
+        return _shown(found[0], before not in ("", " "))
+
+    return _ODD.sub(shown, text)
+
+
+def _shown(text: str, has_letter: bool) -> str:
+    """The same of a part; ``has_letter``: there is something before it that marks can stand on."""
+    pieces = []
+    marks = 0 if has_letter else _MOST_MARKS
+    for character in text:
+        if unicodedata.category(character)[0] == "M":
+            marks += 1
+            fit = marks <= _MOST_MARKS
+        else:
+            fit = character.isprintable()
+            marks = 0 if fit and character != " " else _MOST_MARKS
+        pieces.append(character if fit and character not in _BLANK else _written_out(character))
+    return "".join(pieces)
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"  # a byte, as "surrogateescape" has it
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+
+
+def whole(text: str) -> str:
+    """``text`` as Unicode that every reader of files takes: bytes that are no UTF-8 and half
+    surrogate pairs are written out, nothing else is."""
+    if text.isascii():
+        return text
+    raw = text.encode("utf-8", "surrogateescape") if _is_bytes(text) else None
+    if raw is not None:
+        return raw.decode("utf-8", "backslashreplace")
+    return "".join(_written_out(c) if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def _is_bytes(text: str) -> bool:
+    """Whether its half surrogate pairs all stand for bytes."""
+    return not any("\ud800" <= c < "\udc80" or "\udcff" < c <= "\udfff" for c in text)
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal ``text`` takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def shorten(text: str, width: int) -> str:
+    """``text`` cut in the middle to ``width`` columns."""
+    if columns(text) <= width:
+        return text
+    keep = max(width - 1, 0)
+    return f"{_head(text, keep - keep // 2)}…{_head(text[::-1], keep // 2)[::-1]}"
+
+
+def _head(text: str, width: int) -> str:
+    """What fits into ``width`` columns, from the beginning."""
+    if text[:width].isascii():
+        return text[:width]
+    taken = 0
+    for index, character in enumerate(text):
+        taken += cell_len(character)
+        if taken > width:
+            return text[:index]
+    return text
+
+
+def name(text: str, width: int = NAME_WIDTH) -> str:
+    """A foreign name as a view shows it: printable, and cut in the middle to ``width`` columns."""
+    if len(text) > 4 * width:  # a long one is not looked at whole; every character is 4 at most
+        half = 2 * width
+        text = f"{text[:half]}…{text[len(text) - half :]}"
+    return shorten(printable(text), width)
+
+
+def message(text: str) -> Shown:
+    """What is told to the user in one line, with foreign names in it."""
+    if len(text) > 16 * _LINE_WIDTH:
+        half = 8 * _LINE_WIDTH
+        text = f"{text[:half]}…{text[len(text) - half :]}"
+    words = printable(text).split(" ")
+    return Shown(shorten(" ".join(shorten(word, _WORD_WIDTH) for word in words), _LINE_WIDTH))
+
+
+def lines(text: str) -> Shown:
+    """The same for text of several lines, whose line ends are darc's."""
+    return Shown("\n".join(message(line) for line in text.split("\n")))
+
+
+def calls_text(count: int) -> str:
+    """``1 call``, ``2000 calls``."""
+    return "1 call" if count == 1 else f"{count} calls"
+
+
+def elapsed_text(seconds: float) -> str:
+    """``7s``, ``2min05s``, ``1h00min``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}min"
+    return f"{minutes}min{rest:02}s" if minutes else f"{rest}s"
