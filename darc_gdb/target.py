@@ -24,7 +24,7 @@ from darc.debuggee import bell, procfs
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.target.batch import Batch
 from darc.target.ownthread import any_thread, own_thread
-from darc.target.target import OnHit, Passage, State, Target, Verdict
+from darc.target.target import OnHit, Outcome, Passage, State, Target
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import detours
@@ -127,7 +127,7 @@ class GdbTarget(Target):
         self._modules_handler: Callable[[], None] | None = None
         self._once: _Once | None = None
         self._bell: gdb.Breakpoint | None = None
-        self._bell_handler: Callable[[], Verdict] | None = None
+        self._bell_handler: Callable[[], Outcome] | None = None
         self._bell_signal = 0
         self._bell_caught = 0
         self._withheld: str | None = None
@@ -140,7 +140,7 @@ class GdbTarget(Target):
         self._deciding = False
         self._breaks: set[_Break] = set()
         self._batch: Batch | None = None
-        self._owed: Callable[[], Verdict] | None = None
+        self._owed: Callable[[], Outcome] | None = None
         """What is to be done as soon as all threads stand still."""
         self._too_early = False
         """Whether a breakpoint's commands were carried out before that was done."""
@@ -658,13 +658,13 @@ class GdbTarget(Target):
             self._guarded(self.went_on)  # gdb tells of users' commands alone
         return False
 
-    def _arrive(self) -> Verdict:
+    def _arrive(self) -> Outcome:
         once = self._once
         if once is not None:
             self._own_stops += 1
             self.cancel_break()
             self._guarded(once.handler)
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     @_translated
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
@@ -741,7 +741,7 @@ class GdbTarget(Target):
             self._deciding = was
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def _owe(self, work: Callable[[], Verdict]) -> bool:
+    def _owe(self, work: Callable[[], Outcome]) -> bool:
         """gdb is to stop: ``work`` waits until all threads stand still."""
         self._owed, self._too_early, self._goes, self._is_told = work, False, False, False
         self.hears_stops_last()
@@ -805,11 +805,11 @@ class GdbTarget(Target):
         if not _has_front_end():
             gdb.execute("frame")
 
-    def _stays_after(self, owed: Callable[[], Verdict]) -> bool:
+    def _stays_after(self, owed: Callable[[], Outcome]) -> bool:
         """Does what is owed; whether the program stays for the user then."""
         self._moved()
         try:
-            return owed() is Verdict.STOP
+            return owed() is Outcome.STOP
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True
@@ -820,7 +820,7 @@ class GdbTarget(Target):
             gdb.execute("continue")
 
     @_translated
-    def arm_bell(self, number: int, handler: Callable[[], Verdict]) -> None:
+    def arm_bell(self, number: int, handler: Callable[[], Outcome]) -> None:
         self._bell_handler = handler
         self._bell_signal = number
         if not self._deciding:
@@ -882,11 +882,11 @@ class GdbTarget(Target):
         except gdb.error:
             return False
 
-    def arm_interrupt(self, handler: Callable[[], Verdict]) -> None:
+    def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
         """``handler`` decides, with all threads stopped, after :meth:`interrupt`. The user's own
         Ctrl-C stops as always. Taken back by :meth:`disarm_bell`."""
 
-        def decide() -> Verdict:
+        def decide() -> Outcome:
             asked, self._asked = self._asked, False
             if asked:
                 return handler()
@@ -896,9 +896,9 @@ class GdbTarget(Target):
         self.arm_bell(signal.SIGINT, decide)
 
     @staticmethod
-    def _interrupted() -> Verdict:
+    def _interrupted() -> Outcome:
         gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
-        return Verdict.STOP
+        return Outcome.STOP
 
     @any_thread
     def interrupt(self) -> None:
@@ -931,7 +931,7 @@ class GdbTarget(Target):
         if self.errand:
             return True
         if self._bell_handler is None and self._bell_signal == signal.SIGINT:
-            return self._interrupted() is Verdict.STOP  # the catchpoint is not buried yet
+            return self._interrupted() is Outcome.STOP  # the catchpoint is not buried yet
         if self._bell_handler is None or not self.is_home(gdb.selected_inferior()):
             return False
         if self._is_programs():
@@ -943,31 +943,31 @@ class GdbTarget(Target):
         with self._undisturbed():
             return self._stays(self._answer())
 
-    def _stays(self, verdict: Verdict) -> bool:
+    def _stays(self, verdict: Outcome) -> bool:
         """Whether the program stops for the user. Then other handlers are to find the program's own
         code and stacks, and what darc has to say comes behind all that they show: one that clears
         the screen would take it away."""
-        if verdict is not Verdict.STOP:
+        if verdict is not Outcome.STOP:
             return False
         self._guarded(self.before_stop)
         self.hears_stops_last()
         return True
 
-    def _answer(self) -> Verdict:
+    def _answer(self) -> Outcome:
         handler = self._bell_handler
         if handler is None:
-            return Verdict.CONTINUE
+            return Outcome.CONTINUE
         if self.leaving is not None:
             leave, self.leaving = self.leaving, None
             with self._undisturbed():
                 leave()
-            return Verdict.CONTINUE
+            return Outcome.CONTINUE
         try:
             with self._undisturbed():
                 return handler()
         except Exception as error:  # told to the user, in one place
             self.failed(error)
-            return Verdict.STOP
+            return Outcome.STOP
 
     @contextlib.contextmanager
     def on_errand(self) -> Iterator[None]:

@@ -27,7 +27,7 @@ from darc.debuggee import bell as bells
 from darc.debuggee import detour, procfs
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.ownthread import any_thread, begin_thread, own_thread
-from darc.target.target import OnHit, Place, State, Target, Verdict
+from darc.target.target import OnHit, Outcome, Place, State, Target
 from darc.views import glyphs
 from darc_lldb import calls, threadpointer
 from darc_lldb.frames import Frames
@@ -92,7 +92,7 @@ class LldbTarget(Target):
         self.others = OtherHooks(debugger)
         self._once: Callable[[], None] | None = None
         self._bell: Signal | None = None
-        self._bell_handler: Callable[[], Verdict] | None = None
+        self._bell_handler: Callable[[], Outcome] | None = None
         self._modules_handler: Callable[[], None] | None = None
         self._breakpoints_handler: Callable[[], None] | None = None
         self._breakpoints_seen: Sequence[int] = ()
@@ -453,7 +453,7 @@ class LldbTarget(Target):
     def hits_stop_all(self) -> bool:
         return True
 
-    def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
+    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
         self.disarm_bell()
         self._bell = Signal(self._stopped(), signal)
         self._bell_handler = handler
@@ -641,7 +641,7 @@ class LldbTarget(Target):
             return False
         try:
             deferred = on_hit(thread)
-            return deferred is not None and deferred() is Verdict.STOP
+            return deferred is not None and deferred() is Outcome.STOP
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True
@@ -651,7 +651,7 @@ class LldbTarget(Target):
         if handler is None:
             return False
         try:
-            return handler() is Verdict.STOP
+            return handler() is Outcome.STOP
         except Exception as error:  # told to the user, in one place
             self.failed(error)
             return True

@@ -20,7 +20,7 @@ from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.foothold import Foothold
 from darc.pads.implant import clean_up
-from darc.target.target import Verdict
+from darc.target.target import Outcome
 from darc_gdb.target import GdbTarget
 from kgdb import devices, tasks
 from kgdb.devices import Devices
@@ -349,7 +349,7 @@ class KernelGround(Ground):
         )
 
     def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
-        def on_hit(_thread: int) -> Callable[[], Verdict]:
+        def on_hit(_thread: int) -> Callable[[], Outcome]:
             return lambda: self._rung(handler)
 
         if self._guest.is_qemu:
@@ -361,7 +361,7 @@ class KernelGround(Ground):
         if self._has_limit:
             self.arm_limit(lambda: self._rung(handler))
 
-    def arm_limit(self, handler: Callable[[], Verdict]) -> int | None:
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         self._has_limit = True
         if self._stub.hears_interrupts:
             self._target.arm_interrupt(handler)
@@ -372,26 +372,26 @@ class KernelGround(Ground):
         if self._stub.hears_interrupts:
             self._target.interrupt()
 
-    def _rung(self, handler: Callable[[], Bell]) -> Verdict:
+    def _rung(self, handler: Callable[[], Bell]) -> Outcome:
         answer = handler()
-        if not answer.stop:
-            return Verdict.CONTINUE
+        if answer.outcome is Outcome.CONTINUE:
+            return Outcome.CONTINUE
         if not answer.back:
-            return Verdict.STOP
+            return Outcome.STOP
         self._stop_in(answer.back, answer.slot)
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     def _stop_in(self, address: int, slot: int) -> None:
         """Stops the task that rang where it is back in the kernel's own code."""
 
-        def on_hit(thread: int) -> Callable[[], Verdict] | None:
+        def on_hit(thread: int) -> Callable[[], Outcome] | None:
             rsp = self._target.read_register(thread, "rsp")
             if rsp <= slot or rsp >> _STACK_SHIFT != slot >> _STACK_SHIFT:
                 return None
 
-            def stop() -> Verdict:
+            def stop() -> Outcome:
                 take_back()
-                return Verdict.STOP
+                return Outcome.STOP
 
             return stop
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.ownthread import any_thread, own_thread
-from darc.target.target import OnHit, State, Target, Verdict
+from darc.target.target import OnHit, Outcome, State, Target
 from tests.contract.world import World
 
 MASK = (1 << 64) - 1
@@ -60,7 +60,7 @@ class FakeTarget(Target):
         self.emitted: list[str] = []
         self.once: tuple[int, Callable[[], None]] | None = None
         self.breaks: dict[int, OnHit] = {}
-        self.bell: tuple[int, Callable[[], Verdict]] | None = None
+        self.bell: tuple[int, Callable[[], Outcome]] | None = None
         self.deciding = False
         self.stops = 0
         self.modules_handler: Callable[[], None] | None = None
@@ -93,11 +93,11 @@ class FakeTarget(Target):
         self.once = None
         self.breaks.clear()
 
-    def arrive(self, address: int) -> Verdict:
+    def arrive(self, address: int) -> Outcome:
         """The current thread comes to ``address``: breakpoints act there."""
         self.fake_threads[self.current].registers["rip"] = address
         deferred = self.breaks[address](self.current) if address in self.breaks else None
-        verdict = Verdict.CONTINUE
+        verdict = Outcome.CONTINUE
         if deferred is not None:
             self.deciding = True
             try:
@@ -110,10 +110,10 @@ class FakeTarget(Target):
             handler()
         return verdict
 
-    def ring(self, number: int) -> Verdict:
+    def ring(self, number: int) -> Outcome:
         """The current thread gets a signal."""
         if self.bell is None or self.bell[0] != number:
-            return Verdict.CONTINUE
+            return Outcome.CONTINUE
         self.deciding = True
         self.stops += 1
         try:
@@ -218,7 +218,7 @@ class FakeTarget(Target):
     def own_stops(self) -> int:
         return self.stops
 
-    def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
+    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
         self.bell = (signal, handler)
 
     def change_bell(self, signal: int) -> None:
@@ -321,7 +321,7 @@ class FakeWorld(World):
                 if target.read(self.address("pass"), 1)[0] != self.RET:
                     self._set("passed", self._get("passed") + 1)
             target.fake_threads[target.current].registers["rip"] = self.address("main")
-            if target.ring(23) is Verdict.STOP:
+            if target.ring(23) is Outcome.STOP:
                 yield target.read_register(target.current, "rip")
             yield from self._at("rung")
             if number <= 2 and target.modules_handler is not None:
@@ -330,7 +330,7 @@ class FakeWorld(World):
 
     def _at(self, name: str):
         address = self.address(name)
-        stopped = self.target.arrive(address) is Verdict.STOP
+        stopped = self.target.arrive(address) is Outcome.STOP
         if stopped or address in self.target.user_breakpoints:
             yield address
 

@@ -41,8 +41,8 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.pads.foothold import Foothold
 from darc.saved import refit, storage
-from darc.session.session import Session
-from darc.target.target import State, Target, Verdict
+from darc.session.session import Message, Session
+from darc.target.target import Outcome, State, Target
 from darc.views import render
 from darc.views.report import replace_file
 from darc.views.words import Shown, message
@@ -516,10 +516,10 @@ class App:
         if not is_there and not ground.is_at_start():
             return
 
-        def begin() -> Verdict:
+        def begin() -> Outcome:
             self._forget_begin()
             self._begins()
-            return Verdict.CONTINUE
+            return Outcome.CONTINUE
 
         self._waits_for_begin = True
         if is_there:
@@ -576,24 +576,24 @@ class App:
         """f0 is what the function at ``resolver`` returns when the program first calls it."""
         target = self._target
 
-        def called(thread: int) -> Callable[[], Verdict]:
+        def called(thread: int) -> Callable[[], Outcome]:
             word = target.read(target.read_register(thread, "rsp"), 8)
             back = int.from_bytes(word, "little")
 
-            def follow() -> Verdict:
+            def follow() -> Outcome:
                 self._forget_choice()
                 self._choice = target.set_break(back, chosen)
-                return Verdict.CONTINUE
+                return Outcome.CONTINUE
 
             return follow
 
-        def chosen(thread: int) -> Callable[[], Verdict]:
+        def chosen(thread: int) -> Callable[[], Outcome]:
             entry = target.read_register(thread, "rax")
 
-            def wait() -> Verdict:
+            def wait() -> Outcome:
                 if self._pending is not None:
                     self._wait_for(entry, *self._pending)
-                return Verdict.CONTINUE
+                return Outcome.CONTINUE
 
             return wait
 
@@ -667,20 +667,22 @@ class App:
             self._heart.stop()
             self._heart = None
 
-    def _tell(self, what: str | None) -> None:
+    def _tell(self, what: Message | None) -> None:
         """Shows what the session has to say at a stop."""
         session = self._session
         if what is None or session is None:
             return
         style = render.Style(self.width, self.colour, self._parameters.verbose)
-        shown = session.snapshot(lines=what != "end")  # lldb tells of an end on another thread
-        if what == "profile":
+        shown = session.snapshot(
+            lines=what is not Message.END
+        )  # lldb tells of an end on another thread
+        if what is Message.CHOOSE_PEAK:
             self.emit(render.histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
-        elif what == "choose":
+        elif what is Message.CHOOSE_NODES:
             self.emit(render.tree(shown, style))
             self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")
         elif shown.paths:
             self.emit(render.paths(shown, style))
         else:
-            self.emit((render.early_end if what == "end" else render.status)(shown, style))
+            self.emit((render.early_end if what is Message.END else render.status)(shown, style))

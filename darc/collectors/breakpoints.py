@@ -35,7 +35,7 @@ from darc.model.parameters import Loops, Parameters, Probes
 from darc.model.profile import Profile, format_cycles
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Target, Verdict
+from darc.target.target import Outcome, Target
 
 MAX_TARGETS = 64
 """Targets that an indirect call site can learn."""
@@ -59,7 +59,7 @@ _TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
 _KINDS = (CallKind.DIRECT, CallKind.INDIRECT, *_TAILS)
 _NEVER = 1 << 62
 
-Act = Callable[[], Verdict]
+Act = Callable[[], Outcome]
 
 
 class _Places:
@@ -376,7 +376,7 @@ class BreakpointCollector(Collector):
                 act = self._set_again
         return functools.partial(self._act, act, thread) if act is not None else None
 
-    def _act(self, act: Act, thread: int) -> Verdict:
+    def _act(self, act: Act, thread: int) -> Outcome:
         with self._clock.away(thread):
             return act()
 
@@ -429,18 +429,18 @@ class BreakpointCollector(Collector):
         except TargetError:
             return False  # its stack is gone
 
-    def _learn_caller(self, back: int, strand: int) -> Verdict:
+    def _learn_caller(self, back: int, strand: int) -> Outcome:
         callers = sum(place.caller for place in self._places.values())
         if callers >= MAX_CALLERS:
             self._operations.pop(strand, None)
-            return Verdict.CONTINUE
+            return Outcome.CONTINUE
         self._place(back).caller = True
         if self._second is None:
             self._measure_at(back)
         self._set_all()
         if not self._target.hits_stop_all:
             self._operations.pop(strand, None)  # this stop has cost more than others
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     def _returned_from_f0(self, operation: Operation, hit: _Hit) -> Act | None:
         operation.close(operation.f0, hit.now)
@@ -540,22 +540,22 @@ class BreakpointCollector(Collector):
         self._fruitless += strand in self._operations
         return self._give_up_all if self._fruitless > MAX_HITS else None
 
-    def _give_up_all(self) -> Verdict:
+    def _give_up_all(self) -> Outcome:
         self.drop_open_calls()
         why = (
             f"{MAX_HITS} hits of breakpoints and no end of a call of {self._spec}: signals may "
             "come faster than a breakpoint can be stepped over"
         )
-        return Verdict.STOP if self._listener.give_up(why) else Verdict.CONTINUE
+        return self._listener.give_up(why)
 
-    def _leave_alone(self, place: _Place) -> Verdict:
+    def _leave_alone(self, place: _Place) -> Outcome:
         for timed in [*([place.site] if place.site else []), *place.returns]:
             self._give_up(timed, "it is called too often for a breakpoint")
         return self._set_again()
 
-    def _set_again(self) -> Verdict:
+    def _set_again(self) -> Outcome:
         self._set_all()
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     def _give_up(self, timed: _Timed, why: str) -> None:
         """A call site is not timed after all."""
@@ -584,14 +584,14 @@ class BreakpointCollector(Collector):
 
     # ------------------------------------------------------------------- decisions
 
-    def _decide(self) -> Verdict:
+    def _decide(self) -> Outcome:
         self.drop_open_calls()
-        return Verdict.STOP if self._listener.decide() else Verdict.CONTINUE
+        return self._listener.decide()
 
-    def _on_limit(self) -> Verdict:
+    def _on_limit(self) -> Outcome:
         """The time limit has passed, and f0 may not be called any more."""
         if not self._listener.is_due() or not self._breaks:
-            return Verdict.CONTINUE
+            return Outcome.CONTINUE
         return self._decide()
 
     def beat(self) -> None:

@@ -24,6 +24,7 @@ from darc.model.parameters import Probes
 from darc.model.profile import Profile
 from darc.search.contest import Vote
 from darc.search.descent import Orders
+from darc.target.target import Outcome
 
 
 class Listener(Protocol):
@@ -36,17 +37,17 @@ class Listener(Protocol):
     def seconds_left(self) -> float | None:
         """Until that is so; ``None``: there is no limit. Any thread."""
 
-    def decide(self) -> bool:
-        """Enough calls were seen, or time is up. True: the program is to stop for the user."""
+    def decide(self) -> Outcome:
+        """Enough calls were seen, or time is up."""
 
-    def give_up(self, why: str) -> bool:
-        """Nothing more can be seen. True: the program is to stop for the user."""
+    def give_up(self, why: str) -> Outcome:
+        """Nothing more can be seen."""
 
-    def damaged(self, why: str) -> bool:
-        """What is counted with was written over by the program. True: stop for the user."""
+    def damaged(self, why: str) -> Outcome:
+        """What is counted with was written over by the program."""
 
-    def vanished(self, why: str) -> bool:
-        """What the probes were put into is not there any more. True: stop for the user."""
+    def vanished(self, why: str) -> Outcome:
+        """What the probes were put into is not there any more."""
 
     def before_resume(self) -> None:
         """The program went on after a stop for the user, and not step by step."""

@@ -26,7 +26,7 @@ from darc.pads.foothold import Foothold
 from darc.pads.implant import Implant
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Target
+from darc.target.target import Outcome, Target
 
 _LOSSES = {
     "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
@@ -274,13 +274,13 @@ class PadCollector(Collector):
             return Bell()  # the signal was the program's own
         tables.begin_epoch()
         self._see_losses()
-        stop = listener.decide()
+        outcome = listener.decide()
         back, slot = tables.get("bell_return"), tables.get("bell_slot")
         rang = bool(tables.get("bell"))
         tables.set(bell=0)
-        if not stop:
-            return Bell()
-        return Bell(True, back, slot) if rang else Bell(True)
+        if outcome is Outcome.CONTINUE or not rang:
+            return Bell(outcome)
+        return Bell(outcome, back, slot)
 
     def _count_losses(self) -> None:
         """Counts what the agent could not measure."""

@@ -17,16 +17,16 @@ from darc.debuggee.procfs import Use
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.foothold import Foothold
-from darc.target.target import Verdict
+from darc.target.target import Outcome
 
 
 @dataclass(frozen=True)
 class Bell:
     """The engine's answer to the doorbell."""
 
-    stop: bool = False
-    """For the user: where the thread that rang is back in the program's own code. Where that is
-    not known, at once."""
+    outcome: Outcome = Outcome.CONTINUE
+    """``STOP``: where the thread that rang is back in the program's own code. Where that is not
+    known, at once."""
     back: int = 0
     """Where that is; 0 where it is not known."""
     slot: int = 0
@@ -212,7 +212,7 @@ class Ground(ABC):
         """``handler`` decides, with everything stopped, whenever the agent rings."""
 
     @abstractmethod
-    def arm_limit(self, handler: Callable[[], Verdict]) -> int | None:
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         """Without an agent: ``handler`` decides, with everything stopped, at the signal whose
         number is returned, or after :meth:`knock` where that takes no signal."""
 

@@ -20,7 +20,7 @@ from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads import guards
 from darc.pads.foothold import Foothold
-from darc.target.target import Place, Target, Verdict
+from darc.target.target import Outcome, Place, Target
 
 _NO_TASKS = "--task is for kernels: take --thread here"
 
@@ -159,17 +159,17 @@ class ProcessGround(Ground):
         assert self._signal is not None
         target = self._target
 
-        def decide() -> Verdict:
+        def decide() -> Outcome:
             target.journal.stands(True)
             answer = handler()
-            if answer.stop and answer.back:
+            if answer.outcome is Outcome.STOP and answer.back:
                 lead_home(target, foothold, answer.slot)
-            target.journal.stands(answer.stop)
-            return Verdict.STOP if answer.stop else Verdict.CONTINUE
+            target.journal.stands(answer.outcome is Outcome.STOP)
+            return answer.outcome
 
         target.arm_bell(self._signal, decide)
 
-    def arm_limit(self, handler: Callable[[], Verdict]) -> int | None:
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         number = self._signal = bell.choose(self._pid)
         self._target.arm_bell(number, handler)
         return number

@@ -14,6 +14,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from typing import TypeVar
 
 from darc.agent.damage import DamagedError
@@ -40,7 +41,7 @@ from darc.model.status import Status
 from darc.pads.foothold import Foothold
 from darc.saved import refit
 from darc.saved.storage import Stored
-from darc.target.target import Target
+from darc.target.target import Outcome, Target
 
 _T = TypeVar("_T")
 
@@ -50,6 +51,16 @@ asked for: some ten hits of gdb's."""
 
 MOST_CALLS_FOR_BREAKPOINTS = 500
 """Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
+
+
+class Message(Enum):
+    """What the user is to be told at a stop."""
+
+    CHOOSE_PEAK = auto()
+    CHOOSE_NODES = auto()
+    RESULT = auto()
+    END = auto()
+    """The program has ended, or is about to: the debugger may be asked for nothing."""
 
 
 class Session:
@@ -62,7 +73,7 @@ class Session:
         entry: int,
         spec: str,
         parameters: Parameters,
-        changed: Callable[[str], None],
+        changed: Callable[[Message], None],
         ground: Ground,
         foothold: Foothold | None = None,
         resumed: Stored | None = None,
@@ -81,7 +92,7 @@ class Session:
         self._own_stops_before = target.own_stops
         self._own_stops = 0
         self._stop_seconds: list[float] = []
-        self._pending_message: str | None = None
+        self._message: Message | None = None
         self._alive = True
         self.root = Fnode(program.function_at(entry))
         self._pid = target.pid
@@ -247,7 +258,7 @@ class Session:
         if self.collector.outlives:
             self._analysis.collect_profile()
         self._analysis.close(Status.ENDED, alive=self.collector.outlives)
-        self._pending_message = "end"
+        self._message = Message.END
         self.collector.gone()
 
     @property
@@ -270,7 +281,7 @@ class Session:
         if why is not None:
             self.notes.append(f"{self.spec} is not timed any more: {why}")
             self.stop(Status.STOPPED)
-            self._changed("result")
+            self._changed(Message.RESULT)
 
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
@@ -288,7 +299,7 @@ class Session:
         """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
         in kgdb cannot be interrupted."""
         if self._alive and self.time_is_up():
-            self._unless_damaged(self._end_late, False)
+            self._unless_damaged(self._end_late, Outcome.CONTINUE)
 
     def before_resume(self) -> None:
         """The program is about to go on: the probes are put back."""
@@ -317,44 +328,43 @@ class Session:
         """The program is about to end (see :class:`~darc.collectors.collector.Listener`)."""
         if self._alive:
             self.stop(Status.ENDED)
-            self._pending_message = "end"
+            self._message = Message.END
 
-    def decide(self) -> bool:
-        """Enough was seen, or time is up: decides what comes next. True: the program is to stop
-        for the user."""
+    def decide(self) -> Outcome:
+        """Enough was seen, or time is up: decides what comes next."""
         begin = time.monotonic()
         self._stops += 1
         self._analysis.stopped()
         try:
-            stop = self._unless_damaged(self._decide, True)
+            outcome = self._unless_damaged(self._decide, Outcome.STOP)
         except DarcError as error:
             self.notes.append(f"the search ended early: {error}")
             self._analysis.status = Status.INCONCLUSIVE
-            stop = self._end()
-        if not stop:
+            outcome = self._end()
+        if outcome is Outcome.CONTINUE:
             self._analysis.goes_on()
         self._stop_seconds.append(time.monotonic() - begin)
-        return stop
+        return outcome
 
-    def give_up(self, why: str) -> bool:
+    def give_up(self, why: str) -> Outcome:
         """Nothing more can be seen (see :class:`~darc.collectors.collector.Listener`)."""
         self._analysis.finish_early(why)
         return self._end()
 
-    def damaged(self, why: str) -> bool:
+    def damaged(self, why: str) -> Outcome:
         """See :class:`~darc.collectors.collector.Listener`. What is known stays, and the probes
         are taken out by what is known of them here."""
         self.notes.append(why)
         self._analysis.close(Status.STOPPED, alive=False)
         self._ended = time.monotonic()
-        self._pending_message = "result"
+        self._message = Message.RESULT
         try:
             self.collector.remove()
         except DarcError as error:
             self.notes.append(str(error))
         finally:
             self._alive = False
-        return True
+        return Outcome.STOP
 
     def _unless_damaged(self, action: Callable[[], _T], otherwise: _T) -> _T:
         """What ``action`` makes of the collector's figures. Where the program has written over
@@ -381,21 +391,21 @@ class Session:
         local = self._ground.is_readable_while_it_runs
         return local and self._pid is not None and procfs.is_gone(self._pid)
 
-    def vanished(self, why: str) -> bool:
+    def vanished(self, why: str) -> Outcome:
         """See :class:`~darc.collectors.collector.Listener`."""
         self.notes.append(why)
         self.program_ended()
-        self._pending_message = "result"
-        return True
+        self._message = Message.RESULT
+        return Outcome.STOP
 
     def _count_stops(self) -> None:
         """Those of darc's, up to the end of the analysis."""
         if self._ended is None:
             self._own_stops = self._target.own_stops - self._own_stops_before
 
-    def take_message(self) -> str | None:
+    def take_message(self) -> Message | None:
         """What the user is to be told at the stop that :meth:`decide` asked for."""
-        message, self._pending_message = self._pending_message, None
+        message, self._message = self._message, None
         return message
 
     def time_is_up(self) -> bool:
@@ -428,13 +438,12 @@ class Session:
         if self._alive:
             self.collector.hurry()
 
-    def _decide(self) -> bool:
-        """True: the program is to stop for the user."""
+    def _decide(self) -> Outcome:
         if self.time_is_up():
             return self._end_late()
         return self._go(self._analysis.decide())
 
-    def _end_late(self) -> bool:
+    def _end_late(self) -> Outcome:
         self._analysis.finish_early("the time is up")
         return self._end()
 
@@ -446,7 +455,7 @@ class Session:
         """
         if not self._alive:
             raise UsageError("the analysis is over: begin another one with 'darc start'")
-        self._unless_damaged(lambda: self._go(self._analysis.choose_peak(spec)), True)
+        self._unless_damaged(lambda: self._go(self._analysis.choose_peak(spec)), Outcome.STOP)
 
     def descend(self, nodes: Sequence[Fnode]) -> None:
         """``darc descend``: go on into these nodes only (``set darc auto off``).
@@ -456,22 +465,22 @@ class Session:
         """
         if not self._alive:
             raise UsageError("choose a peak first: 'darc peak N'")
-        self._unless_damaged(lambda: self._go(self._analysis.descend(nodes)), True)
+        self._unless_damaged(lambda: self._go(self._analysis.descend(nodes)), Outcome.STOP)
 
-    def _go(self, after: Next) -> bool:
-        """Does what follows from a decision. True: the program is to stop for the user."""
+    def _go(self, after: Next) -> Outcome:
+        """Does what follows from a decision."""
         if after is Next.END:
             return self._end()
         if after is Next.FALL_BACK:
             return self._fall_back()
         if after is Next.GO_ON:
-            return False
-        self._pending_message = "profile" if after is Next.CHOOSE_PEAK else "choose"
-        return True
+            return Outcome.CONTINUE
+        peak = after is Next.CHOOSE_PEAK
+        self._message = Message.CHOOSE_PEAK if peak else Message.CHOOSE_NODES
+        return Outcome.STOP
 
-    def _fall_back(self) -> bool:
-        """Breakpoints take the place of pads, where they do no harm. True: the program is to stop
-        for the user."""
+    def _fall_back(self) -> Outcome:
+        """Breakpoints take the place of pads, where they do no harm."""
         why = self._fall_back_problem()
         if why is None:
             pads = self.collector
@@ -495,17 +504,17 @@ class Session:
             return f"{self.spec} is called {rate:.0f} times a second"
         return None
 
-    def _end(self) -> bool:
+    def _end(self) -> Outcome:
         self._count_stops()
         self._ended = time.monotonic()
-        self._pending_message = "result"
-        message_now = self.parameters.on_finish is OnFinish.CONTINUE
+        self._message = Message.RESULT
+        goes_on = self.parameters.on_finish is OnFinish.CONTINUE
         self.collector.remove()
         self._alive = False
-        if message_now:
-            self._changed("result")
-            self._pending_message = None
-        return not message_now
+        if goes_on:
+            self._changed(Message.RESULT)
+            self._message = None
+        return Outcome.CONTINUE if goes_on else Outcome.STOP
 
     # ------------------------------------------------------------------- reports
 

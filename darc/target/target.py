@@ -37,14 +37,15 @@ class Region:
     inode: int = 0
 
 
-class Verdict(Enum):
-    """What becomes of a program that stopped for the engine alone."""
+class Outcome(Enum):
+    """What becomes of a program that stopped for the engine alone: it goes on, or stays stopped
+    for the user."""
 
     CONTINUE = "continue"
     STOP = "stop"
 
 
-OnHit = Callable[[int], Callable[[], Verdict] | None]
+OnHit = Callable[[int], Callable[[], Outcome] | None]
 """What :meth:`Target.set_break` calls with the thread that came there. It only reads: memory, and
 the registers of that thread. ``None``: the program goes on. Else what it returns is called with all
 threads stopped; that may write, set and take back breaks, but call nothing in the program."""
@@ -259,7 +260,7 @@ class Target(ABC):
         bells, hits, files that were loaded. Any thread."""
 
     @abstractmethod
-    def arm_bell(self, signal: int, handler: Callable[[], Verdict]) -> None:
+    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
         """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``. It may
         write memory and registers, but call nothing in the program. When it says so the program
         stops at once, for the user, where the thread then is. A signal that bears darc's mark

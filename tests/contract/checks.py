@@ -9,7 +9,7 @@ from pathlib import Path
 
 from darc.model.errors import TargetError
 from darc.target.ownthread import is_for_any_thread
-from darc.target.target import State, Verdict
+from darc.target.target import Outcome, State
 from tests.contract.world import World
 
 WORD = 0x1122334455667788
@@ -113,7 +113,7 @@ def check_after_the_end(world: World) -> None:
 
 def check_after_a_kill(world: World) -> None:
     world.start()
-    world.target.arm_bell(SIGURG, lambda: Verdict.CONTINUE)
+    world.target.arm_bell(SIGURG, lambda: Outcome.CONTINUE)
     world.target.break_once(world.address("pass"), lambda: None)
     world.kill()
     check_before_the_program_runs(world)
@@ -325,10 +325,10 @@ def check_break_defers(world: World) -> None:
     seen: list[str] = []
     takes: dict[str, Callable[[], None]] = {}
 
-    def at_once(thread: int) -> Callable[[], Verdict]:
+    def at_once(thread: int) -> Callable[[], Outcome]:
         return act
 
-    def act() -> Verdict:
+    def act() -> Outcome:
         first = word_at(world, "ticks")
         assert set(target.program_counters()) == set(target.threads())
         seen.append("pass")
@@ -336,7 +336,7 @@ def check_break_defers(world: World) -> None:
         takes["rung"] = target.set_break(world.address("rung"), later)
         target.write(world.address("outer"), b"\xc3")
         assert word_at(world, "ticks") == first
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     def later(thread: int) -> None:
         seen.append("rung")
@@ -358,9 +358,9 @@ def check_break_stops_the_program(world: World) -> None:
     world.start()
     target, address = world.target, world.address("pass")
 
-    def stop() -> Verdict:
+    def stop() -> Outcome:
         take_back()
-        return Verdict.STOP
+        return Outcome.STOP
 
     take_back = target.set_break(address, lambda thread: stop)
     assert world.go() == address
@@ -416,13 +416,13 @@ def check_bell(world: World) -> None:
     target = world.target
     ticks: list[tuple[int, int]] = []
 
-    def handler() -> Verdict:
+    def handler() -> Outcome:
         first = word_at(world, "ticks")
         for _ in range(50):
             target.program_counters()
         ticks.append((first, word_at(world, "ticks")))
         assert set(target.program_counters()) == set(target.threads())
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     target.arm_bell(SIGURG, handler)
     for expected in (1, 2):
@@ -439,9 +439,9 @@ def check_bell_may_patch_code(world: World) -> None:
     target, address = world.target, world.address("pass")
     original = target.read(address, 1)
 
-    def handler() -> Verdict:
+    def handler() -> Outcome:
         target.write(address, b"\xc3")
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     target.arm_bell(SIGURG, handler)
     world.go()
@@ -458,13 +458,13 @@ def check_bell_stops_the_program(world: World) -> None:
     assert main is not None
     rung = world.address("rung")
 
-    def handler() -> Verdict:
+    def handler() -> Outcome:
         back = target.read_register(main, "rip")
         slot = target.read_register(main, "rsp") - 8
         target.write(slot, back.to_bytes(8, "little"))
         target.write_register(main, "rsp", slot)
         target.write_register(main, "rip", rung)
-        return Verdict.STOP
+        return Outcome.STOP
 
     target.arm_bell(SIGURG, handler)
     assert world.go() == rung
@@ -480,7 +480,7 @@ def check_bell_stops_at_once(world: World) -> None:
     """Wherever the thread is."""
     world.start()
     target = world.target
-    target.arm_bell(SIGURG, lambda: Verdict.STOP)
+    target.arm_bell(SIGURG, lambda: Outcome.STOP)
     pc = world.go()
     assert pc is not None
     assert pc not in (world.address("stop_here"), world.address("rung"))
@@ -493,10 +493,10 @@ def check_bell_is_disarmed_in_its_handler(world: World) -> None:
     world.start()
     rings: list[int] = []
 
-    def handler() -> Verdict:
+    def handler() -> Outcome:
         rings.append(1)
         world.target.disarm_bell()
-        return Verdict.CONTINUE
+        return Outcome.CONTINUE
 
     world.target.arm_bell(SIGURG, handler)
     world.go()
@@ -543,7 +543,7 @@ def check_breakpoints_of_the_user(world: World) -> None:
     stop_here, rung = world.address("stop_here"), world.address("rung")
     told: list[int] = []
     target.break_once(world.address("pass"), lambda: None)
-    target.arm_bell(SIGURG, lambda: Verdict.CONTINUE)
+    target.arm_bell(SIGURG, lambda: Outcome.CONTINUE)
     assert set(target.breakpoints()) == {stop_here}
     target.when_breakpoints_change(lambda: told.append(1))
     world.set_breakpoint(rung)

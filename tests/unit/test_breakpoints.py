@@ -18,7 +18,7 @@ from darc.model.parameters import Parameters
 from darc.model.profile import bin_of
 from darc.model.snapshot import SiteState
 from darc.model.status import Status
-from darc.target.target import Verdict
+from darc.target.target import Outcome
 from tests.fake_target import FakeTarget
 from tests.unit.test_code_reading import BASE, Code
 from tests.unit.test_code_reading import assembled as assembled
@@ -139,7 +139,7 @@ class Machine:
             return
         self.hits += 1
         self.now += self.COST
-        self.stopped |= self.target.arrive(address) is Verdict.STOP
+        self.stopped |= self.target.arrive(address) is Outcome.STOP
 
     def call(self, name: str, back: int = 0x9999) -> None:
         """Calls a function from nowhere."""
@@ -211,18 +211,18 @@ class Bench:
     def is_due(self) -> bool:
         return self.late
 
-    def decide(self) -> bool:
+    def decide(self) -> Outcome:
         if self.late:
             self.analysis.finish_early("the time is up")
         elif self.analysis.decide() is not Next.END:
-            return False
+            return Outcome.CONTINUE
         self.collector.remove()
-        return True
+        return Outcome.STOP
 
-    def give_up(self, why: str) -> bool:
+    def give_up(self, why: str) -> Outcome:
         self.gave_up.append(why)
         self.collector.remove()
-        return True
+        return Outcome.STOP
 
     @property
     def found(self) -> list[list[str]]:
