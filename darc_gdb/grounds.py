@@ -10,6 +10,7 @@ from darc.debuggee.ground import Ground
 from darc.debuggee.process_ground import ProcessGround
 from darc.model.errors import UnsupportedError, UsageError
 from darc.target.target import Target
+from darc_gdb.remote import GdbRemote
 from darc_gdb.target import GdbTarget
 
 
@@ -37,7 +38,7 @@ def choose_ground(target: Target) -> Ground:
             f"{Path(path).name} is no kernel: darc needs a program on this machine, or a kernel "
             "behind 'target remote'"
         )
-    return KernelGround(target)
+    return KernelGround(GdbRemote(target))
 
 
 def check_runnable(target: Target) -> None:

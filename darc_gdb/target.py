@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import gdb
 import gdb.unwinder
@@ -24,7 +24,7 @@ from darc.debuggee import bell, procfs
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.target.batch import Batch
 from darc.target.ownthread import any_thread, own_thread
-from darc.target.target import OnHit, Outcome, Passage, State, Target
+from darc.target.target import Hidden, OnHit, Outcome, Passage, State, Target
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import detours
@@ -106,16 +106,6 @@ class _BellCondition(gdb.Function):  # type: ignore[misc]
 
     def invoke(self) -> int:
         return int(self._target.rang())
-
-
-class Hidden(Protocol):
-    """Memory that gdb cannot reach by its addresses."""
-
-    def read(self, address: int, size: int) -> bytes | None:
-        """``None``: nothing is there."""
-
-    def write(self, address: int, data: bytes) -> bool:
-        """Whether anything is there."""
 
 
 @own_thread

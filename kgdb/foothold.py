@@ -61,7 +61,7 @@ class Left:
 
 
 class KernelFoothold(Foothold):
-    """The agent's memory in one kernel; ``call`` is :meth:`kgdb.guest.Guest.call`."""
+    """The agent's memory in one kernel; ``call`` is :meth:`kgdb.calls.KernelCalls.call`."""
 
     def __init__(
         self,

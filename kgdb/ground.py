@@ -21,16 +21,16 @@ from darc.model.parameters import Parameters
 from darc.pads.foothold import Foothold
 from darc.pads.implant import clean_up
 from darc.target.target import Outcome
-from darc_gdb.target import GdbTarget
 from kgdb import devices, tasks
+from kgdb.calls import KernelCalls
 from kgdb.devices import Devices
 from kgdb.foothold import ROOMS, KernelFoothold, Left, left_behind
-from kgdb.guest import Guest
 from kgdb.image import KernelImage
 from kgdb.isolation import KernelMemory
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pagetables import executable_areas
 from kgdb.program import PROBED, TRACED, KernelProgram
+from kgdb.remote import Remote
 from kgdb.stub import Stub, stub
 
 _IDT = 0xFFFF_FE00_0000_0000
@@ -49,18 +49,19 @@ def _image(path: str, _stamp: tuple[int, int]) -> KernelImage:
 
 
 class KernelGround(Ground):
-    """The kernel that gdb is connected to."""
+    """The kernel that the debugger is connected to."""
 
     calibration_steps = 2
     tells_of_files = False
 
-    def __init__(self, target: GdbTarget) -> None:
-        """Raises FormatError: gdb's file is no kernel."""
-        self._target = target
-        self._guest = Guest(target)
-        self._guest.be_patient()
-        self._guest.be_virtual()
-        target.hidden = KernelMemory(self._guest) if self._guest.is_qemu else None
+    def __init__(self, remote: Remote) -> None:
+        """Raises FormatError: the debugger's file is no kernel."""
+        self._target = target = remote.target
+        self._remote = remote
+        self._calls = KernelCalls(remote)
+        remote.be_patient()
+        remote.be_virtual()
+        remote.reach_through(KernelMemory(remote) if remote.is_qemu else None)
         path = target.executable
         if path is None:
             raise FormatError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
@@ -87,7 +88,7 @@ class KernelGround(Ground):
 
     @functools.cached_property
     def _stub(self) -> Stub:
-        return stub(self._target, self._value, self._guest.register)
+        return stub(self._target, self._value, self._remote.register)
 
     def _value(self, name: str) -> int | None:
         found = self._image.values.get(name)
@@ -133,7 +134,7 @@ class KernelGround(Ground):
                 "load the vmlinux that it was built with"
             )
         if self.bias:
-            self._guest.move_symbols(self._path, self._image.values["linux_banner"], self.bias)
+            self._remote.move_symbols(self._path, self._image.values["linux_banner"], self.bias)
 
     def is_at_start(self) -> bool:
         return False
@@ -190,9 +191,9 @@ class KernelGround(Ground):
         if self._begun:
             return
         self._begun = True
-        self._guest.set(self._stub.settings)
+        self._remote.set(self._stub.settings)
         self.auto_lookahead = self._stub.auto_lookahead
-        self._target.unlock = self._stub.unlock
+        self._remote.unlock_by(self._stub.unlock)
 
     def leave(self, is_there: bool = True) -> None:
         if not self._begun:
@@ -202,8 +203,8 @@ class KernelGround(Ground):
             if is_there:
                 self._stub.lock()
         finally:
-            self._target.unlock = None
-            self._guest.unset()
+            self._remote.unlock_by(None)
+            self._remote.unset()
 
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
         notes = []
@@ -256,7 +257,7 @@ class KernelGround(Ground):
             self._target,
             program,
             self.identity,
-            self._guest.call if sets else self._guest.call_instead,
+            self._calls.call if sets else self._calls.call_instead,
             self._enter,
             self._is_another,
             self._left,
@@ -274,7 +275,7 @@ class KernelGround(Ground):
             return False
 
     def _enter(self) -> None:
-        self._guest.go_to_system_call(self._system_calls(), self._is_quiet)
+        self._calls.go_to_system_call(self._system_calls(), self._is_quiet)
 
     def _system_calls(self) -> int:
         """Where each task comes by that makes a system call."""
@@ -352,10 +353,10 @@ class KernelGround(Ground):
         def on_hit(_thread: int) -> Callable[[], Outcome]:
             return lambda: self._rung(handler)
 
-        if self._guest.is_qemu:
+        if self._remote.is_qemu:
             # QEMU looks at its breakpoints at every jump that leaves a page: one of them, wherever
             # it stands, made a read in the guest a quarter slower (1010 to 1240 ns).
-            self._disarm.append(self._target.set_watch(foothold.tables.doorbell, on_hit))
+            self._disarm.append(self._remote.set_watch(foothold.tables.doorbell, on_hit))
         else:
             self._disarm.append(self._target.set_break(foothold.symbol("darc_bell"), on_hit))
         if self._has_limit:
@@ -364,13 +365,13 @@ class KernelGround(Ground):
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         self._has_limit = True
         if self._stub.hears_interrupts:
-            self._target.arm_interrupt(handler)
+            self._remote.arm_interrupt(handler)
             self._disarm.append(self._target.disarm_bell)
         return None
 
     def knock(self) -> None:
         if self._stub.hears_interrupts:
-            self._target.interrupt()
+            self._remote.interrupt()
 
     def _rung(self, handler: Callable[[], Bell]) -> Outcome:
         answer = handler()

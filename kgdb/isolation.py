@@ -9,10 +9,8 @@ So memory is read and written by its physical addresses.
 
 from __future__ import annotations
 
-import gdb
-
-from kgdb.guest import Guest
 from kgdb.pagetables import leaf
+from kgdb.remote import Remote
 
 _USER_TABLES = 1 << 12
 _FLAGS = (1 << 12) - 1
@@ -22,48 +20,44 @@ _KERNEL = 1 << 63
 
 class KernelMemory:
     """What the kernel itself sees, whatever the processor does that is gdb's thread. A
-    :class:`darc_gdb.target.Hidden`."""
+    :class:`~kgdb.remote.Hidden`."""
 
-    def __init__(self, guest: Guest) -> None:
-        self._guest = guest
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
 
     def read(self, address: int, size: int) -> bytes | None:
-        with self._guest.physical() as is_physical:
+        with self._remote.physical() as is_physical:
             pieces = self._pieces(address, size) if is_physical else None
             if pieces is None:
                 return None
-            return b"".join(_read(*piece) for piece in pieces)
+            return b"".join(self._remote.read_raw(*piece) for piece in pieces)
 
     def write(self, address: int, data: bytes) -> bool:
-        with self._guest.physical() as is_physical:
+        with self._remote.physical() as is_physical:
             pieces = self._pieces(address, len(data)) if is_physical else None
             if pieces is None:
                 return False
             at = 0
             for place, size in pieces:
-                gdb.selected_inferior().write_memory(place, data[at : at + size])
+                self._remote.write_raw(place, data[at : at + size])
                 at += size
             return True
 
     def _pieces(self, address: int, size: int) -> list[tuple[int, int]] | None:
         """Physical address and size of what [address, address + size) consists of. ``None``: it is
         not the kernel's, or not all of it is there, or it is not hidden."""
-        tables = self._guest.register("cr3")
+        tables = self._remote.register("cr3")
         if not tables & _USER_TABLES or not address & _KERNEL:
             return None
         top = tables & ~(_USER_TABLES | _FLAGS)
-        levels = 5 if self._guest.register("cr4") & _FIVE_LEVELS else 4
+        levels = 5 if self._remote.register("cr4") & _FIVE_LEVELS else 4
         pieces = []
         end = address + size
         while address < end:
-            found = leaf(_read, top, 0, address, levels)
+            found = leaf(self._remote.read_raw, top, 0, address, levels)
             if found is None:
                 return None
             piece = min(end, (address // found.size + 1) * found.size) - address
             pieces.append((found.physical(address), piece))
             address += piece
         return pieces
-
-
-def _read(place: int, size: int) -> bytes:
-    return bytes(gdb.selected_inferior().read_memory(place, size))

@@ -38,7 +38,7 @@ class Stub:
 
     name = "QEMU"
     settings: tuple[tuple[str, str, str | None], ...] = ()
-    """Of the debugger, while probes are in; see :meth:`kgdb.guest.Guest.set`."""
+    """Of the debugger, while probes are in; see :meth:`kgdb.remote.Remote.set`."""
 
     auto_lookahead: int | None = None
     """See :attr:`darc.debuggee.ground.Ground.auto_lookahead`."""

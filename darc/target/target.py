@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Protocol
 
 
 class State(Enum):
@@ -49,6 +50,16 @@ OnHit = Callable[[int], Callable[[], Outcome] | None]
 """What :meth:`Target.set_break` calls with the thread that came there. It only reads: memory, and
 the registers of that thread. ``None``: the program goes on. Else what it returns is called with all
 threads stopped; that may write, set and take back breaks, but call nothing in the program."""
+
+
+class Hidden(Protocol):
+    """Memory that the debugger cannot reach by its addresses."""
+
+    def read(self, address: int, size: int) -> bytes | None:
+        """``None``: nothing is there."""
+
+    def write(self, address: int, data: bytes) -> bool:
+        """Whether anything is there."""
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,7 @@ def test_no_circles(package: str) -> None:
     ("package", "strange"),
     [
         ("darc", DEBUGGERS | ABOVE),
+        ("kgdb", DEBUGGERS | {"darc_gdb", "darc_lldb"}),
         ("darc_gdb", {"lldb", "darc_lldb"}),
         ("darc_lldb", {"gdb", "darc_gdb", "kgdb"}),
     ],

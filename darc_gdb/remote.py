@@ -1,0 +1,188 @@
+"""gdb's connection to a machine: QEMU's gdbstub or kgdb (see :mod:`kgdb.remote`)."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import gdb
+
+from darc.model.errors import TargetError
+from darc.target.ownthread import any_thread, begin_thread, own_thread
+from darc.target.target import Hidden, OnHit, Outcome
+from darc_gdb.target import GdbTarget
+from kgdb.remote import Remote, Setting
+
+_WORD = (1 << 64) - 1
+_PHYSICAL = "Qqemu.PhyMemMode:"
+
+_PATIENCE = 60
+"""Seconds."""
+_SOON = 1.0
+"""Seconds to wait before the user is told what for."""
+
+
+class _Gate(gdb.Breakpoint):  # type: ignore[misc]
+    def __init__(self, address: int, accepts: Callable[[], bool]) -> None:
+        super().__init__(f"*{address:#x}", internal=True)
+        self.silent = True
+        self.accepts = accepts
+        self.arrived = False
+        self.failed: Exception | None = None
+
+    def stop(self) -> bool:
+        try:
+            self.arrived = self.arrived or self.accepts()
+        except Exception as error:  # gdb would say it aside, and stop as if it had been reached
+            self.failed = error
+        return self.arrived or self.failed is not None
+
+
+@own_thread
+class GdbRemote(Remote):
+    """The kernel behind gdb's remote connection."""
+
+    def __init__(self, target: GdbTarget) -> None:
+        self._target = target
+        self._set: list[tuple[str, str]] = []
+
+    def is_own_thread(self) -> bool:
+        return self._target.is_own_thread()
+
+    @property
+    def target(self) -> GdbTarget:
+        return self._target
+
+    @functools.cached_property
+    def is_qemu(self) -> bool:
+        return "ENABLE=" in gdb.execute("maint packet qqemu.sstepbits", to_string=True)
+
+    def be_patient(self) -> None:
+        # By itself gdb asks again after two seconds, is answered twice, and from then on takes
+        # each answer for that to another question.
+        if gdb.parameter("remotetimeout") < _PATIENCE:
+            gdb.execute(f"set remotetimeout {_PATIENCE}", to_string=True)
+
+    def move_symbols(self, path: str, value: int, bias: int) -> None:
+        with contextlib.suppress(gdb.error):
+            known = int(gdb.parse_and_eval("(unsigned long) &linux_banner")) & _WORD
+            if known != (value + bias) & _WORD:
+                with gdb.with_parameter("confirm", False):
+                    quoted = "'" + path.replace("'", "'\\''") + "'"
+                    gdb.execute(f"symbol-file {quoted} -o {bias:#x}", to_string=True)
+
+    def set(self, settings: Sequence[Setting]) -> None:
+        for name, value, after in settings:
+            before = gdb.parameter(name) if after is None else after
+            text = ("off", "on")[before] if isinstance(before, bool) else before
+            self._set.insert(0, (name, str(text)))
+            self._setting(name, value)
+
+    def unset(self) -> None:
+        while self._set:
+            self._setting(*self._set.pop(0))
+
+    @staticmethod
+    def _setting(name: str, value: str) -> None:
+        with gdb.with_parameter("confirm", False):
+            gdb.execute(f"set {name} {value}", to_string=True)
+
+    def run_to(self, address: int, accepts: Callable[[], bool], waiting: str) -> None:
+        gate = _Gate(address, accepts)
+        try:
+            with self._target.on_errand(), self._without_users_breakpoints(), _told(waiting):
+                gdb.execute("continue", to_string=True)
+        except gdb.error as error:
+            raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
+        finally:
+            gate.delete()
+        if gate.failed is not None:
+            raise gate.failed
+        if not gate.arrived:
+            raise TargetError(f"interrupted: darc {waiting}")
+
+    @contextlib.contextmanager
+    def _without_users_breakpoints(self) -> Iterator[None]:
+        """They are the user's to be stopped by, not darc's."""
+        disabled = [b for b in gdb.breakpoints() if b.number > 0 and b.enabled]
+        for own in disabled:
+            own.enabled = False
+        try:
+            yield
+        finally:
+            for own in disabled:
+                if own.is_valid():
+                    own.enabled = True
+
+    def register(self, name: str) -> int:
+        try:
+            return int(gdb.newest_frame().read_register(name)) & _WORD
+        except gdb.error as error:
+            raise TargetError(f"gdb: {error}") from None
+
+    def set_register(self, name: str, value: int) -> None:
+        gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+
+    @contextlib.contextmanager
+    def physical(self) -> Iterator[bool]:
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield self._ask(f"{_PHYSICAL}1")
+        finally:
+            try:
+                self._ask(f"{_PHYSICAL}0")
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+
+    def be_virtual(self) -> None:
+        if self.is_qemu:
+            self._ask(f"{_PHYSICAL}0")
+
+    @staticmethod
+    def _ask(packet: str) -> bool:
+        return '"OK"' in gdb.execute(f"maint packet {packet}", to_string=True)
+
+    def read_raw(self, address: int, size: int) -> bytes:
+        return bytes(gdb.selected_inferior().read_memory(address, size))
+
+    def write_raw(self, address: int, data: bytes) -> None:
+        gdb.selected_inferior().write_memory(address, data)
+
+    def reach_through(self, hidden: Hidden | None) -> None:
+        self._target.hidden = hidden
+
+    def unlock_by(self, unlock: Callable[[int, int], bool] | None) -> None:
+        self._target.unlock = unlock
+
+    def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        return self._target.set_watch(address, on_hit)
+
+    def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
+        self._target.arm_interrupt(handler)
+
+    @any_thread
+    def interrupt(self) -> None:
+        self._target.interrupt()
+
+
+@contextlib.contextmanager
+def _told(waiting: str) -> Iterator[None]:
+    """Tells the user what darc waits for, when that takes long."""
+    over = threading.Event()
+
+    def tell() -> None:
+        if not over.wait(_SOON):
+            # Not by gdb, which keeps to itself whatever is written while the command runs.
+            os.write(2, f"darc: {waiting}\n".encode())
+
+    gdb.flush()
+    thread = begin_thread(tell, "darc")
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

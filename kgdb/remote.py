@@ -1,0 +1,106 @@
+"""What a kernel needs of the debugger beyond a :class:`~darc.target.target.Target`: the seam.
+
+The debugger is connected to a machine, by QEMU's gdbstub or kgdb. All processors stand still
+whenever the debugger does. Raw addresses are those that its connection takes just now: virtual
+ones, or physical ones inside :meth:`Remote.physical`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from darc.target.target import Hidden, OnHit, Outcome, Target
+
+Setting = tuple[str, str, str | None]
+"""A setting of the debugger's: the name, the value, the value then (``None``: what it was)."""
+
+
+class Remote(ABC):
+    """The debugger's connection to the machine that runs the kernel."""
+
+    @property
+    @abstractmethod
+    def target(self) -> Target:
+        """The same debugger, as for any program."""
+
+    @property
+    @abstractmethod
+    def is_qemu(self) -> bool:
+        """Whether the connection is to QEMU's gdbstub, which can watch memory."""
+
+    @abstractmethod
+    def be_patient(self) -> None:
+        """Lets the debugger wait for answers as long as a busy host may take for them."""
+
+    @abstractmethod
+    def move_symbols(self, path: str, value: int, bias: int) -> None:
+        """Lets the debugger know where the kernel really is, if it does not: the file's
+        ``linux_banner``, at ``value`` there, is ``bias`` higher."""
+
+    @abstractmethod
+    def set(self, settings: Sequence[Setting]) -> None:
+        """Changes settings of the debugger until :meth:`unset`."""
+
+    @abstractmethod
+    def unset(self) -> None:
+        """Undoes :meth:`set`."""
+
+    @abstractmethod
+    def run_to(self, address: int, accepts: Callable[[], bool], waiting: str) -> None:
+        """Lets everything run until a processor comes to ``address`` and ``accepts`` says yes,
+        which may look at its registers; that one is the debugger's thread then.
+        ``waiting`` tells the user what for, if that takes long.
+
+        Raises:
+            TargetError: it stopped for something else, Ctrl-C for example.
+        """
+
+    @abstractmethod
+    def register(self, name: str) -> int:
+        """A register of the processor that is the debugger's thread. Raises TargetError."""
+
+    @abstractmethod
+    def set_register(self, name: str, value: int) -> None:
+        """Sets one."""
+
+    @abstractmethod
+    def physical(self) -> AbstractContextManager[bool]:
+        """Whether raw addresses are physical ones meanwhile, as QEMU (4.1 and newer) allows: the
+        machine itself knows nothing of it."""
+
+    @abstractmethod
+    def be_virtual(self) -> None:
+        """Raw addresses are virtual ones, which an earlier debugger may have left otherwise."""
+
+    @abstractmethod
+    def read_raw(self, address: int, size: int) -> bytes:
+        """Memory at raw addresses."""
+
+    @abstractmethod
+    def write_raw(self, address: int, data: bytes) -> None:
+        """Writes there."""
+
+    @abstractmethod
+    def reach_through(self, hidden: Hidden | None) -> None:
+        """The target reads and writes by ``hidden`` what it cannot reach by itself."""
+
+    @abstractmethod
+    def unlock_by(self, unlock: Callable[[int, int], bool] | None) -> None:
+        """Where the target may not write, ``unlock`` makes so many bytes at an address writable;
+        it tells whether it could."""
+
+    @abstractmethod
+    def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        """As the target's ``set_break``, for a write to the word at ``address``, where the
+        connection :attr:`is_qemu`."""
+
+    @abstractmethod
+    def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
+        """``handler`` decides, with everything stopped, after :meth:`interrupt`. The user's own
+        Ctrl-C stops as always. Taken back by the target's ``disarm_bell``."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Stops the machine for the handler of :meth:`arm_interrupt`, if it runs. Any thread."""
