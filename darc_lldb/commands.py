@@ -226,7 +226,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     target.on_resume = app.on_resume
     target.on_end = app.on_exit
 
-    def guarded(action: Callable[[], None]) -> Callable[[], None]:
+    def guarded(action: Callable[[], None], *, goes_on: bool = False) -> Callable[[], None]:
         def run() -> None:
             with target.lock:
                 try:
@@ -234,6 +234,8 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
                     action()
                 except Exception as error:  # told to the user, in one place
                     target.failed(error)
+                if goes_on:
+                    target.goes_on()
 
         return run
 
@@ -248,7 +250,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
 
     for command in _GOING_ON:
         action = before_continue if command in _CONTINUING else target.look_at_breakpoints
-        overrides.before(debugger, command, guarded(action))
+        overrides.before(debugger, command, guarded(action, goes_on=True))
     for command in _LOOKING:
         overrides.before(debugger, command, guarded(lambda: None))
     overrides.before(debugger, _LAUNCHING, guarded(before_launch))

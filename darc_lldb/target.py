@@ -45,6 +45,8 @@ _GONE = (
     lldb.eStateDetached,
 )
 _LOOK_SECONDS = 0.02
+_STILL_LOOKS = 250
+"""After so many looks the command that was to let the program go on has failed."""
 _END_SECONDS = 5.0
 """Longer than lldb takes to end when it may."""
 
@@ -108,6 +110,8 @@ class LldbTarget(Target):
         self.on_resume: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
         self._leaving: Callable[[], None] | None = None
+        self._goes_on = False
+        """Whether lldb lets the program go on, or is about to, without darc's lock."""
         self.was_prepared = False
         """Whether an analysis was begun, or is beginning."""
 
@@ -493,6 +497,7 @@ class LldbTarget(Target):
         stays as it is, for the user."""
         if self._calling:
             return True
+        self._goes_on = False
         if self._leaving is not None:
             self._leave_now()
             return True
@@ -506,7 +511,12 @@ class LldbTarget(Target):
                 self._in_hook = False
                 self._thread = None
             self._decided = (key[0], int(process.GetStopID()), stay)
+        self._goes_on = not self._decided[2]
         return self._decided[2]
+
+    def goes_on(self) -> None:
+        """The command that comes next lets the program go on."""
+        self._goes_on = True
 
     def _look(self, process: lldb.SBProcess) -> bool:
         self._meet(process)
@@ -554,7 +564,8 @@ class LldbTarget(Target):
     ) -> None:
         """lldb is to end: it lets the program go when ``take_out`` has been called, and that is
         ``done``. It is where the program stands still next: at the bell, if ``knock`` can have it
-        rung; at the user's next command, as another may be under way now; at the prompt."""
+        rung; at the user's next command, as another may be under way now; at the prompt. Not where
+        lldb is about to let it go on: it would run while the probes are taken out."""
 
         def let_go() -> None:
             try:
@@ -564,20 +575,30 @@ class LldbTarget(Target):
                 done()
 
         def look() -> None:
-            self._local.asks = True
-            rung = knock()
+            watcher = self._watcher
+            rung, still = False, 0
             while self._leaving is not None:
-                # Not with the lock: in synchronous mode lldb answers when it has called the hook.
-                if self.state is not State.RUNNING:
+                # By what the kernel tells: in synchronous mode lldb answers when that stands.
+                if watcher is None or watcher.program_stands():
+                    still += 1
                     with self.lock:
-                        self._leave_now()
-                elif not rung:
-                    self._process.SendAsyncInterrupt()
+                        if not self._goes_on or still > _STILL_LOOKS:
+                            self._local.asks = True
+                            self._leave_if_stopped()
+                            self._local.asks = False
+                else:
+                    still = 0
+                    if not rung and not knock():
+                        self._process.SendAsyncInterrupt()
                     rung = True
                 time.sleep(_LOOK_SECONDS)
 
         self._leaving = let_go
         begin_thread(look, "darc-leave")
+
+    def _leave_if_stopped(self) -> None:
+        if self.state is not State.RUNNING:
+            self._leave_now()
 
     def _leave_now(self) -> None:
         """Does what :meth:`leave` asked for, with all threads standing still."""
@@ -681,6 +702,7 @@ class LldbTarget(Target):
 
     def settle(self, process: lldb.SBProcess | None = None) -> None:
         """Before a command: notices what lldb did not tell."""
+        self._goes_on = False
         # At other moments it may be another one: lldb changes it for a breakpoint's callback.
         self._asynchronous = bool(self._debugger.GetAsync())
         process = process or self._process
@@ -734,6 +756,7 @@ class LldbTarget(Target):
         """The program stands still until the user lets it go on."""
         if self.state is not State.STOPPED:
             return
+        self._goes_on = False
         self._told = self._stop_of(self._process)
         self._shown_style()
         self._breakpoints_seen = self.breakpoints()

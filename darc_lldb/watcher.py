@@ -110,9 +110,19 @@ class Watcher:
                 self._still = 0
 
     def program_stands(self) -> bool:
-        """Whether its main thread is stopped, for whatever reason. Any thread."""
+        """Whether its main thread is stopped, for whatever reason; all others, where that has ended
+        before them. Any thread."""
+        main = Path(f"/proc/{self._pid}")
+        if (state := _state(main)) not in "ZX":
+            return state in "tT"
         try:
-            text = Path(f"/proc/{self._pid}/stat").read_text()
+            return all(_state(task) in "tTZX" for task in (main / "task").iterdir())
         except OSError:
             return True  # its end is told otherwise
-        return text.rpartition(")")[2].split()[0] in "tTZX"
+
+
+def _state(folder: Path) -> str:
+    try:
+        return (folder / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"

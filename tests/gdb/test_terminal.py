@@ -204,15 +204,30 @@ def leave(
     assert running.finish() == 0
 
 
+def wait_until_it_runs(pid: int) -> None:
+    """Until it has waited some times by itself."""
+    status = Path(f"/proc/{pid}/status")
+
+    def waits() -> int:
+        return int(re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", status.read_text(), re.M)[0])
+
+    before = waits()
+    while waits() < before + 100:
+        time.sleep(0.01)
+
+
 @EVERYWHERE
+@pytest.mark.parametrize("moment", ["goes on", "runs"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_debugger_is_told_to_end_in_batch(
-    number: signal.Signals, running: Server, tmp_path: Path
+    number: signal.Signals, moment: str, running: Server, tmp_path: Path
 ) -> None:
-    """As soon as probes stand in the program, which runs on without them."""
+    """As soon as probes stand in the program, or later; the program runs on without them."""
 
     def tell() -> None:
         wait_for_changes(running.pid)
+        if moment == "runs":
+            wait_until_it_runs(running.pid)
         tracing = tracer(running.pid)
         os.kill(tracing if current() == GDB else parent(tracing), number)
 
