@@ -1,55 +1,31 @@
-"""The analysis of one function: from its profile over a peak to the root cause paths.
+"""The seam between a session and what it is for: counts in, steps and a result out.
 
-It reads what the collector counted, lets the search decide and has its orders carried out. It is
-told when to: its methods are called with all threads of the program stopped, but for
-:meth:`Analysis.live_snapshot`, which may be called at any time.
+An *analysis* reads what a collector counted, tells it what to time next, and says what is known.
+The :class:`~darc.session.session.Session` knows no particular one: it lets the program run and
+stop, and carries out each :class:`Step`. What a user may ask of one analysis alone (a peak, nodes)
+are methods of its own that return a step as well.
+
+An analysis is told when to look: its methods are called on the debugger's own thread with all
+threads of the program stopped, where they do not say "any thread".
 """
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import functools
-import math
-import time
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from darc.code.program import Program
-from darc.collectors.callees import may_fall_back
 from darc.collectors.collector import Collector
-from darc.model.errors import TargetError, UsageError
-from darc.model.ftree import Decision, Ending, Fnode, Function, NodeState
-from darc.model.parameters import MOST_CALLS, Parameters, Probes
-from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
-from darc.model.profile import Profile, thresholds
-from darc.model.slices import TimeSlices
-from darc.model.snapshot import ProgramFigures, SiteReport, Snapshot
+from darc.model.ftree import Fnode
+from darc.model.parameters import Parameters
+from darc.model.snapshot import Snapshot
 from darc.model.status import Status
-from darc.saved import refit
 from darc.saved.storage import Stored
-from darc.search.contest import Contest
-from darc.search.descent import Descent, Orders, ended_paths
-from darc.search.lookahead import level_by_level
-
-_FINAL = frozenset(
-    {Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.STOPPED, Status.ENDED}
-)
-
-_CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
-
-_LEAST_SECONDS = 1e-3
-
-_GUESS_SECONDS = 0.01
-"""Of the processor's time at a stop, after which no code is read ahead any more: reading as far as
-probes allow took 300 ms in large libraries, and a level more takes one stop more."""
-
-_LONGEST = (1 << 64) - 1
-"""Upper end of a peak that has none, in cycles."""
 
 
-class Next(Enum):
+class Step(Enum):
     """What comes after a decision."""
 
     GO_ON = auto()
@@ -64,506 +40,111 @@ class Next(Enum):
     """The search is over: every probe can come out."""
 
 
-class Analysis:
-    """See the module. ``notes`` collects what is told to the user."""
+@dataclass(frozen=True)
+class Subject:
+    """What is analysed, and by what: calls of ``root``'s function, which the user knows as
+    ``spec``, counted by ``collector``. ``note`` takes what the user should know."""
 
-    def __init__(
-        self,
-        program: Program,
-        collector: Collector,
-        root: Fnode,
-        spec: str,
-        parameters: Parameters,
-        notes: list[str],
-        resumed: Stored | None = None,
-    ) -> None:
-        """``resumed`` is the session to go on with, once f0's profile is known again."""
-        self.parameters = parameters
-        self.status = Status.PROFILING
-        self.root = root
-        self._spec = spec
-        self._program = program
-        self._collector = collector
-        self._first_collector = collector
-        self._callees = collector.callees
-        self._notes = notes
-        self._profile = Profile.empty(parameters.resolution, collector.hz)
-        """Of the calls up to the choice of the peak, as they are without timed calls inside."""
-        self._grown = self._profile
-        """Of all calls."""
-        self._peak = resumed.peak if resumed is not None else None
-        self._descent: Descent | None = None
-        self._in_peak = resumed.in_peak_calls if resumed is not None else 0
-        self._needed = parameters.profile_calls
-        self._profile_time = parameters.start_time
-        self._contests: tuple[Contest, ...] = ()
-        self._resumed = resumed
-        self._kind = collector.kind
-        self._used: AbstractSet[int] = frozenset()
-        self._second_look: dict[Fnode, tuple[Ending, Decision | None]] = {}
-        """Whose calls breakpoints time, and how their paths had ended by then."""
-        self._ran = 0.0
-        self._runs_since: float | None = None
-        self._stopped_at = time.thread_time()
-        self._profile_seconds = 0.0
-        self._time_slices = TimeSlices()
-        self._slices: tuple[Mapping[int, int], ...] = ()
+    program: Program
+    collector: Collector
+    root: Fnode
+    spec: str
+    parameters: Parameters
+    note: Callable[[str], None]
+
+
+class Analysis(ABC):
+    """See the module."""
+
+    @property
+    @abstractmethod
+    def status(self) -> Status:
+        """How far it is. Any thread."""
 
     @property
     def finished(self) -> bool:
-        """Whether the search has ended."""
-        return self.status in _FINAL
+        """Whether the search has ended. Any thread."""
+        return self.status.is_final
 
     @property
+    @abstractmethod
     def is_searching(self) -> bool:
         """Whether a peak was chosen, and what causes it is looked for, or was."""
-        return self._descent is not None
 
     # -------------------------------------------------------------------- time
 
+    @abstractmethod
     def stopped(self) -> None:
         """The program has stopped, for a decision or for the user. It had when this was made."""
-        self._ran = self._seconds
-        self._runs_since = None
-        self._stopped_at = time.thread_time()
 
+    @abstractmethod
     def goes_on(self) -> None:
         """The program is about to go on, with its probes."""
-        if self._runs_since is None:
-            self._runs_since = time.monotonic()
 
     @property
-    def _seconds(self) -> float:
-        """How long the program has run under analysis."""
-        since = self._runs_since
-        return self._ran + (0.0 if since is None else time.monotonic() - since)
-
-    @property
+    @abstractmethod
     def seconds_left(self) -> float | None:
-        """Until the profile has taken its time; None: it takes none, or has. Any thread."""
-        limit = self._profile_time if self.status is Status.PROFILING else None
-        return None if limit is None else limit - self._seconds
+        """Until it is to decide, whatever was seen; ``None``: that is not for the time to say. Any
+        thread."""
 
-    @property
-    def calls_per_second(self) -> float:
-        """How often f0 was called while its profile was collected."""
-        return self._profile.count / max(self._profile_seconds, _LEAST_SECONDS)
+    @abstractmethod
+    def look(self) -> float:
+        """Takes down how the counts have grown, if it is time for that. Tells in how many seconds
+        that is. Any thread, while the program runs, whose memory can be read."""
 
     # ----------------------------------------------------------------- decisions
 
-    def decide(self) -> Next:
+    @abstractmethod
+    def decide(self) -> Step:
         """Enough calls were seen: reads what was counted and orders what comes next."""
-        if self._descent is None:
-            return self._look_at_profile()
-        votes, counted = self._collector.votes(), self._collector.voted
-        if counted < self._needed:
-            self._collector.await_more(self._needed)
-            return Next.GO_ON
-        self._in_peak += counted
-        if self._collector.make_room(votes):
-            self._collector.apply_again()
-            self._collector.await_in_peak(self._needed)
-            return Next.GO_ON
-        return self._go(self._descent.decide(votes, counted))
 
-    def _look_at_profile(self) -> Next:
-        self.collect_profile()
-        if not self._profile.bins:
-            return self._look_again()  # nothing came in the time
-        if self._resumed is not None:
-            stored = self._resumed
-            self._notes += refit.compare(stored.profile, self._profile, stored.slices, self._slices)
-            if self._resumed.peak is not None:
-                return self._go(self._begin())
-            self._resumed = None
-        if self.parameters.peak is None:
-            return self._ask_for_peak()
-        if not self._choose(self.parameters.peak):
-            return self._look_again()
-        return self._go(self._begin())
+    @abstractmethod
+    def collect(self) -> None:
+        """Reads what was counted, and decides nothing."""
 
+    @abstractmethod
     def finish_early(self, why: str) -> None:
-        """Ends the search with what is known."""
-        self.collect_profile()
-        self._keep_votes(alive=True)
-        self._notes.append(f"{why}: this is what was known by then")
-        if self._descent is None:
-            self.status = Status.NO_PEAK
-        else:
-            self._settle(_CUT_SHORT)
-            self.status = early_status(self._descent.status, bool(self._descent.paths()))
+        """Ends with what is known; ``why`` is told."""
 
+    @abstractmethod
+    def fail(self) -> None:
+        """Ends without an answer: a decision could not be made."""
+
+    @abstractmethod
     def close(self, status: Status, alive: bool) -> None:
-        """The session ends. A search that had not ended takes ``status`` and keeps its votes;
-        ``alive`` tells whether the collector still has them."""
-        if not self.finished:
-            self._keep_votes(alive)
-            self.status = Status.FOUND if self._second_look else status
-            self._settle(_CUT_SHORT)
+        """The session ends. A search that had not ended takes ``status``; ``alive`` tells whether
+        the collector still has what was counted."""
 
-    def _look_again(self) -> Next:
-        """The peak is not there yet: look at each doubling of the calls, or of the time."""
-        if self._profile_time is not None:
-            self._profile_time = 2 * max(self._profile_time, self._seconds)
-        self._needed = min(2 * self._needed, MOST_CALLS)
-        self._collector.await_calls(self._needed)
-        return Next.GO_ON
+    def why_no_fall_back(self) -> str | None:
+        """After :attr:`Step.FALL_BACK`: why breakpoints would spoil more than they tell."""
+        return None
 
-    def _ask_for_peak(self) -> Next:
-        self.status = Status.NO_PEAK
-        self._collector.await_user()
-        return Next.CHOOSE_PEAK
+    def fall_back(self, collector: Collector) -> Step:
+        """After :attr:`Step.FALL_BACK`: goes on with ``collector``, which watches f0 already; the
+        one before is removed."""
+        raise NotImplementedError
 
-    def collect_profile(self) -> None:
-        """Reads f0's profile. That of breakpoints which time what took no pad is another one."""
-        if self._collector is self._first_collector:
-            self._grown = self._collector.profile()
-        if self._descent is None:
-            self._profile = self._grown
-            self._profile_seconds = self._seconds
-            self._slices = self._time_slices.take(self._profile.bins)
+    def stay(self, why: str | None = None) -> Step:
+        """After :attr:`Step.FALL_BACK`: ends with what is known. ``why`` says why there are no
+        breakpoints."""
+        raise NotImplementedError
 
-    def look(self) -> float:
-        """Takes down how the profile has grown, if it is time for that. Tells in how many seconds
-        that is. Any thread, while the program runs, whose memory can be read."""
-        if self._descent is not None or self.finished:
-            return math.inf
-        seconds = self._seconds
-        if seconds >= self._time_slices.next_look:
-            self._time_slices.look(seconds, self._collector.profile().bins)
-        return max(0.0, self._time_slices.next_look - seconds)
-
-    def _choose(self, spec: str) -> bool:
-        peak = choose_peak(spec, self._profile)
-        if peak is None or not any(number in peak for number in self._profile.bins):
-            return False
-        self._profile.check()
-        self._peak = peak
-        return True
-
-    def choose_peak(self, spec: str) -> Next:
-        """``darc peak``: the user's choice, at a stop.
-
-        Raises:
-            UsageError: it is not of the form of a peak, or not there.
-        """
-        if self._descent is not None or (self._resumed and self._resumed.peak):
-            raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
-        self.collect_profile()
-        if not self._choose(spec):
-            count = len(find_peaks(self._profile.bins, self._profile.resolution))
-            if self.status is Status.PROFILING:
-                self.parameters = dataclasses.replace(self.parameters, peak=spec)
-                return Next.GO_ON
-            raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
-        self.parameters = dataclasses.replace(self.parameters, peak=spec)
-        self._stopped_at = math.inf  # it stands still for the user
-        self._collector.drop_open_calls()
-        return self._go(self._begin())
-
-    def _begin(self) -> Orders:
-        assert self._peak is not None
-        self._collector.search(*self._limits(self._peak))
-        self.status = Status.SEARCHING
-        self._descent = self._new_descent(self._for_search())
-        return self._descent.begin(self._take_up())
-
-    def _new_descent(self, parameters: Parameters) -> Descent:
-        collector = self._collector
-        return Descent(
-            *(self.root, parameters, self._callees.expand, self._has_time),
-            probe_cost=lambda: collector.probe_cost,
-        )
-
-    def _has_time(self) -> bool:
-        """Whether code may be read that no decision needs yet, with the program standing still."""
-        return time.thread_time() - self._stopped_at < _GUESS_SECONDS
-
-    def _limits(self, peak: PeakRange) -> tuple[int, int]:
-        """In cycles."""
-        table = thresholds(self.parameters.resolution)
-        last = reach(peak, self._profile)
-        return table[peak.first_bin], _LONGEST if last is None else table[last + 1]
-
-    def _for_search(self) -> Parameters:
-        """The parameters, with what ``--lookahead auto`` means for this peak."""
-        assert self._peak is not None
-        parameters, profile = self.parameters, self._profile
-        if parameters.lookahead is not None:
-            return parameters
-        in_peak = sum(count for number, count in profile.bins.items() if number in self._peak)
-        seconds, cost = max(self._profile_seconds, _LEAST_SECONDS), self._collector.probe_cost
-        if level_by_level(profile, in_peak, seconds, parameters.decision_ops, cost):
-            return dataclasses.replace(parameters, lookahead=1)
-        return parameters
-
-    def descend(self, nodes: Sequence[Fnode]) -> Next:
-        """``darc descend``: go on into these nodes only (``set darc auto off``)."""
-        if self._descent is None:
-            raise UsageError("choose a peak first: 'darc peak N'")
-        self._stopped_at = math.inf
-        self._collector.drop_open_calls()
-        return self._go(self._descent.choose(nodes))
-
-    def _go(self, orders: Orders) -> Next:
-        """Carries out orders."""
-        assert self._descent is not None
-        if orders.finished:
-            self.collect_profile()
-            if self._may_fall_back():
-                return Next.FALL_BACK
-            return self.stay()
-        if not orders.analyse:  # drill-down by hand: wait for the user
-            self._collector.await_user()
-            return Next.CHOOSE_NODES
-        self._collector.apply(orders)
-        self._needed = self._descent.in_peak_needed()
-        self._collector.await_in_peak(self._needed)
-        return Next.GO_ON
-
-    # -------------------------------------------------------- calls that took no pad
-
-    def _not_timed(self) -> dict[Fnode, list[SiteReport]]:
-        """Where a path ends in a function's own time: which of its calls may be in it."""
-        assert self._descent is not None
-        found = {}
-        for path in self._descent.paths():
-            node = path.nodes[-1]
-            missed = self._callees.missed(node.function)
-            if missed and path.ending.note is None:
-                found[node] = missed
-        return found
-
-    def _may_fall_back(self) -> bool:
-        """Whether a second look with breakpoints can tell more."""
-        if not self.parameters.auto or self.parameters.probes is not Probes.AUTO:
-            return False
-        return self._collector.kind is Probes.PAD and bool(self._for_breakpoints())
-
-    def _for_breakpoints(self) -> dict[Fnode, list[SiteReport]]:
-        found = {n: list(filter(may_fall_back, r)) for n, r in self._not_timed().items()}
-        return {node: reports for node, reports in found.items() if reports}
+    # -------------------------------------------------------------------- views
 
     @property
-    def not_timed_ns(self) -> float:
-        """Of the functions that have calls which took no pad, and may be the cause: how long the
-        fastest takes inside the peak, in ns."""
-        nodes = self._for_breakpoints()
-        cycles = min((n.totals.max_sum / max(1, n.totals.ops) for n in nodes), default=0.0)
-        return cycles * 1e9 / self._collector.hz
-
-    def fall_back(self, collector: Collector) -> Next:
-        """The search goes on with breakpoints, at the calls that could not be timed and may be the
-        cause, and below them. ``collector`` watches f0 already; the one before is removed."""
-        assert self._descent is not None
-        assert self._peak is not None
-        if explanation := self._descent.explain():
-            self._notes.append(explanation)
-        open_nodes = self._for_breakpoints()
-        self._second_look = {
-            node: (node.end, node.decision) for node in open_nodes if node.end is not None
-        }
-        self._used |= self._collector.used
-        collector.callees.take_over(self._callees, self.root)
-        self._collector, self._callees = collector, collector.callees
-        children = {node: tuple(self._callees.fall_back(node)) for node in open_nodes}
-        self._notes += [_told(node, missed) for node, missed in open_nodes.items()]
-        lookahead = self.parameters.lookahead or collector.auto_lookahead
-        parameters = dataclasses.replace(self.parameters, lookahead=lookahead)
-        collector.search(*self._limits(self._peak))
-        self.status = Status.SEARCHING
-        self._descent = self._new_descent(parameters)
-        return self._go(self._descent.reopen(children))
-
-    def stay(self, why: str | None = None) -> Next:
-        """The search is over. ``why`` says why no breakpoints time what could not be timed."""
-        assert self._descent is not None
-        self.status = self._descent.status
-        if explanation := self._descent.explain():
-            self._notes.append(explanation)
-        self._settle(None)
-        for node, missed in self._not_timed().items():
-            note = (
-                f"{len(missed)} of its calls could not be timed, the time may be theirs: "
-                f"{_first(missed)}"
-            )
-            if self._collector.kind is Probes.PAD:
-                note += "; '--probes breakpoint' can time them, if they take milliseconds"
-            if why is not None:
-                note += f"; darc did not by itself: {why}"
-            assert node.end is not None
-            node.end = dataclasses.replace(node.end, note=note)
-        return Next.END
-
-    def _settle(self, note: str | None) -> None:
-        """Where the second look has found no path that goes on, what the first one saw holds: it
-        timed all the other callees. ``note`` is for paths that had not ended again."""
-        for node, (before, decision) in self._second_look.items():
-            ended = [below for below in node.walk() if below.end is not None]
-            if not ended:
-                before = dataclasses.replace(before, note=note)
-            if node in ended or not ended:
-                node.end, node.state = before, NodeState.ROOT_CAUSE
-                node.decision = decision
-        if self._second_look and self.status is Status.INCONCLUSIVE:
-            self.status = Status.FOUND
-        self._second_look = {}
-
-    # ----------------------------------------------------------------- resuming
-
-    def stored(self, alive: bool) -> Stored:
-        """What a later run needs to go on from here; ``alive`` as for :meth:`close`."""
-        resumed = self._resumed
-        if resumed is not None and resumed.peak is not None:
-            return dataclasses.replace(resumed, parameters=self.parameters)
-        if alive:
-            self.collect_profile()
-        contests, in_peak = self._contests, self._in_peak
-        if self._descent is not None and not self.finished:
-            contests, in_peak = self._count(alive)
-        profile = self._profile
-        places = [(node.function.address, node.function.module) for node in self.root.walk()]
-        return Stored(
-            spec=self._spec,
-            parameters=self.parameters,
-            status=self.status,
-            profile=dataclasses.replace(profile, count=sum(profile.bins.values())),
-            peak=self._peak,
-            root=self.root,
-            modules={
-                name: module.image.identity
-                for address, name in dict.fromkeys(places)
-                if (module := self._program.module_at(address)) is not None
-            },
-            in_peak_calls=in_peak,
-            contests=contests,
-            indirect=self._callees.positions(),
-            slices=self._slices,
-        )
-
-    def _count(self, alive: bool) -> tuple[tuple[Contest, ...], int]:
-        """The votes that did not suffice for a decision yet, and all calls inside the peak."""
-        assert self._descent is not None
-        if not alive:
-            return self._descent.open_contests({}, 0), self._in_peak
-        votes, counted = self._collector.votes(), self._collector.voted
-        return self._descent.open_contests(votes, counted), self._in_peak + counted
-
-    def _keep_votes(self, alive: bool) -> None:
-        """The search ends before its next decision: what was counted for it is not lost."""
-        if self._descent is not None:
-            with contextlib.suppress(TargetError):  # the program may be gone
-                self._contests, self._in_peak = self._count(alive)
-
-    def _take_up(self) -> tuple[Contest, ...]:
-        """Builds the ftree of the session that is resumed; the votes that are left of it."""
-        if self._resumed is None:
-            return ()
-        relearn = functools.partial(self._callees.relearn, self._resumed.modules)
-        live = refit.Live(
-            self._callees.expand, self._is_same_build, self._callees.call_sites, relearn
-        )
-        fitted = refit.fit(self._resumed, self.root, live)
-        self._notes += fitted.notes
-        self._resumed = None
-        return fitted.contests
-
-    def _is_same_build(self, old: Function, new: Function) -> bool:
-        assert self._resumed is not None
-        module = self._program.module_at(new.address)
-        identity = self._resumed.modules.get(old.module)
-        return module is not None and module.image.identity == identity and new.offset == old.offset
-
-    # --------------------------------------------------------------------- views
-
-    @property
+    @abstractmethod
     def needed(self) -> int:
-        """After how many calls a decision is due: of f0, or inside the peak once that is known."""
-        return self._needed
+        """After how many calls a decision is due. Any thread."""
 
+    @abstractmethod
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         """What a live line shows. Any thread, while the program runs, whose memory may not be
         ``readable`` then."""
-        profile, descent = self._grown, self._descent
-        collected: int | None = 0
-        if alive and not readable:
-            collected = None
-        elif alive:
-            collected = min(self._collector.seen, self._needed)
-            if self._collector is self._first_collector:
-                profile = self._collector.profile()
-        return Snapshot(
-            function=self.root.function.name,
-            status=self.status,
-            probes=self._kind.value,
-            profile=profile,
-            peak=self._peak,
-            level=descent.level if descent is not None else 0,
-            collected=collected,
-            needed=self._needed,
-            program=ProgramFigures(probes=len(self._used | self._collector.used)),
-            parameters=self.parameters,
-        )
 
+    @abstractmethod
     def snapshot(self, alive: bool) -> Snapshot:
-        """All that the analysis knows, without what the session knows of stops, notes and time."""
-        if alive:
-            self.collect_profile()
-        profile, descent = self._grown, self._descent
-        seen = self._collector.seen if alive and descent is not None else 0
-        tree = self.root if descent is not None else None
-        paths = descent.paths() if descent is not None else ()
-        if self._resumed is not None and self._resumed.peak is not None:
-            tree = self._resumed.root  # until the program has shown its profile again
-            paths = ended_paths(tree)
-        used = self._used | self._collector.used
-        return Snapshot(
-            function=self.root.function.name,
-            status=self.status,
-            probes=self._kind.value,
-            profile=profile,
-            peaks=self._peaks(),
-            peak=self._peak,
-            ftree=tree,
-            paths=paths,
-            level=descent.level if descent is not None else 0,
-            collected=min(seen, self._needed),
-            needed=self._needed,
-            program=ProgramFigures(
-                in_peak_calls=self._in_peak,
-                probes=len(used),
-                sites=self._callees.reports(used),
-            ),
-            parameters=self.parameters,
-            profile_seconds=self._profile_seconds,
-        )
+        """All that is known, without what the session knows of stops, notes and time."""
 
-    def _peaks(self) -> tuple[Peak, ...]:
-        """Those that there were at the choice, which keep their numbers, with all their calls."""
-        bins = self._grown.bins
-
-        def grown(peak: Peak) -> Peak:
-            inside = range(peak.first_bin, peak.last_bin + 1)
-            return dataclasses.replace(peak, count=sum(bins.get(b, 0) for b in inside))
-
-        return tuple(map(grown, find_peaks(self._profile.bins, self._profile.resolution)))
-
-
-def _first(missed: Sequence[SiteReport]) -> str:
-    first = missed[0]
-    return f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
-
-
-def _told(node: Fnode, missed: Sequence[SiteReport]) -> str:
-    return (
-        f"breakpoints time {len(missed)} of the calls of {node.function.name}, and what lies below "
-        f"them, as they take no pad ({_first(missed)})"
-    )
-
-
-def early_status(status: Status, has_paths: bool) -> Status:
-    """What a search ends as that is ended from outside: the paths that have ended by then are
-    root causes, whatever else was still being compared."""
-    if not has_paths:
-        return Status.INCONCLUSIVE
-    return Status.FOUND if status is Status.SEARCHING else status
+    @abstractmethod
+    def stored(self, alive: bool) -> Stored:
+        """What a later run needs to go on from here; ``alive`` as for :meth:`close`."""

@@ -6,9 +6,11 @@ The debugger's package creates one :class:`App`, passes commands to
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from darc.analyses.rootcauses import RootCauses
 from darc.app.heart import Heart
 from darc.code import runtimes
 from darc.code.demangle import display_name
@@ -192,7 +194,10 @@ class App:
         """``darc peak``."""
         session = self._need_session()
         self._need_stopped()
-        session.choose_peak(spec)
+        analysis = session.analysis
+        if not isinstance(analysis, RootCauses):
+            raise UsageError("'darc peak' is for what 'darc start' has begun")
+        session.follow(lambda: analysis.choose_peak(spec))
         if session.finished:
             self._tell(session.take_message())
         else:
@@ -202,7 +207,11 @@ class App:
         """``darc descend``."""
         session = self._need_session()
         self._need_stopped()
-        session.descend([session.root.find(i) for i in ids])
+        nodes = [session.root.find(i) for i in ids]
+        analysis = session.analysis
+        if not isinstance(analysis, RootCauses):
+            raise UsageError("'darc descend' is for what 'darc start' has begun")
+        session.follow(lambda: analysis.descend(nodes))
         if session.finished:
             self._tell(session.take_message())
 
@@ -640,16 +649,18 @@ class App:
 
     def _begin(self, program: Program, entry: int, function: str, parameters: Parameters) -> None:
         assert self._ground is not None
+        resumed = self._resumed
         session = Session(
             self._target,
+            self._ground,
             program,
             entry,
             function,
             parameters,
-            self._tell,
-            self._ground,
-            self._foothold,
-            self._resumed,
+            analysis=functools.partial(RootCauses, resumed=resumed),
+            changed=self._tell,
+            foothold=self._foothold,
+            notes=() if resumed is None else refit.opening_notes(resumed, parameters),
         )
         try:
             session.install()

@@ -23,19 +23,18 @@ from darc.code.program import Program
 from darc.code.x86_64 import Function as Code
 from darc.code.x86_64 import Site, decode
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Collector, Listener
+from darc.collectors.collector import Collector, Context
 from darc.collectors.hitclock import HitClock, Moment
 from darc.collectors.opencalls import Call, Operation
 from darc.collectors.tally import Tally
 from darc.debuggee import procfs
-from darc.debuggee.ground import Ground
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Fnode, Function
-from darc.model.parameters import Loops, Parameters, Probes
+from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile, format_cycles
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Outcome, Target
+from darc.target.target import Outcome
 
 MAX_TARGETS = 64
 """Targets that an indirect call site can learn."""
@@ -137,31 +136,13 @@ class BreakpointCollector(Collector):
     outlives = True
     auto_lookahead = 1  # each level more costs two hits at every call
 
-    def __init__(
-        self,
-        target: Target,
-        program: Program,
-        root: Fnode,
-        spec: str,
-        parameters: Parameters,
-        listener: Listener,
-        note: Callable[[str], None],
-        ground: Ground,
-    ) -> None:
-        """``note`` takes what the user should know."""
-        self._target = target
-        self._ground = ground
-        self._program = program
-        self._root = root
-        self._spec = spec
-        self._parameters = parameters
-        self._listener = listener
-        self._note = note
-        self.callees = Callees(program, _Places(), note)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.callees = Callees(self._program, _Places(), self._note)
         self._clock = self._new_clock()
-        self._hz = ground.hz
-        by_longest = parameters.loops is Loops.PAPER
-        self._tally = Tally(parameters.resolution, self._hz, by_longest=by_longest)
+        self._hz = self._ground.hz
+        by_longest = self._parameters.loops is Loops.PAPER
+        self._tally = Tally(self._parameters.resolution, self._hz, by_longest=by_longest)
         self._unbinned: list[tuple[Moment, Moment]] = []
         self._is_watched: Callable[[int], bool]
         self._operations: dict[int, Operation] = {}

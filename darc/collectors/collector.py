@@ -13,18 +13,22 @@ program is stopped. Collectors count in cycles of a clock of :attr:`Collector.hz
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from darc.code.program import Program
 from darc.code.x86_64 import Function as Code
 from darc.collectors.callees import Callees
+from darc.debuggee.ground import Ground
 from darc.model.ftree import Fnode
-from darc.model.parameters import Probes
+from darc.model.parameters import Parameters, Probes
 from darc.model.profile import Profile
+from darc.pads.foothold import Foothold
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Outcome
+from darc.target.target import Outcome, Target
 
 
 class Listener(Protocol):
@@ -56,10 +60,39 @@ class Listener(Protocol):
         """The program is about to end: the last moment to look."""
 
 
+@dataclass(frozen=True)
+class Context:
+    """What a collector is made for: the calls of ``root``'s function, which the user knows as
+    ``spec``, in ``program`` on ``ground``. ``note`` takes what the user should know; ``foothold``
+    is what an earlier analysis may have left on the ground."""
+
+    target: Target
+    program: Program
+    ground: Ground
+    root: Fnode
+    spec: str
+    parameters: Parameters
+    listener: Listener
+    note: Callable[[str], None]
+    foothold: Foothold | None = None
+
+
 class Collector(ABC):
     """One way to collect latencies, for one analysis of one program."""
 
     kind: ClassVar[Probes]
+
+    def __init__(self, context: Context) -> None:
+        self._target = context.target
+        self._ground = context.ground
+        self._program = context.program
+        self._root = context.root
+        self._spec = context.spec
+        self._parameters = context.parameters
+        self._listener = context.listener
+        self._note = context.note
+        self.foothold = context.foothold
+        """What stays there for the next analysis."""
 
     outlives: ClassVar[bool] = False
     """Whether what was counted can be read when the program is gone."""

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from darc import agent
 from darc.agent.damage import DAMAGED
 from darc.agent.memory import AgentMemory, Stale
 from darc.code.faults import FAULTS
-from darc.code.program import Program
 from darc.code.x86_64 import Function as Code
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Collector, Listener
+from darc.collectors.collector import Collector, Context
 from darc.collectors.instrumentation import Instrumentation
 from darc.debuggee import admission
-from darc.debuggee.ground import Bell, Ground
+from darc.debuggee.ground import Bell
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode
-from darc.model.parameters import Loops, Parameters, Probes
+from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile
-from darc.pads.foothold import Foothold
 from darc.pads.implant import Implant
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Outcome, Target
+from darc.target.target import Outcome
 
 _LOSSES = {
     "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
@@ -55,28 +53,8 @@ class PadCollector(Collector):
 
     kind = Probes.PAD
 
-    def __init__(
-        self,
-        target: Target,
-        program: Program,
-        root: Fnode,
-        spec: str,
-        parameters: Parameters,
-        listener: Listener,
-        note: Callable[[str], None],
-        ground: Ground,
-        foothold: Foothold | None = None,
-    ) -> None:
-        """``foothold`` is what an earlier analysis may have left on the ``ground``; ``note`` takes
-        what the user should know."""
-        self._target = target
-        self._ground = ground
-        self._program = program
-        self._root = root
-        self._spec = spec
-        self._parameters = parameters
-        self._listener = listener
-        self._note = note
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self._faults: frozenset[int] = frozenset()
         """Signals of faults that the program is known to handle."""
         self._seen_stale: frozenset[Stale] = frozenset()
@@ -87,7 +65,6 @@ class PadCollector(Collector):
         self._cared = 0.0
         self._bell_is_lost = False
         self._compacted = -_COMPACT_SECONDS
-        self.foothold = foothold
         self.implant: Implant
         self._instrumentation: Instrumentation
 

@@ -17,3 +17,13 @@ class Status(str, Enum):
     INCONCLUSIVE = "not conclusive"
     STOPPED = "stopped"
     ENDED = "program ended"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing comes after it."""
+        return self in _FINAL
+
+
+_FINAL = frozenset(
+    {Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.STOPPED, Status.ENDED}
+)

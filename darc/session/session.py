@@ -13,17 +13,17 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import TypeVar
 
 from darc.agent.damage import DamagedError
-from darc.analyses.analysis import Analysis, Next
+from darc.analyses.analysis import Analysis, Step, Subject
 from darc.code.program import Program, instead
 from darc.code.source_lines import add_lines
 from darc.code.x86_64 import Function as Code
 from darc.collectors.breakpoints import BreakpointCollector
-from darc.collectors.collector import Collector
+from darc.collectors.collector import Collector, Context
 from darc.collectors.pad_collector import PadCollector
 from darc.debuggee import procfs
 from darc.debuggee.ground import Ground
@@ -39,18 +39,10 @@ from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.pads.foothold import Foothold
-from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.target.target import Outcome, Target
 
 _T = TypeVar("_T")
-
-LEAST_FOR_BREAKPOINTS_NS = 2_000_000
-"""What a function must take inside the peak, in ns, before breakpoints time its calls without being
-asked for: some ten hits of gdb's."""
-
-MOST_CALLS_FOR_BREAKPOINTS = 500
-"""Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
 
 
 class Message(Enum):
@@ -69,22 +61,26 @@ class Session:
     def __init__(
         self,
         target: Target,
+        ground: Ground,
         program: Program,
         entry: int,
         spec: str,
         parameters: Parameters,
+        *,
+        analysis: Callable[[Subject], Analysis],
         changed: Callable[[Message], None],
-        ground: Ground,
         foothold: Foothold | None = None,
-        resumed: Stored | None = None,
+        notes: Iterable[str] = (),
     ) -> None:
-        """``resumed`` is the session to go on with, once f0's profile is known again."""
+        """``entry`` is the address of f0, which the user knows as ``spec``. ``analysis`` makes what
+        the session is for; ``foothold`` is what an earlier one has left; ``notes`` are told
+        first."""
         self._target = target
         self.program = program
         self.spec = spec
         self.parameters = parameters
         self._changed = changed
-        self.notes: list[str] = []
+        self.notes = list(notes)
         self._entry = entry
         self._started = time.monotonic()
         self._ended: float | None = None
@@ -98,13 +94,12 @@ class Session:
         self._pid = target.pid
         self._ground = ground
         self._foothold = foothold
-        self._resumed = resumed
-        if resumed is not None:
-            self.notes += refit.opening_notes(resumed, parameters)
+        self._new_analysis = analysis
         self._unless_called: str | None = None
         """What to say where no call of f0 was seen."""
         self.collector: Collector
-        self._analysis: Analysis
+        self.analysis: Analysis
+        """Since :meth:`install`."""
 
     # ------------------------------------------------------------- begin and end
 
@@ -163,10 +158,18 @@ class Session:
         return found
 
     def _collector(self, probes: Probes) -> Collector:
-        about = (self._target, self.program, self.root, self.spec, self.parameters)
-        if probes is Probes.BREAKPOINT:
-            return BreakpointCollector(*about, self, self.notes.append, self._ground)
-        return PadCollector(*about, self, self.notes.append, self._ground, self._foothold)
+        context = Context(
+            target=self._target,
+            program=self.program,
+            ground=self._ground,
+            root=self.root,
+            spec=self.spec,
+            parameters=self.parameters,
+            listener=self,
+            note=self.notes.append,
+            foothold=self._foothold,
+        )
+        return (BreakpointCollector if probes is Probes.BREAKPOINT else PadCollector)(context)
 
     def _install(self, code: Code, collector: Collector) -> None:
         self.collector = collector
@@ -179,19 +182,19 @@ class Session:
             self.notes += collector.install(code, self.parameters.profile_calls)
             if (most := collector.most_probes) is not None and most < parameters.max_probes:
                 parameters = dataclasses.replace(parameters, max_probes=most)
-            self._analysis = Analysis(
-                self.program,
-                collector,
-                self.root,
-                self.spec,
-                parameters,
-                self.notes,
-                self._resumed,
+            self.analysis = self._new_analysis(
+                Subject(
+                    program=self.program,
+                    collector=collector,
+                    root=self.root,
+                    spec=self.spec,
+                    parameters=parameters,
+                    note=self.notes.append,
+                )
             )
             installed = True
         finally:
-            if isinstance(collector, PadCollector):
-                self._foothold = collector.foothold
+            self._foothold = collector.foothold
             if not installed:
                 self._abandon()
 
@@ -231,8 +234,8 @@ class Session:
             return
 
         def close() -> None:
-            self._analysis.collect_profile()
-            self._analysis.close(status, alive=True)
+            self.analysis.collect()
+            self.analysis.close(status, alive=True)
 
         self._unless_damaged(close, None)
         if not self._alive:
@@ -256,8 +259,8 @@ class Session:
         self._ended = time.monotonic()
         self._alive = False
         if self.collector.outlives:
-            self._analysis.collect_profile()
-        self._analysis.close(Status.ENDED, alive=self.collector.outlives)
+            self.analysis.collect()
+        self.analysis.close(Status.ENDED, alive=self.collector.outlives)
         self._message = Message.END
         self.collector.gone()
 
@@ -269,7 +272,7 @@ class Session:
     @property
     def finished(self) -> bool:
         """Whether the search has ended."""
-        return self._analysis.finished
+        return self.analysis.finished
 
     # -------------------------------------------------------------- user's stops
 
@@ -288,12 +291,12 @@ class Session:
         if self._alive and (why := self.collector.lost()) is not None:
             self.vanished(why)
         elif self._alive:
-            self._analysis.stopped()
+            self.analysis.stopped()
             self._unless_damaged(self._pause, None)
 
     def _pause(self) -> None:
         self.collector.pause()
-        self._analysis.collect_profile()
+        self.analysis.collect()
 
     def end_if_late(self) -> None:
         """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
@@ -308,7 +311,7 @@ class Session:
 
     def _resume(self) -> None:
         self.notes += self.collector.resume()
-        self._analysis.goes_on()
+        self.analysis.goes_on()
 
     @property
     def paused(self) -> bool:
@@ -334,28 +337,28 @@ class Session:
         """Enough was seen, or time is up: decides what comes next."""
         begin = time.monotonic()
         self._stops += 1
-        self._analysis.stopped()
+        self.analysis.stopped()
         try:
             outcome = self._unless_damaged(self._decide, Outcome.STOP)
         except DarcError as error:
             self.notes.append(f"the search ended early: {error}")
-            self._analysis.status = Status.INCONCLUSIVE
+            self.analysis.fail()
             outcome = self._end()
         if outcome is Outcome.CONTINUE:
-            self._analysis.goes_on()
+            self.analysis.goes_on()
         self._stop_seconds.append(time.monotonic() - begin)
         return outcome
 
     def give_up(self, why: str) -> Outcome:
         """Nothing more can be seen (see :class:`~darc.collectors.collector.Listener`)."""
-        self._analysis.finish_early(why)
+        self.analysis.finish_early(why)
         return self._end()
 
     def damaged(self, why: str) -> Outcome:
         """See :class:`~darc.collectors.collector.Listener`. What is known stays, and the probes
         are taken out by what is known of them here."""
         self.notes.append(why)
-        self._analysis.close(Status.STOPPED, alive=False)
+        self.analysis.close(Status.STOPPED, alive=False)
         self._ended = time.monotonic()
         self._message = Message.RESULT
         try:
@@ -419,14 +422,14 @@ class Session:
         ``--start-time``. Any thread."""
         limit = self.parameters.max_time
         left = [] if limit is None else [limit - (time.monotonic() - self._started)]
-        if (profiling := self._analysis.seconds_left) is not None:
+        if (profiling := self.analysis.seconds_left) is not None:
             left.append(profiling)
         return min(left, default=None)
 
     def look(self) -> float:
         """Takes down how the profile grows; tells when to do so again. Any thread, while the
         program runs and :attr:`is_readable`."""
-        return self._analysis.look() if self._alive else math.inf
+        return self.analysis.look() if self._alive else math.inf
 
     def is_due(self) -> bool:
         """Whether that time is up. Any thread."""
@@ -441,41 +444,31 @@ class Session:
     def _decide(self) -> Outcome:
         if self.time_is_up():
             return self._end_late()
-        return self._go(self._analysis.decide())
+        return self._go(self.analysis.decide())
 
     def _end_late(self) -> Outcome:
-        self._analysis.finish_early("the time is up")
+        self.analysis.finish_early("the time is up")
         return self._end()
 
-    def choose_peak(self, spec: str) -> None:
-        """``darc peak``: the user's choice, at a stop.
+    def follow(self, request: Callable[[], Step]) -> None:
+        """At a stop: what the user asks of the :attr:`analysis`, and the step that it returns.
 
         Raises:
-            UsageError: it is not of the form of a peak, or not there.
+            UsageError: it is over, or ``request`` says that it cannot be asked for that.
         """
         if not self._alive:
             raise UsageError("the analysis is over: begin another one with 'darc start'")
-        self._unless_damaged(lambda: self._go(self._analysis.choose_peak(spec)), Outcome.STOP)
+        self._unless_damaged(lambda: self._go(request()), Outcome.STOP)
 
-    def descend(self, nodes: Sequence[Fnode]) -> None:
-        """``darc descend``: go on into these nodes only (``set darc auto off``).
-
-        Raises:
-            UsageError: there is no choice to make, or they are not among what may be chosen.
-        """
-        if not self._alive:
-            raise UsageError("choose a peak first: 'darc peak N'")
-        self._unless_damaged(lambda: self._go(self._analysis.descend(nodes)), Outcome.STOP)
-
-    def _go(self, after: Next) -> Outcome:
+    def _go(self, after: Step) -> Outcome:
         """Does what follows from a decision."""
-        if after is Next.END:
+        if after is Step.END:
             return self._end()
-        if after is Next.FALL_BACK:
+        if after is Step.FALL_BACK:
             return self._fall_back()
-        if after is Next.GO_ON:
+        if after is Step.GO_ON:
             return Outcome.CONTINUE
-        peak = after is Next.CHOOSE_PEAK
+        peak = after is Step.CHOOSE_PEAK
         self._message = Message.CHOOSE_PEAK if peak else Message.CHOOSE_NODES
         return Outcome.STOP
 
@@ -489,20 +482,15 @@ class Session:
                 self.notes += pads.losses()
                 self.collector = self._collector(Probes.BREAKPOINT)
                 self.notes += self.collector.install(self.program.function(self._entry), 0)
-                return self._go(self._analysis.fall_back(self.collector))
+                return self._go(self.analysis.fall_back(self.collector))
             except DarcError as error:
                 why = str(error)
-        return self._go(self._analysis.stay(why))
+        return self._go(self.analysis.stay(why))
 
     def _fall_back_problem(self) -> str | None:
         """Why breakpoints would spoil more than they tell."""
-        if (risk := self._ground.risk_of_breakpoints()) is not None:
-            return risk
-        if self._analysis.not_timed_ns < LEAST_FOR_BREAKPOINTS_NS:
-            return "it takes less than 2 ms"
-        if (rate := self._analysis.calls_per_second) > MOST_CALLS_FOR_BREAKPOINTS:
-            return f"{self.spec} is called {rate:.0f} times a second"
-        return None
+        risk = self._ground.risk_of_breakpoints()
+        return self.analysis.why_no_fall_back() if risk is None else risk
 
     def _end(self) -> Outcome:
         self._count_stops()
@@ -522,24 +510,24 @@ class Session:
         """Calls seen and needed at this moment. Any thread, while the program runs."""
         if not self._alive:
             return 0, 0
-        return self.collector.seen, self._analysis.needed
+        return self.collector.seen, self.analysis.needed
 
     def stored(self) -> Stored:
         """What a later run needs to go on from here."""
-        found = self._unless_damaged(lambda: self._analysis.stored(self._alive), None)
-        return found or self._analysis.stored(False)
+        found = self._unless_damaged(lambda: self.analysis.stored(self._alive), None)
+        return found or self.analysis.stored(False)
 
     def live_snapshot(self) -> Snapshot:
         """What a live line shows. Any thread, while the program runs."""
         readable = self._ground.is_readable_while_it_runs
-        shown = self._analysis.live_snapshot(self._alive, readable)
+        shown = self.analysis.live_snapshot(self._alive, readable)
         return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
 
     def snapshot(self, *, lines: bool = True) -> Snapshot:
         """Everything that is known now; without ``lines`` the debugger is not asked where that is
         in the source. Any thread then."""
-        shown = self._unless_damaged(lambda: self._analysis.snapshot(self._alive), None)
-        shown = shown or self._analysis.snapshot(False)
+        shown = self._unless_damaged(lambda: self.analysis.snapshot(self._alive), None)
+        shown = shown or self.analysis.snapshot(False)
         if lines and shown.ftree is self.root:
             add_lines(self._target, self.root)
         notes = [*self.notes, *self.collector.losses()]
@@ -569,7 +557,7 @@ class Session:
             return []
         many = f"{count} calls were" if count > 1 else "1 call was"
         text = f"{many} not measured: the program stopped for you in the middle"
-        if count > in_peak and self._analysis.is_searching:
+        if count > in_peak and self.analysis.is_searching:
             text += (
                 f", more than the {in_peak} in the peak that were: with fewer stops inside "
                 f"{self.spec} the search goes on"

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from iced_x86 import Mnemonic
 
-from darc.analyses.analysis import Analysis, Next
+from darc.analyses.analysis import Step, Subject
+from darc.analyses.rootcauses import RootCauses
 from darc.code import x86_64
 from darc.collectors.breakpoints import FREE_HITS, HITS_PER_CALL, MAX_HITS, BreakpointCollector
+from darc.collectors.collector import Context
 from darc.collectors.hitclock import HitClock
 from darc.debuggee.process_ground import ProcessGround
 from darc.model.errors import NotFoundError, UsageError
@@ -198,14 +200,30 @@ class Bench:
         self.root = Fnode(program.function_at(program.symbols[f0]))
         self.ground = ground = Ground(self.machine.target, program)
         self.collector = BreakpointCollector(
-            target, program, self.root, f0, self.parameters, self, self.notes.append, ground
+            Context(
+                target=target,
+                program=program,
+                ground=ground,
+                root=self.root,
+                spec=f0,
+                parameters=self.parameters,
+                listener=self,
+                note=self.notes.append,
+            )
         )
         self.collector._clock = HitClock(target.hits_stop_all, read=lambda: self.machine.now)
         self.late = False
         self.gave_up: list[str] = []
         self.collector.install(program.function(program.symbols[f0]), self.parameters.profile_calls)
-        self.analysis = Analysis(
-            program, self.collector, self.root, f0, self.parameters, self.notes
+        self.analysis = RootCauses(
+            Subject(
+                program=program,
+                collector=self.collector,
+                root=self.root,
+                spec=f0,
+                parameters=self.parameters,
+                note=self.notes.append,
+            )
         )
 
     def is_due(self) -> bool:
@@ -214,7 +232,7 @@ class Bench:
     def decide(self) -> Outcome:
         if self.late:
             self.analysis.finish_early("the time is up")
-        elif self.analysis.decide() is not Next.END:
+        elif self.analysis.decide() is not Step.END:
             return Outcome.CONTINUE
         self.collector.remove()
         return Outcome.STOP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from darc.analyses.analysis import early_status
+from darc.analyses.rootcauses import early_status
 from darc.model.status import Status
 
 
