@@ -218,6 +218,18 @@ def deep(debugger: str, lookahead: str, hz: int) -> Descent:
         output = _darc(debugger, commands, program, ("60000",))
         if "level_7 → level_8\n" not in output:
             raise MeasurementError(f"the cause was not found:\n{output}")
-        line = next(line for line in output.splitlines() if line.startswith("stops "))
-        runs.append(tuple(int(cycles) / hz for cycles in line.split()[1:]))
+        runs.append(stops_in(output, hz))
     return Descent(debugger, lookahead, tuple(runs))
+
+
+def stops_in(output: str, hz: int) -> tuple[float, ...]:
+    """What ``stops.py`` has printed of a search, in seconds.
+
+    Raises:
+        MeasurementError: nothing.
+    """
+    for line in output.splitlines():
+        name, *cycles = line.split() or [""]
+        if name == "stops":
+            return tuple(int(one) / hz for one in cycles)
+    raise MeasurementError(f"nothing tells how long the stops were:\n{output[-1000:]}")

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.measure import BIN, ROOT, MeasurementError, gdb_version
+from benchmarks.measure import BIN, ROOT, MeasurementError, gdb_version, stops_in
 from darc.debuggee.clock import tsc_hz
 from fixtures.build import build
 
@@ -108,9 +109,12 @@ class _Load:
 
 
 def _popen(folder: Path, *command: str | Path) -> subprocess.Popen[bytes]:
+    program = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+    if program is None:
+        raise MeasurementError(f"{command[0]} is not installed")
     with (folder / "output").open("wb") as output:
         return subprocess.Popen(
-            list(map(str, command)), cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
+            [program, *map(str, command[1:])], cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
             stderr=output, start_new_session=True,
         )  # fmt: skip
 
@@ -337,14 +341,13 @@ def _analysed(subject: Subject) -> Trial:
         said = (folder / "output").read_text(errors="replace")
         try:
             report = json.loads((folder / "report.json").read_text())
-            line = next(line for line in said.splitlines() if line.startswith("stops"))
-        except (OSError, StopIteration):
+        except OSError:
             raise MeasurementError(f"{subject.name}: {said[-1000:]}") from None
         paths = [path["functions"] for path in report["root_cause_paths"]]
         shown = "; ".join(" → ".join(path) for path in paths) or report["status"]
         right = any(set(subject.truth) & set(path) for path in paths)
         # The last one lasts until the user lets the program go on.
-        stops = tuple(int(cycles) / tsc_hz() for cycles in line.split()[1:] if int(cycles) > 0)
+        stops = tuple(second for second in stops_in(said, tsc_hz()) if second > 0)
         in_all = report["program"]["stopped_seconds"]
         is_right = right or not subject.truth
         return Trial(trial.latencies, shown, is_right, stops, in_all, started[0])

@@ -164,14 +164,14 @@ class KernelProgram(Program):
     def is_code(self, address: int) -> bool:
         return self.module_at(address) is not None
 
-    def find(self, spec: str) -> int:
+    def find(self, spec: str, *, hint: bool = True) -> int:
         try:
-            return super().find(spec)
+            return super().find(spec, hint=hint and self._load is None)
         except NotFoundError:
             if self._load is None:
                 raise
         self.load_modules()
-        return super().find(spec)
+        return super().find(spec, hint=hint)
 
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""

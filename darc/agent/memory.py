@@ -212,6 +212,15 @@ class Stale:
     what: str
 
 
+@dataclass(frozen=True)
+class _OpenCall:
+    """An open record: whose op it is of, and whether its pad's return address stands in its
+    slot."""
+
+    serial: int
+    stands: bool
+
+
 _CONSTANT = (
     "magic version live sites nodes routes records contexts analysis record_list code "
     "older_count node_mask record_mask context_size totals_at site_room route_room tables_size "
@@ -245,6 +254,10 @@ class AgentMemory:
         self._resolution: int | None = None
         """What :meth:`write_control` and :meth:`reset` have written."""
         self._state_at = blob.offset("darc_context.op")
+        names = ("slot", "serial", "open", "pad_back")
+        places = [blob.fields[f"darc_record.{name}"] for name in names]
+        self._call_parts = [(offset, offset + size) for offset, size in places]
+        self._call_size = max(end for _, end in self._call_parts)
         self._first_routes: dict[int, int] = {}
         """Of the sites that have routes: the number of the first one."""
 
@@ -705,11 +718,9 @@ class AgentMemory:
         for context in self.contexts():
             raw = self._read(context + first, epoch_at + size - first)
             op, _, serial, _ = _STATE.unpack(raw[: _STATE.size])
-            if not op or int.from_bytes(raw[-size:], "little") != now:
-                continue
-            raw = self._read(op, self.blob.sizes["darc_record"])
-            record = self.blob.unpack("darc_record", raw)
-            count += record["open"] == 1 and record["serial"] == serial and not self._is_stale(op)
+            if op and int.from_bytes(raw[-size:], "little") == now:
+                record = self._open_call(op)
+                count += record is not None and record.serial == serial and record.stands
         return count
 
     def watch_stale(self, seen: frozenset[Stale]) -> frozenset[Stale]:
@@ -752,16 +763,22 @@ class AgentMemory:
         return int.from_bytes(self._read(context + offset, size), "little")
 
     def _is_stale(self, address: int) -> bool:
-        record = self.blob.unpack(
-            "darc_record", self._read(address, self.blob.sizes["darc_record"])
+        record = self._open_call(address)
+        return record is not None and not record.stands
+
+    def _open_call(self, address: int) -> _OpenCall | None:
+        """What is needed of a record, where a call is open: there may be one for each thread."""
+        raw = self._read(address, self._call_size)
+        slot, serial, is_open, pad_back = (
+            int.from_bytes(raw[at:end], "little") for at, end in self._call_parts
         )
-        if record["open"] != 1:
-            return False
+        if is_open != 1:
+            return None
         try:
-            word = int.from_bytes(self._read(record["slot"], 8), "little")
+            word = int.from_bytes(self._read(slot, 8), "little")
         except TargetError:
-            return True
-        return word != record["pad_back"]
+            return _OpenCall(serial, False)
+        return _OpenCall(serial, word == pad_back)
 
     def _back(self, site: int) -> int:
         """Where a site's pad returns to: 0 where that differs."""

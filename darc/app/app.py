@@ -426,12 +426,13 @@ class App:
         self._ground = self._choose_ground(self._target)
         return self._ground.program()
 
-    def _find(self, program: Program, function: str) -> int:
-        """f0 in the program; that of a session that is resumed by what is stored of it."""
+    def _find(self, program: Program, function: str, *, hint: bool = True) -> int:
+        """f0 in the program; that of a session that is resumed by what is stored of it. ``hint``
+        is as in :meth:`~darc.code.program.Program.find`."""
         if self._resumed is None and self._is_of_file:
             return self._at_file_address(program, function)
         if self._resumed is None:
-            return program.find(function)
+            return program.find(function, hint=hint)
         stored = self._resumed
         entry = refit.locate(stored.root.function, program.modules, stored.modules)
         if entry is not None and program.is_code(entry):
@@ -439,7 +440,7 @@ class App:
         if function.startswith("*"):  # an address of another run means nothing
             named = stored.root.function
             raise NotFoundError(f"the function {named.symbol} of {named.module} is not there")
-        return program.find(function)
+        return program.find(function, hint=hint)
 
     def _at_file_address(self, program: Program, function: str) -> int:
         """Where the code is now that has this address in the program's file."""
@@ -498,7 +499,7 @@ class App:
             self._await_begin()
             if self._pending is None:
                 return
-            entry = self._find(program, function)
+            entry = self._find(program, function, hint=False)
         except UnchosenError as error:
             if self._may_wait(self._pending[1]):
                 self._await_choice(error.resolver)

@@ -596,18 +596,19 @@ class Program:
             for symbol in module.image.symbols:
                 yield module, symbol
 
-    def find(self, spec: str) -> int:
+    def find(self, spec: str, *, hint: bool = True) -> int:
         """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f`` or ``*ADDRESS``.
 
         Raises:
-            NotFoundError: nothing has that name; near names are told.
+            NotFoundError: nothing has that name; near names are told where the user is to see it
+                (``hint``), as to find them takes some time.
             AmbiguousError: several functions have it; their exact spellings are told.
         """
         if spec.startswith("*"):
             return self._find_address(spec)
         scope, name = split_spec(spec)
         if scope is not None and not scope.endswith("!"):
-            return self._one(spec, set(self._target.functions_in(scope, name)))
+            return self._one(spec, set(self._target.functions_in(scope, name)), hint)
         modules = self.modules_called(scope)
         if scope is not None and not modules:
             raise NotFoundError(
@@ -616,7 +617,8 @@ class Program:
         found = find_symbols(((m.image, m.bias) for m in modules), name)
         if not found and scope is None and not name.isidentifier():
             found = set(self._target.functions_called(name))
-        return self._one(spec, found if scope is not None else self._not_the_loaders(found))
+        found = found if scope is not None else self._not_the_loaders(found)
+        return self._one(spec, found, hint)
 
     def private_copies(self, entry: int, *, live: bool) -> list[str]:
         """What to type for the copies of a function that a compiler has made for its callers:
@@ -627,12 +629,12 @@ class Program:
         found = {entry: ""}
         if module is None:
             return []
-        own = set(module.image.names_at(entry - module.bias))
+        own = tuple(module.image.names_at(entry - module.bias))
         for symbol in module.image.symbols:
-            address = symbol.address + module.bias
-            is_clone = base_symbol(symbol.name) in own and symbol.name not in own
-            if is_clone and not _is_cold_name(symbol.name):
-                found.setdefault(address, symbol.name)
+            if not symbol.name.startswith(own) or symbol.name in own:
+                continue  # of a hundred thousand all but a few
+            if base_symbol(symbol.name) in own and not _is_cold_name(symbol.name):
+                found.setdefault(symbol.address + module.bias, symbol.name)
         for site in self.function(entry).sites:
             if site.kind is CallKind.TAIL and site.target is not None:
                 is_named = module.image.symbol_at(site.target - module.bias) is not None
@@ -665,7 +667,7 @@ class Program:
             raise NotFoundError(f"no code is mapped at {address:#x}")
         return address
 
-    def _one(self, spec: str, addresses: set[int]) -> int:
+    def _one(self, spec: str, addresses: set[int], hint: bool) -> int:
         resolved = {self._real_entry(address) for address in addresses}
         if len(resolved) == 1:
             entry = resolved.pop()
@@ -677,7 +679,8 @@ class Program:
                 )
             return entry
         if not resolved:
-            raise NotFoundError(not_found(spec, (s.name for _, s in self.all_symbols())))
+            names = (s.name for _, s in self.all_symbols() if hint)
+            raise NotFoundError(not_found(spec, names))
         spelt = {address: self._spelling(address) for address in sorted(resolved)}
         often = Counter(spelt.values())
         # Versions of one symbol, say, have one name and stand in one file.

@@ -91,7 +91,7 @@ class Kernel:
     def program(self) -> Kernel:
         return self
 
-    def find(self, spec: str) -> int:
+    def find(self, spec: str, *, hint: bool = True) -> int:
         raise NotFoundError(f"no function is called {spec}")
 
 
