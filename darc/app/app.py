@@ -43,10 +43,10 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.pads.foothold import Foothold
 from darc.saved import refit, storage
+from darc.saved.files import replace_file
 from darc.session.session import Message, Session
 from darc.target.target import Outcome, State, Target
 from darc.views import render
-from darc.views.report import replace_file
 from darc.views.words import Shown, message
 
 _CANNOT_WAIT = (

@@ -29,6 +29,7 @@ from darc.model.ftree import NodeState
 from darc.model.parameters import PARAMETERS, Parameter, Parameters, find_parameter
 from darc.model.snapshot import Snapshot
 from darc.views import render, report
+from darc.views.exporters import EXPORTERS
 from darc.views.words import LOG_NAME_WIDTH, Shown, lines, message, printable
 
 
@@ -479,7 +480,7 @@ REPORT_OPTIONS = (
         "--format",
         "FORMAT",
         "text or json; the default is what FILE ends in, else text.",
-        report.FORMATS,
+        tuple(EXPORTERS),
     ),
     Option(
         "-o",

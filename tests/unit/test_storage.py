@@ -337,7 +337,7 @@ def test_what_is_wrong_is_told(edit: Callable[[dict[str, Any]], None], message: 
 
 
 def test_a_report_is_told_from_a_session() -> None:
-    from darc.views.report import to_json
+    from darc.views.exporters.json import to_json
 
     raw = json.dumps(to_json(samples.snapshot())).encode()
     assert "is a report, not a session" in refusal(raw)
