@@ -1,0 +1,109 @@
+"""Which function a request means: in the program's file before it runs, and in the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from darc.analyses.analysis import Analysis, Subject
+from darc.code import runtimes
+from darc.code.program import (
+    Program,
+    address_of,
+    find_symbols,
+    inlined_only,
+    load_image,
+    not_found,
+    split_spec,
+    symbol_spelling,
+)
+from darc.debuggee.ground import Ground
+from darc.model.errors import AmbiguousError, InlinedError, NotFoundError, UsageError
+from darc.model.parameters import Parameters
+from darc.saved import refit
+from darc.saved.storage import Stored
+from darc.target.target import Target
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user has asked for: an ``analysis`` of the calls of ``function``, as typed."""
+
+    function: str
+    parameters: Parameters
+    analysis: Callable[[Subject], Analysis]
+    resumed: Stored | None = None
+    """The session that it goes on with."""
+    is_of_file: bool = False
+    """Whether the function is an address of the program's file, typed before that ran."""
+
+
+def check_file(target: Target, request: Request) -> Request:
+    """Before 'run', what is wrong already is told at once. The request, with what the file tells of
+    it.
+
+    Raises:
+        DarcError: nothing can come of it.
+    """
+    function, path = request.function, target.executable
+    if path is None:
+        raise UsageError("there is no program: type 'file PROGRAM', or attach to a process")
+    image = load_image(Path(path))
+    runtimes.check(image, Path(path).name)
+    if function.startswith("*") and request.resumed is None:
+        segment = image.segment_of(address_of(function))
+        return replace(request, is_of_file=segment is not None and segment.executable)
+    plain = not any(c in function for c in "!:*") or "::" in function
+    matches = find_symbols([(image, 0)], function) if plain else set()
+    names = {symbol_spelling(image.names_at(a)[0]) for a in matches}
+    if len(matches) > 1 and len(names) == len(matches):
+        listed = ", ".join(sorted(names))
+        raise AmbiguousError(f"{function} names {len(matches)} functions: take one of {listed}")
+    is_known = bool(matches) or (
+        not function.isidentifier() and bool(target.functions_called(function))
+    )
+    if plain and not is_known:
+        check_inlined(target, function)
+        missing = not_found(function, (s.name for s in image.symbols))
+        if not target.accepts_pending(f"{missing}; wait for a library that has it?"):
+            raise NotFoundError(missing)
+    return request
+
+
+def check_inlined(target: Target, function: str) -> None:
+    """Of a name that no code has. Raises InlinedError: there are copies of it elsewhere."""
+    hosts = target.inlined_into(split_spec(function)[1])
+    if hosts:
+        raise InlinedError(inlined_only(function, hosts))
+
+
+def find(program: Program, ground: Ground, request: Request, *, hint: bool = True) -> int:
+    """Where f0 is in the program; that of a session that is resumed by what is stored of it.
+    ``hint`` is as in :meth:`~darc.code.program.Program.find`.
+
+    Raises:
+        NotFoundError: it is not there, or not yet.
+        DarcError: it cannot be told.
+    """
+    function, stored = request.function, request.resumed
+    if stored is None and request.is_of_file:
+        return _at_file_address(program, ground, function)
+    if stored is None:
+        return program.find(function, hint=hint)
+    entry = refit.locate(stored.root.function, program.modules, stored.modules)
+    if entry is not None and program.is_code(entry):
+        return entry
+    if function.startswith("*"):  # an address of another run means nothing
+        named = stored.root.function
+        raise NotFoundError(f"the function {named.symbol} of {named.module} is not there")
+    return program.find(function, hint=hint)
+
+
+def _at_file_address(program: Program, ground: Ground, function: str) -> int:
+    """Where the code is now that has this address in the program's file."""
+    entry = ground.entry()
+    module = None if entry is None else program.module_at(entry)
+    if module is None:
+        raise NotFoundError(f"the program's own file is not loaded: {function} cannot be found")
+    return program.find(f"*{address_of(function) + module.bias:#x}")

@@ -1,0 +1,306 @@
+"""A request that waits: for the program, for the library that has f0, or for f0 to be chosen.
+
+The analysis begins at the first call of f0 from where that is known. Whatever waits has a
+breakpoint in the program at most, and one method takes it back: :meth:`Waiting.cancel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from darc.app import finding
+from darc.app.finding import Request
+from darc.code.program import Program, instead, load_image, not_found
+from darc.debuggee.ground import Ground
+from darc.model.errors import (
+    DarcError,
+    InlinedError,
+    NotFoundError,
+    UnchosenError,
+    UnsupportedError,
+    UsageError,
+)
+from darc.model.parameters import Parameters, Probes
+from darc.target.target import Outcome, Target
+
+_CANNOT_WAIT = (
+    "in a program that was attached to darc waits for no function, as a breakpoint is its end if "
+    "the debugger is killed: let it go on a little, then type 'darc start' again"
+)
+
+
+class Host(Protocol):
+    """Who lets requests wait."""
+
+    def look(self) -> tuple[Ground, Program]:
+        """What the debugger has now. Raises DarcError."""
+
+    def begin(self, program: Program, entry: int, request: Request) -> None:
+        """f0 is at ``entry``, and is called now. Raises DarcError."""
+
+    def emit(self, text: str) -> None:
+        """Shows text to the user."""
+
+
+class Waiting:
+    """At most one request that waits."""
+
+    def __init__(self, target: Target, host: Host) -> None:
+        self._target = target
+        self._host = host
+        self.request: Request | None = None
+        """What waits."""
+        self.again: Request | None = None
+        """What waits for the next program, as the one before was killed at a stop."""
+        self.failure: DarcError | None = None
+        """Why the last one came to nothing."""
+        self._is_found = False
+        self._copies: list[str] = []
+        """What the callers of f0 may call in its place."""
+        self._choice: Callable[[], None] = lambda: None
+        """Takes back what waits for f0 to be chosen."""
+        self._begin_break: Callable[[], None] = lambda: None
+        """Takes back what waits for the program to begin."""
+        self._awaits_begin = False
+
+    def __bool__(self) -> bool:
+        return self.request is not None
+
+    # -------------------------------------------------------------------- begin
+
+    def for_program(self, request: Request) -> None:
+        """There is no program yet."""
+        self.request = request
+        self._host.emit(f"darc: waits for {request.function}: type 'run'")
+
+    def for_another(self, request: Request) -> None:
+        """The user has killed the program at a stop, perhaps by another 'run'."""
+        self.again = request
+        self._target.await_start()
+
+    def for_choice(self, request: Request, ground: Ground, error: UnchosenError) -> None:
+        """f0 is what a function of the program will return.
+
+        Raises:
+            NotFoundError: darc may not wait there.
+        """
+        if not may_wait(ground, request.parameters):
+            raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
+        self.request = request
+        self._await_choice(error.resolver)
+        self._host.emit(f"darc: {error}: waits for it")
+
+    def for_library(self, request: Request, ground: Ground, error: NotFoundError) -> None:
+        """f0 is not there, and may come with a library.
+
+        Raises:
+            NotFoundError: it cannot, or darc may not wait there, or the user does not want to.
+        """
+        finding.check_inlined(self._target, request.function)
+        if not ground.tells_of_files:
+            raise error
+        if not may_wait(ground, request.parameters):
+            raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
+        if not self._target.accepts_pending(f"{error}; wait for a library that has it?"):
+            raise error
+        self.request = request
+        self._host.emit(f"darc: {error}: waits for a library that has it")
+
+    def for_call(self, entry: int, request: Request) -> None:
+        """Until f0 is called, where it is known now."""
+        self.request = request
+        self._is_found = True
+        self._copies = self._host.look()[1].private_copies(entry, live=False)
+        self._forget_choice()
+        self._target.break_once(entry, lambda: self._arrived(entry))
+
+    # ---------------------------------------------------------------------- end
+
+    def cancel(self) -> None:
+        """Nothing waits any more."""
+        self.request = None
+        self.again = None
+        self._is_found = False
+        self._take_back()
+
+    def begun(self) -> None:
+        """The analysis of it has begun."""
+        self.request = None
+        self._awaits_begin = False
+
+    def fail(self, error: DarcError) -> None:
+        """Nothing can come of it, and the user is told."""
+        self.request = None
+        self._take_back()
+        self.failure = error
+        self._host.emit(f"darc: {error}")
+
+    def program_ended(self) -> None:
+        """The program is gone."""
+        request = self.request
+        if request is None:
+            return
+        path = self._target.executable
+        names = [s.name for s in load_image(Path(path)).symbols] if path is not None else []
+        function = request.function
+        uncalled = f"the program ended before {function} was called{instead(self._copies)}"
+        self.fail(NotFoundError(uncalled if self._is_found else not_found(function, names)))
+
+    def _take_back(self) -> None:
+        self._target.cancel_break()
+        self._forget_choice()
+        self._forget_begin()
+        self._awaits_begin = False
+
+    def _forget_choice(self) -> None:
+        take_back, self._choice = self._choice, lambda: None
+        take_back()
+
+    def _forget_begin(self) -> None:
+        take_back, self._begin_break = self._begin_break, lambda: None
+        take_back()
+
+    # ------------------------------------------------------------------- events
+
+    def next_program(self) -> None:
+        """Another program runs than that which was killed."""
+        if self.again is not None:
+            self.request, self.again = self.again, None
+            self._host.emit(
+                f"darc: analyses {self.request.function} again in this run of the program"
+            )
+
+    def modules_changed(self) -> None:
+        """The program has loaded or unloaded files: f0 may be there now."""
+        request = self.request
+        if request is None:
+            return
+        try:
+            ground, program = self._host.look()
+            self._await_begin(ground)
+            if self.request is None:
+                return
+            entry = finding.find(program, ground, request, hint=False)
+        except UnchosenError as error:
+            if may_wait(ground, request.parameters):
+                self._await_choice(error.resolver)
+            return
+        except NotFoundError:
+            return  # it may come with a later library
+        except DarcError as error:
+            self.fail(error)
+            return
+        if not may_wait(ground, request.parameters):
+            self.fail(UsageError(f"{request.function} is there now; {_CANNOT_WAIT}"))
+            return
+        self.for_call(entry, request)
+
+    def _await_begin(self, ground: Ground) -> None:
+        """What will fail is told when all that is loaded with the program is there, not at its
+        end."""
+        entry = None if self._awaits_begin else ground.entry()
+        if entry is None or ground.danger_of_breakpoints() is not None:
+            return
+        # lldb tells of files there, a static program has none to wait for.
+        is_there = any(entry <= pc < entry + 16 for pc in self._target.program_counters().values())
+        if not is_there and not ground.is_at_start():
+            return
+
+        def begin() -> Outcome:
+            self._forget_begin()
+            self._begins()
+            return Outcome.CONTINUE
+
+        self._awaits_begin = True
+        if is_there:
+            self._begins()
+            return
+        self._begin_break = self._target.set_break(entry, lambda _: begin)
+
+    def _begins(self) -> None:
+        request = self.request
+        if request is None:
+            return
+        try:
+            ground, program = self._host.look()
+            entry = finding.find(program, ground, request)
+            ground.check(program, program.function_at(entry), request.function)
+        except UnchosenError:
+            return  # that is waited for
+        except NotFoundError as error:
+            try:
+                finding.check_inlined(self._target, request.function)
+            except InlinedError as inlined:
+                self.fail(inlined)
+            else:
+                self._host.emit(f"darc: {error}: waits for a library that has it")
+        except DarcError as error:
+            self.fail(error)
+
+    def _await_choice(self, resolver: int) -> None:
+        """f0 is what the function at ``resolver`` returns when the program first calls it."""
+        target = self._target
+
+        def called(thread: int) -> Callable[[], Outcome]:
+            word = target.read(target.read_register(thread, "rsp"), 8)
+            back = int.from_bytes(word, "little")
+
+            def follow() -> Outcome:
+                self._forget_choice()
+                self._choice = target.set_break(back, chosen)
+                return Outcome.CONTINUE
+
+            return follow
+
+        def chosen(thread: int) -> Callable[[], Outcome]:
+            entry = target.read_register(thread, "rax")
+
+            def wait() -> Outcome:
+                if self.request is not None:
+                    self.for_call(entry, self.request)
+                return Outcome.CONTINUE
+
+            return wait
+
+        self._forget_choice()
+        self._choice = target.set_break(resolver, called)
+        self._is_found = True
+
+    def _arrived(self, entry: int) -> None:
+        """The program is at f0's first instruction for the first time."""
+        request = self.request
+        if request is None:
+            return
+        try:
+            self._host.begin(self._host.look()[1], entry, request)
+        except DarcError as error:
+            self.fail(error)
+        except Exception as error:
+            self.failure = UsageError(f"{request.function} could not be analysed: {error!r}")
+            raise
+        finally:
+            self.request = None  # whatever happened, the wait is over
+
+
+def may_wait(ground: Ground, parameters: Parameters) -> bool:
+    """Whether a breakpoint may stand at f0 until it is called: of a killed debugger's it would be
+    the end of a program that was attached to."""
+    if parameters.probes is Probes.BREAKPOINT:
+        return True
+    return ground.danger_of_breakpoints() is None
+
+
+def may_begin_late(ground: Ground, program: Program, parameters: Parameters) -> bool:
+    """Of a program without thread-local storage: whether to wait for f0. One that never has any
+    begins at once where darc may not wait.
+
+    Raises:
+        UnsupportedError: it will have some, and nobody may wait for that.
+    """
+    if may_wait(ground, parameters):
+        return True
+    if any(module.name.startswith("ld") for module in program.modules):
+        raise UnsupportedError(f"the program has not begun yet; {_CANNOT_WAIT}")
+    return False
