@@ -75,6 +75,7 @@ class RootCauses(Analysis):
         self._profile_time = parameters.start_time
         self._contests: tuple[Contest, ...] = ()
         self._resumed = resumed
+        self._parts = resumed.parts if resumed is not None else {}
         self._kind = collector.kind
         self._used: AbstractSet[int] = frozenset()
         self._second_look: dict[Fnode, tuple[Ending, Decision | None]] = {}
@@ -416,6 +417,7 @@ class RootCauses(Analysis):
             contests=contests,
             indirect=self._callees.positions(),
             slices=self._slices,
+            parts=self._parts,
         )
 
     def _count(self, alive: bool) -> tuple[tuple[Contest, ...], int]:

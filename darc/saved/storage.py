@@ -43,9 +43,10 @@ from darc.search.contest import Contest
 FORMAT = "darc session"
 """What the file calls itself."""
 
-VERSION = 2
-"""The newest version that this release reads, and the one that it writes. Version 1 has no
-decisions, no time slices, and latencies of callees over other calls than those of their siblings.
+VERSION = 3
+"""The newest version that this release reads, and the one that it writes. Version 2 has no parts;
+version 1 no decisions, no time slices, and latencies of callees over other calls than those of
+their siblings.
 """
 
 LARGEST_FILE = 64 << 20
@@ -87,6 +88,9 @@ class Stored:
     that is, counted from 0 by address, and how many its caller has."""
     slices: tuple[Mapping[int, int], ...] = ()
     """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
+    parts: Mapping[str, object] = field(default_factory=dict)
+    """What analyses keep beside the descent, by their names, as JSON values: each reads and checks
+    its own, and what nobody knows is kept as it is."""
 
 
 # ------------------------------------------------------------------------------------ writing
@@ -138,6 +142,7 @@ def to_text(stored: Stored) -> str:
             }
             for contest in stored.contests
         ],
+        "parts": dict(sorted(stored.parts.items())),
     }
     # Symbols may hold anything, half a surrogate pair too: the file itself is plain ASCII.
     return json.dumps(content, indent=1, allow_nan=False)
@@ -306,11 +311,11 @@ class _Reader:
         self._version = version
 
     def session(self, content: object) -> Stored:
-        top = _object(
-            content, "the file",
+        keys = (
             "format version function status parameters modules profile peak in_peak_calls ftree "
-            "contests",
-        )  # fmt: skip
+            "contests"
+        )
+        top = _object(content, "the file", keys + " parts" * (self._version > 2))
         parameters = self.parameters(top["parameters"])
         profile, slices = self.profile(top["profile"])
         if profile.resolution != parameters.resolution:
@@ -333,6 +338,7 @@ class _Reader:
             contests=self.contests(top["contests"], nodes),
             indirect=indirect,
             slices=slices,
+            parts=_mapping(top["parts"], "parts") if self._version > 2 else {},
         )
 
     def parameters(self, content: object) -> Parameters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -172,6 +173,9 @@ def test_round_trip(stored: Stored) -> None:
 
 def test_a_session_of_an_earlier_release_can_be_read() -> None:
     content = json.loads(storage.to_text(sample()))
+    del content["parts"]
+    content["version"] = 2
+    assert read(json.dumps(content)).parts == {}
     content["version"] = 1
     for node in content["ftree"]:
         del node["called"], node["decision"]
@@ -181,11 +185,18 @@ def test_a_session_of_an_earlier_release_can_be_read() -> None:
     assert root.find("1.7").called == root.find("1.7").totals
 
 
+def test_parts_that_nobody_knows_are_kept() -> None:
+    parts = {"waits": {"objects": [1, None, "log_lock"]}, "ops": []}
+    again = read(storage.to_text(dataclasses.replace(sample(), parts=parts)))
+    assert again.parts == parts
+    assert read(storage.to_text(again)).parts == parts
+
+
 def test_no_address_of_the_run_is_written() -> None:
     assert "4194304" not in storage.to_text(sample())  # 0x400000
     content = json.loads(storage.to_text(sample()))
     assert content["format"] == "darc session"
-    assert content["version"] == 2
+    assert content["version"] == 3
     flush = next(n for n in content["ftree"] if n["id"] == "1.7")
     assert flush["function"]["symbol"] == "flush"
     assert flush["site"] == {
@@ -293,7 +304,7 @@ def change_in(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (change(version=3), "is a session of version 3, and this darc reads up to 2"),
+        (change(version=4), "is a session of version 4, and this darc reads up to 3"),
         (change(version=True), "version is not a whole number"),
         (change(version=0), "version is not a whole number"),
         (change(format="other"), "is not a darc session: 'darc save FILE' makes one"),
