@@ -11,6 +11,7 @@ threads of the program stopped, where they do not say "any thread".
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from enum import Enum, auto
 
 from darc.code.program import Program
 from darc.collectors.collector import Collector
+from darc.model.errors import UsageError
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
@@ -54,66 +56,83 @@ class Subject:
 
 
 class Analysis(ABC):
-    """See the module."""
+    """See the module. What is abstract here every analysis must have; the rest is for those that
+    need it."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.parameters = subject.parameters
+        self.root = subject.root
+        self._spec = subject.spec
+        self._program = subject.program
+        self._collector = subject.collector
+        self._note = subject.note
+        self._status = Status.PROFILING
 
     @property
-    @abstractmethod
     def status(self) -> Status:
         """How far it is. Any thread."""
+        return self._status
 
     @property
     def finished(self) -> bool:
-        """Whether the search has ended. Any thread."""
-        return self.status.is_final
+        """Whether it has ended. Any thread."""
+        return self._status.is_final
 
     @property
-    @abstractmethod
     def is_searching(self) -> bool:
         """Whether a peak was chosen, and what causes it is looked for, or was."""
+        return False
 
     # -------------------------------------------------------------------- time
 
-    @abstractmethod
-    def stopped(self) -> None:
+    def stopped(self) -> None:  # noqa: B027
         """The program has stopped, for a decision or for the user. It had when this was made."""
 
-    @abstractmethod
-    def goes_on(self) -> None:
+    def goes_on(self) -> None:  # noqa: B027
         """The program is about to go on, with its probes."""
 
     @property
-    @abstractmethod
     def seconds_left(self) -> float | None:
         """Until it is to decide, whatever was seen; ``None``: that is not for the time to say. Any
         thread."""
+        return None
 
-    @abstractmethod
     def look(self) -> float:
         """Takes down how the counts have grown, if it is time for that. Tells in how many seconds
         that is. Any thread, while the program runs, whose memory can be read."""
+        return math.inf
 
     # ----------------------------------------------------------------- decisions
 
+    @property
+    @abstractmethod
+    def needed(self) -> int:
+        """After how many calls a decision is due. Any thread."""
+
     @abstractmethod
     def decide(self) -> Step:
-        """Enough calls were seen: reads what was counted and orders what comes next."""
+        """Enough calls were seen: reads what was counted and orders what comes next. The collector
+        was told to watch f0, and to ask after ``profile_calls`` of the parameters."""
 
     @abstractmethod
     def collect(self) -> None:
         """Reads what was counted, and decides nothing."""
 
-    @abstractmethod
     def finish_early(self, why: str) -> None:
         """Ends with what is known; ``why`` is told."""
+        self.collect()
+        self._note(f"{why}: this is what was known by then")
+        self._status = Status.INCONCLUSIVE
 
-    @abstractmethod
     def fail(self) -> None:
         """Ends without an answer: a decision could not be made."""
+        self._status = Status.INCONCLUSIVE
 
-    @abstractmethod
     def close(self, status: Status, alive: bool) -> None:
-        """The session ends. A search that had not ended takes ``status``; ``alive`` tells whether
-        the collector still has what was counted."""
+        """The session ends. What had not ended takes ``status``; ``alive`` tells whether the
+        collector still has what was counted."""
+        if not self.finished:
+            self._status = status
 
     def why_no_fall_back(self) -> str | None:
         """After :attr:`Step.FALL_BACK`: why breakpoints would spoil more than they tell."""
@@ -131,20 +150,28 @@ class Analysis(ABC):
 
     # -------------------------------------------------------------------- views
 
-    @property
-    @abstractmethod
-    def needed(self) -> int:
-        """After how many calls a decision is due. Any thread."""
-
-    @abstractmethod
-    def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
-        """What a live line shows. Any thread, while the program runs, whose memory may not be
-        ``readable`` then."""
-
     @abstractmethod
     def snapshot(self, alive: bool) -> Snapshot:
         """All that is known, without what the session knows of stops, notes and time."""
 
-    @abstractmethod
+    def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
+        """What a live line shows. Any thread, while the program runs, whose memory may not be
+        ``readable`` then."""
+        seen = min(self._collector.seen, self.needed) if alive and readable else None
+        return Snapshot(
+            function=self.root.function.name,
+            status=self._status,
+            probes=self._collector.kind.value,
+            profile=self._collector.profile() if alive and readable else None,
+            collected=seen,
+            needed=self.needed,
+            parameters=self.parameters,
+        )
+
     def stored(self, alive: bool) -> Stored:
-        """What a later run needs to go on from here; ``alive`` as for :meth:`close`."""
+        """What a later run needs to go on from here; ``alive`` as for :meth:`close`.
+
+        Raises:
+            UsageError: nothing of it can be kept.
+        """
+        raise UsageError("there is nothing to save: only what 'darc start' has begun goes on")

@@ -54,16 +54,10 @@ class RootCauses(Analysis):
 
     def __init__(self, subject: Subject, *, resumed: Stored | None = None) -> None:
         """``resumed`` is the session to go on with, once f0's profile is known again."""
+        super().__init__(subject)
         collector, parameters = subject.collector, subject.parameters
-        self.parameters = parameters
-        self.root = subject.root
-        self._status = Status.PROFILING
-        self._spec = subject.spec
-        self._program = subject.program
-        self._collector = collector
         self._first_collector = collector
         self._callees = collector.callees
-        self._note = subject.note
         self._profile = Profile.empty(parameters.resolution, collector.hz)
         """Of the calls up to the choice of the peak, as they are without timed calls inside."""
         self._grown = self._profile
@@ -86,10 +80,6 @@ class RootCauses(Analysis):
         self._profile_seconds = 0.0
         self._time_slices = TimeSlices()
         self._slices: tuple[Mapping[int, int], ...] = ()
-
-    @property
-    def status(self) -> Status:
-        return self._status
 
     @property
     def is_searching(self) -> bool:

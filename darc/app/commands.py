@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from darc import __version__
+from darc.app.finding import Request
 from darc.app.options import (
     START_OPTIONS,
     parse_overrides,
@@ -50,6 +51,9 @@ class App(Protocol):
 
     def start(self, function: str, overrides: dict[str, object]) -> None:
         """Begin a session on ``function``; ``overrides`` are keyed by field name."""
+
+    def analyse(self, request: Request) -> None:
+        """Begin a session with any other analysis."""
 
     def peak(self, spec: str) -> None:
         """Choose the peak to explain."""
