@@ -519,14 +519,16 @@ COMMANDS: Mapping[str, Command] = {
     command.name: command
     for command in (
         Command(
-            "start",
-            "Find the root causes of a latency peak of FUNCTION.",
-            "darc start FUNCTION [--peak P] [OPTIONS]",
-            "FUNCTION may be f, file.c:f, lib.so!f, Class::f or *ADDRESS. Before 'run' darc waits "
-            "for the program and its libraries. After --start-ops calls the profile is shown; "
-            "without --peak the program then stops for the choice. 'set darc PARAMETER' keeps "
-            "the same options for every start, in place of the defaults below.",
-            (
+            name="start",
+            summary="Find the root causes of a latency peak of FUNCTION.",
+            usage="darc start FUNCTION [--peak P] [OPTIONS]",
+            details=(
+                "FUNCTION may be f, file.c:f, lib.so!f, Class::f or *ADDRESS. Before 'run' darc "
+                "waits for the program and its libraries. After --start-ops calls the profile is "
+                "shown; without --peak the program then stops for the choice. 'set darc PARAMETER' "
+                "keeps the same options for every start, in place of the defaults below."
+            ),
+            examples=(
                 ("darc start handle", "Profile handle, stop at the profile."),
                 ("darc start handle --peak last", "Explain its slowest peak without a stop."),
                 (
@@ -538,139 +540,157 @@ COMMANDS: Mapping[str, Command] = {
                     "A finer profile of a C++ function.",
                 ),
             ),
-            _parse_start,
-            _start,
-            _search_options(lambda parameter: parameter.text(parameter.default)),
-            _functions,
+            parse=_parse_start,
+            action=_start,
+            options=_search_options(lambda parameter: parameter.text(parameter.default)),
+            complete_argument=_functions,
         ),
         Command(
-            "peak",
-            "Choose the peak to explain.",
-            "darc peak P",
-            "P is a number that the histogram shows (1 is the leftmost), 'last', bins (17-19), "
-            "a latency ('>4ms') or a percentile (p99). Then let the program go on.",
-            (
+            name="peak",
+            summary="Choose the peak to explain.",
+            usage="darc peak P",
+            details=(
+                "P is a number that the histogram shows (1 is the leftmost), 'last', bins (17-19), "
+                "a latency ('>4ms') or a percentile (p99). Then let the program go on."
+            ),
+            examples=(
                 ("darc peak 3", "The third peak from the left."),
                 ("darc peak last", "The slowest one."),
                 ("darc peak '>4ms'", "Every call above 4 ms."),
             ),
-            _parse_peak,
-            _peak,
+            parse=_parse_peak,
+            action=_peak,
             complete_argument=_peaks,
         ),
         Command(
-            "status",
-            "Show how far the search is.",
-            "darc status",
-            "Tells the state, the calls seen and the peak, and the root cause paths so far.",
-            (("darc status", "At any time, also before the program runs."),),
-            _no_arguments("status"),
-            _shows(render.status),
+            name="status",
+            summary="Show how far the search is.",
+            usage="darc status",
+            details=(
+                "Tells the state, the calls seen and the peak, and the root cause paths so far."
+            ),
+            examples=(("darc status", "At any time, also before the program runs."),),
+            parse=_no_arguments("status"),
+            action=_shows(render.status),
         ),
         Command(
-            "histogram",
-            "Show the latency profile with its peaks.",
-            "darc histogram",
-            "Both axes are logarithmic: bin b holds the calls of 2^b cycles and more, and the "
-            "labels above are the average latency of a bin.",
-            (("darc histogram", "Draw the profile and list its peaks."),),
-            _no_arguments("histogram"),
-            _shows(render.histogram),
+            name="histogram",
+            summary="Show the latency profile with its peaks.",
+            usage="darc histogram",
+            details=(
+                "Both axes are logarithmic: bin b holds the calls of 2^b cycles and more, and the "
+                "labels above are the average latency of a bin."
+            ),
+            examples=(("darc histogram", "Draw the profile and list its peaks."),),
+            parse=_no_arguments("histogram"),
+            action=_shows(render.histogram),
         ),
         Command(
-            "tree",
-            "Show the function tree with its maxcounts.",
-            "darc tree",
-            "Root causes are marked with ●. '18 of 20': it was among the largest in 18 of the 20 "
-            "calls in which it was compared with the other callees, and behind that is its mean "
-            "latency in these; 'itself 2 of 20': the same of its own time, beside its own callees. "
-            "'×20,000': so often it was called in each, and the latency is of all these calls. "
-            "'set darc verbose on' lists every callee that was rejected, too.",
-            (("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
-            _no_arguments("tree"),
-            _shows(render.tree),
+            name="tree",
+            summary="Show the function tree with its maxcounts.",
+            usage="darc tree",
+            details=(
+                "Root causes are marked with ●. '18 of 20': it was among the largest in 18 of the "
+                "20 calls in which it was compared with the other callees, and behind that is its "
+                "mean latency in these; 'itself 2 of 20': the same of its own time, beside its own "
+                "callees. '×20,000': so often it was called in each, and the latency is of all "
+                "these calls. 'set darc verbose on' lists every callee that was rejected, too."
+            ),
+            examples=(("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
+            parse=_no_arguments("tree"),
+            action=_shows(render.tree),
         ),
         Command(
-            "descend",
-            "Go on into these nodes of the tree only.",
-            "darc descend [FNODE...]",
-            "For 'set darc auto off': at each decision the search waits for this command. "
-            "Without FNODE it goes on into every root cause.",
-            (
+            name="descend",
+            summary="Go on into these nodes of the tree only.",
+            usage="darc descend [FNODE...]",
+            details=(
+                "For 'set darc auto off': at each decision the search waits for this command. "
+                "Without FNODE it goes on into every root cause."
+            ),
+            examples=(
                 ("darc descend", "Into every root cause of this level."),
                 ("darc descend 1.3.2", "Into this one only, as 'darc tree' numbers it."),
             ),
-            _parse_descend,
-            _descend,
+            parse=_parse_descend,
+            action=_descend,
             complete_argument=_fnodes,
         ),
         Command(
-            "stop",
-            "Take every probe out and end the search.",
-            "darc stop",
-            "The program goes on as if darc had never been there; what is known stays.",
-            (("darc stop", "End the search."),),
-            _no_arguments("stop"),
-            _stop,
+            name="stop",
+            summary="Take every probe out and end the search.",
+            usage="darc stop",
+            details="The program goes on as if darc had never been there; what is known stays.",
+            examples=(("darc stop", "End the search."),),
+            parse=_no_arguments("stop"),
+            action=_stop,
         ),
         Command(
-            "save",
-            "Save the session to a file, for 'darc resume'.",
-            "darc save FILE",
-            "At any stop, also after the end: f0, the parameters, the profile, the peak, the tree "
-            "with its maxcounts and the votes that were not decided yet. FILE is JSON and is "
-            "replaced as a whole.",
-            (
+            name="save",
+            summary="Save the session to a file, for 'darc resume'.",
+            usage="darc save FILE",
+            details=(
+                "At any stop, also after the end: f0, the parameters, the profile, the peak, the "
+                "tree with its maxcounts and the votes that were not decided yet. FILE is JSON and "
+                "is replaced as a whole."
+            ),
+            examples=(
                 ("darc save slow.json", "Keep what is known by now."),
                 ("darc save ~/sessions/slow.json", "The same, in another directory."),
             ),
-            _parse_save,
-            _save,
+            parse=_parse_save,
+            action=_save,
             takes_file=True,
         ),
         Command(
-            "resume",
-            "Go on with a saved session in a new run of the program.",
-            "darc resume FILE [OPTIONS]",
-            "Like 'darc start', with the function, the parameters and the peak of the session; "
-            "options override its parameters. After --start-ops calls the new profile is compared "
-            "with the saved one, and the search goes on where it stopped. The program may have "
-            "been built anew: what does not fit any more is told.",
-            (
+            name="resume",
+            summary="Go on with a saved session in a new run of the program.",
+            usage="darc resume FILE [OPTIONS]",
+            details=(
+                "Like 'darc start', with the function, the parameters and the peak of the session; "
+                "options override its parameters. After --start-ops calls the new profile is "
+                "compared with the saved one, and the search goes on where it stopped. The program "
+                "may have been built anew: what does not fit any more is told."
+            ),
+            examples=(
                 ("darc resume slow.json", "Go on where the session stopped."),
                 (
                     "darc resume slow.json --max-depth 64",
                     "Go on below the paths that the maximum depth ended.",
                 ),
             ),
-            _parse_resume,
-            _resume,
-            _search_options(_default_of_resume),
+            parse=_parse_resume,
+            action=_resume,
+            options=_search_options(_default_of_resume),
             takes_file=True,
         ),
         Command(
-            "report",
-            "Show or write the result.",
-            "darc report [--format FORMAT] [-o FILE] [--require root-cause]",
-            "The report has the profile, its peaks, the root cause paths, the function tree and "
-            "what was done to the program. JSON is for scripts: times are cycles, with hz.",
-            (
+            name="report",
+            summary="Show or write the result.",
+            usage="darc report [--format FORMAT] [-o FILE] [--require root-cause]",
+            details=(
+                "The report has the profile, its peaks, the root cause paths, the function tree "
+                "and what was done to the program. JSON is for scripts: times are cycles, with hz."
+            ),
+            examples=(
                 ("darc report", "Show it."),
                 ("darc report -o out.json", "Write it as JSON."),
                 ("darc report --require root-cause", "Fail when there is no root cause."),
             ),
-            _parse_report,
-            _report,
-            REPORT_OPTIONS,
+            parse=_parse_report,
+            action=_report,
+            options=REPORT_OPTIONS,
         ),
         Command(
-            "version",
-            "Show which darc this is.",
-            "darc version",
-            "Tells the release, the debugger's Python and the folder that darc was loaded from.",
-            (("darc version", "What to write into a report of a bug."),),
-            _no_arguments("version"),
-            _version,
+            name="version",
+            summary="Show which darc this is.",
+            usage="darc version",
+            details=(
+                "Tells the release, the debugger's Python and the folder that darc was loaded from."
+            ),
+            examples=(("darc version", "What to write into a report of a bug."),),
+            parse=_no_arguments("version"),
+            action=_version,
         ),
     )
 }
