@@ -16,6 +16,8 @@ class Status(str, Enum):
     MAX_DEPTH = "maximum depth reached"
     INCONCLUSIVE = "not conclusive"
     STOPPED = "stopped"
+    DONE = "done"
+    """Of an analysis that looks for no root cause."""
     ENDED = "program ended"
 
     @property
@@ -25,5 +27,12 @@ class Status(str, Enum):
 
 
 _FINAL = frozenset(
-    {Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.STOPPED, Status.ENDED}
+    {
+        Status.FOUND,
+        Status.MAX_DEPTH,
+        Status.INCONCLUSIVE,
+        Status.STOPPED,
+        Status.DONE,
+        Status.ENDED,
+    }
 )

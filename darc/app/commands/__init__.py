@@ -1,0 +1,43 @@
+"""The commands, declared once for every debugger: a file for some, and one registry.
+
+A debugger package makes one shim for each of :data:`COMMANDS` and one for the prefix, and hands
+the rest of the line to :func:`run`, :func:`complete` and :func:`help_text`. The same holds for
+``set darc`` and ``show darc`` with :func:`set_parameter`, :func:`show_parameter` and
+:func:`parameter_help`.
+"""
+
+from __future__ import annotations
+
+from darc.app.commands.command import Actions, Command
+from darc.app.commands.completion import complete, completes_files
+from darc.app.commands.registry import COMMANDS, find_command
+from darc.app.commands.report import REPORT_OPTIONS
+from darc.app.commands.texts import help_text, parameter_help, set_parameter, show_parameter
+from darc.views.words import lines
+
+__all__ = [
+    "COMMANDS",
+    "REPORT_OPTIONS",
+    "Actions",
+    "Command",
+    "complete",
+    "completes_files",
+    "find_command",
+    "help_text",
+    "parameter_help",
+    "run",
+    "set_parameter",
+    "show_parameter",
+]
+
+
+def run(app: Actions, name: str, argline: str) -> None:
+    """Run the command called ``name`` with the rest of the line; ``""`` is ``darc`` alone.
+
+    Raises :class:`DarcError`, with one line for the user.
+    """
+    if not name and not argline.strip():
+        app.emit(lines(help_text("")))
+        return
+    command = find_command(name or argline.split()[0])
+    command.action(app, command.parse(argline if name else argline.split(None, 1)[-1]))

@@ -1,0 +1,133 @@
+"""What a command is, and what its action may ask of the application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from darc.app.finding import Request
+from darc.app.options import split_line, split_options
+from darc.model.errors import UsageError
+from darc.model.parameters import Parameters
+from darc.model.snapshot import Snapshot
+from darc.views.render import Style
+
+
+class Actions(Protocol):
+    """What the actions need; each method may raise :class:`DarcError`."""
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters that ``set darc`` keeps."""
+
+    @property
+    def colour(self) -> bool:
+        """Whether the debugger's output takes escape codes."""
+
+    @property
+    def width(self) -> int:
+        """Columns of the debugger's output."""
+
+    def start(self, function: str, overrides: dict[str, object]) -> None:
+        """Begin a session on ``function``; ``overrides`` are keyed by field name."""
+
+    def analyse(self, request: Request) -> None:
+        """Begin a session with any other analysis."""
+
+    def peak(self, spec: str) -> None:
+        """Choose the peak to explain."""
+
+    def descend(self, ids: Sequence[str]) -> None:
+        """Go on into these fnodes only; into all root causes when there are none."""
+
+    def stop(self) -> None:
+        """Take every probe out."""
+
+    def save(self, file: Path) -> None:
+        """Write the session to ``file``, for :meth:`resume`."""
+
+    def resume(self, file: Path, overrides: dict[str, object]) -> None:
+        """Go on with the session in ``file``; ``overrides`` are keyed by field name."""
+
+    def snapshot(self) -> Snapshot:
+        """What is known now; an error when there is no session."""
+
+    def set_parameter(self, name: str, text: str) -> None:
+        """Keep the parameter called ``name``, as typed by the user."""
+
+    def emit(self, text: str) -> None:
+        """Show ``text`` to the user: what is :class:`~darc.views.words.Shown`, or one line."""
+
+    def complete_function(self, prefix: str) -> list[str]:
+        """Names of functions that begin with ``prefix``."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A command line that is of the right form."""
+
+    arguments: tuple[str, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: ``values`` are the words to complete, ``is_file`` asks for file names."""
+
+    name: str
+    metavar: str
+    doc: str
+    values: tuple[str, ...] = ()
+    is_file: bool = False
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command, as ``darc NAME`` followed by what ``usage`` says."""
+
+    name: str
+    summary: str
+    usage: str
+    details: str
+    examples: tuple[tuple[str, str], ...]
+    parse: Callable[[str], Parsed]
+    action: Callable[[Actions, Parsed], None]
+    options: tuple[Option, ...] = ()
+    complete_argument: Callable[[Actions, str], list[str]] | None = None
+    takes_file: bool = False
+    """Whether the argument is the name of a file."""
+
+
+def no_arguments(name: str) -> Callable[[str], Parsed]:
+    """A parser for a command that takes neither arguments nor options."""
+
+    def parse(argline: str) -> Parsed:
+        arguments, _ = split_options(f"darc {name}", split_line(argline), {})
+        if arguments:
+            raise UsageError(f"darc {name} takes no argument, not '{' '.join(arguments)}'")
+        return Parsed()
+
+    return parse
+
+
+def path_of(file: str) -> Path:
+    """A path as typed. Raises :class:`UsageError`."""
+    try:
+        return Path(file).expanduser()
+    except RuntimeError:
+        raise UsageError(f"there is no home directory for {file}; type the whole path") from None
+
+
+def one_file(name: str, files: Sequence[str]) -> Path:
+    """The one file that ``darc NAME`` takes. Raises :class:`UsageError`."""
+    if len(files) != 1 or not files[0]:
+        got = f", not {' and '.join(files)}; put quotes around a name that holds spaces"
+        raise UsageError(f"darc {name} needs one file: darc {name} FILE{got if files else ''}")
+    return path_of(files[0])
+
+
+def style_of(app: Actions) -> Style:
+    """How views are drawn on the debugger's terminal."""
+    return Style(app.width, app.colour, app.parameters.verbose)

@@ -1,0 +1,113 @@
+"""What the end of a command line can become."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from darc.app.commands.command import Actions, Command, Option
+from darc.app.commands.peak import peaks
+from darc.app.commands.registry import COMMANDS
+from darc.app.options import split_options
+from darc.model.errors import DarcError
+from darc.views.words import LOG_NAME_WIDTH, printable
+
+
+def complete(app: Actions, name: str, argline: str, word: str) -> list[str]:
+    """What ``word``, the end of ``argline``, can become.
+
+    ``word`` may be shorter than the last word of the line where the debugger breaks words at
+    other places than spaces. Never raises.
+    """
+    command = COMMANDS.get(name)
+    if command is None:
+        return []
+    before, typed = _last_word(argline)
+    try:
+        if completes_files(name, argline):
+            candidates = _files(typed)
+        else:
+            candidates = _candidates(app, command, before, typed)
+    except DarcError:
+        return []
+    cut = len(typed) - len(word) if typed.endswith(word) else 0
+    fitting = (candidate for candidate in candidates if candidate.startswith(typed))
+    return [candidate[cut:] for candidate in fitting if _can_be_typed(candidate)]
+
+
+def _can_be_typed(candidate: str) -> bool:
+    """Whether a name may stand in a list on a terminal, and be typed there."""
+    return len(candidate) <= LOG_NAME_WIDTH and printable(candidate) == candidate
+
+
+def completes_files(name: str, argline: str) -> bool:
+    """Whether the debugger is to complete the end of ``argline`` as a file name."""
+    command = COMMANDS.get(name)
+    if command is None:
+        return False
+    before, typed = _last_word(argline)
+    option = before[-1] if before else typed.partition("=")[0]
+    if any(choice.is_file and choice.name == option for choice in command.options):
+        return True
+    if not command.takes_file or typed.startswith("-"):
+        return False
+    metavars = {choice.name: choice.metavar for choice in command.options}
+    try:
+        return not split_options(f"darc {name}", before, metavars)[0]
+    except DarcError:  # the value of an option is still to come
+        return False
+
+
+def _last_word(argline: str) -> tuple[list[str], str]:
+    words = argline.split()
+    if not argline or argline[-1].isspace():
+        return words, ""
+    return words[:-1], words[-1]
+
+
+def _candidates(app: Actions, command: Command, before: Sequence[str], typed: str) -> list[str]:
+    options = {option.name: option for option in command.options}
+    if before and before[-1] in options:
+        return _values(app, options[before[-1]])
+    name, equals, _ = typed.partition("=")
+    if equals and name in options:
+        return [f"{name}={value}" for value in _values(app, options[name])]
+    if typed.startswith("-"):
+        return [option for option in options if option not in before]
+    if command.complete_argument is None:
+        return list(options) if not typed else []
+    return command.complete_argument(app, typed)
+
+
+def _files(typed: str) -> list[str]:
+    """The files that ``typed``, a path or an option with one, may become. Debuggers put a space
+    behind a word that is alone: a folder that is comes with what it holds."""
+    option, equals, path = typed.partition("=")
+    option, path = (option + equals, path) if typed.startswith("-") else ("", typed)
+    found = _entries(path)
+    if len(found) == 1 and found[0].endswith("/"):
+        found = _entries(found[0]) or found
+    return [option + name for name in found]
+
+
+def _entries(path: str) -> list[str]:
+    """What a folder holds whose name begins with ``path``; folders end in ``/``."""
+    start = path.rpartition("/")[2]
+    shown = path[: len(path) - len(start)]
+    try:
+        with os.scandir(Path(shown).expanduser()) as entries:
+            return sorted(
+                shown + entry.name + ("/" if entry.is_dir() else "")
+                for entry in entries
+                if entry.name.startswith(start) and (start or not entry.name.startswith("."))
+                if not set(entry.name) & set(" \t\n'\"\\")  # they would have to be quoted
+            )
+    except (OSError, ValueError, RuntimeError):
+        return []  # there is no such folder, or nobody may look into it
+
+
+def _values(app: Actions, option: Option) -> list[str]:
+    if option.name == "--peak":
+        return [*peaks(app), *(value for value in option.values if value != "last")]
+    return list(option.values)

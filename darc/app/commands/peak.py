@@ -1,0 +1,88 @@
+"""``darc peak`` and ``darc descend``: what the user chooses."""
+
+from __future__ import annotations
+
+from darc.app.commands.command import Actions, Command, Parsed
+from darc.app.options import split_line, split_options
+from darc.model.errors import DarcError, UsageError
+from darc.model.ftree import NodeState
+from darc.model.parameters import find_parameter
+
+
+def _parse_peak(argline: str) -> Parsed:
+    spec = "".join(split_line(argline))
+    if not spec:
+        raise UsageError("darc peak needs a peak: N, last, bins as 17-19, '>4ms' or p99")
+    value = find_parameter("peak").read(spec)
+    if not isinstance(value, str):
+        raise UsageError("darc peak takes a peak: N, last, bins as 17-19, '>4ms' or p99")
+    return Parsed((value,))
+
+
+def _parse_descend(argline: str) -> Parsed:
+    ids, _ = split_options("darc descend", split_line(argline), {})
+    for fnode in ids:
+        if not all(part.isdecimal() for part in fnode.split(".")):
+            raise UsageError(
+                f"'{fnode}' is not an fnode; type its number as 'darc tree' shows it, as 1.3.2"
+            )
+    return Parsed(tuple(ids))
+
+
+def _peak(app: Actions, parsed: Parsed) -> None:
+    app.peak(parsed.arguments[0])
+
+
+def _descend(app: Actions, parsed: Parsed) -> None:
+    app.descend(parsed.arguments)
+
+
+def peaks(app: Actions, _prefix: str = "") -> list[str]:
+    """What ``darc peak`` may take now."""
+    try:
+        peaks = app.snapshot().peaks
+    except DarcError:
+        peaks = ()
+    return [*(str(peak.number) for peak in peaks), "last"]
+
+
+def _fnodes(app: Actions, _prefix: str) -> list[str]:
+    root = app.snapshot().ftree
+    nodes = root.walk() if root is not None else ()
+    return [node.id for node in nodes if node.state is not NodeState.REJECTED]
+
+
+PEAK = Command(
+    name="peak",
+    summary="Choose the peak to explain.",
+    usage="darc peak P",
+    details=(
+        "P is a number that the histogram shows (1 is the leftmost), 'last', bins (17-19), "
+        "a latency ('>4ms') or a percentile (p99). Then let the program go on."
+    ),
+    examples=(
+        ("darc peak 3", "The third peak from the left."),
+        ("darc peak last", "The slowest one."),
+        ("darc peak '>4ms'", "Every call above 4 ms."),
+    ),
+    parse=_parse_peak,
+    action=_peak,
+    complete_argument=peaks,
+)
+
+DESCEND = Command(
+    name="descend",
+    summary="Go on into these nodes of the tree only.",
+    usage="darc descend [FNODE...]",
+    details=(
+        "For 'set darc auto off': at each decision the search waits for this command. "
+        "Without FNODE it goes on into every root cause."
+    ),
+    examples=(
+        ("darc descend", "Into every root cause of this level."),
+        ("darc descend 1.3.2", "Into this one only, as 'darc tree' numbers it."),
+    ),
+    parse=_parse_descend,
+    action=_descend,
+    complete_argument=_fnodes,
+)

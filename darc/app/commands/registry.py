@@ -1,0 +1,39 @@
+"""Every command, once: what ``help darc`` lists, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from darc.app.commands.command import Command
+from darc.app.commands.peak import DESCEND, PEAK
+from darc.app.commands.report import REPORT
+from darc.app.commands.session import SAVE, STOP
+from darc.app.commands.start import RESUME, START
+from darc.app.commands.version import VERSION
+from darc.app.commands.views import HISTOGRAM, STATUS, TREE
+from darc.model.errors import UsageError, near
+
+COMMANDS: Mapping[str, Command] = {
+    command.name: command
+    for command in (
+        START,
+        PEAK,
+        STATUS,
+        HISTOGRAM,
+        TREE,
+        DESCEND,
+        STOP,
+        SAVE,
+        RESUME,
+        REPORT,
+        VERSION,
+    )
+}
+
+
+def find_command(name: str) -> Command:
+    """The command called ``name``. Raises :class:`UsageError` that names the near ones."""
+    if name in COMMANDS:
+        return COMMANDS[name]
+    hint = near(name, COMMANDS) or f"; there are {', '.join(COMMANDS)}"
+    raise UsageError(f"darc has no command '{name}'{hint}")

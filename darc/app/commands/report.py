@@ -1,0 +1,85 @@
+"""``darc report``: the result, shown or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from darc.app.commands.command import Actions, Command, Option, Parsed, path_of, style_of
+from darc.app.options import split_line, split_options
+from darc.model.errors import UsageError
+from darc.views import report
+from darc.views.exporters import EXPORTERS
+
+REPORT_OPTIONS = (
+    Option(
+        "--format",
+        "FORMAT",
+        "text or json; the default is what FILE ends in, else text.",
+        tuple(EXPORTERS),
+    ),
+    Option(
+        "-o",
+        "FILE",
+        "Write to FILE, which is replaced as a whole; the default is to show it.",
+        is_file=True,
+    ),
+    Option("--output", "FILE", "The same as -o.", is_file=True),
+    Option(
+        "--require",
+        "root-cause",
+        "An error when no root cause was found; the default is none.",
+        ("root-cause",),
+    ),
+)
+
+
+def _parse_report(argline: str) -> Parsed:
+    metavars = {option.name: option.metavar for option in REPORT_OPTIONS}
+    arguments, found = split_options("darc report", split_line(argline), metavars)
+    if arguments:
+        raise UsageError(
+            f"darc report takes no argument '{arguments[0]}'; to write it to a file type "
+            f"'darc report -o {arguments[0]}'"
+        )
+    texts = dict(found)
+    file = texts.get("-o", texts.get("--output"))
+    if file == "":
+        raise UsageError("-o needs the name of a file: -o FILE")
+    path = path_of(file) if file is not None else None
+    form = texts.get("--format") or report.format_of(path)
+    report.check_format(form)
+    require = texts.get("--require")
+    if require not in (None, "root-cause"):
+        raise UsageError(f"--require: '{require}' is not root-cause; type '--require root-cause'")
+    return Parsed((), {"format": form, "file": path, "require": require is not None})
+
+
+def _report(app: Actions, parsed: Parsed) -> None:
+    file = parsed.options["file"]
+    report.write_report(
+        app.snapshot(),
+        str(parsed.options["format"]),
+        file if isinstance(file, Path) else None,
+        emit=app.emit,
+        style=style_of(app),
+        require_root_cause=bool(parsed.options["require"]),
+    )
+
+
+REPORT = Command(
+    name="report",
+    summary="Show or write the result.",
+    usage="darc report [--format FORMAT] [-o FILE] [--require root-cause]",
+    details=(
+        "The report has the profile, its peaks, the root cause paths, the function tree "
+        "and what was done to the program. JSON is for scripts: times are cycles, with hz."
+    ),
+    examples=(
+        ("darc report", "Show it."),
+        ("darc report -o out.json", "Write it as JSON."),
+        ("darc report --require root-cause", "Fail when there is no root cause."),
+    ),
+    parse=_parse_report,
+    action=_report,
+    options=REPORT_OPTIONS,
+)

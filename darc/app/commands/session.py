@@ -1,0 +1,52 @@
+"""``darc stop`` and ``darc save``: the end of a session, and its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from darc.app.commands.command import Actions, Command, Parsed, no_arguments, one_file
+from darc.app.options import split_line, split_options
+
+
+def _stop(app: Actions, _parsed: Parsed) -> None:
+    app.stop()
+
+
+def _parse_save(argline: str) -> Parsed:
+    files, _ = split_options("darc save", split_line(argline), {})
+    return Parsed((), {"file": one_file("save", files)})
+
+
+def _save(app: Actions, parsed: Parsed) -> None:
+    file = parsed.options["file"]
+    assert isinstance(file, Path)
+    app.save(file)
+
+
+STOP = Command(
+    name="stop",
+    summary="Take every probe out and end the search.",
+    usage="darc stop",
+    details="The program goes on as if darc had never been there; what is known stays.",
+    examples=(("darc stop", "End the search."),),
+    parse=no_arguments("stop"),
+    action=_stop,
+)
+
+SAVE = Command(
+    name="save",
+    summary="Save the session to a file, for 'darc resume'.",
+    usage="darc save FILE",
+    details=(
+        "At any stop, also after the end: f0, the parameters, the profile, the peak, the "
+        "tree with its maxcounts and the votes that were not decided yet. FILE is JSON and "
+        "is replaced as a whole."
+    ),
+    examples=(
+        ("darc save slow.json", "Keep what is known by now."),
+        ("darc save ~/sessions/slow.json", "The same, in another directory."),
+    ),
+    parse=_parse_save,
+    action=_save,
+    takes_file=True,
+)

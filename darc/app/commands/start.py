@@ -1,0 +1,105 @@
+"""``darc start`` and ``darc resume``: the search begins, or goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
+from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
+from darc.model.parameters import Parameter
+
+
+def _parse_start(argline: str) -> Parsed:
+    function, overrides = parse_start_options(argline)
+    return Parsed((function,), overrides)
+
+
+def _start(app: Actions, parsed: Parsed) -> None:
+    app.start(parsed.arguments[0], dict(parsed.options))
+
+
+def _functions(app: Actions, prefix: str) -> list[str]:
+    return app.complete_function(prefix)
+
+
+def _parse_resume(argline: str) -> Parsed:
+    files, overrides = parse_overrides("darc resume", argline)
+    return Parsed((), {"file": one_file("resume", files), "overrides": overrides})
+
+
+def _resume(app: Actions, parsed: Parsed) -> None:
+    file, overrides = parsed.options["file"], parsed.options["overrides"]
+    assert isinstance(file, Path)
+    assert isinstance(overrides, dict)
+    app.resume(file, overrides)
+
+
+def _default_of_resume(parameter: Parameter) -> str:
+    """A thread is of one run alone (see :func:`darc.saved.refit.new_parameters`)."""
+    return "all" if parameter.field == "thread" else "that of the session"
+
+
+def _search_options(default: Callable[[Parameter], str]) -> tuple[Option, ...]:
+    return tuple(
+        Option(
+            name,
+            parameter.metavar,
+            f"{parameter.doc} Default: {default(parameter)}.",
+            parameter.completions,
+        )
+        for name, parameter in START_OPTIONS.items()
+        if parameter.is_available
+    )
+
+
+START = Command(
+    name="start",
+    summary="Find the root causes of a latency peak of FUNCTION.",
+    usage="darc start FUNCTION [--peak P] [OPTIONS]",
+    details=(
+        "FUNCTION may be f, file.c:f, lib.so!f, Class::f or *ADDRESS. Before 'run' darc "
+        "waits for the program and its libraries. After --start-ops calls the profile is "
+        "shown; without --peak the program then stops for the choice. 'set darc PARAMETER' "
+        "keeps the same options for every start, in place of the defaults below."
+    ),
+    examples=(
+        ("darc start handle", "Profile handle, stop at the profile."),
+        ("darc start handle --peak last", "Explain its slowest peak without a stop."),
+        (
+            "darc start server.c:handle --peak '>4ms' --max-time 5min",
+            "Explain the calls above 4 ms, for 5 minutes at most.",
+        ),
+        (
+            "darc start 'Cache<int>::find' --start-ops 2000 --resolution 2",
+            "A finer profile of a C++ function.",
+        ),
+    ),
+    parse=_parse_start,
+    action=_start,
+    options=_search_options(lambda parameter: parameter.text(parameter.default)),
+    complete_argument=_functions,
+)
+
+RESUME = Command(
+    name="resume",
+    summary="Go on with a saved session in a new run of the program.",
+    usage="darc resume FILE [OPTIONS]",
+    details=(
+        "Like 'darc start', with the function, the parameters and the peak of the session; "
+        "options override its parameters. After --start-ops calls the new profile is "
+        "compared with the saved one, and the search goes on where it stopped. The program "
+        "may have been built anew: what does not fit any more is told."
+    ),
+    examples=(
+        ("darc resume slow.json", "Go on where the session stopped."),
+        (
+            "darc resume slow.json --max-depth 64",
+            "Go on below the paths that the maximum depth ended.",
+        ),
+    ),
+    parse=_parse_resume,
+    action=_resume,
+    options=_search_options(_default_of_resume),
+    takes_file=True,
+)

@@ -1,0 +1,90 @@
+"""Help, and the words of ``set darc`` and ``show darc``."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from darc.app.commands.command import Actions
+from darc.app.commands.registry import COMMANDS, find_command
+from darc.model.parameters import PARAMETERS, find_parameter
+from darc.views.words import Shown, message
+
+
+def help_text(name: str) -> str:
+    """The long help of a command, which ends in examples; ``""`` is that of ``darc`` itself."""
+    if not name:
+        return _prefix_help()
+    command = find_command(name)
+    parts = [f"{command.summary}\nUsage: {command.usage}", _wrap(command.details)]
+    if command.options:
+        rows = [(f"{option.name} {option.metavar}", option.doc) for option in command.options]
+        parts.append("Options:\n" + _table(rows))
+    parts.append("Examples:\n" + _table([(f"{line}", doc) for line, doc in command.examples]))
+    return "\n\n".join(parts)
+
+
+def set_parameter(app: Actions, name: str, text: str) -> None:
+    """``set darc NAME TEXT``. Raises :class:`UsageError`."""
+    find_parameter(name).read(text)
+    app.set_parameter(name, text)
+
+
+def show_parameter(app: Actions, name: str = "") -> Shown:
+    """The text of ``show darc NAME``, or of ``show darc``. Raises :class:`UsageError`."""
+    shown = [find_parameter(name)] if name else [p for p in PARAMETERS if p.is_available]
+    texts = ((parameter.name, app.parameters.text_of(parameter.name)) for parameter in shown)
+    return Shown("\n".join(message(f"darc {name}: {text}") for name, text in texts))
+
+
+def parameter_help(name: str) -> str:
+    """The long help of ``set darc NAME`` and ``show darc NAME``. Raises :class:`UsageError`."""
+    parameter = find_parameter(name)
+    default = parameter.text(parameter.default)
+    valid = _wrap(f"Valid: {parameter.valid}. The default is {default}.")
+    lines = [_wrap(parameter.doc), valid]
+    if parameter.option:
+        lines.append(f"'darc start FUNCTION {parameter.option} {parameter.metavar}' overrides it.")
+    return "\n".join([*lines, "", "Example:", f"  set darc {parameter.name} {parameter.example}"])
+
+
+def _prefix_help() -> str:
+    rows = [(f"darc {command.name}", command.summary) for command in COMMANDS.values()]
+    kept = ", ".join(parameter.name for parameter in PARAMETERS if parameter.is_available)
+    return "\n\n".join(
+        [
+            "Find the root causes of a latency peak.\nUsage: darc COMMAND [ARGUMENTS]",
+            _wrap(
+                "darc times the calls of a function, shows its latency profile with its peaks and "
+                "descends from the chosen peak, level by level, to the calls that cause it."
+            ),
+            "Commands ('help darc COMMAND' tells more):\n" + _table(rows),
+            _wrap(f"Parameters of 'set darc' and 'show darc': {kept}."),
+            "Examples:\n"
+            + _table(
+                [
+                    ("darc start handle", "profile the function handle, then"),
+                    ("run", "run until its peaks are on the screen,"),
+                    ("darc peak last", "choose the slowest peak,"),
+                    ("continue", "and let darc find what causes it."),
+                ]
+            ),
+        ]
+    )
+
+
+def _wrap(text: str) -> str:
+    return "\n".join(textwrap.fill(part, 79) for part in text.split("\n"))
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> str:
+    left = min(max(len(name) for name, _ in rows), 26)
+    lines = []
+    for name, doc in rows:
+        indent = " " * (left + 4)
+        text = textwrap.fill(doc, 79, initial_indent=indent, subsequent_indent=indent)
+        fits = len(name) <= left
+        lines.append(
+            f"  {name}".ljust(left + 4) + text[left + 4 :] if fits else f"  {name}\n{text}"
+        )
+    return "\n".join(lines)
