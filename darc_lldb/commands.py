@@ -225,6 +225,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     target.before_continue = app.before_continue
     target.on_resume = app.on_resume
     target.on_end = app.on_exit
+    target.on_lost = app.on_lost
 
     def guarded(action: Callable[[], None], *, goes_on: bool = False) -> Callable[[], None]:
         def run() -> None:

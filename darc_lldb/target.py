@@ -109,6 +109,7 @@ class LldbTarget(Target):
         self.before_continue: Callable[[], None] = lambda: None
         self.on_resume: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
+        self.on_lost: Callable[[int], None] = lambda pid: None
         self._leaving: Callable[[], None] | None = None
         self._goes_on = False
         """Whether lldb lets the program go on, or is about to, without darc's lock."""
@@ -725,7 +726,7 @@ class LldbTarget(Target):
     @any_thread
     @_locked
     def ended(self, pid: int) -> None:
-        """The watcher saw the process end, or lldb told so."""
+        """The watcher saw the process end, or that nobody traces it; or lldb told so."""
         if threading.current_thread() is (self._watcher and self._watcher.thread):
             self._local.asks = False
         if pid != self._pid:
@@ -737,7 +738,8 @@ class LldbTarget(Target):
         self._once = None
         self._own.forget_places()
         self.others.are_free = True
-        self._guarded(self.on_end)
+        lost = not procfs.is_gone(pid)
+        self._guarded(functools.partial(self.on_lost, pid) if lost else self.on_end)
         self._bell = self._bell_handler = None
 
     def user_stop(self, *, launching: bool = False) -> None:

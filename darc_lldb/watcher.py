@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
+from darc.debuggee import procfs
 from darc.target.ownthread import begin_thread
 
 _POLL_SECONDS = 0.05
@@ -28,7 +29,7 @@ class Events(Protocol):
         """The program stands still, and nobody has said so; False: it is to be told again."""
 
     def ended(self, pid: int) -> None:
-        """The process is gone. May not wait for lldb."""
+        """The process is gone, or lldb has it no more. May not wait for lldb."""
 
 
 class _Waits(enum.Enum):
@@ -48,6 +49,7 @@ class Watcher:
         self._waits = _Waits.NOT
         self._still = 0
         self._open = True
+        self._was_traced = False
         self._process = os.pidfd_open(pid)
         self._wake, self._waker = os.pipe()
         self.thread = begin_thread(self._run, "darc-watcher")
@@ -85,7 +87,7 @@ class Watcher:
                 ready = [fd for fd, _ in poll.poll(timeout)]
                 if self._wake in ready and b"c" in os.read(self._wake, 64):
                     return
-                if self._process in ready:
+                if self._process in ready or self._is_let_go():
                     self._events.ended(self._pid)
                     return
                 self._look()
@@ -108,6 +110,12 @@ class Watcher:
         if late and not self._events.stands():
             with self._lock:
                 self._still = 0
+
+    def _is_let_go(self) -> bool:
+        """Whether nobody traces the process any more: lldb's helper may have ended."""
+        is_traced = procfs.status(self._pid).get("TracerPid", "0").strip() != "0"
+        self._was_traced = self._was_traced or is_traced
+        return self._was_traced and not is_traced
 
     def program_stands(self) -> bool:
         """Whether its main thread is stopped, for whatever reason; all others, where that has ended

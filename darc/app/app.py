@@ -42,6 +42,8 @@ from darc.target.target import State, Target
 from darc.views import render
 from darc.views.words import Shown, message
 
+_ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
+
 
 class App:
     """The state behind the commands: parameters, at most one session, what it waits for."""
@@ -65,7 +67,7 @@ class App:
         self._waiting = Waiting(target, self)
         self._heart: Heart | None = None
         self._foothold: Foothold | None = None
-        self._leave_alone: Callable[[], None] = lambda: None
+        self._leave_alone: Callable[[bool], None] = lambda lost: None
         """Lets the ground know that the debugger lets it go."""
         target.when_modules_change(self._modules_changed)
         target.when_breakpoints_change(self._breakpoints_changed)
@@ -138,7 +140,7 @@ class App:
             return
         self._ground = ground = self._choose_ground(self._target)
         ground.check_supported()
-        self._leave_alone()
+        self._leave_alone(False)
         self._leave_alone = ground.watch_over()
         ground, program = self.look()
         try:
@@ -301,6 +303,18 @@ class App:
         assert request is not None
         self._waiting.for_another(dataclasses.replace(request, parameters=session.parameters))
 
+    def on_lost(self, pid: int) -> None:
+        """The debugger knows of the program no more, though that lives."""
+        session = self._session
+        if session is None or not session.alive:
+            self.on_exit()
+            return
+        self._rest()
+        why = f"the debugger has lost process {pid}, which lives: {_ASLEEP}"
+        session.abandon(why)
+        self._leave_process(lost=True)
+        self.emit(f"darc: {why}")
+
     def on_leave(self, *, stopped: bool = False) -> None:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.
         ``stopped`` says that it stands still, though the debugger calls it running."""
@@ -309,6 +323,8 @@ class App:
         if session is not None and session.alive:
             if stopped or self._target.state is State.STOPPED:
                 session.stop()
+            elif self._target.attached and session.is_readable:
+                session.abandon(f"the program was let go of while it ran: {_ASLEEP}")
             else:
                 session.program_ended()
         if not stopped and self._target.attached:
@@ -337,9 +353,9 @@ class App:
             self._foothold = None
             self._target.hide_pads()
 
-    def _leave_process(self) -> None:
-        leave, self._leave_alone = self._leave_alone, lambda: None
-        leave()
+    def _leave_process(self, *, lost: bool = False) -> None:
+        leave, self._leave_alone = self._leave_alone, lambda lost: None
+        leave(lost)
         self._close_foothold()
 
     def _close_foothold(self) -> None:

@@ -127,6 +127,11 @@ class Collector(ABC):
     def gone(self) -> None:
         """The program is gone, and everything that was in it."""
 
+    def abandon(self) -> None:
+        """The debugger has lost the program, which lives on with the probes: they do nothing any
+        more, and what is noted of them stays for the next debugger."""
+        self.gone()
+
     @abstractmethod
     def is_there(self) -> bool:
         """Whether the program that the probes were put into is still the one that runs."""

@@ -177,6 +177,15 @@ class PadCollector(Collector):
         except DarcError as error:
             self._note(str(error))
 
+    def abandon(self) -> None:
+        self._alive = False
+        try:
+            self._ground.disarm_bell()
+            if self._is_set_up:
+                self.tables.enabled = False  # as the agent does where the debugger was killed
+        except DarcError as error:
+            self._note(str(error))
+
     def is_there(self) -> bool:
         foothold = self.foothold
         return (

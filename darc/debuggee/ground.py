@@ -158,10 +158,11 @@ class Ground(ABC):
             UnsupportedError: it cannot be timed.
         """
 
-    def watch_over(self) -> Callable[[], None]:
+    def watch_over(self) -> Callable[[bool], None]:
         """From now on it goes on if the debugger is killed, where that can be seen to. What is
-        returned is called when the debugger lets it go, or it is gone."""
-        return lambda: None
+        returned is called with ``False`` when the debugger lets it go, or it is gone; with ``True``
+        when the debugger has lost it."""
+        return lambda lost: None
 
     @abstractmethod
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:

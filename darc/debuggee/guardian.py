@@ -96,8 +96,13 @@ class Guardian:
 
     def leave(self) -> None:
         """The debugger lets the process go, or it is gone."""
+        if self._pipe >= 0:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._pipe, _LEAVE)
+        self.lose()
+
+    def lose(self) -> None:
+        """The debugger has lost the process, and lives: it is to go on as if that had ended."""
         pipe, self._pipe = self._pipe, -1
         if pipe >= 0:
-            with contextlib.suppress(BrokenPipeError):
-                os.write(pipe, _LEAVE)
             os.close(pipe)

@@ -118,13 +118,14 @@ class ProcessGround(Ground):
     def check(self, program: Program, function: Function, spec: str) -> list[str]:
         return admission.check(self._target, program, function, spec)
 
-    def watch_over(self) -> Callable[[], None]:
+    def watch_over(self) -> Callable[[bool], None]:
         if not self._target.attached:
-            return lambda: None  # it ends with the debugger
+            return lambda lost: None  # it ends with the debugger
         try:
-            return Guardian(self._pid).leave
+            guardian = Guardian(self._pid)
         except (OSError, subprocess.SubprocessError):
-            return lambda: None  # no shell here: the next darc lets it go on
+            return lambda lost: None  # no shell here: the next darc lets it go on
+        return lambda lost: guardian.lose() if lost else guardian.leave()
 
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
         return admission.clean_up_after_another(self._target, program, self._pid, unmap=unmap)

@@ -264,6 +264,24 @@ class Session:
         self._message = Message.END
         self.collector.gone()
 
+    def abandon(self, why: str) -> None:
+        """The debugger has lost the program, which lives on."""
+        if not self._alive:
+            return
+
+        def close() -> None:
+            self.analysis.collect()
+            self.analysis.close(Status.STOPPED, alive=True)
+
+        self.notes.append(why)
+        self._unless_damaged(close, None)
+        if not self._alive:
+            return
+        self._count_stops()
+        self._ended = time.monotonic()
+        self._alive = False
+        self.collector.abandon()
+
     @property
     def alive(self) -> bool:
         """Whether probes are in the program. Any thread."""

@@ -85,7 +85,7 @@ class Kernel:
     def check_supported(self) -> None:
         pass
 
-    def watch_over(self) -> Callable[[], None]:
+    def watch_over(self) -> Callable[[bool], None]:
         return lambda: None
 
     def program(self) -> Kernel:
