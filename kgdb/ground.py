@@ -19,6 +19,7 @@ from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageE
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.foothold import Foothold
+from darc.pads.guards import Guard
 from darc.pads.implant import clean_up
 from darc.target.target import Outcome
 from kgdb import devices, tasks
@@ -182,7 +183,7 @@ class KernelGround(Ground):
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []
 
-    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
+    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
         return iter(())  # nothing unwinds a kernel's stack but for a look
 
     # --------------------------------------------------------------------- memory

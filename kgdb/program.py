@@ -319,7 +319,7 @@ class KernelProgram(Program):
         """With the nops behind a short call or jump through a register: where there are no
         retpolines, the kernel has written both over what its compiler wrote."""
         behind = int(site.instruction.next_ip)
-        indirect = site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT)
+        indirect = site.kind.is_indirect
         if not indirect or site.thunk is not None or site.slot is None:
             return site  # whatever stands behind it
         end = next(end for start, end in function.parts if start <= site.address < end)

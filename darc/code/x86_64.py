@@ -31,11 +31,6 @@ SHORT_JUMP = 2  # bytes of the shortest jump
 _LONGEST_PATCH = 15  # one instruction's longest form
 MAX_FUNCTION = 1 << 20  # bytes; more than that is no function but a mistake in the symbols
 
-_REGISTER_NAMES = {
-    getattr(Register, name.upper()): name
-    for name in ("rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split())
-}
-
 _LONGEST_TABLE = 2048  # entries of a jump table
 _IMMEDIATES = (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64)
 
@@ -495,11 +490,6 @@ def may_move(instruction: Instruction) -> bool:
     if instruction.is_invalid or instruction.flow_control != FlowControl.NEXT:
         return False
     return instruction.mnemonic not in _NO_MOVE
-
-
-def slot_register(name: int) -> str | None:
-    """Name of a 64-bit general register by iced's number."""
-    return _REGISTER_NAMES.get(name)
 
 
 @dataclass(frozen=True)

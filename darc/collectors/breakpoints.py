@@ -32,6 +32,7 @@ from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Fnode, Function
 from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile, format_cycles
+from darc.pads.guards import Guard
 from darc.search.contest import Vote
 from darc.search.descent import Orders
 from darc.target.target import Outcome
@@ -54,8 +55,6 @@ LONGEST_INSTRUCTION = 15
 MAX_UNBINNED = 1000
 """Calls of f0 that are kept until it is known what a hit costs."""
 
-_TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
-_KINDS = (CallKind.DIRECT, CallKind.INDIRECT, *_TAILS)
 _NEVER = 1 << 62
 
 Act = Callable[[], Outcome]
@@ -68,7 +67,7 @@ class _Places:
     max_tails = sys.maxsize
 
     def problem(self, site: Site) -> str | None:
-        if site.kind not in _KINDS:
+        if site.kind is CallKind.INTERRUPT:
             return "it is no call"
         if site.slot is None:
             return "no frame information says where its caller's return address stands"
@@ -206,13 +205,13 @@ class BreakpointCollector(Collector):
         self._place(code.entry).entry = True
         flows = {at: i.flow_control for at, i in code.instructions.items()}
         returns = [at for at, flow in flows.items() if flow == FlowControl.RETURN]
-        has_tails = any(site.kind in _TAILS for site in code.sites)
+        has_tails = any(site.kind.is_tail for site in code.sites)
         self._learns_callers = has_tails or not returns or not code.complete
         if not self._learns_callers:
             for address in returns:
                 self._place(address).leaves = True
         self._loops_to_entry = code.entry in code.targets or any(
-            site.kind in _TAILS and site.target in (None, code.entry) for site in code.sites
+            site.kind.is_tail and site.target in (None, code.entry) for site in code.sites
         )
         self._measure_at(code.entry)
 
@@ -232,9 +231,9 @@ class BreakpointCollector(Collector):
         """Where exceptions are caught and longjmps begin: frames end there without a return."""
         try:
             for kind, address, _ in self._ground.guard_places(self._program):
-                if kind == "DARC_SHOW":
+                if kind is Guard.SHOW:
                     self._place(address).catches = True
-                elif kind == "DARC_JUMP":
+                elif kind is Guard.JUMP:
                     self._place(address).jumps = True
         except UnsupportedError:
             pass  # an unwinder that cannot be found: it sees the program's own stack
@@ -463,12 +462,12 @@ class BreakpointCollector(Collector):
         if parent is None or caller is None or caller not in timed.routes:
             return
         node = timed.routes[caller]
-        if site.kind in _TAILS and not is_taken(site.instruction, register):
+        if site.kind.is_tail and not is_taken(site.instruction, register):
             return
         if node is None:
             target = indirect_target(site.instruction, register, self._word)
             node = self._learned(timed, caller, target)
-        if site.kind in _TAILS:
+        if site.kind.is_tail:
             operation.hand_over(parent, node, now)
         elif node is not None:
             operation.open(parent, Call(rsp - 8, site.back, [(node, now)]))
@@ -713,7 +712,7 @@ class BreakpointCollector(Collector):
             timed = self._sites[address] = _Timed(site)
             timed.targets += self.callees.take_relearned(site)
             self._place(address).site = timed
-            if site.kind not in _TAILS:
+            if not site.kind.is_tail:
                 self._place(site.back).returns.append(timed)
         timed.routes = routes
         for place in (self._place(address), self._place(site.back)):

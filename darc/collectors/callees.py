@@ -14,11 +14,9 @@ from typing import Protocol
 from darc.code.denial import RETURNS_TWICE, VFORK, never_returns
 from darc.code.program import Program
 from darc.code.x86_64 import Site
-from darc.model.ftree import CallKind, CallSite, Fnode, Function, NodeState
+from darc.model.ftree import CallSite, Fnode, Function, NodeState
 from darc.model.snapshot import SiteReport, SiteState
 from darc.saved import refit
-
-_TAILS = (CallKind.TAIL, CallKind.TAIL_INDIRECT)
 
 
 class Places(Protocol):
@@ -141,7 +139,7 @@ class Callees:
             self._note(f"the code of {node.function.name} cannot be read")
             return
         for site in code.sites:
-            if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
+            if site.kind.is_indirect:
                 problem = self._problem(node, site)
                 if problem is None:
                     self._indirect.setdefault(node, []).append(site)
@@ -158,7 +156,7 @@ class Callees:
 
     def _problem(self, node: Fnode, site: Site) -> str | None:
         most = self._places.max_tails
-        if site.kind in _TAILS and _tails_to(node) >= most:
+        if site.kind.is_tail and _tails_to(node) >= most:
             return f"more than {most} tail calls lead on in one frame"
         return self._places.problem(site)
 
@@ -314,6 +312,6 @@ def _may_last(report: SiteReport) -> bool:
 def _tails_to(node: Fnode) -> int:
     """How many tail calls handed the frame of ``node`` on."""
     count = 0
-    while node.site is not None and node.site.kind in _TAILS and node.parent is not None:
+    while node.site is not None and node.site.kind.is_tail and node.parent is not None:
         count, node = count + 1, node.parent
     return count

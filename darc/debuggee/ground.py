@@ -17,6 +17,7 @@ from darc.debuggee.procfs import Use
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.foothold import Foothold
+from darc.pads.guards import Guard
 from darc.target.target import Outcome
 
 
@@ -196,7 +197,7 @@ class Ground(ABC):
         return {}
 
     @abstractmethod
-    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
+    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
         """The kind, address and name of every place that is to have a guard
         (see :mod:`darc.pads.guards`)."""
 

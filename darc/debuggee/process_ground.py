@@ -146,7 +146,7 @@ class ProcessGround(Ground):
         assert isinstance(foothold, ProcessFoothold)
         return handlers.own_handlers(program, sorted(self.faults()), foothold.handler_of)
 
-    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
+    def guard_places(self, program: Program) -> Iterator[tuple[guards.Guard, int, str]]:
         return guards.guard_places(program)
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:

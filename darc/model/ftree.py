@@ -42,6 +42,16 @@ class CallKind(Enum):
     INTERRUPT = "interrupt"
     """No instruction calls: the processor does, wherever the caller stands."""
 
+    @property
+    def is_tail(self) -> bool:
+        """Whether the caller hands its frame on: the callee returns to the caller's caller."""
+        return self in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
+
+    @property
+    def is_indirect(self) -> bool:
+        """Whether the instruction itself does not say which function it calls."""
+        return self in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT)
+
 
 class NodeState(Enum):
     """How far the search is with an fnode."""

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 
 from darc.code.epilogues import epilogues
 from darc.code.program import Program
 from darc.model.errors import UnsupportedError
+
+
+class Guard(Enum):
+    """What a guard does. The values are the agent's names of the kinds (``abi.h``)."""
+
+    HIDE = "DARC_HIDE"
+    """Puts the program's return addresses back, for an unwinder that is about to look."""
+    SHOW = "DARC_SHOW"
+    """Takes frames up again, and closes those below."""
+    EXIT = "DARC_EXIT"
+    END = "DARC_END"
+    JUMP = "DARC_JUMP"
+    SANDBOX = "DARC_SANDBOX"
+    HANDLER = "DARC_HANDLER"
+
 
 HIDE_AT = (
     "_Unwind_RaiseException",
@@ -44,18 +60,18 @@ END_AT = ("__call_tls_dtors",)
 
 _RUST_CATCH = "___rust_panic_cleanup"
 
-_GUARDED = {
-    "DARC_HIDE": HIDE_AT,
-    "DARC_SHOW": SHOW_AT,
-    "DARC_EXIT": EXIT_AT,
-    "DARC_END": END_AT,
-    "DARC_JUMP": JUMP_AT,
-    "DARC_SANDBOX": SANDBOX_AT,
-    "DARC_HANDLER": HANDLER_AT,
+_GUARDED: dict[Guard, tuple[str, ...]] = {
+    Guard.HIDE: HIDE_AT,
+    Guard.SHOW: SHOW_AT,
+    Guard.EXIT: EXIT_AT,
+    Guard.END: END_AT,
+    Guard.JUMP: JUMP_AT,
+    Guard.SANDBOX: SANDBOX_AT,
+    Guard.HANDLER: HANDLER_AT,
 }
 
 
-def guard_places(program: Program) -> Iterator[tuple[str, int, str]]:
+def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
     """The kind, address and name of every place of the program that is to have a pad.
 
     Raises:
@@ -67,14 +83,14 @@ def guard_places(program: Program) -> Iterator[tuple[str, int, str]]:
         for symbol in module.image.symbols_if_any(kinds, _RUST_CATCH):
             kind = kinds.get(symbol.name)
             if kind is None and symbol.name.endswith(_RUST_CATCH):
-                kind = "DARC_SHOW"
+                kind = Guard.SHOW
             if kind is not None:
-                has_unwinder |= kind == "DARC_HIDE"
+                has_unwinder |= kind is Guard.HIDE
                 place, name = symbol.address + module.bias, f"{module.name}!{symbol.name}"
                 yield kind, place, name
                 if symbol.name in BACK_AT:
                     for last in epilogues(program.function(place)):
-                        yield "DARC_SHOW", last, f"{name}'s return"
+                        yield Guard.SHOW, last, f"{name}'s return"
         if not has_unwinder and module.image.brings_its_unwinder:
             places = module.image.exception_returns()
             if not places:
@@ -83,4 +99,4 @@ def guard_places(program: Program) -> Iterator[tuple[str, int, str]]:
                     "darc needs its symbols"
                 )
             for place in places:
-                yield "DARC_HIDE", place + module.bias, f"{module.name}+{place:#x}"
+                yield Guard.HIDE, place + module.bias, f"{module.name}+{place:#x}"

@@ -34,7 +34,7 @@ from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Function
 from darc.pads import x86_64 as pads
 from darc.pads.foothold import Area, Foothold
-from darc.pads.guards import guard_places
+from darc.pads.guards import Guard, guard_places
 from darc.pads.patching import Patch, Patcher
 from darc.pads.returns import Own
 from darc.target.target import Target
@@ -56,7 +56,7 @@ class Implant:
         target: Target,
         program: Program,
         foothold: Foothold,
-        guard_places: Callable[[Program], Iterator[tuple[str, int, str]]] = guard_places,
+        guard_places: Callable[[Program], Iterator[tuple[Guard, int, str]]] = guard_places,
     ) -> None:
         """``guard_places`` tells where guards are to stand (see :mod:`darc.pads.guards`)."""
         self._guard_places = guard_places
@@ -283,12 +283,12 @@ class Implant:
             if address in guarded:
                 continue
             guarded.add(address)
-            why = self._guard_one(address, limits[kind])
-            if why is not None and kind == "DARC_HIDE":
+            why = self._guard_one(address, limits[kind.value])
+            if why is not None and kind is Guard.HIDE:
                 raise UnsupportedError(
                     f"the program's exceptions cannot be followed: {name}: {why}"
                 )
-            if why is not None and kind != "DARC_END":
+            if why is not None and kind is not Guard.END:
                 problems.append(f"{name}: {why}")
         return problems
 
@@ -356,7 +356,7 @@ class Implant:
             return "no room for a pad within 2 GiB of it"
         index = self._foothold.new_index()
         relay = self._relay(site.address, known) if site.is_short else None
-        tail = site.kind in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
+        tail = site.kind.is_tail
         back = 0
         try:
             if tail:

@@ -19,7 +19,7 @@ from darc.code.demangle import base_symbol
 from darc.model import comparison
 from darc.model.comparison import PeakChange, Slices, Verdict, emd
 from darc.model.errors import UsageError
-from darc.model.ftree import CallKind, CallSite, Fnode, Function
+from darc.model.ftree import CallSite, Fnode, Function
 from darc.model.parameters import Parameters
 from darc.model.profile import Profile, format_cycles
 from darc.saved.storage import Stored
@@ -28,8 +28,6 @@ from darc.search.descent import MAX_DEPTH_NOTE
 
 CLOCK_TOLERANCE = 0.01
 """How much of their rate two clocks may differ and count as the same: measuring it is not exact."""
-
-_INDIRECT = (CallKind.INDIRECT, CallKind.TAIL_INDIRECT, CallKind.INTERRUPT)
 
 
 class _Symbol(Protocol):

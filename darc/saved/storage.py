@@ -464,7 +464,7 @@ class _Reader:
             _damaged(f"{where}.offset_in_caller", "a whole number")
         offset = _count(found["offset"], f"{where}.offset")
         kind = _choice(CallKind, found["kind"], f"{where}.kind")
-        is_indirect = kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT, CallKind.INTERRUPT)
+        is_indirect = kind.is_indirect or kind is CallKind.INTERRUPT
         if found["indirect"] is not None and not is_indirect:
             _damaged(f"{where}.indirect", "null for a direct call")
         return CallSite(offset, kind, _text(found["module"], f"{where}.module"), offset)

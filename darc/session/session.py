@@ -524,12 +524,6 @@ class Session:
 
     # ------------------------------------------------------------------- reports
 
-    def progress(self) -> tuple[int, int]:
-        """Calls seen and needed at this moment. Any thread, while the program runs."""
-        if not self._alive:
-            return 0, 0
-        return self.collector.seen, self.analysis.needed
-
     def stored(self) -> Stored:
         """What a later run needs to go on from here."""
         found = self._unless_damaged(lambda: self.analysis.stored(self._alive), None)

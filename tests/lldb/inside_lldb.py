@@ -136,8 +136,9 @@ def interrupt_at(debugger, argument, context, result, namespace):
 
     def watch() -> None:
         while not done.wait(0.005):
-            if app.session is not None and app.session.progress()[0] >= wanted:
-                os.kill(app.session.foothold.pid, signal.SIGSTOP)
+            session = app.session
+            if session is not None and session.alive and session.collector.seen >= wanted:
+                os.kill(session.foothold.pid, signal.SIGSTOP)
                 return
 
     threading.Thread(target=watch, daemon=True).start()

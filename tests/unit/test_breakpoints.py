@@ -20,6 +20,7 @@ from darc.model.parameters import Parameters
 from darc.model.profile import bin_of
 from darc.model.snapshot import SiteState
 from darc.model.status import Status
+from darc.pads.guards import Guard
 from darc.target.target import Outcome
 from tests.fake_target import FakeTarget
 from tests.unit.test_code_reading import BASE, Code
@@ -100,8 +101,8 @@ class Ground(ProcessGround):
     def waited_ns(self, thread: int) -> int:
         return 0
 
-    def guard_places(self, program: Program) -> Iterator[tuple[str, int, str]]:
-        for kind, name in (("DARC_SHOW", "catch"), ("DARC_JUMP", "jump")):
+    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+        for kind, name in ((Guard.SHOW, "catch"), (Guard.JUMP, "jump")):
             if name in program.symbols:
                 yield kind, program.symbols[name], name
 

@@ -21,7 +21,6 @@ from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule
 from darc.code.x86_64 import PATCH_LENGTH, Function, Site, decode, read_function, read_prologue
 from darc.model.errors import DarcError, TargetError
-from darc.model.ftree import CallKind
 from darc.pads import x86_64 as pads
 
 BASE = 0x5555_5555_0000
@@ -118,7 +117,7 @@ def check_site(function: Function, site: Site) -> None:
     check_untouched_inside(function, site.patch, site.patch + site.length)
     if site.displaced:
         assert function.complete
-    tail = site.kind in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
+    tail = site.kind.is_tail
     make = pads.tail_pad if tail else pads.call_pad
     with contextlib.suppress(DarcError):  # out of reach: refused in words
         check_pad(make(site, TABLES, (AREA & ~(pads.BLOCK - 1),), STUBS, AREA), AREA)

@@ -69,7 +69,7 @@ def sessions(draw: st.DrawFn) -> Stored:
     for _ in range(draw(st.integers(0, 8))):
         site = draw(st.builds(CallSite, COUNTS, st.sampled_from(CallKind), TEXTS, COUNTS))
         node = draw(st.sampled_from(nodes)).add_child(draw(FUNCTIONS), site)
-        if site.kind in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT):
+        if site.kind.is_indirect:
             many = draw(st.integers(1, 9))
             indirect[node] = (draw(st.integers(0, many - 1)), many)
         nodes.append(node)
