@@ -10,7 +10,8 @@ from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
 from darc.model.parameters import Parameter
 
 
-def _parse_start(argline: str) -> Parsed:
+def parse_start(argline: str) -> Parsed:
+    """A function and options of ``darc start``. Raises :class:`~darc.model.errors.UsageError`."""
     function, overrides = parse_start_options(argline)
     return Parsed((function,), overrides)
 
@@ -19,7 +20,8 @@ def _start(app: Actions, parsed: Parsed) -> None:
     app.start(parsed.arguments[0], dict(parsed.options))
 
 
-def _functions(app: Actions, prefix: str) -> list[str]:
+def functions(app: Actions, prefix: str) -> list[str]:
+    """Names of functions, for completion."""
     return app.complete_function(prefix)
 
 
@@ -40,7 +42,9 @@ def _default_of_resume(parameter: Parameter) -> str:
     return "all" if parameter.field == "thread" else "that of the session"
 
 
-def _search_options(default: Callable[[Parameter], str]) -> tuple[Option, ...]:
+def search_options(default: Callable[[Parameter], str]) -> tuple[Option, ...]:
+    """The options of ``darc start``; ``default`` tells what holds for a parameter that is not
+    given."""
     return tuple(
         Option(
             name,
@@ -75,10 +79,10 @@ START = Command(
             "A finer profile of a C++ function.",
         ),
     ),
-    parse=_parse_start,
+    parse=parse_start,
     action=_start,
-    options=_search_options(lambda parameter: parameter.text(parameter.default)),
-    complete_argument=_functions,
+    options=search_options(lambda parameter: parameter.text(parameter.default)),
+    complete_argument=functions,
 )
 
 RESUME = Command(
@@ -100,6 +104,6 @@ RESUME = Command(
     ),
     parse=_parse_resume,
     action=_resume,
-    options=_search_options(_default_of_resume),
+    options=search_options(_default_of_resume),
     takes_file=True,
 )

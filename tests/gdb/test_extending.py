@@ -1,0 +1,81 @@
+"""The worked examples of ``docs/extending``, done as they say in a copy of the tree."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import PLAIN_GDB, ROOT, debug
+
+PAGES = ROOT / "docs" / "extending"
+_BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.M | re.S)
+
+
+def blocks(page: str) -> list[str]:
+    """The Python in a page."""
+    text = (PAGES / f"{page}.md").read_text()
+    return [textwrap.dedent(block) for _, block in _BLOCK.findall(text)]
+
+
+def insert(file: Path, line: str, before: str) -> None:
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, f"{line}{before}", 1))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with a command, an analysis and an exporter more; nothing else is touched."""
+    tree = tmp_path_factory.mktemp("extended")
+    for package in ("darc", "darc_gdb", "kgdb"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, tree / package, ignore=ignored)
+    (tree / ".venv").symlink_to(ROOT / ".venv")
+    commands = tree / "darc" / "app" / "commands"
+    (mean,) = blocks("command")
+    (commands / "mean.py").write_text(mean)
+    rate, its_command = blocks("analysis")
+    (tree / "darc" / "analyses" / "rate.py").write_text(rate)
+    (commands / "rate.py").write_text(
+        "from darc.analyses.rate import Rate\n"
+        "from darc.app.commands.command import Actions, Command, Parsed\n"
+        "from darc.app.commands.start import functions, parse_start, search_options\n"
+        "from darc.app.finding import Request\n" + its_command
+    )
+    registry = commands / "registry.py"
+    for name in ("mean", "rate"):
+        line = f"from darc.app.commands.{name} import {name.upper()}\n"
+        insert(registry, line, "from darc.app.commands.peak")
+        insert(registry, f"        {name.upper()},\n", "        VERSION,\n")
+    (paths,) = blocks("exporter")
+    exporters = tree / "darc" / "views" / "exporters"
+    (exporters / "paths.py").write_text(paths)
+    line = "from darc.views.exporters.paths import PATHS\n"
+    insert(exporters / "__init__.py", line, "from darc.views.exporters.text")
+    text = (exporters / "__init__.py").read_text()
+    (exporters / "__init__.py").write_text(text.replace("(TEXT, JSON)", "(TEXT, JSON, PATHS)"))
+    return tree
+
+
+def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc rate handle --start-ops 500", "run", "darc mean", "help darc rate"]
+    done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
+    assert re.search(r"^  handle is called \d+ times a second$", done.gdb, re.M), done.gdb
+    assert "darc: handle: done" in done.gdb
+    assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
+    assert "Tell how often a function is called." in done.gdb
+
+
+def test_an_exporter(tree: Path, tmp_path: Path) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc start handle --peak last --start-ops 2000", "run", "darc report -o out.paths"]
+    done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
+    assert "report written" in done.gdb, done.gdb
+    written = (tmp_path / "out.paths").read_text()
+    assert written.startswith("handle;flush;write_out;usleep"), done.gdb
