@@ -24,7 +24,7 @@ def choose_ground(target: Target) -> Ground:
     stack = gdb.execute("maint print target-stack", to_string=True)
     if " - remote " not in stack and " - extended-remote " not in stack:
         assert isinstance(target, GdbTarget)
-        target.hidden = None
+        target.hidden, target.is_local = None, True
         return ProcessGround(target)
     from kgdb.ground import KernelGround  # only where it is needed: it reads a large file
     from kgdb.image import is_kernel
@@ -38,6 +38,7 @@ def choose_ground(target: Target) -> Ground:
             f"{Path(path).name} is no kernel: darc needs a program on this machine, or a kernel "
             "behind 'target remote'"
         )
+    target.is_local = False
     return KernelGround(GdbRemote(target))
 
 

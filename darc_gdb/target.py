@@ -154,6 +154,8 @@ class GdbTarget(Target):
         """Makes the bytes at an address writable that were refused; whether it could."""
         self.hidden: Hidden | None = None
         """Memory that is there but not mapped now."""
+        self.is_local = True
+        """Whether the program may be a process of this machine."""
         self.failed: Callable[[Exception], None] = lambda error: None
         self.on_user_stop: Callable[[], None] = lambda: None
         self._settles = False
@@ -360,7 +362,9 @@ class GdbTarget(Target):
         makes. Where a breakpoint of any kind stands in these bytes they are gdb's to write, and all
         memory of a program that is not a process of gdb's on this machine."""
         pid = self.pid
-        if pid is None or procfs.status(pid).get("TracerPid", "").strip() != str(os.getpid()):
+        if pid is None or not self.is_local:
+            return False
+        if procfs.status(pid).get("TracerPid", "").strip() != str(os.getpid()):
             return False
         try:
             with procfs.Memory(pid) as memory:

@@ -23,6 +23,9 @@ from darc.target.target import Target
 from kgdb.program import KernelProgram
 
 _PAGE = 4096
+_STACK_SHIFT = 14
+_KERNEL_CODE = 0x10
+"""The selector of the kernel's code segment (``__KERNEL_CS``)."""
 _AREA_SIZE = 1 << 20
 ROOMS = tuple(Room(4096, 4096, 8192, 16384, contexts) for contexts in (64, 16))
 """What the tables hold: the second where there is no memory for the first."""
@@ -196,6 +199,36 @@ class KernelFoothold(Foothold):
 
     def _thread_key(self) -> tuple[ThreadKey, int]:
         return ThreadKey.STACK, 0
+
+    def free_stuck(self) -> list[str]:
+        inside = {
+            self._target.read_register(thread, "rsp") >> _STACK_SHIFT
+            for thread, pc in self._target.program_counters().items()
+            if self.holds(pc)
+        }
+
+        def is_inside(key: int) -> bool:
+            stack = key - 1
+            return stack in inside or self._is_interrupted_inside(stack << _STACK_SHIFT)
+
+        freed = self.tables.free_stuck(is_inside)
+        if not freed:
+            return []
+        tasks = "a task's calls were" if freed == 1 else f"the calls of {freed} tasks were"
+        return [f"{tasks} seen no more since an earlier analysis: they are again"]
+
+    def _is_interrupted_inside(self, stack: int) -> bool:
+        """Whether a task may have been interrupted in the agent or a pad, and then preempted: its
+        stack has what the processor leaves there."""
+        try:
+            raw = self._target.read(stack, 1 << _STACK_SHIFT)
+        except TargetError:
+            return False  # the task has ended
+        words = struct.unpack(f"<{len(raw) // 8}Q", raw)
+        return any(
+            code == _KERNEL_CODE and rsp >> _STACK_SHIFT == stack >> _STACK_SHIFT and self.holds(pc)
+            for pc, code, _, rsp in zip(words, words[1:], words[2:], words[3:], strict=False)
+        )
 
     def is_there(self) -> bool:
         try:

@@ -93,6 +93,14 @@ static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64
 /* ------------------------------------------------------------------ tables */
 
 
+/* STATE of an open record that was seen to be of its context's op. The debugger may have closed it since, while
+ * the thread stood still in the middle of the agent: a context that took its state over from it would stand
+ * inside the agent for ever. */
+static inline u64 open_state(const record *rec)
+{
+    return STATE(rec) | (u64)IDLE << 32;
+}
+
 /* The record that has the slot as its key, or might: try step 0, 1, … */
 static inline record *place(const control *ctl, u64 slot, u32 step)
 {
@@ -831,7 +839,7 @@ static record *path_parent(const control *ctl, u64 slot)
 
 static inline void open_call(const site *s, context *ctx, record *parent, u32 node, record *rec)
 {
-    u64 state = STATE(parent);
+    u64 state = open_state(parent);
     ctx->idle = 0;
     BARRIER();
     rec->context = (u64)ctx;
@@ -932,7 +940,7 @@ static inline void close_call(const control *ctl, context *ctx, record *parent, 
 static inline void leave_call(const control *ctl, context *ctx, record *rec, u64 end)
 {
     record *parent = (record *)rec->parent;
-    u64 state = STATE(rec);
+    u64 state = open_state(rec);
     ctx->idle = 0;
     BARRIER();
     rec->open = 0;

@@ -659,7 +659,8 @@ class AgentMemory:
         spanned a stop."""
         fields = self.blob.fields
         resolution = self._resolution or self.get("resolution")
-        offset, size = fields["darc_context.bins"]
+        offset, _ = fields["darc_context.bins"]
+        size = 8 * min(64 * resolution + 1, self.blob.constants["DARC_MAX_BINS"])
         bins: dict[int, int] = {}
         count = total = dropped = 0
         for context in self.contexts():
@@ -743,6 +744,20 @@ class AgentMemory:
             self._write(mark.context + offset, struct.pack("<I", mark.serial))
         return frozenset(found)
 
+    def free_stuck(self, is_inside: Callable[[int], bool]) -> int:
+        """Lets threads be seen again whose contexts stand inside the agent, and tells how many of
+        them are not really there: ``is_inside`` is asked about a context's key. The program stands
+        still. A thread that is there goes on as if nothing had been done.
+        """
+        freed = 0
+        offset = self.blob.offset("darc_context.stuck")
+        for context in self.contexts():
+            serial, idle = _STATE.unpack(self._read(context + self._state_at, _STATE.size))[2:]
+            if not idle and self._number(context, "stuck") != serial:
+                freed += not is_inside(self._number(context, "thread"))
+                self._write(context + offset, struct.pack("<I", serial))
+        return freed
+
     def free_contexts(self, living: Callable[[], AbstractSet[int]]) -> None:
         """Lets other threads have the contexts of those that have ended, with all that was counted
         there, where room gets short. ``living`` tells the ids of all that have not. May be done
@@ -795,22 +810,43 @@ class AgentMemory:
         """The calls that a pad has open, as far as the agent knows."""
         return self._records("darc_record.open")
 
+    def open_calls(self) -> list[dict[str, int]]:
+        """:meth:`open_records` of calls that are under way in the threads' latest calls of f0,
+        found from there: where threads are told apart by their stacks there are no others. The
+        table of records is large, and a kernel's memory far away."""
+        size, back = self.blob.sizes["darc_record"], functools.cache(self._back)
+        found = []
+        for context in self.contexts():
+            op, at = struct.unpack("<QQ", self._read(context + self._state_at, 16))
+            for _ in range(self.blob.constants["DARC_MAX_DEPTH"] if op else 0):
+                if not at:
+                    break
+                raw = self._read(at, size)
+                record = self._record(at, raw, back)
+                if record["open"]:
+                    found.append(record)
+                at = record["parent"]
+        return found
+
     def _records(self, mark: str) -> list[dict[str, int]]:
         size = self.blob.sizes["darc_record"]
         offset = self.blob.offset(mark)
         back = functools.cache(self._back)
-        found = []
-        for address, raw in self._claimed_records(size):
-            if any(raw[offset : offset + 4]):
-                record = self.blob.unpack("darc_record", raw)
-                record["address"] = address
-                if record["site"]:
-                    try:
-                        record["back"] = back(record["site"]) or record["back"]
-                    except TargetError:
-                        record["back"] = 0  # a pointer that the program has written
-                found.append(record)
-        return found
+        return [
+            self._record(address, raw, back)
+            for address, raw in self._claimed_records(size)
+            if any(raw[offset : offset + 4])
+        ]
+
+    def _record(self, address: int, raw: bytes, back: Callable[[int], int]) -> dict[str, int]:
+        record = self.blob.unpack("darc_record", raw)
+        record["address"] = address
+        if record["site"]:
+            try:
+                record["back"] = back(record["site"]) or record["back"]
+            except TargetError:
+                record["back"] = 0  # a pointer that the program has written
+        return record
 
     def _claimed_records(self, size: int) -> Iterator[tuple[int, bytes]]:
         """Address and bytes of each record that was ever claimed; where they are few, without

@@ -85,6 +85,7 @@ darc_stub_call:
     mov [rcx + RECORD_PARENT], rax
     mov [rcx + RECORD_PAD_BACK], rdi
     mov rdi, [rax + RECORD_SERIAL]
+    bts rdi, 32 /* open, also where the debugger has closed it just now: see open_state in agent.c */
     mov qword ptr [rcx + RECORD_OVERHEAD], 0
     mov [rcx + RECORD_NODE], rsi /* and no tail calls */
     mov [rdx + CONTEXT_TOP], rcx
@@ -265,7 +266,8 @@ darc_stub_returned:
     inc dword ptr [rdi + SUM_CALLS]
     cmp [rdi + SUM_MAX], rdx
     jb 3f
-10: mov [rsi + CONTEXT_SERIAL], rcx
+10: bts rcx, 32 /* as above */
+    mov [rsi + CONTEXT_SERIAL], rcx
 11: .cfi_remember_state
     restore rcx
     restore rsi

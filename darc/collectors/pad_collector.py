@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from darc import agent
@@ -88,9 +89,10 @@ class PadCollector(Collector):
         notes = ground.check(self._program, self._root.function, self._spec)
         ground.begin()
         self.implant = self._stand()
+        assert self.foothold is not None
+        notes += self.foothold.free_stuck()
         self.callees = Callees(self._program, self.implant, self._note)
         self._instrumentation = Instrumentation(self.implant, self.callees, self._root)
-        assert self.foothold is not None
         notes += self._look_for_handlers(ground.own_handlers(self._program, self.foothold))
         problem = self.implant.prepare_f0(code)
         if problem is not None:
@@ -239,7 +241,7 @@ class PadCollector(Collector):
         self._ground.change_bell(self.tables)
         if self.tables.get("short_of"):
             self._make_more_room()  # by calls in the program: what is written is not to wait
-        with self.implant.patcher.together():
+        with _no_garbage_collection(), self.implant.patcher.together():
             answer = self._answer()
         if self._alive:
             self._give_sign()
@@ -438,3 +440,17 @@ class PadCollector(Collector):
     @property
     def used(self) -> AbstractSet[int]:
         return self._instrumentation.used
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A collection looks at every symbol that was ever read: with a kernel's it takes a tenth of a
+    second, for which the program would stand still."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -211,6 +211,12 @@ class Foothold(ABC):
             return False
         return room is None or self.tables.room.holds(room)
 
+    def free_stuck(self) -> list[str]:
+        """At the begin of an analysis: threads that are seen no more, as they seem to stand inside
+        the agent, are seen again. What the user should know of it. (In a process the agent and the
+        heart see to that while it runs: :meth:`AgentMemory.watch_stale`.)"""
+        return []
+
     def add_contexts(self, threads: int) -> str | None:
         """In the middle of an analysis, all threads stand still: makes room for so many threads. A
         string says why there can be none. May make calls in the program."""

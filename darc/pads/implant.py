@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from iced_x86 import Instruction
@@ -527,8 +527,10 @@ class Implant:
     def show_own_stack(self) -> None:
         """Puts the program's return addresses back on its stacks: whoever looks sees no pad. The
         calls that were open are measured no more."""
-        own_back = self._foothold.own_back if self._foothold.landings else None
-        restore_stacks(self._target, self.tables, own_back)
+        if self._foothold.landings:
+            restore_stacks(self._target, self.tables, self._foothold.own_back)
+        else:
+            restore_stacks(self._target, self.tables, None, self.tables.open_calls())
 
     def remove(self) -> None:
         """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
@@ -576,13 +578,21 @@ def clean_up(
     return restored
 
 
-def restore_stacks(target: Target, tables: AgentMemory, own_back: Own | None) -> None:
-    """Replaces every pad's return address that stands on a stack by the program's own.
+def restore_stacks(
+    target: Target,
+    tables: AgentMemory,
+    own_back: Own | None,
+    known: Sequence[dict[str, int]] | None = None,
+) -> None:
+    """Replaces every pad's return address that stands on a stack by the program's own. ``known``
+    are the records of calls that are open, where they are known.
 
     Where there are landings the word alone tells it, by ``own_back``: coroutines that share a stack
     may have put another one's frame where a record was made, also where none is open any more.
     """
-    for record in tables.open_records() if own_back is None else tables.records():
+    if known is None:
+        known = tables.open_records() if own_back is None else tables.records()
+    for record in known:
         slot, is_open = record["slot"], record["open"]
         try:
             word = int.from_bytes(tables.raw(slot, 8), "little")

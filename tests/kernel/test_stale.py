@@ -1,0 +1,98 @@
+"""Tasks whose calls no debugger sees any more: none becomes one, and one that has is freed."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from darc import agent
+from kgdb.vm.machine import Machine
+from tests import debugger
+from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, workload
+from tests.kernel.test_analysis import assert_unharmed, connected
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
+
+START = "darc start vfs_read --task piperead --start-ops 150 --peak '>10ms' --max-time 80"
+ENDLESS = f"{START} --decision-ops 1000000"
+SLEEP = ("vfs_read", "pipe_read", "schedule")
+
+STUCK = (
+    "import gc; from darc.agent.memory import AgentMemory; "
+    "tables = [one for one in gc.get_objects() if isinstance(one, AgentMemory)][-1]; "
+    "idle = tables.blob.offset('darc_context.idle'); "
+    "[gdb.selected_inferior().write_memory(at + idle, bytes(4)) for at in tables.contexts()]"
+)
+"""Leaves every task's context as if that were inside the agent."""
+
+ROUNDS = 40
+
+DIE = (
+    "import itertools, os; written = itertools.count(); gdb.events.memory_changed.connect("
+    "lambda _: os.kill(os.getpid(), 9) if next(written) == {number} else None)"
+)
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with workload("piperead", cpus=2, kaslr=True) as started:
+        yield started
+
+
+def within_the_agent() -> str:
+    """Stops where a call has just come back, in the middle of what the agent does then."""
+    blob = agent.load()
+    start, idle = blob.symbols["darc_stub_returned"], blob.offset("darc_context.idle")
+    inside = bytes((0xC7, 0x46, idle, 0, 0, 0, 0))  # mov dword ptr [rsi + idle], 0
+    return f"hbreak *((char *) &darc_stub_returned + {blob.code.index(inside, start) + 7 - start})"
+
+
+def assert_sees_the_calls(machine: Machine, folder: Path, *before: str) -> str:
+    """What gdb says."""
+    done = connected(machine, folder, *before, START, "continue", debugger.REPORT, "darc status")
+    assert done.paths == [SLEEP], done.gdb
+    return done.gdb
+
+
+def test_a_stop_in_the_middle_of_the_agent(machine: Machine, tmp_path: Path) -> None:
+    """darc takes its return addresses from the stack there; the task goes on and is seen again."""
+    done = connected(
+        machine, tmp_path, ENDLESS, within_the_agent(), "continue", "delete", "darc stop"
+    )
+    assert re.search(r"hit Breakpoint \d+, .*darc_stub_returned", done.gdb), done.gdb
+    assert "darc: every probe is out" in done.gdb
+    said = assert_sees_the_calls(machine, tmp_path)
+    assert "seen no more" not in said
+    assert_unharmed(machine)
+
+
+def test_a_task_that_was_seen_no_more(machine: Machine, tmp_path: Path) -> None:
+    """It is told, once."""
+    assert_sees_the_calls(machine, tmp_path)
+    connected(machine, tmp_path, START, f"python {STUCK}")
+    told = r"(a task's calls were|the calls of \d+ tasks were) seen no more .*: they are again"
+    assert re.search(told, assert_sees_the_calls(machine, tmp_path))
+    assert not re.search(told, assert_sees_the_calls(machine, tmp_path))
+    assert_unharmed(machine)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(ROUNDS * WATCHDOG_SECONDS)
+def test_debuggers_that_are_killed_one_after_the_other(machine: Machine, tmp_path: Path) -> None:
+    """At any of their writes; the next one finds the task's calls, and nobody is told of a stale
+    one."""
+    assert_sees_the_calls(machine, tmp_path)
+    numbers = random.Random(20)
+    for _ in range(ROUNDS):
+        die = DIE.format(number=numbers.randrange(1, 300))
+        killed = connected(machine, tmp_path, f"python {die}", ENDLESS, "continue")
+        assert killed.status in (0, -signal.SIGKILL), killed.gdb
+        said = assert_sees_the_calls(machine, tmp_path)
+        assert "seen no more" not in said
+    assert_goes_on(machine)
+    assert_unharmed(machine)
