@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,18 +15,23 @@ import pytest
 from darc.debuggee.procfs import children, regions
 from darc.pads.foothold import MARK
 from fixtures.build import build
-from tests.code import altered_code
+from tests.code import INT3, altered_code, compare_code
 from tests.debugger import (
     DARC_GDB,
+    GDB,
     IN_BOTH,
     ROOT,
     WATCHDOG_SECONDS,
     Server,
+    current,
     debug,
     let_go,
+    parent,
     server,
+    tracer,
     watched,
 )
+from tests.gdb.test_terminal import wait_for_changes, wait_until_it_runs
 
 ANALYSES = """
 import gdb
@@ -286,6 +293,51 @@ def test_the_next_darc_lets_a_child_go_on(tmp_path: Path) -> None:
         done = debug(tmp_path, None, (), ["darc stop"], options=["-p", str(running.pid)])
         assert f"as the program made its child {child}: that goes on now" in done.gdb
         assert running.finish() == 0
+
+
+@IN_BOTH
+def test_code_that_takes_a_librarys_place(tmp_path: Path) -> None:
+    """f0's library is unloaded after the debugger was killed, and the program maps code of its own
+    there: nobody writes into that."""
+    with server(build("farlib"), "4000000000", "attended") as running:
+        kill_where_it_runs(tmp_path, running, "far_handle")
+        mend_the_linker(running.pid)
+        os.kill(running.pid, signal.SIGUSR1)
+        assert running.read_line() == b"replaced\n"
+        done = debug(tmp_path, None, (), ["darc stop"], options=["-p", str(running.pid)])
+        assert "probes in the program: they were taken out" in done.gdb
+        assert altered(running) == []
+        os.kill(running.pid, signal.SIGTERM)
+        assert running.read_line() == b"altered: 0\n"
+
+
+def kill_where_it_runs(folder: Path, running: Server, function: str) -> None:
+    """Kills a debugger, with its helper, while the program runs with probes in it."""
+
+    def kill_all() -> None:
+        wait_for_changes(running.pid)
+        wait_until_it_runs(running.pid)
+        tracing = tracer(running.pid)
+        if current() != GDB:
+            os.kill(parent(tracing), signal.SIGKILL)
+        os.kill(tracing, signal.SIGKILL)
+
+    threading.Thread(target=kill_all, daemon=True).start()
+    commands = [f"darc start {function} --start-ops 1000000000", "continue"]
+    done = debug(folder, None, (), commands, options=["-p", str(running.pid)])
+    assert done.status == -signal.SIGKILL, done.gdb
+    let_go(running.pid)
+    assert altered(running)
+
+
+def mend_the_linker(pid: int) -> None:
+    """Takes out the debugger's own breakpoint, at which the program would end when it unloads."""
+    _, found = compare_code(pid)
+    with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
+        for one in found:
+            if one.place.startswith("ld-linux") and one.live == INT3:
+                memory.seek(one.address)
+                memory.write(bytes([one.stored]))
 
 
 def wait_for_stop(pid: int) -> None:
