@@ -8,14 +8,14 @@ entered = 0
 nanoseconds: list[int] = []
 
 
-class _Entry(gdb.Breakpoint):  # type: ignore[misc]
+class _Entry(gdb.Breakpoint):
     def stop(self) -> bool:
         global entered
         entered = time.monotonic_ns()
         return False
 
 
-class _Return(gdb.Breakpoint):  # type: ignore[misc]
+class _Return(gdb.Breakpoint):
     def stop(self) -> bool:
         nanoseconds.append(time.monotonic_ns() - entered)
         return False
@@ -23,8 +23,12 @@ class _Return(gdb.Breakpoint):  # type: ignore[misc]
 
 def _return_address() -> int:
     """Where leaf comes back to in inner."""
-    inner = gdb.lookup_global_symbol("inner").value()
-    block = gdb.block_for_pc(int(inner.address))
+    inner = gdb.lookup_global_symbol("inner")
+    assert inner is not None
+    address = inner.value().address
+    assert address is not None
+    block = gdb.block_for_pc(int(address))
+    assert block is not None
     code = gdb.selected_frame().architecture().disassemble(block.start, block.end - 1)
     call = next(i for i in code if i["asm"].startswith("call") and "<leaf>" in i["asm"])
     return int(call["addr"]) + int(call["length"])

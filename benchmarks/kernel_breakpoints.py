@@ -11,12 +11,12 @@ since = 0
 calls = 0
 
 
-class _Entry(gdb.Breakpoint):  # type: ignore[misc]
+class _Entry(gdb.Breakpoint):
     def stop(self) -> bool:
         return False
 
 
-class _Return(gdb.Breakpoint):  # type: ignore[misc]
+class _Return(gdb.Breakpoint):
     def stop(self) -> bool:
         global since, calls
         if not since:

@@ -31,7 +31,7 @@ def _tell(app: App, error: Exception) -> str:
     return backend.TARGET.fitting(words.message(text))
 
 
-class _Command(gdb.Command):  # type: ignore[misc]
+class _Command(gdb.Command):
     def __init__(self, app: App, name: str, text: str) -> None:
         self.__doc__ = text
         super().__init__(f"darc {name}", gdb.COMMAND_RUNNING)
@@ -60,7 +60,7 @@ class _Command(gdb.Command):  # type: ignore[misc]
         return commands.complete(self._app, self._name, text, word)
 
 
-class _Prefix(gdb.Command):  # type: ignore[misc]
+class _Prefix(gdb.Command):
     def __init__(self, app: App, text: str) -> None:
         self.__doc__ = text
         super().__init__("darc", gdb.COMMAND_RUNNING, prefix=True)
@@ -73,14 +73,14 @@ class _Prefix(gdb.Command):  # type: ignore[misc]
             raise gdb.GdbError(_tell(self._app, error)) from None
 
 
-class _SetPrefix(gdb.Command):  # type: ignore[misc]
+class _SetPrefix(gdb.Command):
     """Set darc's parameters, for every 'darc start' to come."""
 
     def __init__(self) -> None:
         super().__init__("set darc", gdb.COMMAND_RUNNING, prefix=True)
 
 
-class _ShowPrefix(gdb.Command):  # type: ignore[misc]
+class _ShowPrefix(gdb.Command):
     """Show darc's parameters."""
 
     def __init__(self, app: App) -> None:
@@ -94,7 +94,7 @@ class _ShowPrefix(gdb.Command):  # type: ignore[misc]
             raise gdb.GdbError(_tell(self._app, error)) from None
 
 
-class _Parameter(gdb.Parameter):  # type: ignore[misc]
+class _Parameter(gdb.Parameter):
     def __init__(self, app: App, parameter: Parameter, text: str) -> None:
         name = parameter.name
         first, _, rest = text.partition("\n")
@@ -111,7 +111,7 @@ class _Parameter(gdb.Parameter):  # type: ignore[misc]
 
     def get_set_string(self) -> str:
         try:
-            commands.set_parameter(self._app, self._name, self.value or "")
+            commands.set_parameter(self._app, self._name, str(self.value or ""))
         except DarcError as error:
             self.value = self._app.parameters.text_of(self._name)
             raise gdb.GdbError(_tell(self._app, error)) from None
@@ -273,7 +273,7 @@ def _home(app: App) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext()
 
 
-class _LeaveHook(gdb.Command):  # type: ignore[misc]
+class _LeaveHook(gdb.Command):
     """Called by gdb before the program is let go or killed: takes darc's probes out of it."""
 
     def __init__(self, on_leave: object, undo: contextlib.ExitStack) -> None:
@@ -287,7 +287,7 @@ class _LeaveHook(gdb.Command):  # type: ignore[misc]
         self._on_leave()
 
 
-class _ContinueHook(gdb.Command):  # type: ignore[misc]
+class _ContinueHook(gdb.Command):
     """Called by gdb before 'continue': puts darc's patches back. Step by step the program runs
     without them, and so it crashes: core file and handlers see its own code. When it runs on for
     long, the heart of the session rings for them."""

@@ -12,7 +12,7 @@ import gdb
 OLDEST_PYTHON = (3, 11)
 
 
-def _find_packages():
+def _find_packages() -> "list[str]":
     """darc itself stands beside this file; what it needs is where the launcher says, or in the
     virtual environment that 'make setup' made. Returns what ``sys.path`` was."""
     from pathlib import Path
@@ -30,7 +30,7 @@ def _find_packages():
     return before
 
 
-def _import_and_register():
+def _import_and_register() -> None:
     import darc_gdb
 
     if not hasattr(darc_gdb, "APP"):
@@ -39,7 +39,7 @@ def _import_and_register():
         darc_gdb.APP = commands.register()
 
 
-def _load():
+def _load() -> "str | None":
     if sys.version_info < OLDEST_PYTHON:
         version = "{}.{}".format(*sys.version_info[:2])
         return f"this gdb has Python {version}; darc needs 3.11 or newer"

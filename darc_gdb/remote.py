@@ -26,7 +26,7 @@ _SOON = 1.0
 """Seconds to wait before the user is told what for."""
 
 
-class _Gate(gdb.Breakpoint):  # type: ignore[misc]
+class _Gate(gdb.Breakpoint):
     def __init__(self, address: int, accepts: Callable[[], bool]) -> None:
         super().__init__(f"*{address:#x}", internal=True)
         self.silent = True
@@ -64,7 +64,7 @@ class GdbRemote(Remote):
     def be_patient(self) -> None:
         # By itself gdb asks again after two seconds, is answered twice, and from then on takes
         # each answer for that to another question.
-        if gdb.parameter("remotetimeout") < _PATIENCE:
+        if int(gdb.parameter("remotetimeout") or 0) < _PATIENCE:
             gdb.execute(f"set remotetimeout {_PATIENCE}", to_string=True)
 
     def move_symbols(self, path: str, value: int, bias: int) -> None:

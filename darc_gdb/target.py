@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import gdb
 import gdb.unwinder
@@ -31,7 +31,8 @@ from darc_gdb import detours
 from darc_gdb.tracee import Tracee
 from darc_gdb.unwinder import PadUnwinder
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _WORD = (1 << 64) - 1
 _PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
 _PLAIN_FUNCTION = re.compile(r"[A-Za-z_~][\w.:~<>()\[\]&*, +/=!|^%-]*")
@@ -46,11 +47,11 @@ _AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
 """Commands of a breakpoint are code of the user's main module."""
 
 
-def _translated(function: _F) -> _F:
+def _translated(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """gdb's exceptions become darc's."""
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return function(*args, **kwargs)
         except (gdb.error, gdb.MemoryError, ValueError, OverflowError, RuntimeError) as error:
@@ -58,7 +59,7 @@ def _translated(function: _F) -> _F:
         except SystemError:  # gdb has failed without a word, as when the program is gone
             raise TargetError("gdb: it cannot say why; is the program gone?") from None
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper
 
 
 def _first_line(error: Exception) -> str:
@@ -66,7 +67,7 @@ def _first_line(error: Exception) -> str:
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
-class _Once(gdb.Breakpoint):  # type: ignore[misc]
+class _Once(gdb.Breakpoint):
     """At f0's first instruction lets darc begin, and the program goes on. Nobody else hears of it
     where darc can do so while gdb asks whether to stop; else it is a stop, with commands."""
 
@@ -82,7 +83,7 @@ class _Once(gdb.Breakpoint):  # type: ignore[misc]
         return self._target.came(self)
 
 
-class _Break(gdb.Breakpoint):  # type: ignore[misc]
+class _Break(gdb.Breakpoint):
     """One of :meth:`GdbTarget.set_break` or :meth:`GdbTarget.set_watch`."""
 
     def __init__(self, target: GdbTarget, on_hit: OnHit, spec: str, kind: int) -> None:
@@ -96,7 +97,7 @@ class _Break(gdb.Breakpoint):  # type: ignore[misc]
         return self._target.hit(self)
 
 
-class _BellCondition(gdb.Function):  # type: ignore[misc]
+class _BellCondition(gdb.Function):
     """The condition of the catchpoint for the bell's signal: with all threads stopped it lets darc
     decide, and in most cases the program goes on without the user's command noticing."""
 
@@ -104,7 +105,7 @@ class _BellCondition(gdb.Function):  # type: ignore[misc]
         super().__init__("_darc_bell")
         self._target = target
 
-    def invoke(self) -> int:
+    def invoke(self, *_arguments: gdb.Value) -> int:
         return int(self._target.rang())
 
 
@@ -268,7 +269,7 @@ class GdbTarget(Target):
         children = [i for i in gdb.inferiors() if i.num in self._children and i.threads()]
         self._children.clear()
         try:
-            yield (child.threads()[0].switch() for child in children)
+            yield _one_by_one(children)
         finally:
             if children and before is not None and before.is_valid():
                 before.switch()
@@ -296,7 +297,8 @@ class GdbTarget(Target):
     @property
     def executable(self) -> str | None:
         try:
-            name = gdb.current_progspace().filename
+            space = gdb.current_progspace()
+            name = space.filename if space is not None else None
         except UnicodeError:  # gdb tells it only in the locale's characters
             if self.pid is None:
                 raise TargetError(
@@ -871,6 +873,8 @@ class GdbTarget(Target):
     def _is_marked() -> bool:
         try:
             info = gdb.convenience_variable("_siginfo")
+            if info is None:
+                return False
             value = info["_sifields"]["_rt"]["si_sigval"]["sival_ptr"]
             return bell.is_marked(int(info["si_code"]), int(value))
         except gdb.error:
@@ -1081,6 +1085,12 @@ class GdbTarget(Target):
         return glyphs.fitting(text, self._encoding)
 
 
+def _one_by_one(children: Sequence[gdb.Inferior]) -> Iterator[None]:
+    for child in children:
+        child.threads()[0].switch()
+        yield
+
+
 def _places_of(breakpoint_: gdb.Breakpoint) -> frozenset[int]:
     """Where one of the user's breakpoints stands now."""
     if breakpoint_.number <= 0 or not breakpoint_.is_valid() or not breakpoint_.enabled:
@@ -1101,30 +1111,37 @@ def _places(spec: str) -> Iterator[int]:
         yield int(place.pc)
 
 
+class _Host(NamedTuple):
+    """A function with code of its own."""
+
+    function: gdb.Symbol
+    start: int
+
+
 def _entries(spec: str, function: str) -> list[int]:
     """Where the functions begin that ``spec`` means to gdb, called ``function``."""
     hosts = [host for place in _places(spec) if (host := _host(place)) is not None]
     return sorted({_entry_of(host) for host in hosts if _is_meant(host, function)})
 
 
-def _entry_of(host: gdb.Block) -> int:
+def _entry_of(host: _Host) -> int:
     # A function may have a part that stands below its entry.
     address = host.function.value().address
-    return int(host.start) if address is None else int(address)
+    return host.start if address is None else int(address)
 
 
-def _host(address: int) -> gdb.Block | None:
-    """The block of the function that an address lies in, not of one that was inlined into it."""
+def _host(address: int) -> _Host | None:
+    """The function that an address lies in, not of one that was inlined into it."""
     found = None
     block = gdb.block_for_pc(address)
     while block is not None and not block.is_global and not block.is_static:
         if block.function is not None and block.start <= address < block.end:
-            found = block
+            found = _Host(block.function, int(block.start))
         block = block.superblock
     return found
 
 
-def _is_meant(host: gdb.Block, function: str) -> bool:
+def _is_meant(host: _Host, function: str) -> bool:
     """Whether a function is the one that gdb has found by the name ``function``, and none that this
     was inlined into."""
     words = [without_arguments(n.split("(")[0]) for n in (_name_of(host.function), function)]
@@ -1168,7 +1185,8 @@ def _has_windows() -> bool:
 def _assignment() -> str:
     """How the frame's language writes it."""
     frame = gdb.selected_frame()
-    language = str(frame.language()) if hasattr(frame, "language") else "c"
+    tell: Callable[[], object] = getattr(frame, "language", lambda: "c")  # not in gdb 12
+    language = str(tell())
     return ":=" if language in ("pascal", "ada", "modula-2") else "="
 
 

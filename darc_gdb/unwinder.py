@@ -18,7 +18,7 @@ class _FrameId:
         self.pc = gdb.Value(pc)
 
 
-class PadUnwinder(gdb.unwinder.Unwinder):  # type: ignore[misc]
+class PadUnwinder(gdb.unwinder.Unwinder):
     """A pad has no frame of its own: its caller is the function whose call it stands in for.
 
     ``caller(pc, rsp)`` is :meth:`darc.pads.foothold.Foothold.caller`.
@@ -28,9 +28,9 @@ class PadUnwinder(gdb.unwinder.Unwinder):  # type: ignore[misc]
         super().__init__("darc-pads")
         self._caller = caller
 
-    def __call__(self, pending: gdb.PendingFrame) -> gdb.UnwindInfo | None:
-        pc = int(pending.read_register("rip")) & _WORD
-        rsp = int(pending.read_register("rsp")) & _WORD
+    def __call__(self, pending_frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
+        pc = int(pending_frame.read_register("rip")) & _WORD
+        rsp = int(pending_frame.read_register("rsp")) & _WORD
         try:
             found = self._caller(pc, rsp)
         except DarcError:
@@ -38,10 +38,10 @@ class PadUnwinder(gdb.unwinder.Unwinder):  # type: ignore[misc]
         if found is None:
             return None
         slot, back = found
-        info = pending.create_unwind_info(_FrameId(slot + 8, pc))
+        info = pending_frame.create_unwind_info(_FrameId(slot + 8, pc))
         code = gdb.lookup_type("unsigned long")
         info.add_saved_register("rip", gdb.Value(back).cast(code))
         info.add_saved_register("rsp", gdb.Value(slot + 8).cast(code))
         for name in ("rbx", "rbp", "r12", "r13", "r14", "r15"):
-            info.add_saved_register(name, pending.read_register(name))
+            info.add_saved_register(name, pending_frame.read_register(name))
         return info

@@ -343,8 +343,9 @@ class _Round:
         self._before["orig_rax"] = read_orig_rax() if restarts else WORD
 
     def make(self, what: detour.Call, place: int, journal: Journal) -> int:
-        numbers = (procfs.own_id(self._pid, task) for task in (self._pid, self._tid))
-        way = detour.plan(self._before, place, detour.Ringer(*numbers, self._bell), what)
+        process, thread = (procfs.own_id(self._pid, task) for task in (self._pid, self._tid))
+        ringer = detour.Ringer(process=process, thread=thread, signal=self._bell)
+        way = detour.plan(self._before, place, ringer, what)
         free = bytes(len(way.code))
         borrowed = Place(place, free, way.code)
         journal.borrows(Passage(borrowed, self._tid, way.leave, way.registers, None))

@@ -9,7 +9,6 @@ does that at once.
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import re
 import select
@@ -63,7 +62,11 @@ class Farewell:
         number = self._next(None)
         assert number is not None
         over, done = os.pipe()
-        if self._leave(functools.partial(os.write, done, b"x")):
+
+        def tell() -> None:
+            os.write(done, b"x")
+
+        if self._leave(tell):
             self._next(_PATIENCE_SECONDS, over)
         for one, action in self._before.items():
             _set_action(one, action)

@@ -9,10 +9,14 @@ import json
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # "typing" has it not in every Python 3
+    import lldb
+
 OLDEST_PYTHON = (3, 11)
 
 
-def _restore_environment():
+def _restore_environment() -> None:
     """Takes back what the launcher changed for lldb's own Python: the program starts without."""
     for name, value in json.loads(os.environ.pop("DARC_ENVIRONMENT", "{}")).items():
         if value is None:
@@ -21,7 +25,7 @@ def _restore_environment():
             os.environ[name] = value
 
 
-def _find_packages():
+def _find_packages() -> None:
     """darc itself stands beside this file; what it needs is where the launcher says, or in the
     virtual environment that 'make setup' made."""
     from pathlib import Path
@@ -36,7 +40,7 @@ def _find_packages():
             sys.path.append(folder)
 
 
-def _load(debugger, namespace):
+def _load(debugger: "lldb.SBDebugger", namespace: "dict[str, object]") -> "str | None":
     if sys.version_info < OLDEST_PYTHON:
         version = "{}.{}".format(*sys.version_info[:2])
         return f"this lldb has Python {version}; darc needs 3.11 or newer"
@@ -63,7 +67,7 @@ def _load(debugger, namespace):
     return "cannot load: " + why
 
 
-def __lldb_init_module(debugger, namespace):
+def __lldb_init_module(debugger: "lldb.SBDebugger", namespace: "dict[str, object]") -> None:
     """Called by lldb for each debugger that imports this file."""
     trouble = _load(debugger, namespace)
     if trouble is not None:

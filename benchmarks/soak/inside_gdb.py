@@ -28,7 +28,7 @@ from darc.code.program import Module, Program
 from darc.debuggee import procfs
 from darc.model.snapshot import SiteState, Snapshot
 from darc.model.status import Status
-from darc_gdb import APP  # type: ignore[attr-defined]
+from darc_gdb import APP
 from darc_gdb.target import TARGET
 
 Steps = Generator[None, None, None]
@@ -147,7 +147,9 @@ class Process:
         # gdb 13 loses its way when it is stopped while it makes the acquaintance of libthread_db.
         quiet(f"tbreak *{entry_point(self._settings.pid):#x}")
         yield from self._go_on()
-        self.note("begin", program=str(gdb.current_progspace().filename))
+        space = gdb.current_progspace()
+        assert space is not None
+        self.note("begin", program=str(space.filename))
         while True:
             yield from self._turn()
 
@@ -330,7 +332,7 @@ class alarm:  # noqa: N801 - used as a function
 
 def frames() -> Iterator[int]:
     """Places in the code on the selected thread's stack, innermost first."""
-    frame = gdb.newest_frame()
+    frame: gdb.Frame | None = gdb.newest_frame()
     for _ in range(MOST_FRAMES):
         if frame is None:
             return

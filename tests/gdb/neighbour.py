@@ -57,7 +57,7 @@ def clears(_event: object) -> None:
     gdb.execute("x/16xb handle")
 
 
-class Context(gdb.Command):  # type: ignore[misc]
+class Context(gdb.Command):
     """A command of the neighbour's own."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Context(gdb.Command):  # type: ignore[misc]
         gdb.execute("info registers rip")
 
 
-class TellStops(gdb.Command):  # type: ignore[misc]
+class TellStops(gdb.Command):
     """Says how often the program has stopped, as others see it."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class TellStops(gdb.Command):  # type: ignore[misc]
         gdb.write(f"{len(seen)} stops seen\n")
 
 
-class TellWrites(gdb.Command):  # type: ignore[misc]
+class TellWrites(gdb.Command):
     """Says how many writes to memory others were told of."""
 
     def __init__(self) -> None:
