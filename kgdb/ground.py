@@ -11,7 +11,8 @@ from iced_x86 import FlowControl
 from darc import agent
 from darc.agent.memory import AgentMemory, Room
 from darc.code.denial import denied
-from darc.code.program import Module, Program
+from darc.code.modules import Module
+from darc.code.program import Program
 from darc.code.x86_64 import decode
 from darc.debuggee.admission import batch_size
 from darc.debuggee.ground import Bell, Ground

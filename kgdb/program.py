@@ -11,9 +11,10 @@ from pathlib import Path
 from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from darc.code import x86_64
+from darc.code.modules import Module
 from darc.code.overlay import Overlay
-from darc.code.program import Module, Program
-from darc.model.errors import FormatError, NotFoundError, TargetError
+from darc.code.program import Program
+from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, Cause, Fnode, Function
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
@@ -164,14 +165,12 @@ class KernelProgram(Program):
     def is_code(self, address: int) -> bool:
         return self.module_at(address) is not None
 
-    def find(self, spec: str, *, hint: bool = True) -> int:
-        try:
-            return super().find(spec, hint=hint and self._load is None)
-        except NotFoundError:
-            if self._load is None:
-                raise
+    @property
+    def has_more(self) -> bool:
+        return self._load is not None
+
+    def look_further(self) -> None:
         self.load_modules()
-        return super().find(spec, hint=hint)
 
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""

@@ -24,7 +24,8 @@ from typing import Any
 
 import gdb
 
-from darc.code.program import Module, Program
+from darc.code.modules import Module
+from darc.code.program import Program
 from darc.debuggee import procfs
 from darc.model.snapshot import SiteState, Snapshot
 from darc.model.status import Status

@@ -18,12 +18,9 @@ from darc.app.heart import Heart
 from darc.app.waiting import Waiting, may_begin_late
 from darc.code.demangle import display_name
 from darc.code.elf import Image
-from darc.code.program import (
-    Program,
-    is_called,
-    load_image,
-    split_spec,
-)
+from darc.code.modules import load_image
+from darc.code.program import Program
+from darc.code.spelling import is_called, split_spec
 from darc.debuggee.ground import Ground
 from darc.debuggee.process_ground import ProcessGround
 from darc.model.errors import (
@@ -144,7 +141,7 @@ class App:
         self._leave_alone = ground.watch_over()
         ground, program = self.look()
         try:
-            entry = finding.find(program, ground, request)
+            entry = finding.find(program, ground, self._target, request)
         except UnchosenError as error:
             self._waiting.for_choice(request, ground, error)
             return

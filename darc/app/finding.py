@@ -8,12 +8,13 @@ from pathlib import Path
 
 from darc.analyses.analysis import Analysis, Subject
 from darc.code import runtimes
-from darc.code.program import (
-    Program,
+from darc.code.lookup import Lookup
+from darc.code.modules import load_image
+from darc.code.program import Program
+from darc.code.spelling import (
     address_of,
     find_symbols,
     inlined_only,
-    load_image,
     not_found,
     split_spec,
     symbol_spelling,
@@ -78,32 +79,35 @@ def check_inlined(target: Target, function: str) -> None:
         raise InlinedError(inlined_only(function, hosts))
 
 
-def find(program: Program, ground: Ground, request: Request, *, hint: bool = True) -> int:
+def find(
+    program: Program, ground: Ground, target: Target, request: Request, *, hint: bool = True
+) -> int:
     """Where f0 is in the program; that of a session that is resumed by what is stored of it.
-    ``hint`` is as in :meth:`~darc.code.program.Program.find`.
+    ``hint`` is as in :meth:`~darc.code.lookup.Lookup.find`.
 
     Raises:
         NotFoundError: it is not there, or not yet.
         DarcError: it cannot be told.
     """
     function, stored = request.function, request.resumed
+    lookup = Lookup(program, target)
     if stored is None and request.is_of_file:
-        return _at_file_address(program, ground, function)
+        return lookup.find(_live_address(program, ground, function))
     if stored is None:
-        return program.find(function, hint=hint)
+        return lookup.find(function, hint=hint)
     entry = refit.locate(stored.root.function, program.modules, stored.modules)
     if entry is not None and program.is_code(entry):
         return entry
     if function.startswith("*"):  # an address of another run means nothing
         named = stored.root.function
         raise NotFoundError(f"the function {named.symbol} of {named.module} is not there")
-    return program.find(function, hint=hint)
+    return lookup.find(function, hint=hint)
 
 
-def _at_file_address(program: Program, ground: Ground, function: str) -> int:
+def _live_address(program: Program, ground: Ground, function: str) -> str:
     """Where the code is now that has this address in the program's file."""
     entry = ground.entry()
     module = None if entry is None else program.module_at(entry)
     if module is None:
         raise NotFoundError(f"the program's own file is not loaded: {function} cannot be found")
-    return program.find(f"*{address_of(function) + module.bias:#x}")
+    return f"*{address_of(function) + module.bias:#x}"

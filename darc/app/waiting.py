@@ -12,7 +12,10 @@ from typing import Protocol
 
 from darc.app import finding
 from darc.app.finding import Request
-from darc.code.program import Program, instead, load_image, not_found
+from darc.code.lookup import Lookup
+from darc.code.modules import load_image
+from darc.code.program import Program
+from darc.code.spelling import instead, not_found
 from darc.debuggee.ground import Ground
 from darc.model.errors import (
     DarcError,
@@ -112,7 +115,8 @@ class Waiting:
         """Until f0 is called, where it is known now."""
         self.request = request
         self._is_found = True
-        self._copies = self._host.look()[1].private_copies(entry, live=False)
+        lookup = Lookup(self._host.look()[1], self._target)
+        self._copies = lookup.private_copies(entry, live=False)
         self._forget_choice()
         self._target.break_once(entry, lambda: self._arrived(entry))
 
@@ -182,7 +186,7 @@ class Waiting:
             self._await_begin(ground)
             if self.request is None:
                 return
-            entry = finding.find(program, ground, request, hint=False)
+            entry = finding.find(program, ground, self._target, request, hint=False)
         except UnchosenError as error:
             if may_wait(ground, request.parameters):
                 self._await_choice(error.resolver)
@@ -225,7 +229,7 @@ class Waiting:
             return
         try:
             ground, program = self._host.look()
-            entry = finding.find(program, ground, request)
+            entry = finding.find(program, ground, self._target, request)
             ground.check(program, program.function_at(entry), request.function)
         except UnchosenError:
             return  # that is waited for

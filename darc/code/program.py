@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import difflib
 import functools
 import os
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind
 
 from darc.code import x86_64
 from darc.code.demangle import (
-    base_symbol,
-    demangle_cxx,
     display_name,
-    fits,
-    plain_rust,
-    rust_spelling,
-    without_arguments,
-    without_tags,
 )
-from darc.code.elf import FrameRule, Image, Symbol, read_image
+from darc.code.elf import FrameRule, Image, Symbol
 from darc.code.faults import may_raise
+from darc.code.modules import Module, load_image, loads
 from darc.code.overlay import Overlay
+from darc.code.spelling import is_called, is_cold_name
 from darc.model.errors import (
-    AmbiguousError,
     DarcError,
     FormatError,
-    NotFoundError,
     TargetError,
-    UnchosenError,
 )
-from darc.model.ftree import CallKind, Cause, Fnode, Function
+from darc.model.ftree import Cause, Fnode, Function
 from darc.target.target import Region, Target
 
 _NEIGHBOURHOOD = 8192
@@ -55,41 +44,7 @@ _LONGEST_JUMP = 6
 _CHUNK = 4096
 """Bytes of code whose jumps are read at a time."""
 
-_LONGEST_COMPARED = 1000
-"""Characters of a name that is looked at for likeness, which takes the square of them."""
-
 _JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
-
-
-@dataclass(frozen=True)
-class Module:
-    """A file that is mapped into the program. ``bias`` is added to the file's own addresses."""
-
-    path: str
-    name: str
-    bias: int
-    start: int
-    end: int
-    image: Image
-
-
-@functools.lru_cache(maxsize=256)
-def _cached_image(path: str, root: str, _stamp: tuple[int, int, int]) -> Image:
-    return read_image(Path(path), Path(path).name, Path(root))
-
-
-def load_image(path: Path, root: Path = Path("/")) -> Image:
-    """An image, read once as long as its file does not change.
-
-    Raises:
-        FormatError: it cannot be read or is no ELF file.
-        UnsupportedError: it is for another machine.
-    """
-    try:
-        seen = path.stat()
-    except OSError as error:
-        raise FormatError(f"cannot read {path}: {error.strerror}") from None
-    return _cached_image(str(path), str(root), (seen.st_ino, seen.st_size, seen.st_mtime_ns))
 
 
 class Program:
@@ -132,7 +87,7 @@ class Program:
             if region.path.startswith("/") or region.path == "[vdso]":
                 groups.setdefault(region.path, []).append(region)
         for path, mappings in groups.items():
-            for parts in _loads(mappings):
+            for parts in loads(mappings):
                 first = parts[0]
                 module = known.get((path, first.start)) or self._module(path, parts)
                 if module is not None:
@@ -523,7 +478,7 @@ class Program:
         if module is None:
             return False
         own = address - module.bias
-        if any(not _is_cold_name(name) for name in module.image.names_at(own)):
+        if any(not is_cold_name(name) for name in module.image.names_at(own)):
             return True
         extent = module.image.frame_range(own)
         return extent is not None and extent[0] == own and not self.is_cold_part(address)
@@ -535,7 +490,7 @@ class Program:
             return False
         names = module.image.names_at(address - module.bias)
         if names:
-            return all(_is_cold_name(name) for name in names)
+            return all(is_cold_name(name) for name in names)
         if self.jump_slot(address) is not None:
             return False
         rule = module.image.frame_rule(address - module.bias)
@@ -588,7 +543,13 @@ class Program:
         code = x86_64.decode(self.read(extent[0], address - extent[0] + 16), extent[0])
         return any(instruction.ip == address for instruction in code)
 
-    # -------------------------------------------------------------------- search
+    @property
+    def has_more(self) -> bool:
+        """Whether there are modules that are looked for only when they are needed."""
+        return False
+
+    def look_further(self) -> None:
+        """Looks for those."""
 
     def all_symbols(self) -> Iterator[tuple[Module, Symbol]]:
         """Every function symbol of every module."""
@@ -596,154 +557,9 @@ class Program:
             for symbol in module.image.symbols:
                 yield module, symbol
 
-    def find(self, spec: str, *, hint: bool = True) -> int:
-        """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f`` or ``*ADDRESS``.
-
-        Raises:
-            NotFoundError: nothing has that name; near names are told where the user is to see it
-                (``hint``), as to find them takes some time.
-            AmbiguousError: several functions have it; their exact spellings are told.
-        """
-        if spec.startswith("*"):
-            return self._find_address(spec)
-        scope, name = split_spec(spec)
-        if scope is not None and not scope.endswith("!"):
-            return self._one(spec, set(self._target.functions_in(scope, name)), hint)
-        modules = self.modules_called(scope)
-        if scope is not None and not modules:
-            raise NotFoundError(
-                f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
-            )
-        found = find_symbols(((m.image, m.bias) for m in modules), name)
-        if not found and scope is None and not name.isidentifier():
-            found = set(self._target.functions_called(name))
-        found = found if scope is not None else self._not_the_loaders(found)
-        return self._one(spec, found, hint)
-
-    def private_copies(self, entry: int, *, live: bool) -> list[str]:
-        """What to type for the copies of a function that a compiler has made for its callers:
-        clones that have a name, and what is behind a test that was put into them
-        (``f.part.0``, which a stripped file does not name), to which ``f`` itself jumps then.
-        Addresses are of the running program, or those of its file before it runs."""
-        module = self.module_at(entry)
-        found = {entry: ""}
-        if module is None:
-            return []
-        own = tuple(module.image.names_at(entry - module.bias))
-        for symbol in module.image.symbols:
-            if not symbol.name.startswith(own) or symbol.name in own:
-                continue  # of a hundred thousand all but a few
-            if base_symbol(symbol.name) in own and not _is_cold_name(symbol.name):
-                found.setdefault(symbol.address + module.bias, symbol.name)
-        for site in self.function(entry).sites:
-            if site.kind is CallKind.TAIL and site.target is not None:
-                is_named = module.image.symbol_at(site.target - module.bias) is not None
-                if not is_named and self.module_at(site.target) is module:
-                    address = site.target if live else site.target - module.bias
-                    found.setdefault(site.target, f"*{address:#x}")
-        return [text for text in found.values() if text]
-
     def modules_called(self, scope: str | None) -> list[Module]:
         """The loaded files that ``lib.so!`` names; all of them for ``None``."""
         return [m for m in self.modules if scope is None or is_called(m.path, scope)]
-
-    def _not_the_loaders(self, addresses: set[int]) -> set[int]:
-        """The dynamic linker has some functions of the C library for itself alone (``memcpy``), and
-        is there before that."""
-        modules = {address: self.module_at(address) for address in addresses}
-        others = {a for a, module in modules.items() if module is None or not _is_loader(module)}
-        if others or not addresses or not self._is_loading():
-            return others or addresses
-        return set()
-
-    def _is_loading(self) -> bool:
-        """Whether a library that is loaded with the program is not there yet."""
-        there = {name for m in self.modules for name in (m.name, m.image.soname)}
-        return not self.problems and any(not m.image.needed <= there for m in self.modules)
-
-    def _find_address(self, spec: str) -> int:
-        address = address_of(spec)
-        if not self.is_code(address):
-            raise NotFoundError(f"no code is mapped at {address:#x}")
-        return address
-
-    def _one(self, spec: str, addresses: set[int], hint: bool) -> int:
-        resolved = {self._real_entry(address) for address in addresses}
-        if len(resolved) == 1:
-            entry = resolved.pop()
-            if entry in addresses and self._is_resolver(entry):
-                raise UnchosenError(
-                    f"the program chooses which {spec} it takes when it needs one (IFUNC), and has "
-                    "not yet",
-                    entry,
-                )
-            return entry
-        if not resolved:
-            names = (s.name for _, s in self.all_symbols() if hint)
-            raise NotFoundError(not_found(spec, names))
-        spelt = {address: self._spelling(address) for address in sorted(resolved)}
-        often = Counter(spelt.values())
-        # Versions of one symbol, say, have one name and stand in one file.
-        exact = [s if often[s] == 1 else f"*{address:#x}" for address, s in spelt.items()]
-        listed = ", ".join(sorted(exact))
-        raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {listed}")
-
-    def _real_entry(self, address: int) -> int:
-        """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells; else
-        the resolver."""
-        chosen = self._chosen(address) if self._is_resolver(address) else address
-        return address if chosen is None else chosen
-
-    def _is_resolver(self, address: int) -> bool:
-        module = self.module_at(address)
-        symbol = None if module is None else module.image.symbol_at(address - module.bias)
-        return symbol is not None and symbol.ifunc
-
-    def _chosen(self, resolver: int) -> int | None:
-        """What a slot that ``resolver`` is responsible for leads to by now."""
-        for slot in self._slots_of(resolver):
-            try:
-                bound = int.from_bytes(self.read(slot, 8), "little")
-            except TargetError:
-                continue
-            # Until it is filled it leads into the middle of a PLT, to the resolver or nowhere.
-            if bound != resolver and self.is_code(bound) and self.is_function_start(bound):
-                return bound
-        return None
-
-    def _slots_of(self, resolver: int) -> Iterator[int]:
-        own = self.module_at(resolver)
-        assert own is not None
-        for slot in own.image.resolver_slots.get(resolver - own.bias, ()):
-            yield slot + own.bias
-        names = {s.name for s in own.image.symbols_at(resolver - own.bias) if not s.is_old}
-        for module in self.modules:
-            for slot, name in module.image.got_names.items():
-                if name in names:
-                    yield slot + module.bias
-
-    def _spelling(self, address: int) -> str:
-        function = self._named(address)
-        signature = rust_spelling(function.symbol) or demangle_cxx(function.symbol)
-        if signature is not None and signature != function.name:
-            overloads = find_symbols(((m.image, m.bias) for m in self.modules), signature)
-            if {self._real_entry(a) for a in overloads} == {address}:
-                return signature
-        same = {
-            self._real_entry(a)
-            for a in find_symbols(((m.image, m.bias) for m in self.modules), function.name)
-        }
-        if same == {address}:
-            return function.name
-        module = self.module_at(address)
-        if module is not None:
-            inside = find_symbols([(module.image, module.bias)], function.name)
-            if inside == {address}:
-                return f"{module.name}!{function.name}"
-        line = self._target.line_at(address)
-        if line is not None:
-            return f"{Path(line[0]).name}:{function.name}"
-        return f"*{address:#x}"
 
 
 def _start(region: Region) -> int:
@@ -758,165 +574,3 @@ def jumps(code: bytes, address: int) -> Iterator[tuple[int, int]]:
         place = address + match.start()
         distance = int.from_bytes(match.group(kind), "little", signed=True)
         yield place, place + _JUMP_LENGTHS[kind] + distance
-
-
-def _loads(mappings: list[Region]) -> Iterator[list[Region]]:
-    """The mappings of a file, one list for each time that it is loaded: from its first bytes up.
-
-    A file may be loaded twice (dlmopen), and a program may map parts of itself beside (node maps
-    its snapshot, others read their own file).
-    """
-    found: list[list[Region]] = []
-    for region in mappings:
-        if region.offset == 0 or not found:
-            found.append([])
-        found[-1].append(region)
-    for parts in found:
-        if any("x" in part.permissions for part in parts):
-            yield parts
-
-
-def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
-    """Addresses of the functions called ``name``: the symbol itself, the display name, the whole
-    C++ signature, or the last components of these (``f`` finds ``ns::Class::f``). Whole names win
-    over parts, functions over the clones that a compiler made of them, and the version of a symbol
-    that programs are linked with today over those before."""
-    found: dict[int, set[int]] = {}
-    last = _last_word(without_tags(name))
-    wanted = _spaceless(without_tags(name))
-    for image, bias in images:
-        if "operator" not in name and not image.may_name(last):
-            continue
-        for symbol in image.symbols:
-            raw = symbol.name
-            if last not in raw and "operator" not in name:
-                continue
-            if _is_cold_name(raw):
-                continue
-            rank = _match(raw, name, wanted)
-            if rank is not None:
-                rank = 2 * rank + symbol.is_old
-                found.setdefault(rank, set()).add(symbol.address + bias)
-    return found[min(found)] if found else set()
-
-
-def _last_word(name: str) -> str:
-    """What a symbol is sure to have in it that is called so: the function's own name."""
-    plain = without_arguments(name.split("(", 1)[0]).rsplit("::", 1)[-1]
-    return plain.split("<", 1)[0].strip() or name
-
-
-def symbol_spelling(raw: str) -> str:
-    """What to type for a symbol: its C++ signature, its name in Rust, or itself."""
-    return rust_spelling(raw) or demangle_cxx(base_symbol(raw)) or raw
-
-
-def _match(raw: str, name: str, wanted: str) -> int | None:
-    """How well a symbol fits: 0 is best; ``None`` when it does not.
-
-    In this order: the symbol itself, the name that is shown, the end of that (``get`` for
-    ``Cache::get``), and without the arguments of templates. A clone that the compiler made fits
-    less than what it was made of.
-    """
-    if raw == name:
-        return 0
-    base = base_symbol(raw)
-    clone = 0 if base == raw else 1
-    shown = without_tags(display_name(raw))
-    if _is_named(shown, wanted):
-        return clone if _spaceless(shown) == wanted else 2 + clone
-    if "(" in name and (signature := demangle_cxx(base)) is not None:
-        # Overloads are told apart by their parameters.
-        if _spaceless(without_tags(signature)) == wanted:
-            return clone
-        if _spaceless(without_tags(signature)).endswith("::" + wanted):
-            return 2 + clone
-    spelling = rust_spelling(raw)
-    if spelling is not None and _is_named(spelling, wanted):
-        return clone if _spaceless(spelling) == wanted else 2 + clone
-    if "<" in shown:
-        plain = shown if spelling is None else plain_rust(shown)
-        if _is_named(plain, wanted.replace("::<", "<")):
-            return 2 + clone
-        if fits(_spaceless(plain), wanted.replace("::<", "<")):
-            return 4 + clone
-        if _is_named(without_arguments(plain), wanted):
-            return 4 + clone
-    return None
-
-
-def _is_named(shown: str, wanted: str) -> bool:
-    """Whether that is its name, or the last parts of it."""
-    return ("::" + _spaceless(shown)).endswith("::" + wanted)
-
-
-def _spaceless(text: str) -> str:
-    return text.replace(" ", "")
-
-
-def not_found(spec: str, names: Iterable[str]) -> str:
-    """The error line for a function that does not exist, with near names."""
-    wanted = split_spec(spec)[1]
-    shown = {display_name(name) for name in names if _worth_showing(name, wanted)}
-    near = difflib.get_close_matches(wanted, shown, 3, 0.6)
-    hint = f" (near names: {', '.join(near)})" if near else ""
-    return f"no function is called {spec}{hint}"
-
-
-_MOST_HOSTS = 5
-
-
-def inlined_only(spec: str, hosts: Sequence[str]) -> str:
-    """The error line for a function that has no code of its own, but copies in ``hosts``."""
-    named = ", ".join(hosts[:_MOST_HOSTS])
-    more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
-    instead = "these" if len(hosts) > 1 else "that"
-    return f"{spec} was inlined into {named}{more}: analyse {instead}"
-
-
-def instead(copies: Sequence[str]) -> str:
-    """What to do about a function that was not called, for the end of a line: ``copies`` is what
-    compilers may have made its callers call."""
-    if not copies:
-        return ""
-    listed = " or ".join(f"'darc start {copy}'" for copy in copies)
-    return f": its callers may call a copy of it that is private to them: {listed}"
-
-
-def _worth_showing(name: str, wanted: str) -> bool:
-    if max(len(name), len(wanted)) > _LONGEST_COMPARED:
-        return False
-    return abs(len(name) - len(wanted)) < 12 or wanted[:4] in name
-
-
-def address_of(spec: str) -> int:
-    """``*0x401000`` as a number. Raises NotFoundError: it is none."""
-    try:
-        return int(spec[1:], 0)
-    except ValueError:
-        raise NotFoundError(f"{spec} is no address: type it as *0x401000") from None
-
-
-def split_spec(spec: str) -> tuple[str | None, str]:
-    """``lib.so!f`` → (``lib.so!``, ``f``); ``file.c:f`` → (``file.c``, ``f``)."""
-    if "!" in spec and "operator!" not in spec:
-        scope, name = spec.split("!", 1)
-        return scope + "!", name
-    head, colon, tail = spec.partition(":")
-    if colon and not tail.startswith(":") and "::" not in head and "." in head:
-        return head, tail
-    return None, spec
-
-
-def is_called(path: str, scope: str) -> bool:
-    """Whether a file is the one that is meant by ``lib.so!``, with or without its version."""
-    name, wanted = Path(path).name, scope.removesuffix("!")
-    return wanted in (name, path) or name.split(".so", 1)[0] == wanted.split(".so", 1)[0]
-
-
-def _is_loader(module: Module) -> bool:
-    return module.name.startswith("ld-linux") or module.name.startswith("ld-musl")
-
-
-def _is_cold_name(name: str) -> bool:
-    return name.endswith(".cold") or ".cold." in name

@@ -19,8 +19,10 @@ from typing import TypeVar
 
 from darc.agent.damage import DamagedError
 from darc.analyses.analysis import Analysis, Step, Subject
-from darc.code.program import Program, instead
+from darc.code.lookup import Lookup
+from darc.code.program import Program
 from darc.code.source_lines import add_lines
+from darc.code.spelling import instead
 from darc.code.x86_64 import Function as Code
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.collector import Collector, Context
@@ -114,7 +116,7 @@ class Session:
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
-        copies = self.program.private_copies(self._entry, live=True)
+        copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
         self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
         probes = self.parameters.probes
         try:

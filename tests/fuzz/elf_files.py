@@ -11,6 +11,7 @@ from pathlib import Path
 
 from darc.code.demangle import display_name
 from darc.code.elf import Image, read_image
+from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.model.errors import DarcError, TargetError
 from darc.target.target import Region
@@ -156,12 +157,13 @@ def trial(chance: random.Random) -> None:
             return
         size = (len(data) + 4095) // 4096 * 4096
         region = Region(BASE, BASE + size, "r-xp", 0, str(path))
-        program = Program(_Mapped(data.ljust(size, b"\0")), Path("/"), [region])
+        target = _Mapped(data.ljust(size, b"\0"))
+        program = Program(target, Path("/"), [region])
         for module in program.modules:
             for symbol in module.image.symbols[:4]:
                 _analyse(program, symbol.address + module.bias)
         if program.modules:
-            _analyse(program, program.find("handle"))
+            _analyse(program, Lookup(program, target).find("handle"))
 
 
 def _analyse(program: Program, entry: int) -> None:

@@ -272,7 +272,7 @@ def test_the_frame_is_known_from_the_code_or_not_at_all(assembled, source, rule)
 
 def test_depths_agree_with_the_frame_information_of_the_c_library():
     """The two ways to the same answer, on thousands of real call sites."""
-    from darc.code.program import load_image
+    from darc.code.modules import load_image
 
     path = Path("/lib/x86_64-linux-gnu/libc.so.6")
     image: Image = load_image(path)

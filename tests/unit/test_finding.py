@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from darc.app.app import App
 from darc.code.demangle import without_arguments
 from darc.code.elf import Image, Symbol
-from darc.code.program import find_symbols, symbol_spelling
+from darc.code.program import Program
+from darc.code.spelling import find_symbols, symbol_spelling
 from darc.model.errors import NotFoundError
-from tests.fake_target import FakeWorld
+from tests.fake_target import FakeTarget, FakeWorld
 
 GET_INT = "_ZN5CacheIiE3getIcEEvT_"  # void Cache<int>::get<char>(char)
 GET_LONG = "_ZN5CacheIlE3getIcEEvT_"
@@ -88,11 +90,8 @@ class Kernel:
     def watch_over(self) -> Callable[[bool], None]:
         return lambda: None
 
-    def program(self) -> Kernel:
-        return self
-
-    def find(self, spec: str, *, hint: bool = True) -> int:
-        raise NotFoundError(f"no function is called {spec}")
+    def program(self) -> Program:
+        return Program(FakeTarget(), Path("/"), [])
 
 
 @pytest.mark.parametrize(

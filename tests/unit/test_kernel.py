@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from darc.code.elf import FrameRule, Segment, Symbol
-from darc.code.program import Module
+from darc.code.lookup import Lookup
+from darc.code.modules import Module
 from darc.code.x86_64 import Site
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
@@ -19,6 +20,7 @@ from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
 from kgdb.stub import Stub, stub
 from kgdb.vm.kernels import module_name, unpack_module
+from tests.fake_target import FakeTarget
 
 TEXT = 0xFFFFFFFF81000000
 CALLER, THUNK, RETURN, STATIC, CALLEE, ENTRY = (TEXT + 0x100 * n for n in range(1, 7))
@@ -455,7 +457,7 @@ def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
     assert program.function_at(start + 4).name == "request"
     assert program.function_at(start + 4).module == "virtio_blk"
     assert program.is_code(start + 4)
-    assert kernel(b"\xc3", (module,)).find("request") == start
+    assert Lookup(kernel(b"\xc3", (module,)), FakeTarget()).find("request") == start
 
 
 def test_a_vmlinux_is_told_from_other_files(tmp_path: Path) -> None:

@@ -1,0 +1,188 @@
+"""Which function of a running program a name means: what ``break`` finds, and more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from darc.code.demangle import base_symbol, demangle_cxx, rust_spelling
+from darc.code.modules import Module
+from darc.code.program import Program
+from darc.code.spelling import address_of, find_symbols, is_cold_name, not_found, split_spec
+from darc.model.errors import AmbiguousError, NotFoundError, TargetError, UnchosenError
+from darc.model.ftree import CallKind
+from darc.target.target import Target
+
+
+class Lookup:
+    """Looks up functions of ``program``; the debugger is asked where the symbols do not tell."""
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self._program = program
+        self._target = target
+
+    def find(self, spec: str, *, hint: bool = True) -> int:
+        """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f`` or ``*ADDRESS``.
+
+        Raises:
+            NotFoundError: nothing has that name; near names are told where the user is to see it
+                (``hint``), as to find them takes some time.
+            AmbiguousError: several functions have it; their exact spellings are told.
+        """
+        more = self._program.has_more
+        try:
+            return self._find(spec, hint=hint and not more)
+        except NotFoundError:
+            if not more:
+                raise
+        self._program.look_further()
+        return self._find(spec, hint=hint)
+
+    def _find(self, spec: str, *, hint: bool) -> int:
+        if spec.startswith("*"):
+            return self._find_address(spec)
+        scope, name = split_spec(spec)
+        if scope is not None and not scope.endswith("!"):
+            return self._one(spec, set(self._target.functions_in(scope, name)), hint)
+        modules = self._program.modules_called(scope)
+        if scope is not None and not modules:
+            raise NotFoundError(
+                f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
+            )
+        found = find_symbols(((m.image, m.bias) for m in modules), name)
+        if not found and scope is None and not name.isidentifier():
+            found = set(self._target.functions_called(name))
+        found = found if scope is not None else self._not_the_loaders(found)
+        return self._one(spec, found, hint)
+
+    def private_copies(self, entry: int, *, live: bool) -> list[str]:
+        """What to type for the copies of a function that a compiler has made for its callers:
+        clones that have a name, and what is behind a test that was put into them
+        (``f.part.0``, which a stripped file does not name), to which ``f`` itself jumps then.
+        Addresses are of the running program, or those of its file before it runs."""
+        module = self._program.module_at(entry)
+        found = {entry: ""}
+        if module is None:
+            return []
+        own = tuple(module.image.names_at(entry - module.bias))
+        for symbol in module.image.symbols:
+            if not symbol.name.startswith(own) or symbol.name in own:
+                continue  # of a hundred thousand all but a few
+            if base_symbol(symbol.name) in own and not is_cold_name(symbol.name):
+                found.setdefault(symbol.address + module.bias, symbol.name)
+        for site in self._program.function(entry).sites:
+            if site.kind is CallKind.TAIL and site.target is not None:
+                is_named = module.image.symbol_at(site.target - module.bias) is not None
+                if not is_named and self._program.module_at(site.target) is module:
+                    address = site.target if live else site.target - module.bias
+                    found.setdefault(site.target, f"*{address:#x}")
+        return [text for text in found.values() if text]
+
+    def _not_the_loaders(self, addresses: set[int]) -> set[int]:
+        """The dynamic linker has some functions of the C library for itself alone (``memcpy``), and
+        is there before that."""
+        modules = {address: self._program.module_at(address) for address in addresses}
+        others = {a for a, module in modules.items() if module is None or not _is_loader(module)}
+        if others or not addresses or not self._is_loading():
+            return others or addresses
+        return set()
+
+    def _is_loading(self) -> bool:
+        """Whether a library that is loaded with the program is not there yet."""
+        there = {name for m in self._program.modules for name in (m.name, m.image.soname)}
+        return not self._program.problems and any(
+            not m.image.needed <= there for m in self._program.modules
+        )
+
+    def _find_address(self, spec: str) -> int:
+        address = address_of(spec)
+        if not self._program.is_code(address):
+            raise NotFoundError(f"no code is mapped at {address:#x}")
+        return address
+
+    def _one(self, spec: str, addresses: set[int], hint: bool) -> int:
+        resolved = {self._real_entry(address) for address in addresses}
+        if len(resolved) == 1:
+            entry = resolved.pop()
+            if entry in addresses and self._is_resolver(entry):
+                raise UnchosenError(
+                    f"the program chooses which {spec} it takes when it needs one (IFUNC), and has "
+                    "not yet",
+                    entry,
+                )
+            return entry
+        if not resolved:
+            names = (s.name for _, s in self._program.all_symbols() if hint)
+            raise NotFoundError(not_found(spec, names))
+        spelt = {address: self._spelling(address) for address in sorted(resolved)}
+        often = Counter(spelt.values())
+        # Versions of one symbol, say, have one name and stand in one file.
+        exact = [s if often[s] == 1 else f"*{address:#x}" for address, s in spelt.items()]
+        listed = ", ".join(sorted(exact))
+        raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {listed}")
+
+    def _real_entry(self, address: int) -> int:
+        """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells; else
+        the resolver."""
+        chosen = self._chosen(address) if self._is_resolver(address) else address
+        return address if chosen is None else chosen
+
+    def _is_resolver(self, address: int) -> bool:
+        module = self._program.module_at(address)
+        symbol = None if module is None else module.image.symbol_at(address - module.bias)
+        return symbol is not None and symbol.ifunc
+
+    def _chosen(self, resolver: int) -> int | None:
+        """What a slot that ``resolver`` is responsible for leads to by now."""
+        for slot in self._slots_of(resolver):
+            try:
+                bound = int.from_bytes(self._program.read(slot, 8), "little")
+            except TargetError:
+                continue
+            # Until it is filled it leads into the middle of a PLT, to the resolver or nowhere.
+            if (
+                bound != resolver
+                and self._program.is_code(bound)
+                and self._program.is_function_start(bound)
+            ):
+                return bound
+        return None
+
+    def _slots_of(self, resolver: int) -> Iterator[int]:
+        own = self._program.module_at(resolver)
+        assert own is not None
+        for slot in own.image.resolver_slots.get(resolver - own.bias, ()):
+            yield slot + own.bias
+        names = {s.name for s in own.image.symbols_at(resolver - own.bias) if not s.is_old}
+        for module in self._program.modules:
+            for slot, name in module.image.got_names.items():
+                if name in names:
+                    yield slot + module.bias
+
+    def _spelling(self, address: int) -> str:
+        function = self._program.function_at(address)
+        signature = rust_spelling(function.symbol) or demangle_cxx(function.symbol)
+        if signature is not None and signature != function.name:
+            overloads = find_symbols(((m.image, m.bias) for m in self._program.modules), signature)
+            if {self._real_entry(a) for a in overloads} == {address}:
+                return signature
+        same = {
+            self._real_entry(a)
+            for a in find_symbols(((m.image, m.bias) for m in self._program.modules), function.name)
+        }
+        if same == {address}:
+            return function.name
+        module = self._program.module_at(address)
+        if module is not None:
+            inside = find_symbols([(module.image, module.bias)], function.name)
+            if inside == {address}:
+                return f"{module.name}!{function.name}"
+        line = self._target.line_at(address)
+        if line is not None:
+            return f"{Path(line[0]).name}:{function.name}"
+        return f"*{address:#x}"
+
+
+def _is_loader(module: Module) -> bool:
+    return module.name.startswith("ld-linux") or module.name.startswith("ld-musl")
