@@ -195,15 +195,11 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
 
     def begin_to_leave(pid: int) -> bool:
         """See :class:`Farewell`."""
-        session = app.session
-        if session is None or not session.alive or session.paused:
-            return False
-        number = session.bell_signal
-        if number is None:
-            return False
-        target.leaving = leave_at_bell
-        heart.signal_thread(pid, number)
-        return True
+
+        def prepare() -> None:
+            target.leaving = leave_at_bell
+
+        return heart.ring_to_leave(app.session, pid, prepare)
 
     def leave_at_bell() -> None:
         try:

@@ -270,13 +270,7 @@ def _leave_all(done: Callable[[], None]) -> bool:
         app = APPS[number]
 
         def knock() -> bool:
-            session, pid = app.session, hook.TARGETS[number].pid
-            if session is None or pid is None or not session.alive or session.paused:
-                return False
-            bell = session.bell_signal
-            if bell is not None:
-                heart.signal_thread(pid, bell)
-            return bell is not None
+            return heart.ring_to_leave(app.session, hook.TARGETS[number].pid)
 
         hook.TARGETS[number].leave(knock, app.on_leave, lambda: is_left(number))
 

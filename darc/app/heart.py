@@ -8,6 +8,7 @@ import dataclasses
 import os
 import threading
 import time
+from collections.abc import Callable
 
 from darc.debuggee import bell, procfs
 from darc.session.session import Session
@@ -171,6 +172,22 @@ def _columns() -> int:
         return os.get_terminal_size(1).columns
     except OSError:
         return 0
+
+
+def ring_to_leave(
+    session: Session | None, pid: int | None, prepare: Callable[[], None] = lambda: None
+) -> bool:
+    """The debugger is about to leave: has the program stop at the bell, for the probes to be taken
+    out, when ``prepare`` has said what the bell is to do. Whether it will: not where no probes are,
+    and not where the bell takes no signal. Any thread."""
+    if session is None or pid is None or not session.alive or session.paused:
+        return False
+    number = session.bell_signal
+    if number is None:
+        return False
+    prepare()
+    signal_thread(pid, number)
+    return True
 
 
 def signal_thread(pid: int, number: int) -> None:
