@@ -14,6 +14,7 @@ from darc.app import commands, heart
 from darc.app.app import App
 from darc.model.errors import DarcError
 from darc.model.parameters import PARAMETERS, Parameter
+from darc.target.target import State
 from darc.views import words
 from darc_gdb import target as backend
 from darc_gdb.farewell import Farewell
@@ -145,28 +146,42 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
 
     def at_stop(event: gdb.StopEvent) -> None:
         target.stopped(event)
-        if not target.settle(event):
-            on_user_stop()
+        if target.settle(event):
+            return
+        try:
+            with _home(app):
+                is_passed = target.will_go_on(event) and app.passes()
+        except Exception as error:
+            failed(error)
+            is_passed = False
+        if not is_passed:
+            on_user_stop(brief=target.may_go_on(event))
 
     def before_stop() -> None:
         with _home(app):
             app.before_stop()
 
-    def on_user_stop() -> None:
+    def on_user_stop(*, brief: bool = False) -> None:
         target.at_prompt()
         try:
             with _home(app):
-                app.on_stop()
+                app.on_stop(brief=brief)
         except Exception as error:
             failed(error)
         finally:
-            farewell.rest()
+            if not brief:
+                farewell.rest()
 
     def undisturbed() -> contextlib.AbstractContextManager[None]:
         """gdb does not leave a program that it has attached to in the middle of this."""
         return farewell.holding() if target.attached else contextlib.nullcontext()
 
     def at_prompt() -> None:
+        if app.is_passing:
+            on_user_stop()  # what was to let it go on has not come to that
+        elif target.state is State.STOPPED:
+            app.rest()
+            farewell.rest()
         target.at_prompt()
         farewell.release(at_prompt=True)
 

@@ -28,6 +28,7 @@ from darc.target.target import Hidden, OnHit, Outcome, Passage, State, Target
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import detours
+from darc_gdb.hits import Hits
 from darc_gdb.tracee import Tracee
 from darc_gdb.unwinder import PadUnwinder
 
@@ -140,10 +141,13 @@ class GdbTarget(Target):
         self.errand = False
         """Whether the program runs for darc's sake alone."""
         self._breakpoints_handler: Callable[[], None] | None = None
+        self._hits = Hits()
         self._places: dict[int, frozenset[int]] = {}
         """Where the user's breakpoints stood when they were last heard of, by their numbers."""
         self._home: gdb.Inferior | None = None
         self._runs = False
+        self._runs_so_far = 0
+        self._calls = 0
         self.dies = False
         """Whether it has stopped for a signal that will probably be its end."""
         self._children: set[int] = set()
@@ -195,6 +199,8 @@ class GdbTarget(Target):
             (events.memory_changed, lambda _event: self._moved()),
             (events.cont, lambda _event: self._went_on()),
         ]
+        if hasattr(events, "inferior_call"):
+            found.append((events.inferior_call, self._on_call))
         if hasattr(events, "free_objfile"):
             found.append((events.free_objfile, self._on_new_objfile))
         return found
@@ -225,6 +231,8 @@ class GdbTarget(Target):
 
     def _went_on(self) -> None:
         self._moved(runs=True)
+        self._runs_so_far += 1
+        self._hits.forget()
         self._has_line = not _has_front_end() and not _has_windows()
 
     # ---------------------------------------------------------------- inferiors
@@ -424,6 +432,10 @@ class GdbTarget(Target):
         if self._batch is not None:
             self._batch.flush()
 
+    @property
+    def stop_number(self) -> int | None:
+        return self._runs_so_far  # gdb tells of each time that it lets a thread go on
+
     @_translated
     def forget_frames(self) -> None:
         gdb.invalidate_cached_frames()
@@ -586,6 +598,7 @@ class GdbTarget(Target):
         """gdb also tells of each hit, as it counts them: that changes nothing."""
         if breakpoint_.number <= 0:
             return
+        self._hits.heard_of(breakpoint_)
         places = _places_of(breakpoint_)
         if self._places.get(breakpoint_.number) == places:
             return
@@ -742,6 +755,24 @@ class GdbTarget(Target):
         self._owed, self._too_early, self._goes, self._is_told = work, False, False, False
         self.hears_stops_last()
         return True
+
+    def will_go_on(self, event: gdb.StopEvent) -> bool:
+        """Whether gdb lets the program go on from a stop of the user's by itself, for sure, and
+        nobody sees code or stacks before."""
+        return not self._calls and self._hits.will_go_on(event)
+
+    def may_go_on(self, event: gdb.StopEvent) -> bool:
+        """Whether it probably does, whoever sees something before."""
+        return not self._calls and self._hits.may_go_on(event)
+
+    @property
+    def stopped_since(self) -> int | None:
+        return self._hits.since
+
+    def _on_call(self, event: gdb.InferiorCallPreEvent | gdb.InferiorCallPostEvent) -> None:
+        """gdb calls a function in the program, or has. Where it stops in that it carries out no
+        commands."""
+        self._calls += 1 if isinstance(event, gdb.InferiorCallPreEvent) else -1
 
     def settle(self, event: gdb.StopEvent) -> bool:
         """At a stop, after all other handlers: whether it is darc's alone, and the program goes on
@@ -978,6 +1009,7 @@ class GdbTarget(Target):
 
     def stopped(self, event: gdb.StopEvent) -> None:
         """Every stop of the program."""
+        self._has_line = False
         self.dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
 
     def at_prompt(self) -> None:

@@ -239,6 +239,10 @@ class LldbTarget(Target):
             raise TargetError("there is no program that is stopped")
         return self._process
 
+    @property
+    def stop_number(self) -> int | None:
+        return int(self._process.GetStopID(True))
+
     def forget_frames(self) -> None:
         for thread in self._process:
             calls.forget_frames(thread)

@@ -221,6 +221,31 @@ class _OpenCall:
     stands: bool
 
 
+@dataclass(frozen=True)
+class OpenRecord:
+    """A call that is under way, as the agent has noted it."""
+
+    address: int
+    slot: int
+    start: int
+    tails: tuple[int, ...]
+    """When each tail call in its frame began."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A call of f0 that is being measured."""
+
+    context: int
+    thread: int
+    """By what the agent knows it."""
+    is_sure: bool
+    """Whether its thread was not in the agent, nor in the middle of an unwinder's work."""
+    began: int
+    jump_time: int
+    records: tuple[OpenRecord, ...]
+
+
 _CONSTANT = (
     "magic version live sites nodes routes records contexts analysis record_list code "
     "older_count node_mask record_mask context_size totals_at site_room route_room tables_size "
@@ -258,6 +283,7 @@ class AgentMemory:
         places = [blob.fields[f"darc_record.{name}"] for name in names]
         self._call_parts = [(offset, offset + size) for offset, size in places]
         self._call_size = max(end for _, end in self._call_parts)
+        self._head = blob.offset("darc_context.bins")
         self._first_routes: dict[int, int] = {}
         """Of the sites that have routes: the number of the first one."""
 
@@ -723,6 +749,78 @@ class AgentMemory:
                 record = self._open_call(op)
                 count += record is not None and record.serial == serial and record.stands
         return count
+
+    def operations(self) -> list[Operation]:
+        """The calls of f0 that are being measured now, with all that is open in them. The program
+        stands still."""
+        now = self.get("epoch")
+        contexts = {
+            c: raw
+            for c in self.contexts()
+            if (raw := self.blob.unpack("darc_context", self._read(c, self._head)))["op"]
+            and raw["epoch"] == now
+        }
+        if not contexts:
+            return []
+        records: dict[int, list[dict[str, int]]] = {c: [] for c in contexts}
+        for record in self.open_records():
+            context = contexts.get(record["context"])
+            if context is not None and record["serial"] == context["serial"]:
+                records[record["context"]].append(record)
+        found = []
+        for address, context in contexts.items():
+            own = records[address]
+            first = next((r for r in own if r["address"] == context["op"]), None)
+            if first is None or first["open"] != 1 or self._is_stale(context["op"]):
+                continue
+            is_sure = bool(context["idle"]) and all(r["open"] == 1 for r in own)
+            found.append(
+                Operation(
+                    address,
+                    context["thread"],
+                    is_sure,
+                    first["start"],
+                    context["jump_time"],
+                    tuple(map(self._open_record, own)),
+                )
+            )
+        return found
+
+    def _open_record(self, record: dict[str, int]) -> OpenRecord:
+        count = record["tail_count"] & ~self.blob.constants["DARC_LEFT"]
+        count = min(count, self.blob.constants["DARC_MAX_TAILS"])
+        at = record["address"] + self.blob.offset("darc_record.tails")
+        tails = words(self._read(at, 8 * count)) if count else ()
+        return OpenRecord(record["address"], record["slot"], record["start"], tuple(tails))
+
+    def open_states(self) -> dict[int, int]:
+        """What the open records have in ``open``, by their addresses."""
+        return {record["address"]: record["open"] for record in self.open_records()}
+
+    def reopen(self, states: Mapping[int, int]) -> None:
+        """Undoes :meth:`close_record`, as nothing has run since: what :meth:`open_states` was."""
+        for address, state in states.items():
+            at = address + self.blob.offset("darc_record.open")
+            self._write(at, struct.pack("<I", state))
+
+    def delay(self, operation: Operation, cycles: int) -> None:
+        """All of it began so much later."""
+        never = self.blob.constants["DARC_NEVER"]
+        for record in operation.records:
+            if record.start != never:
+                at = record.address + self.blob.offset("darc_record.start")
+                self._write(at, struct.pack("<Q", record.start + cycles))
+            for number, began in enumerate(record.tails):
+                at = record.address + self.blob.offset("darc_record.tails") + 8 * number
+                self._write(at, struct.pack("<Q", began + cycles))
+        if operation.jump_time:
+            at = operation.context + self.blob.offset("darc_context.jump_time")
+            self._write(at, struct.pack("<Q", operation.jump_time + cycles))
+
+    def drop(self, operation: Operation) -> None:
+        """It is not measured: of an epoch that is never again."""
+        at = operation.context + self.blob.offset("darc_context.epoch")
+        self._write(at, struct.pack("<Q", 0))
 
     def watch_stale(self, seen: frozenset[Stale]) -> frozenset[Stale]:
         """Tells the agent of ops that were left by a longjmp, and of calls into the agent that

@@ -192,7 +192,7 @@ class App:
         if session.alive:
             self._need_stopped()
             session.stop()
-        self._rest()
+        self.rest()
         self._give_back()
         self.emit("darc: every probe is out")
 
@@ -244,9 +244,13 @@ class App:
 
     # ------------------------------------------------------------------ events
 
-    def on_stop(self) -> None:
-        """The program stopped for the user."""
-        self._rest()
+    def on_stop(self, *, brief: bool = False) -> None:
+        """The program stopped for the user. Where it will probably go on at once (``brief``), what
+        watches it while it runs is left alone; :meth:`rest` is called if it does not."""
+        if self._session is not None:
+            self._session.stands()
+        if not brief:
+            self.rest()
         session = self._session
         if session is None:
             if self._waiting and self._target.attached:
@@ -256,6 +260,16 @@ class App:
         session.on_user_stop()
         session.end_if_late()
         self._tell(session.take_message())
+
+    def passes(self) -> bool:
+        """The program has stopped, and the debugger will let it go on by itself, as the user has
+        told it to. Whether that is none of darc's business: else it is a stop for the user."""
+        return self._session is not None and self._session.passes()
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether :meth:`passes` has said so of the stop that the program is at."""
+        return self._session is not None and self._session.passing
 
     @property
     def is_busy(self) -> bool:
@@ -282,7 +296,7 @@ class App:
 
     def on_exit(self) -> None:
         """The program is gone."""
-        self._rest()
+        self.rest()
         session = self._session
         if session is not None:
             killed = session.paused
@@ -306,7 +320,7 @@ class App:
         if session is None or not session.alive:
             self.on_exit()
             return
-        self._rest()
+        self.rest()
         why = f"the debugger has lost process {pid}, which lives: {_ASLEEP}"
         session.abandon(why)
         self._leave_process(lost=True)
@@ -315,7 +329,7 @@ class App:
     def on_leave(self, *, stopped: bool = False) -> None:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.
         ``stopped`` says that it stands still, though the debugger calls it running."""
-        self._rest()
+        self.rest()
         session = self._session
         if session is not None and session.alive:
             if stopped or self._target.state is State.STOPPED:
@@ -373,7 +387,7 @@ class App:
             raise UsageError("the program runs: interrupt it (Ctrl-C) first")
 
     def _forget(self) -> None:
-        self._rest()
+        self.rest()
         self._session = None
         self._request = None
         self._waiting.cancel()
@@ -425,7 +439,8 @@ class App:
         for line in session.openings:
             self.emit(f"darc: {line}")
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
+        """The program stands still, or is gone: nobody watches it."""
         if self._heart is not None:
             self._heart.stop()
             self._heart = None

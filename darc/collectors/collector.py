@@ -147,10 +147,24 @@ class Collector(ABC):
 
     # ---------------------------------------------------------- the user's stops
 
+    def stands(self) -> None:  # noqa: B027  most have no use for it
+        """The program has just stopped for the user: :meth:`pause` follows."""
+
     @abstractmethod
     def pause(self) -> None:
         """The program stopped for the user: it looks as if there were no probe. Calls that are
-        under way are measured no more."""
+        under way are measured on only if the program goes on from here, by :meth:`resume`, and
+        not step by step."""
+
+    def passes(self) -> bool:
+        """In place of :meth:`pause`: the debugger will let the program go on by itself, and nobody
+        looks at it before. Whether probes are left in for that moment."""
+        return False
+
+    @property
+    def passing(self) -> bool:
+        """Whether they are, as :meth:`passes` has said so."""
+        return False
 
     @abstractmethod
     def resume(self) -> list[str]:

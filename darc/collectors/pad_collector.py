@@ -16,7 +16,8 @@ from darc.code.x86_64 import Function as Code
 from darc.collectors.callees import Callees
 from darc.collectors.collector import Collector, Context
 from darc.collectors.instrumentation import Instrumentation
-from darc.debuggee import admission
+from darc.collectors.standstill import Standstill, Suspended
+from darc.debuggee import admission, clock
 from darc.debuggee.ground import Bell
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode
@@ -66,6 +67,12 @@ class PadCollector(Collector):
         self._cared = 0.0
         self._bell_is_lost = False
         self._compacted = -_COMPACT_SECONDS
+        self._stood: tuple[int | None, int] | None = None
+        """The number of the latest stop for the user, and the time-stamp counter when it began."""
+        self._passing = False
+        """Whether the probes were left in at that stop."""
+        self._suspended: Suspended | None = None
+        """What is under way at that stop, while nothing has run since."""
         self.implant: Implant
         self._instrumentation: Instrumentation
 
@@ -163,6 +170,7 @@ class PadCollector(Collector):
         if self._alive and self._is_set_up:
             with contextlib.suppress(TargetError):
                 self._see_losses()
+        self._give_up_suspended()
         self._alive = False
         with contextlib.ExitStack() as last:
             last.callback(self._ground.leave)
@@ -198,17 +206,83 @@ class PadCollector(Collector):
 
     # ---------------------------------------------------------- the user's stops
 
+    def stands(self) -> None:
+        number = self._target.stop_number
+        if self._stood is None or number is None or self._stood[0] != number:
+            self._stood = number, self._target.stopped_since or clock.tsc_now()
+
     def pause(self) -> None:
         self._count_losses()
-        self._cut_short += self.tables.open_ops()
-        self.tables.begin_epoch()
-        self.implant.pause()
+        tables, patcher = self.tables, self.implant.patcher
+        passing, self._passing = self._passing, False
+        suspended = self._suspended
+        if suspended is not None and suspended.is_over(self._target, tables, patcher.in_use):
+            self._give_up_suspended()
+            suspended = None
+        if suspended is not None and not passing:
+            return  # the same stop once more
+        self.stands()
+        was = self._standstill() if suspended is None else suspended.was
+        if was is None:
+            self._cut_short += tables.open_ops()
+        self._suspended = None
+        tables.begin_epoch()
+        words = self.implant.pause()
+        if was is not None:
+            self._suspended = Suspended.of(was, self._target, words)
+
+    def passes(self) -> bool:
+        if self.paused or not self._ground.is_readable_while_it_runs:
+            return False
+        self.stands()
+        was = self._standstill()
+        self._passing = True
+        self._suspended = None if was is None else Suspended.of(was, self._target, None)
+        return True
+
+    @property
+    def passing(self) -> bool:
+        return self._passing
+
+    def _standstill(self) -> Standstill | None:
+        if not self._ground.is_readable_while_it_runs:
+            return None
+        assert self._stood is not None
+        assert self.foothold is not None
+        return Standstill.take(
+            self._target,
+            self.tables,
+            self.foothold.holds,
+            self.implant.patcher.in_use,
+            self._stood[1],
+        )
+
+    def _give_up_suspended(self) -> None:
+        """What was under way at the last stop for the user is measured no more."""
+        suspended, self._suspended = self._suspended, None
+        if suspended is not None:
+            self._cut_short += len(suspended.was.operations)
 
     def resume(self) -> list[str]:
-        self.tables.begin_epoch()
-        self._ground.change_bell(self.tables)
+        target, tables, patcher = self._target, self.tables, self.implant.patcher
+        suspended, passing, self._passing = self._suspended, self._passing, False
+        if suspended is None and not self.paused:
+            return []  # nothing was taken out, and no call is known to be under way
+        if suspended is None or suspended.is_over(target, tables, patcher.in_use):
+            self._give_up_suspended()
+            suspended = None
+            tables.begin_epoch()
         self._give_sign()
-        return self.implant.resume()
+        problems = []
+        if not passing:
+            self._ground.change_bell(tables)
+            problems = self.implant.resume()
+        if suspended is not None and (self.paused or patcher.in_use != suspended.was.patches):
+            self._give_up_suspended()  # some of its calls would not be seen
+        elif suspended is not None:
+            self._cut_short += suspended.undo(target, tables)
+            self._suspended = None
+        return problems
 
     @property
     def paused(self) -> bool:

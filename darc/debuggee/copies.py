@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from darc.debuggee.procfs import Memory, populated
 from darc.model.errors import TargetError
+from darc.pads.returns import Replaced
 from darc.target.target import Region
 
 LIMIT = 1 << 30
@@ -38,10 +39,11 @@ def replace(
     mapped: Sequence[Region],
     own: Mapping[int, int],
     besides: Sequence[range],
+    replaced: list[Replaced],
 ) -> bool:
     """Replaces each word in ``pid``'s writable memory that is a key of ``own``, the return
-    addresses that lead to landings, but for those in ``besides``. ``False``: there is more memory
-    than is looked through."""
+    addresses that lead to landings, but for those in ``besides``, and notes it in ``replaced``.
+    ``False``: there is more memory than is looked through."""
     left = LIMIT
     marks = {struct.pack("<Q", address)[2:6] for address in own}
     for part in _resident(pid, mapped, besides):
@@ -57,6 +59,7 @@ def replace(
                 for place in _aligned(raw, mark):
                     word = int.from_bytes(raw[place : place + 8], "little")
                     if word in own:
+                        replaced.append(Replaced(at + place, word, own[word]))
                         memory.write(at + place, struct.pack("<Q", own[word]))
     return True
 

@@ -29,7 +29,7 @@ from darc.model.errors import DarcError, PadsImpossibleError, TargetError, Unsup
 from darc.pads import returns
 from darc.pads import x86_64 as pads
 from darc.pads.foothold import MARK, Area, Foothold, ThreadKey
-from darc.pads.returns import ReturnLandings
+from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Place, Region, Target
 
 _PAGE = 4096
@@ -183,8 +183,8 @@ class ProcessFoothold(Foothold):
                 self.system_call(_SYS_MUNMAP, part.start, len(part))
             self._mapped.remove((start, size))
 
-    def restore_copies(self) -> None:
-        restore_copies(self.memory, self.identity, self.landings, self.tables.mappings)
+    def restore_copies(self) -> list[Replaced]:
+        return restore_copies(self.memory, self.identity, self.landings, self.tables.mappings)
 
     def _take_areas(self) -> None:
         self._program.update(regions(self.identity))
@@ -517,15 +517,17 @@ def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[ra
 
 def restore_copies(
     memory: Memory, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
-) -> None:
-    """See :mod:`darc.debuggee.copies`."""
+) -> list[Replaced]:
+    """See :mod:`darc.debuggee.copies`. What was replaced."""
     own: dict[int, int] = {}
+    replaced = list[Replaced]()
     for one in landings:
         own.update(one.all_own())
     if own:
         words = [range(one.base, one.base + one.extent) for one in landings]
         with contextlib.suppress(TargetError, OSError):
-            copies.replace(memory, pid, regions(pid), own, [*besides, *words])
+            copies.replace(memory, pid, regions(pid), own, [*besides, *words], replaced)
+    return replaced
 
 
 def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[LeftBehind]:

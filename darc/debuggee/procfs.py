@@ -237,6 +237,16 @@ def own_ids(pid: int) -> frozenset[int]:
     return frozenset(own_id(pid, thread) for thread in threads(pid))
 
 
+def in_system_call(pid: int, thread: int) -> bool:
+    """Whether a stopped thread is in the middle of a system call; so it is taken to be where the
+    kernel does not tell."""
+    try:
+        first = Path(f"/proc/{pid}/task/{thread}/syscall").read_text().split()[0]
+    except (OSError, IndexError):
+        return True
+    return first != "-1"
+
+
 def waited_ns(thread: int) -> int:
     """How long a thread of any process has waited for a processor so far, in ns (the kernel's
     sched-stats.rst); 0 where the kernel does not count it or the thread is gone."""

@@ -23,7 +23,7 @@ from darc.code.x86_64 import Site, decode
 from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind
 from darc.pads import x86_64 as pads
-from darc.pads.returns import ReturnLandings
+from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Target
 
 MARK = b"darc pad"
@@ -174,10 +174,11 @@ class Foothold(ABC):
         """The program's own return address where ``word`` is one that leads to a landing."""
         return next((own for one in self.landings if (own := one.own(word)) is not None), None)
 
-    def restore_copies(self) -> None:
+    def restore_copies(self) -> list[Replaced]:
         """Return addresses that lead to landings become the program's own wherever they stand in
-        its memory: guards are taken out, or about to be. Nothing is waiting to be written."""
-        return
+        its memory: guards are taken out, or about to be. Nothing is waiting to be written. What
+        was replaced."""
+        return []
 
     def retire(self) -> bool:
         """The analysis is over, patches are taken out and stacks restored, all threads stand still:

@@ -36,7 +36,7 @@ from darc.pads import x86_64 as pads
 from darc.pads.foothold import Area, Foothold
 from darc.pads.guards import Guard, guard_places
 from darc.pads.patching import Patch, Patcher
-from darc.pads.returns import Own
+from darc.pads.returns import Own, Replaced
 from darc.target.target import Target
 
 _FIRST = 32
@@ -511,12 +511,12 @@ class Implant:
 
     # ------------------------------------------------------- stops and removal
 
-    def pause(self) -> None:
-        """At a stop for the user: code and stacks are the program's own."""
+    def pause(self) -> list[Replaced]:
+        """At a stop for the user: code and stacks are the program's own. What led to landings."""
         self.patcher.pause()
-        self.show_own_stack()
+        words = self.show_own_stack()
         self._target.flush()
-        self._foothold.restore_copies()
+        return words + self._foothold.restore_copies()
 
     def resume(self) -> list[str]:
         """The program goes on: patches are put back. Tells which ones could not be."""
@@ -524,13 +524,12 @@ class Implant:
         problems, self.patcher.problems = self.patcher.problems, []
         return problems
 
-    def show_own_stack(self) -> None:
+    def show_own_stack(self) -> list[Replaced]:
         """Puts the program's return addresses back on its stacks: whoever looks sees no pad. The
         calls that were open are measured no more."""
         if self._foothold.landings:
-            restore_stacks(self._target, self.tables, self._foothold.own_back)
-        else:
-            restore_stacks(self._target, self.tables, None, self.tables.open_calls())
+            return restore_stacks(self._target, self.tables, self._foothold.own_back)
+        return restore_stacks(self._target, self.tables, None, self.tables.open_calls())
 
     def remove(self) -> None:
         """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
@@ -583,13 +582,14 @@ def restore_stacks(
     tables: AgentMemory,
     own_back: Own | None,
     known: Sequence[dict[str, int]] | None = None,
-) -> None:
-    """Replaces every pad's return address that stands on a stack by the program's own. ``known``
-    are the records of calls that are open, where they are known.
+) -> list[Replaced]:
+    """Replaces every pad's return address that stands on a stack by the program's own; which.
+    ``known`` are the records of calls that are open, where they are known.
 
     Where there are landings the word alone tells it, by ``own_back``: coroutines that share a stack
     may have put another one's frame where a record was made, also where none is open any more.
     """
+    replaced = list[Replaced]()
     if known is None:
         known = tables.open_records() if own_back is None else tables.records()
     for record in known:
@@ -602,8 +602,10 @@ def restore_stacks(
             if not back:
                 continue  # not called yet, or left by a jump: its pad will see to it
             target.write(slot, struct.pack("<Q", back))
+            replaced.append(Replaced(slot, word, back))
         except TargetError:
             pass  # the stack is gone, and its thread with it
         if is_open:
             tables.close_record(record["address"])
     target.forget_frames()
+    return replaced

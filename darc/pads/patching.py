@@ -140,6 +140,11 @@ class Patcher:
                 for index in sorted(taken):
                     self._forget(index)
 
+    @property
+    def in_use(self) -> frozenset[int]:
+        """Which patches are active, by the numbers of their sites."""
+        return frozenset(patch.index for patch in self._active.values())
+
     def pause(self) -> None:
         """Shows the program's own code until :meth:`resume`."""
         if self._paused:

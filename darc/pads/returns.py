@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from darc import agent
 from darc.agent import words
@@ -63,6 +64,15 @@ KIND = b"landing1"
 
 class NoLandingError(pads.OutOfReachError):
     """As many call sites have a landing as there is room for."""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A word of the program's memory that led to a landing, and leads to its ``own`` code now."""
+
+    address: int
+    landing: int
+    own: int
 
 
 class ReturnLandings:

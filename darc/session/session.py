@@ -306,6 +306,11 @@ class Session:
             self.stop(Status.STOPPED)
             self._changed(Message.RESULT)
 
+    def stands(self) -> None:
+        """The program has just stopped for the user."""
+        if self._alive:
+            self.collector.stands()
+
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
         if self._alive and (why := self.collector.lost()) is not None:
@@ -313,6 +318,18 @@ class Session:
         elif self._alive:
             self.analysis.stopped()
             self._unless_damaged(self._pause, None)
+
+    def passes(self) -> bool:
+        """As :meth:`on_user_stop`, where the debugger lets the program go on by itself before
+        anybody looks at it: whether the probes are left in."""
+        if not self._alive or self.collector.lost() is not None:
+            return False
+        return self._unless_damaged(self.collector.passes, False)
+
+    @property
+    def passing(self) -> bool:
+        """Whether they are, and the program stands still."""
+        return self._alive and self.collector.passing
 
     def _pause(self) -> None:
         self.collector.pause()

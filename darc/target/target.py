@@ -185,6 +185,17 @@ class Target(ABC):
         step to end."""
         return True
 
+    @property
+    def stop_number(self) -> int | None:
+        """Tells this stop from all others: another number once the program has run since, if only
+        for a moment. ``None``: nobody knows."""
+        return None
+
+    @property
+    def stopped_since(self) -> int | None:
+        """The time-stamp counter when the program came to this stop, where that is known."""
+        return None
+
     @abstractmethod
     def forget_frames(self) -> None:
         """Stack words were written: backtraces are to be read anew."""

@@ -1,4 +1,4 @@
-"""Calls that the user's own stops come in the middle of."""
+"""Calls that the user's own stops come in the middle of, and that go on step by step from there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def test_calls_that_stops_have_cut_short_are_told(probes: str, tmp_path: Path) -
         f"darc start handle --peak '>1ms' --start-ops 100 --probes {probes}",
         "break write_out",
         "run",
-        *["continue"] * 5,
+        *["next", "continue"] * 5,
+        "next",
         "darc report",
         "kill",
     ]
@@ -37,7 +38,7 @@ def test_a_search_that_stops_starve_says_so(tmp_path: Path) -> None:
         "run",
         "darc peak '>3ms'",
         "break write_out",
-        *["continue"] * 8,
+        *["continue", "next"] * 8,
         "darc report",
         "kill",
     ]

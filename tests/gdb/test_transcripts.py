@@ -132,7 +132,7 @@ def same(text: str) -> list[str]:
     itself says."""
     text = re.sub(r"^darc: .*\n", "", text, flags=re.M)
     text = re.sub(r"\w+@entry=", "", text)
-    text = re.sub(r"^([^#\n].* in \w+ \().*(\) at )", r"\1…\2", text, flags=re.M)
+    text = re.sub(r"^((?!#)(?:.* in )?\w+ \().*(\) at )", r"\1…\2", text, flags=re.M)
     text = re.sub(r"(process |LWP |Thread 0x[0-9a-f]+ \(LWP )\d+", r"\1N", text)
     text = re.sub(
         r"^\d+( +(?:hw |read |acc )?(?:watchpoint|breakpoint|catchpoint))", r"N\1", text, flags=re.M

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import re
+import signal
 from pathlib import Path
 
 import pytest
 
+from fixtures.build import build
 from tests import ticking
-from tests.debugger import EXIT, REPORT, debug, undisturbed
+from tests.code import altered_code
+from tests.debugger import (
+    DARC_GDB,
+    EXIT,
+    PLAIN_GDB,
+    REPORT,
+    ROOT,
+    debug,
+    let_go,
+    mark,
+    server,
+    terminal,
+    undisturbed,
+    watched,
+)
 
 COUNTED = """
 python
@@ -19,6 +36,18 @@ def counted(self):
 Implant.make_way = counted
 end
 """
+
+NEVER_STOPS = """
+python
+class Never(gdb.Breakpoint):
+    def stop(self):
+        return False
+Never("tick")
+end
+"""
+
+SHOWN = re.compile(r"#[1-9]|   0x")
+"""Lines of backtraces and of code; those of the stop itself are above."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +62,92 @@ def test_hits_that_gdb_counts_are_no_news(program: Path, tmp_path: Path) -> None
     commands = [f"source {tmp_path / 'counted.gdb'}", "break tick", "ignore 1 1000000"]
     commands += [ticking.START, "run", "python print('made way', len(made))", "info breakpoints"]
     done = debug(tmp_path, program, (ticking.OPERATIONS,), [*commands, REPORT, "continue", EXIT])
-    assert done.paths == [ticking.PATH]
+    assert ticking.PATH in done.paths
     assert "breakpoint already hit" in done.gdb
     assert "made way 0\n" in done.gdb
     assert done.output == undisturbed(program, (ticking.OPERATIONS,))[1]
+
+
+def commands_at(place: str, *commands: str) -> str:
+    """A breakpoint whose commands let the program go on."""
+    return "\n".join([f"break {place}", "commands", *commands, "continue", "end"]) + "\n"
+
+
+COMMANDS = {
+    "silent": ["silent"],
+    "prints": ["silent", 'printf "op %d\\n", op', "p ticks"],
+    "looks": ["bt", "x/12i piece", "x/12i fetch", "p $pc"],
+}
+"""What is done at a stop; the last of them sees code and stacks."""
+
+
+@pytest.mark.parametrize("kind", [*COMMANDS, "condition", "python"])
+def test_operations_that_stops_come_in_are_measured(
+    kind: str, program: Path, tmp_path: Path
+) -> None:
+    """Every long operation is stopped in, five times: the search has its votes all the same, and
+    what is shown is the program's own."""
+    script = tmp_path / "stops.gdb"
+    if kind == "condition":
+        script.write_text("break tick if op == 1000000\n")
+    elif kind == "python":
+        script.write_text(NEVER_STOPS)
+    else:
+        script.write_text(commands_at("tick", *COMMANDS[kind]))
+    begin = [f"source {script}", mark("shown"), ticking.START, "run", mark("end")]
+    end = [REPORT, "delete", "continue", EXIT]
+    done = debug(tmp_path, program, (ticking.OPERATIONS,), [*begin, *end])
+    assert ticking.PATH in done.paths, done.gdb  # beside tick, whose hits take their time
+    assert (done.program_status, done.output) == undisturbed(program, (ticking.OPERATIONS,))
+    if kind == "looks":
+        run = [f"source {script}", mark("shown"), "run", mark("end")]
+        plain = debug(tmp_path, program, (ticking.OPERATIONS,), run, gdb=PLAIN_GDB)
+        own = set(plain.section("shown").splitlines())
+        shown = [one for one in done.section("shown").splitlines() if SHOWN.match(one)]
+        assert len(shown) > 100
+        assert [one for one in shown if one not in own] == []
+
+
+def test_a_stop_that_stays_after_all(program: Path, tmp_path: Path) -> None:
+    """Probes were left in as gdb was to go on from the stop by itself, and it has not."""
+    with terminal(tmp_path, "--args", str(program), ticking.OPERATIONS) as gdb:
+        gdb.command(f"source {ROOT / 'tests' / 'inside_gdb.py'}")
+        gdb.command("python from darc_gdb.hits import Hits")
+        gdb.command("python Hits.will_go_on = lambda hits, event: True")
+        gdb.command("break tick if op > 12")
+        gdb.command(ticking.START)
+        assert "Breakpoint 1, tick" in gdb.command("run")
+        assert " 0 altered" in gdb.command("tell-code")
+        assert re.search(r"tick.*piece.*fetch.*serve.*main", gdb.command("bt"), re.S)
+        gdb.command("delete 1")
+        assert "root cause" in gdb.command("continue")
+        assert gdb.quit() == 0
+
+
+KILLED = """
+python
+import os
+def kill(event):
+    if gdb.breakpoints()[0].hit_count == 30:
+        os.kill(os.getpid(), 9)
+gdb.events.stop.connect(kill)
+end
+"""
+
+
+def test_gdb_is_killed_at_such_a_stop(tmp_path: Path) -> None:
+    """The probes are in the program: it goes on with them, and the next gdb takes them out."""
+    (tmp_path / "stops.gdb").write_text(commands_at("burn", "silent") + KILLED)
+    with server(build("server")) as running:
+        attached = ["-p", str(running.pid), "-ex", f"source {tmp_path / 'stops.gdb'}"]
+        attached += ["-ex", "darc start handle --start-ops 1000000", "-ex", "continue"]
+        status, *_ = watched(tmp_path, [*DARC_GDB, "-nx", "-q", "-batch", *attached])
+        assert status == -signal.SIGKILL
+        let_go(running.pid)
+        running.operations()
+        out = ["-p", str(running.pid), "-ex", "darc stop", "-ex", "detach"]
+        _, told, *_ = watched(tmp_path, [*DARC_GDB, "-nx", "-q", "-batch", *out])
+        assert "taken out" in told
+        assert altered_code(running.pid)[2] == []
+        running.operations()
+        assert running.finish() == 0
