@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,45 @@ def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
     with server(build("server")) as running:
         options = ["-p", str(running.pid)]
         debug(tmp_path, None, (), [f"command script import {script}", *ANALYSE], options=options)
+        let_go(running.pid)
+        running.operations()
+        assert altered(running)
+        done = debug(tmp_path, None, (), ["darc stop", "detach"], options=options)
+        assert "taken out" in done.gdb
+        let_go(running.pid)
+        running.operations()
+        assert altered(running) == []
+        assert running.finish() == 0
+
+
+ROUND = """
+import os
+import signal
+from darc.debuggee import procfs
+from darc_lldb.calls import Call
+
+def die(call, address):
+    pid = int(call._process.GetProcessID())
+    if "{who}" == "both":
+        os.kill(int(procfs.status(pid)["TracerPid"]), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Call._run_to = die
+"""
+"""Where a thread is about to go round, lldb dies, alone or with its server. (With its breakpoint in
+the thread's way the program ends: docs/safety.md.)"""
+
+
+@pytest.mark.parametrize("who", ["both", "lldb"])
+def test_kill_as_a_thread_goes_round(who: str, tmp_path: Path) -> None:
+    """It comes back by itself, and the next darc gives back what was borrowed."""
+    script = tmp_path / "dying.py"
+    script.write_text(ROUND.format(who=who))
+    with server(build("server")) as running:
+        options = ["-p", str(running.pid)]
+        commands = [f"command script import {script}", *ANALYSE]
+        killed = debug(tmp_path, None, (), commands, options=options)
+        assert killed.status == -signal.SIGKILL, killed.gdb
         let_go(running.pid)
         running.operations()
         assert altered(running)
