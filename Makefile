@@ -11,7 +11,7 @@ MATRIX_ARGS ?=
 KILLS_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb matrix kills fuzz kernel test-kernel bench-kernel lint types bench bench-real soak fixtures clean distclean
+.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb test-long matrix kills fuzz kernel test-kernel bench-kernel lint types bench bench-real soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-lldb those of them that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
 	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 440 MB once)'
+	@echo 'make test-long tests that take minutes each, on kernels of other releases too (downloads 1.6 GB once)'
 	@echo 'make kills     debuggers are killed 1,000 times, and the programs go on (KILLS_ARGS=…)'
 	@echo 'make fuzz      damaged files, names and lines by the thousand; none may end in a traceback'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
@@ -105,6 +106,11 @@ kernel: setup
 test-kernel: kernel
 	@$(BIN)/darc-vm fetch --kernel kgdb >/dev/null
 	@$(PY) -m pytest -n $(JOBS) tests/kernel $(PYTEST_ARGS)
+
+# What test leaves out, for a night: one after the other, as they fill the machine.
+test-long: kernel
+	@for kernel in kgdb rt 6.12 6.12-rt newest; do $(BIN)/darc-vm fetch --kernel $$kernel >/dev/null; done
+	@$(PY) -m pytest -m long $(PYTEST_ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check -q .

@@ -12,10 +12,11 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks import kernel_debugger as debugger
-from benchmarks import kernel_overhead
+from benchmarks import kernel_overhead, kernel_stops
 from benchmarks.measure import BIN, BUILT, HERE, ROOT, MeasurementError
 from darc.model.errors import DarcError
 from kgdb.vm import guest, kernels, machine
@@ -50,9 +51,10 @@ def main() -> None:
         kernel = kernels.find("debian")
         costs = _measure(kernel)
         figures = kernel_overhead.measure_all(kernel)
+        stops = kernel_stops.measure(kernel)
     except (MeasurementError, DarcError) as error:
         sys.exit(f"benchmarks: {error}")
-    PAGE.write_text(_page(kernel, costs, figures))
+    PAGE.write_text(_page(kernel, costs, figures, stops))
     print("\n".join([*_table(costs), "", *kernel_overhead.tables(figures)]))
     print(f"benchmarks: all figures are in {PAGE.relative_to(ROOT)}")
 
@@ -131,7 +133,12 @@ def _table(costs: dict[str, Cost]) -> list[str]:
     return lines
 
 
-def _page(kernel: kernels.Kernel, costs: dict[str, Cost], figures: kernel_overhead.Figures) -> str:
+def _page(
+    kernel: kernels.Kernel,
+    costs: dict[str, Cost],
+    figures: kernel_overhead.Figures,
+    stops: Sequence[kernel_stops.Stops],
+) -> str:
     lines = [
         "# Benchmarks: a kernel's function",
         "",
@@ -153,6 +160,7 @@ def _page(kernel: kernels.Kernel, costs: dict[str, Cost], figures: kernel_overhe
         "",
         *kernel_overhead.section(figures),
         "",
+        *kernel_stops.section(stops),
     ]
     return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from darc.code import x86_64
 from darc.code.modules import Module
 from darc.code.overlay import Overlay
 from darc.code.program import Program
+from darc.code.spelling import find_symbols, split_spec
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, Cause, Fnode, Function
 from darc.target.target import Region, Target
@@ -56,7 +58,10 @@ _DENIED = {
 """Callees that are never called through a pad, by symbol, and why."""
 
 _SLEEPS = frozenset(
-    ("schedule", "__schedule", "schedule_preempt_disabled", "schedule_idle", "schedule_user")
+    (
+        *("schedule", "__schedule", "schedule_preempt_disabled", "schedule_idle", "schedule_user"),
+        *("schedule_rtlock", "rt_mutex_schedule"),  # for a lock, in a kernel with PREEMPT_RT
+    )
 )
 _IS_PREEMPTED = frozenset(
     (
@@ -68,7 +73,7 @@ _IS_PREEMPTED = frozenset(
 """The scheduler's functions, which are not looked into: other tasks run meanwhile, and on other
 stacks."""
 
-_WAITS = re.compile(r"(?:io_)?schedule\w*|__schedule\w*")
+_WAITS = re.compile(r"(?:io_|rt_mutex_)?schedule\w*|__schedule\w*")
 """Functions that only pass on that somebody else wants to sleep."""
 
 _PREEMPTS = "preempt_schedule_irq"
@@ -171,6 +176,16 @@ class KernelProgram(Program):
 
     def look_further(self) -> None:
         self.load_modules()
+
+    def untold(self, spec: str) -> str:
+        if self.kernel.image.has_section(".debug_info"):
+            return ""
+        bare = "; this vmlinux has no debugging information, which tells"
+        scope, name = split_spec(spec)
+        if scope is None or scope.endswith("!"):
+            return f"{bare} what was inlined, and into what"
+        known = len(find_symbols([(self.kernel.image, 0)], name))
+        return f"{bare} source files" + (f": take {name}" if known == 1 else "")
 
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""
@@ -419,11 +434,14 @@ class KernelProgram(Program):
 
     def untouchable(self, address: int) -> str | None:
         """Why nothing may be patched at ``address``."""
-        for first, last in _UNTOUCHABLE:
-            start, end = self.value(first), self.value(last)
-            if start is not None and end is not None and start <= address < end:
-                return "it stands in code of the kernel's entries, which must not be touched"
+        if any(address in places for places in self._untouchable):
+            return "it stands in code of the kernel's entries, which must not be touched"
         return None
+
+    @functools.cached_property
+    def _untouchable(self) -> list[range]:
+        places = ((self.value(first), self.value(last)) for first, last in _UNTOUCHABLE)
+        return [range(start, end) for start, end in places if start is not None and end is not None]
 
 
 def _target(address: int, code: bytes) -> int:

@@ -114,7 +114,8 @@ class Lookup:
             return entry
         if not resolved:
             names = (s.name for _, s in self._program.all_symbols() if hint)
-            raise NotFoundError(not_found(spec, names))
+            untold = self._program.untold(spec) if hint else ""
+            raise NotFoundError(not_found(spec, names) + untold)
         spelt = {address: self._spelling(address) for address in sorted(resolved)}
         often = Counter(spelt.values())
         # Versions of one symbol, say, have one name and stand in one file.

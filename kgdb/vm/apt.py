@@ -6,6 +6,7 @@ fetches its own into the cache, from the system's sources: no right is needed fo
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -26,7 +27,10 @@ class AptError(VmError):
 class Lists:
     """Package lists that answer: the system's, or after :meth:`refresh` those of the cache."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str | None = None) -> None:
+        """``source`` is a line of ``sources.list``, for lists that the system does not have: they
+        answer after :meth:`refresh` alone."""
+        self._source = source
         self._options: list[str] = []
 
     def field(self, package: str, name: str) -> str | None:
@@ -41,6 +45,8 @@ class Lists:
             return
         cache.say("fetching the package lists")
         folder = cache.root() / "apt"
+        if self._source is not None:
+            folder /= hashlib.sha256(self._source.encode()).hexdigest()[:12]
         for part in ("lists/partial", "cache/archives/partial"):
             (folder / part).mkdir(parents=True, exist_ok=True)
         self._options = [
@@ -48,6 +54,12 @@ class Lists:
             *("-o", f"Dir::Cache={folder}/cache"),
             *("-o", "APT::Sandbox::User="),
         ]
+        if self._source is not None:
+            (folder / "sources.list").write_text(f"{self._source}\n")
+            self._options += [
+                *("-o", f"Dir::Etc::SourceList={folder}/sources.list"),
+                *("-o", "Dir::Etc::SourceParts=/dev/null"),
+            ]
         done = self._run(["apt-get", "-qq", "update"])
         if done.returncode != 0:
             self._options = []
@@ -81,13 +93,16 @@ class Lists:
         )
 
 
-def with_fresh_lists(use: Callable[[Lists], Path], at_once: bool = False) -> Path:
+def with_fresh_lists(
+    use: Callable[[Lists], Path], at_once: bool = False, source: str | None = None
+) -> Path:
     """What ``use`` makes with the system's lists, or with new ones where these do not serve.
 
-    The system's may be absent (in a container), or name packages that are gone.
+    The system's may be absent (in a container), or name packages that are gone; what comes from a
+    ``source`` is in no list of the system's.
     """
-    lists = Lists()
-    if not at_once:
+    lists = Lists(source)
+    if not at_once and source is None:
         try:
             return use(lists)
         except AptError:

@@ -1,7 +1,8 @@
 """The kernels that a machine can run, each in a folder of the cache.
 
 ``debian`` is the cloud kernel of the running Debian release, from its package and its debugging
-package; neither is installed. ``kgdb`` is built from Debian's sources, see :mod:`kgdb.vm.kbuild`.
+package; neither is installed. Others of Debian's come likewise, the newest from a later release.
+``kgdb`` is built from Debian's sources, see :mod:`kgdb.vm.kbuild`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import lzma
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +19,36 @@ from elftools.elf.elffile import ELFFile
 from . import apt, cache
 from .errors import VmError
 
-NAMES = ("debian", "kgdb")
+_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_BACKPORTS = f"deb [signed-by={_KEYS}] http://deb.debian.org/debian trixie-backports main"
 
-_META = "linux-image-cloud-amd64"
+
+@dataclass(frozen=True)
+class _Origin:
+    """The package that depends on the newest kernel of a kind; of what lists, where those are not
+    the system's."""
+
+    meta: str
+    source: str | None = None
+
+
+_ORIGINS = {
+    "debian": _Origin("linux-image-cloud-amd64"),
+    "rt": _Origin("linux-image-rt-amd64"),
+    "6.12": _Origin("linux-image-6.12-cloud-amd64"),
+    "6.12-rt": _Origin("linux-image-6.12-rt-amd64"),
+    "newest": _Origin("linux-image-cloud-amd64", _BACKPORTS),
+}
+
+NAMES = (*_ORIGINS, "kgdb")
+
 _DISK_DRIVER = "virtio_blk"
 _BUS_DRIVER = "virtio_pci"
 _FILE_SYSTEM = "ext4"
 _CHECKSUM = "crc32c_generic"
 """What ext4 asks the kernel for by another name than a module's."""
+_PARTS = ("base", "binary", "modules")
+"""Of a kernel's package, where that is divided."""
 _XZ = bytes.fromhex("fd377a585a00")
 
 
@@ -71,50 +95,60 @@ def find(name: str, update: bool = False) -> Kernel:
         from . import kbuild
 
         return Kernel(name, kbuild.built())
-    return Kernel(name, _debian(update))
+    return Kernel(name, _debian(name, update))
 
 
-def _debian(update: bool) -> Path:
+def _debian(name: str, update: bool) -> Path:
     folder = cache.root() / "kernels"
-    made = sorted(folder.glob("debian-*"), key=lambda p: p.stat().st_mtime)
+    made = sorted(folder.glob(f"{name}-[0-9]*"), key=lambda p: p.stat().st_mtime)
     if made and not update:
         return made[-1]
-    return apt.with_fresh_lists(_fetch, update)
+    origin = _ORIGINS[name]
+
+    def fetch(lists: apt.Lists) -> Path:
+        return _fetch(lists, name, origin.meta)
+
+    return apt.with_fresh_lists(fetch, at_once=update, source=origin.source)
 
 
-def _fetch(lists: apt.Lists) -> Path:
-    depends = lists.field(_META, "Depends") or ""
-    found = re.match(r"(linux-image-([^ ]+)) \(= ([^)]+)\)", depends)
+def _fetch(lists: apt.Lists, name: str, meta: str) -> Path:
+    depends = lists.field(meta, "Depends") or ""
+    found = re.search(r"\b(linux-image-([^ ]+)) \(= ([^)]+)\)", depends)
     if not found:
-        raise apt.AptError(f"apt knows no package {_META}: darc-vm's kernels need Debian on x86-64")
+        raise apt.AptError(f"apt knows no package {meta}: darc-vm's kernels need Debian on x86-64")
     package, release, version = found.groups()
 
     def make(folder: Path) -> None:
         cache.say(f"downloading Linux {release} and its debugging information, about 300 MB")
-        lists.download([f"{package}={version}", f"{package}-dbg={version}"], folder)
+        # Newer kernels' packages only depend on those that have something in them.
+        needs = lists.field(package, "Depends") or ""
+        parts = [part for part in (f"linux-{kind}-{release}" for kind in _PARTS) if part in needs]
+        wanted = [f"{part}={version}" for part in (package, *parts, f"{package}-dbg")]
+        lists.download(wanted, folder)
         (debugging,) = folder.glob("*-dbg_*.deb")
-        (plain,) = set(folder.glob("*.deb")) - {debugging}
+        plain = sorted(set(folder.glob("*.deb")) - {debugging})
         cache.say("unpacking them")
         _unpack(folder, plain, debugging, release)
 
-    return cache.once(f"kernels/debian-{release}-{version}", make)
+    return cache.once(f"kernels/{name}-{release}-{version}", make)
 
 
-def _unpack(folder: Path, plain: Path, debugging: Path, release: str) -> None:
-    """Fills the folder of a :class:`Kernel` from Debian's two packages, and deletes these."""
+def _unpack(folder: Path, plain: Sequence[Path], debugging: Path, release: str) -> None:
+    """Fills the folder of a :class:`Kernel` from Debian's packages, and deletes these."""
     every = folder / "every"
 
     def of_plain(path: str) -> Path | None:
-        if path == f"boot/vmlinuz-{release}":
+        if path in (f"boot/vmlinuz-{release}", f"usr/lib/modules/{release}/vmlinuz"):
             return folder / "bzImage"
-        if path == f"boot/config-{release}":
+        if path in (f"boot/config-{release}", f"usr/lib/modules/{release}/config"):
             return folder / "config"
         if path.endswith((".ko", ".ko.xz")):
             return every / module_name(path)
         return None
 
-    apt.unpack(plain, of_plain)
-    plain.unlink()
+    for package in plain:
+        apt.unpack(package, of_plain)
+        package.unlink()
     for packed in every.iterdir():
         unpack_module(packed)
     modules = folder / "modules"

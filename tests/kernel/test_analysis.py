@@ -206,6 +206,11 @@ def test_a_debugger_that_is_killed_while_short_calls_are_timed(tmp_path: Path) -
         ("sched_clock", "it has no room for a probe at its entry"),  # which is a jump of its own
         ("vfs_raed", "no function is called vfs_raed (near names: vfs_read"),
         ("__switch_to_asm", "it returns in another task"),
+        ("rcu_read_lock", "has no debugging information, which tells what was inlined"),
+        (
+            "fs/read_write.c:vfs_read",
+            "no debugging information, which tells source files: take vfs_read",
+        ),
     ],
 )
 def test_what_cannot_be_timed_is_told_in_a_line(
@@ -214,6 +219,29 @@ def test_what_cannot_be_timed_is_told_in_a_line(
     done = connected(machine, tmp_path, f"darc start {function}")
     last = [line for line in done.gdb.splitlines() if line.startswith("darc: ")][-1]
     assert why in last
+    assert "waits for" not in done.gdb
+    assert_unharmed(machine)
+
+
+@pytest.mark.long
+def test_what_debugging_information_tells(machine: Machine, tmp_path: Path) -> None:
+    """Into what a function was inlined, source files, and lines. gdb takes its time to read it."""
+    done = connected(
+        machine,
+        tmp_path,
+        "darc start rcu_read_lock",
+        "darc start kmalloc",
+        "darc start fs/read_write.c:do_iter_write --task syncwrite --start-ops 300 --peak last",
+        "continue",
+        "darc tree",
+        symbols=machine.debug,
+    )
+    for name in ("rcu_read_lock", "kmalloc"):
+        told = rf"^darc: {name} was inlined into \w+, .* and \d+ more: analyse these$"
+        assert re.search(told, done.gdb, re.M), done.gdb
+    assert "darc: analyses fs/read_write.c:do_iter_write: 'continue'" in done.gdb
+    assert re.search(r"do_iter_readv_writev .* read_write\.c:\d+ ", done.gdb), done.gdb
+    assert "waits for" not in done.gdb
     assert_unharmed(machine)
 
 
@@ -245,6 +273,30 @@ def test_the_time_limit_where_the_function_is_never_called(
     )
     assert "Program received signal SIGINT, Interrupt." in done.gdb
     assert "kernel_halt: profiling" in done.gdb
+    assert_unharmed(machine)
+
+
+LIMIT = 10
+CLOCK = "python import time; print('at', time.monotonic())"
+
+
+def test_the_time_limit_of_a_search_that_goes_on(machine: Machine, tmp_path: Path) -> None:
+    """It is the user's own time, from 'darc start' on: with all stops, and until every probe is
+    out."""
+    done = connected(
+        machine,
+        tmp_path,
+        TEXT.format("before"),
+        CLOCK,
+        f"{START} --decision-ops 1000000 --max-time {LIMIT}",
+        "continue",
+        CLOCK,
+        TEXT.format("after"),
+    )
+    assert "the time is up: this is what was known by then" in done.gdb
+    begin, end = (float(at) for at in re.findall(r"^at (\S+)$", done.gdb, re.M))
+    assert LIMIT <= end - begin < 2 * LIMIT, done.gdb
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     assert_unharmed(machine)
 
 

@@ -1,0 +1,157 @@
+"""Other kernels than the one that all tests run on, in a plain QEMU that nobody of darc's started:
+processors, addresses and devices are QEMU's and the kernel's own choice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kgdb.image import KernelImage
+from kgdb.vm import disk, guest, kernels, workloads
+from kgdb.vm.machine import QEMU
+from tests import debugger
+from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS
+from tests.kernel.test_analysis import TROUBLE
+
+SPINS = ("rwsem_spin_on_owner", "rt_mutex_slowlock_block", "rtmutex_spin_on_owner")
+"""Where a task waits for a lock that one on the other processor holds, before it sleeps."""
+
+OTHERS = sorted({*kernels.NAMES} - {"debian", "kgdb"})
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
+
+_READ_TEXT = """
+import gdb
+place = bytes(gdb.selected_inferior().read_memory(0xFFFF_FE00_0000_0000, 16))
+bias = int.from_bytes(place[0:2] + place[6:12], "little") - {handler}
+gdb.execute(f"dump binary memory {file} {{{start} + bias:#x}} {{{end} + bias:#x}}")
+"""
+"""As no symbols are where the kernel has put itself: by its descriptors of interrupts."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A QEMU with a gdbstub and serial lines, and nothing else that is asked for."""
+
+    folder: Path
+    symbols: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def messages(self) -> str:
+        return (self.folder / "messages.log").read_text(errors="replace").replace("\r", "")
+
+    @property
+    def console(self) -> str:
+        return (self.folder / "console.log").read_text(errors="replace")
+
+    def wait_for(self, line: str) -> None:
+        deadline = time.monotonic() + WATCHDOG_SECONDS
+        while line not in self.messages.splitlines():
+            assert self.process.poll() is None, self.console[-2000:]
+            assert time.monotonic() < deadline, self.messages + self.console[-2000:]
+            time.sleep(0.05)
+
+    def text(self, file: str) -> str:
+        """A command that writes the kernel's code into a file."""
+        values = KernelImage(self.symbols).values
+        names = ("asm_exc_divide_error", "_stext", "_etext")
+        handler, start, end = (values[name] for name in names)
+        script = self.folder / f"read-{file}.py"
+        script.write_text(_READ_TEXT.format(handler=handler, start=start, end=end, file=file))
+        return f"source {script}"
+
+    def debug(self, folder: Path, *commands: str) -> debugger.Done:
+        connect = f"target remote {self.folder}/gdb.sock"
+        options = [*PATIENT, str(self.symbols)]
+        return debugger.debug(folder, None, (), [connect, *commands], options=options)
+
+
+@contextlib.contextmanager
+def plain(name: str, workload: str) -> Iterator[Plain]:
+    kernel, program = kernels.find(name), workloads.built(workload)
+    with tempfile.TemporaryDirectory(prefix="vm") as path:
+        folder = Path(path)
+        (folder / "initramfs").write_bytes(guest.initial_files(kernel, program))
+        command = [QEMU, "-nodefaults", "-display", "none", "-no-reboot", "-smp", "2"]
+        command += ["-m", "1G", "-kernel", str(kernel.image), "-initrd", "initramfs"]
+        command += ["-append", "console=ttyS0 quiet panic=-1"]
+        for log in ("console", "none", "messages"):
+            command += ["-serial", "null" if log == "none" else f"file:{log}.log"]
+        command += ["-gdb", "unix:gdb.sock,server=on,wait=off"]
+        for image in disk.images():
+            command += ["-drive", f"file={image},format=raw,if=virtio,snapshot=on"]
+        with (folder / "qemu.log").open("wb") as log_file:
+            process = subprocess.Popen(
+                command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file
+            )
+        try:
+            for log in ("console", "messages"):
+                (folder / f"{log}.log").touch()
+            started = Plain(folder, kernel.symbols, process)
+            started.wait_for(guest.READY)
+            yield started
+            assert process.poll() is None
+            assert not TROUBLE.search(started.console), started.console[-4000:]
+            assert guest.ENDED not in started.messages, started.messages
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(
+    "name", ["debian", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+)
+def test_a_sleep_and_a_time_limit(name: str, tmp_path: Path) -> None:
+    """The path to it; an analysis that ends as its time is up; and code that is as it was."""
+    with plain(name, "naps") as started:
+        done = started.debug(
+            tmp_path,
+            started.text("before"),
+            "darc start hrtimer_nanosleep --task naps --start-ops 12 --peak '>400ms' "
+            "--decision-ops 3",
+            "continue",
+            debugger.REPORT,
+            started.text("after"),
+            "darc start vfs_read --task nobody --max-time 2",
+            "continue",
+            started.text("at_last"),
+        )
+        assert done.paths == [("hrtimer_nanosleep", "do_nanosleep", "schedule")], done.gdb
+        assert "cause: blocked in schedule (do_nanosleep slept)" in done.gdb
+        assert "the time is up: this is what was known by then" in done.gdb
+        before = (tmp_path / "before").read_bytes()
+        assert before == (tmp_path / "after").read_bytes()
+        assert before == (tmp_path / "at_last").read_bytes()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["debian", *OTHERS])
+def test_a_lock_that_another_task_holds(name: str, tmp_path: Path) -> None:
+    """Where the write waits for it: asleep, or spinning while its owner runs."""
+    with plain(name, "contention") as started:
+        done = started.debug(
+            tmp_path,
+            started.text("before"),
+            "darc start vfs_write --task contention --start-ops 300 --peak '>5ms' "
+            "--decision-ops 10 --max-time 60",
+            "continue",
+            debugger.REPORT,
+            started.text("after"),
+        )
+        assert done.report is not None, done.gdb
+        causes = {tuple(p["functions"]): p["cause"] for p in done.report["root_cause_paths"]}
+        locked = {path: cause for path, cause in causes.items() if "down_write" in path}
+        assert locked, done.gdb
+        for path, cause in locked.items():
+            assert path[:2] == ("vfs_write", "ext4_file_write_iter"), done.gdb
+            assert cause == "blocked" or path[-1] in SPINS, (causes, done.gdb)
+        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
