@@ -118,9 +118,13 @@ class KernelFoothold(Foothold):
         return False
 
     def place(
-        self, area: Area, back: int | None, make: Callable[[int], pads.Pad]
+        self,
+        area: Area,
+        index: int | None,
+        back: int | None,
+        make: Callable[[int], pads.Pad],
     ) -> tuple[int, pads.Pad]:
-        placed = super().place(area, back, make)
+        placed = super().place(area, index, back, make)
         if area.used > self._told[0] or self._next_index > self._told[1]:
             used = (area.used // _CHUNK + 1) * _CHUNK
             sites = (self._next_index // _SITE_CHUNK + 1) * _SITE_CHUNK

@@ -407,6 +407,21 @@ class AgentMemory:
         self._constant = {name: values[name] for name in _CONSTANT if name in values}
         self._resolution = resolution
 
+    def adopt(self, life: Callable[[int], bool]) -> None:
+        """They are another debugger's, which has ended: from now on they are this one's. ``life``
+        tells numbers of sites that pads may still read; no other is used."""
+        raw = self._read(self.base + self.layout.control, self.blob.sizes["darc_control"])
+        values = self.blob.unpack("darc_control", raw)
+        self._constant = {name: values[name] for name in _CONSTANT if name in values}
+        size = self.blob.sizes["darc_site"]
+        for index in range(self.layout.room.sites):
+            if life(index):
+                self.set_site(
+                    index, route_count=0, first_parent=self.blob.constants["DARC_NO_PARENT"]
+                )
+            else:
+                self._write(self.site(index), bytes(size))
+
     def check(self) -> None:
         """Looks whether the control structure can still be what darc and the agent made of it.
 

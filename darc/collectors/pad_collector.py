@@ -19,7 +19,7 @@ from darc.collectors.instrumentation import Instrumentation
 from darc.collectors.standstill import Standstill, Suspended
 from darc.debuggee import admission, clock
 from darc.debuggee.ground import Bell
-from darc.model.errors import DarcError, TargetError, UnsupportedError
+from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode
 from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile
@@ -45,6 +45,9 @@ _CARE_SECONDS = 1.0
 
 _COMPACT_SECONDS = 1.0
 """When records run short again that soon, it was not for those of calls that are over."""
+
+_MOST_EARLIER = 8
+"""Footholds of earlier analyses that may be there beside the one in use: 2 MiB each, as a rule."""
 
 _NEVER = (1 << 63) - 1
 """So many calls are never seen: the agent does not ring until the user has chosen."""
@@ -149,16 +152,35 @@ class PadCollector(Collector):
         """An agent on the ground: that of the analysis before, or a new one."""
         resolution, known = self._parameters.resolution, self.foothold
         room = self._ground.room(self._parameters)
-        if known is not None and known.identity == self._ground.identity and known.is_usable(room):
+        is_ours = known is not None and known.identity == self._ground.identity
+        if known is not None and is_ours and known.is_usable(room):
+            known.earlier()
             known.reopen(self._program, resolution)
         else:
-            if known is not None and known.identity == self._ground.identity:
-                known.give_back()  # the one that is to be follows
+            if known is not None and is_ours and not known.give_back():
+                known.close()
             known = self._ground.new_foothold(self._program, room)
+            earlier = known.earlier()
+            if earlier >= _MOST_EARLIER:
+                earlier = known.earlier(patient=True)
+            self._tell_earlier(earlier)
             known.install(resolution)
             self.foothold = known
         self._target.show_pads(agent.elf_file(), known.agent_base, known.caller)
         return Implant(self._target, self._program, known, self._ground.guard_places)
+
+    def _tell_earlier(self, number: int) -> None:
+        """``number`` of earlier footholds are still there, and another one is to be."""
+        if number >= _MOST_EARLIER:
+            raise PadsImpossibleError(
+                f"the memory of {number} earlier analyses is still in the program, as something "
+                "may lead there: 'darc stop' gives it back as soon as nothing does"
+            )
+        if number:
+            self._note(
+                f"the memory of {number} earlier {'analysis' if number == 1 else 'analyses'} stays "
+                "in the program for now, as something may lead there"
+            )
 
     def lost(self) -> str | None:
         return self.foothold.lost() if self.foothold is not None else None

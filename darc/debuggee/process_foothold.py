@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from darc import agent
@@ -28,16 +29,22 @@ from darc.debuggee.procfs import Memory, is_locked, own_id, populated, regions
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.pads import returns
 from darc.pads import x86_64 as pads
-from darc.pads.foothold import MARK, Area, Foothold, ThreadKey
+from darc.pads.foothold import MARK, Area, Foothold, Placed, ThreadKey
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Place, Region, Target
 
 _PAGE = 4096
-_SEARCHED = 256 << 20  # bytes: takes some 100 ms
+_SEARCHED = copies.LIMIT
+"""Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
+
 _CHUNK = 1 << 20
 _AREA_UNIT = _PAGE
 _AGENT_BYTES = 1 << 15
 _PAD_BYTES = 104  # of one site, on average
+_LONGEST_PAD = 1024
+_MOST_POOLS = 4
+"""Of landings, in reach of one library or program: some 4,000 call sites."""
+
 _SYS_RT_SIGACTION = 13
 _SIGNAL_SET = 8  # bytes of a set of signals in the kernel
 _SYS_MMAP, _SYS_MPROTECT, _SYS_MUNMAP, _SYS_MADVISE, _SYS_MUNLOCK = 9, 10, 11, 28, 150
@@ -92,6 +99,14 @@ class ProcessFoothold(Foothold):
             return False
         return magic == self._blob.constants["DARC_MAGIC"]
 
+    def earlier(self, *, patient: bool = False) -> int:
+        mine = {start for start, _ in self._mapped}
+        found = left_behind(self._target, self.memory, regions(self.identity))
+        others = [one for one in found if mine.isdisjoint(area.start for area in one.areas)]
+        most = None if patient else _SEARCHED
+        given = [one.give_back(self._target, self.memory, self.identity, most) for one in others]
+        return given.count(False)
+
     def close(self) -> None:
         self.memory.close()
 
@@ -99,6 +114,9 @@ class ProcessFoothold(Foothold):
         return self._target.call(address, arguments)
 
     def install(self, resolution: int) -> None:
+        if self._adopt():
+            self.reopen(self._program, resolution)
+            return
         layout = self._layout
         areas = 2 * self._area_size
         touched = layout.contexts + layout.room.contexts * _TOUCHED_PER_CONTEXT + areas
@@ -110,6 +128,69 @@ class ProcessFoothold(Foothold):
         except BaseException:
             self._undo()
             raise
+
+    def _adopt(self) -> bool:
+        """Goes on with what an earlier debugger has left, where something leads to some of its pads
+        and the others make room enough."""
+        for left in left_behind(self._target, self.memory, regions(self.identity)):
+            found = left.references(self._target, self.memory, self.identity)
+            if found is not None and left.tables.room.holds(self._room) and self._take(left, found):
+                return True
+        return False
+
+    def _take(self, left: LeftBehind, found: frozenset[int]) -> bool:
+        code = self._blob.code
+        wide = [area for area in left.areas if len(area) > returns.SIZE + len(code)]
+        starts = enumerate(area.start + returns.SIZE for area in wide)
+        first = next((number for number, place in starts if self._has_agent(place)), None)
+        if first is None:
+            return False  # it was killed before it had written that
+        wide.insert(0, wide.pop(first))
+        self.tables, self._layout = left.tables, left.tables.layout
+        self._areas = [Area(area.start, len(area), returns.SIZE) for area in wide]
+        self._use_agent(wide[0].start + returns.SIZE)
+        self._areas[0].used += (len(code) + 63) // 64 * 64
+        for area in self._areas:
+            area.floor = area.used
+        kept = [Placed(place, (), None, self._rows_in(place)) for place in self._around(found)]
+        self._keep(kept)
+        if not self._has_room():
+            self._areas = []
+            return False
+        self._mapped += [(p.start, len(p)) for p in (*left.areas, *self.tables.mappings)]
+        alive = {number for pad in kept for number in pad.rows}
+        self.tables.adopt(alive.__contains__)
+        return True
+
+    def _has_agent(self, place: int) -> bool:
+        """Whether this very agent is there; two words of it are a thread's that went home."""
+        code = bytearray(self._blob.code)
+        try:
+            for name in ("darc_home_rsp", "darc_home_back"):
+                at = self._blob.symbols[name]
+                code[at : at + 8] = self._target.read(place + at, 8)
+            return self._target.read(place, len(code)) == bytes(code)
+        except TargetError:
+            return False
+
+    def _around(self, addresses: Iterable[int]) -> Iterator[range]:
+        """The pads that these addresses are in, and what is about them: nobody knows where they
+        begin and end."""
+        for area in self._areas:
+            low, high = area.base + area.floor, area.base + area.size
+            at = low
+            for address in sorted(one for one in addresses if low <= one < high):
+                place = range(max(at, address - _LONGEST_PAD), min(high, address + _LONGEST_PAD))
+                yield place
+                at = place.stop
+
+    def _rows_in(self, place: range) -> frozenset[int]:
+        """The numbers of the sites whose rows the pads there read: they have their addresses."""
+        raw, first = self._target.read(place.start, len(place)), self.tables.site(0)
+        size, sites = self._blob.sizes["darc_site"], self.tables.layout.room.sites
+        words = (struct.unpack_from("<Q", raw, at)[0] for at in range(max(0, len(raw) - 7)))
+        offsets = (word - first for word in words if first <= word < first + size * sites)
+        return frozenset(offset // size for offset in offsets)
 
     def add_contexts(self, threads: int) -> str | None:
         now, size = self.tables.room.contexts, self._layout.context_size
@@ -160,21 +241,29 @@ class ProcessFoothold(Foothold):
 
     def give_back(self) -> bool:
         try:
-            if not self.is_there() or not self.retire() or self._is_needed():
+            if not self.is_there() or not self.retire() or self.references() != frozenset():
                 return False
-            kept = _keep(self._target, self.landings)
+            kept = _keep(self._target, self._own_landings())
             self._areas.clear()
             self._unmap(self._mapped, kept)
         except DarcError:
             return False
+        with contextlib.suppress(DarcError):
+            self.earlier()
         self.close()
         return True
 
-    def _is_needed(self) -> bool:
+    def _own_landings(self) -> list[ReturnLandings]:
+        """Those of no earlier foothold that is there still."""
+        found = _areas_of(self._target, regions(self.identity))
+        own = {base for base, _, control in found if control == self.tables.control}
+        return [one for one in self.landings if one.base in own]
+
+    def references(self) -> frozenset[int] | None:
         own = self.tables.mappings
         own += [range(one.base, one.base + one.extent) for one in self.landings]
-        areas = [area.base for area in self._areas]
-        return _is_needed(self._target, self.memory, self.identity, own, areas, self.is_inside)
+        areas = [*(area.base for area in self._areas), *(one.base for one in self.landings)]
+        return _references(self._target, self.memory, self.identity, own, areas, self.is_inside)
 
     def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
         for start, size in list(places):
@@ -188,12 +277,14 @@ class ProcessFoothold(Foothold):
 
     def _take_areas(self) -> None:
         self._program.update(regions(self.identity))
-        for base, _ in _areas_of(self._target, self._program.regions):
+        for base, _, _ in _areas_of(self._target, self._program.regions):
             self._complete(base)  # before anything else takes the room
         self._program.update(regions(self.identity))
         for module in self._program.modules:
             if module.name != "[vdso]":
-                self._area_near(module.start, module.end)
+                area = self._area_near(module.start, module.end)
+                if area is not None and (area.landings is None or not area.landings.has_room):
+                    self._take_landings(area, module.start, module.end)
 
     def system_call(self, number: int, *arguments: int) -> int:
         """Makes a system call in the program, while all its threads stand still. Where the debugger
@@ -314,26 +405,46 @@ class ProcessFoothold(Foothold):
             if self._map(place, size, _PROT_READ | _PROT_EXEC, _MAP_FIXED_NOREPLACE) is not None:
                 area = Area(place, size, returns.SIZE)
                 self._areas.append(area)
-                area.landings = self._landings_near(area, low, high)
-                has_own = area.landings.base == area.base
-                self._mark(area.base, area.size, returns.KIND if has_own else _NO_LANDINGS)
+                self._mark(area.base, area.size, _NO_LANDINGS)
                 return area
         return None
 
-    def _landings_near(self, area: Area, low: int, high: int) -> ReturnLandings:
-        """Those of an earlier analysis that are in reach of the area and the module in [low, high),
-        else the area's own."""
-        for base, size in _areas_of(self._target, self._program.regions):
+    def _take_landings(self, area: Area, low: int, high: int) -> None:
+        """Those in reach of the area and the module in [low, high): the first that have room, of
+        whichever analysis. Where none has, there are more of them, up to a limit."""
+        pools = []
+        for base, size, control in _areas_of(self._target, self._program.regions):
             if max(high, area.base + area.size, base + returns.SIZE) - min(low, base) < pads.NEAR:
-                self._mark(base, size)
-                return ReturnLandings(self._target, base)
+                if not control:  # else its owner is still there, and must be found
+                    self._mark(base, size)
+                pools.append(ReturnLandings(self._target, base))
+        if len(pools) < _MOST_POOLS and not any(one.has_room for one in pools):
+            pools += self._more_landings(area, {one.base for one in pools}, low, high)
+        area.pools = pools
+        roomy = (one for one in pools if one.has_room)
+        area.landings = next(roomy, None) or max(pools, key=lambda one: one.free)
+
+    def _more_landings(
+        self, area: Area, known: AbstractSet[int], low: int, high: int
+    ) -> list[ReturnLandings]:
+        """At the area's front, where that is free, else in memory of their own."""
+        base, size = area.base, area.size
+        if base in known:
+            size, access = returns.SIZE, _PROT_READ | _PROT_EXEC
+            places = _gaps(self._program.regions, low, high, size)
+            taken = (self._map(place, size, access, _MAP_FIXED_NOREPLACE) for place in places)
+            found = next((place for place in taken if place is not None), None)
+            if found is None:
+                return []
+            base = found
         words = returns.WRITABLE
         error = self.system_call(
-            _SYS_MPROTECT, area.base + words.start, len(words), _PROT_READ | _PROT_WRITE
+            _SYS_MPROTECT, base + words.start, len(words), _PROT_READ | _PROT_WRITE
         )
         if error:
             raise PadsImpossibleError(f"the program may not write to its own memory ({-error})")
-        return ReturnLandings(self._target, area.base)
+        self._mark(base, size)
+        return [ReturnLandings(self._target, base)]
 
     def _complete(self, base: int) -> None:
         """Maps those pages of the landings at ``base`` that an earlier analysis has given back.
@@ -355,56 +466,61 @@ class ProcessFoothold(Foothold):
         self._target.write(base, _header(self.tables.control, size, kind))
 
 
-def _is_needed(
+def _references(
     target: Target,
     memory: Memory,
     pid: int,
     besides: Sequence[range],
     areas: Sequence[int],
     is_inside: Callable[[int], bool],
-) -> bool:
-    """Whether a thread stands in an agent or a pad of the ``areas``, or may come back to one: a
-    word leads there from a stack, or from memory where the stack of a coroutine may be, but for
-    darc's own (``besides``). Words that lead to landings may be anywhere: those stay."""
-    stacks = {}
+    most: int | None = _SEARCHED,
+) -> frozenset[int] | None:
+    """Where in an agent or a pad of the ``areas`` a thread stands, or may come back to: a word
+    leads there from a stack, or from memory where the stack of a coroutine may be, but for darc's
+    own (``besides``). Words that lead to landings may be anywhere: those stay. ``None``: there is
+    more memory than the ``most`` bytes that are looked through."""
+    found, stacks = set(), {}
     for thread, pc in target.program_counters().items():
         if is_inside(pc):
-            return True
+            found.add(pc)
         stack = target.read_register(thread, "rsp")
         stacks[stack] = target.read_register(thread, "fs_base")
-    budget = _SEARCHED
+    searched = 0
     for region in regions(pid):
         if "w" not in region.permissions or "p" not in region.permissions:
             continue
         if any(region.start in mine for mine in besides):
             continue
         if region.end - region.start > copies.LARGEST:
-            return True
+            return None
         start = _live_part(region, stacks)
         for part in populated(pid, start // _PAGE * _PAGE, region.end):
-            budget -= len(part)
-            searched = range(max(start, part.start), part.stop)
-            if budget < 0 or _leads_there(memory, searched, areas, is_inside):
-                return True
-    return False
+            searched += len(part)
+            if most is not None and searched > most:
+                return None
+            found |= _leading(memory, range(max(start, part.start), part.stop), areas, is_inside)
+    return frozenset(found)
 
 
-def _leads_there(
+def _leading(
     memory: Memory, part: range, areas: Sequence[int], is_inside: Callable[[int], bool]
-) -> bool:
+) -> set[int]:
+    """The words that lead there. They are aligned, on a stack, in its copy and in what the kernel
+    saves for a signal's handler: at other places numbers of two bytes, as a compressor's tables
+    have by the thousand, look like them."""
     marks = {(base >> 24).to_bytes(5, "little") for base in areas}
+    leading = set()
     for at in range(part.start, part.stop, _CHUNK):
         raw = memory.read(at, min(_CHUNK, part.stop - at))
         for mark in marks:
             found = raw.find(mark)
             while found >= 0:
-                start = found - 3
-                if 0 <= start <= len(raw) - 8 and is_inside(
-                    int.from_bytes(raw[start : start + 8], "little")
-                ):
-                    return True
+                if found % 8 == 3:
+                    word = int.from_bytes(raw[found - 3 : found + 5], "little")
+                    if is_inside(word):
+                        leading.add(word)
                 found = raw.find(mark, found + 1)
-    return False
+    return leading
 
 
 def _keep(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
@@ -433,14 +549,15 @@ def _without(whole: range, parts: Iterable[range]) -> list[range]:
     return left
 
 
-def _areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int]]:
-    """Base and size of each area that is mapped, of this and of earlier debuggers."""
+def _areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int, int]]:
+    """Base and size of each area that has landings and is mapped, of this and of earlier debuggers,
+    and the address of its owner's control structure, 0 where only landings are left of it."""
     found = []
     for region in mapped:
         if not region.path and "x" in region.permissions:
-            mark, _, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
+            mark, control, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
             if mark == MARK and kind == returns.KIND:
-                found.append((region.start, size))
+                found.append((region.start, size, control))
     return found
 
 
@@ -452,6 +569,7 @@ class LeftBehind:
     areas: list[range]
     """Where its pads are."""
     landings: list[ReturnLandings]
+    """Those of all agents that were left."""
 
     def is_pad(self, address: int) -> bool:
         """Whether ``address`` is in one of its pads."""
@@ -470,15 +588,28 @@ class LeftBehind:
         for landings in self.landings:
             landings.retire(is_left)
 
-    def give_back(self, target: Target, memory: Memory, pid: int) -> None:
-        """Unmaps its memory, once it is retired, where nothing can need it."""
-        tables = self.tables.mappings
-        own = [*tables, *(range(one.base, one.base + one.extent) for one in self.landings)]
-        bases = [area.start for area in self.areas]
-        with contextlib.suppress(DarcError):
-            if not _is_needed(target, memory, pid, own, bases, self._is_inside):
-                kept = _keep(target, self.landings)
-                _let_go(target, [*self.areas, *tables], kept)
+    def give_back(
+        self, target: Target, memory: Memory, pid: int, most: int | None = _SEARCHED
+    ) -> bool:
+        """Unmaps its memory, once it is retired, where nothing can need it; else ``False``, also
+        where more than ``most`` bytes would have to be looked through for that."""
+        try:
+            if self.references(target, memory, pid, most) != frozenset():
+                return False
+            mine = [one for one in self.landings if any(one.base in a for a in self.areas)]
+            kept = _keep(target, mine)
+            _let_go(target, [*self.areas, *self.tables.mappings], kept)
+        except DarcError:
+            return False
+        return True
+
+    def references(
+        self, target: Target, memory: Memory, pid: int, most: int | None = _SEARCHED
+    ) -> frozenset[int] | None:
+        """As :meth:`darc.pads.foothold.Foothold.references`."""
+        own = [*self.tables.mappings, *(range(o.base, o.base + o.extent) for o in self.landings)]
+        bases = [*(area.start for area in self.areas), *(one.base for one in self.landings)]
+        return _references(target, memory, pid, own, bases, self._is_inside, most)
 
     def _is_inside(self, pc: int) -> bool:
         for landings in self.landings:
@@ -538,20 +669,20 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
     """
     blob = agent.load()
     found: dict[int, LeftBehind] = {}
+    landings: list[ReturnLandings] = []  # one may use those of another
     for region in mapped:
         if region.path or "x" not in region.permissions:
             continue
         mark, control, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
         if mark != MARK or not control:
             continue
-        area, landings = range(region.start, region.end), list[ReturnLandings]()
+        area = range(region.start, region.end)
         if kind in (returns.KIND, _NO_LANDINGS):
             area = range(region.start, region.start + size)
         if kind == returns.KIND:
-            landings = [ReturnLandings(target, region.start)]
+            landings.append(ReturnLandings(target, region.start))
         if control in found:
             found[control].areas.append(area)
-            found[control].landings.extend(landings)
             continue
         raw = memory.read(control, blob.sizes["darc_control"])
         values = blob.unpack("darc_control", raw)

@@ -11,7 +11,7 @@ import bisect
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 
 from darc import agent
@@ -50,14 +50,66 @@ class Area:
     base: int
     size: int
     used: int = 0
+    """Nothing is behind so many bytes."""
     landings: ReturnLandings | None = None
     """What its pads' calls come back to: in a process; perhaps those of another area."""
+    pools: list[ReturnLandings] = field(default_factory=list)
+    """All in its reach, where call sites of earlier analyses have theirs."""
+    holes: list[range] = field(default_factory=list)
+    """What is free before that: pads of earlier analyses were there."""
+    floor: int = 0
+    """What is in the first so many bytes stays: landings, the agent."""
+
+    def __post_init__(self) -> None:
+        self.floor = self.used
+
+    @property
+    def has_room(self) -> bool:
+        """Whether half of what pads may take is free."""
+        taken = self.used - sum(map(len, self.holes))
+        return taken - self.floor <= (self.size - self.floor) // 2
+
+    def free(self, size: int) -> int:
+        """Where so many bytes are free, or none at all, at the end."""
+        wanted = (hole.start for hole in self.holes if len(hole) >= size)
+        return next(wanted, self.base + self.used)
+
+    def take(self, place: range) -> bool:
+        """Takes bytes that are free; ``False``: there are not so many."""
+        for number, hole in enumerate(self.holes):
+            if hole.start == place.start and place.stop <= hole.stop:
+                self.holes[number] = range(place.stop, hole.stop)
+                return True
+        if place.start != self.base + self.used or place.stop > self.base + self.size:
+            return False
+        self.used += len(place)
+        return True
+
+    def keep(self, places: Sequence[range]) -> None:
+        """All is free behind the floor but these ``places``, which are in order."""
+        at, self.holes = self.base + self.floor, []
+        for place in places:
+            if place.start > at:
+                self.holes.append(range(at, place.start))
+            at = place.stop
+        self.used = at - self.base
 
     @property
     def block(self) -> int:
         """That of the return addresses of its pads' calls."""
         base = self.base if self.landings is None else self.landings.base
         return base // pads.BLOCK * pads.BLOCK
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A pad in its place."""
+
+    place: range
+    frames: tuple[tuple[int, int], ...]
+    back: int | None
+    rows: frozenset[int]
+    """The numbers of the sites whose rows it reads."""
 
 
 class Foothold(ABC):
@@ -71,9 +123,10 @@ class Foothold(ABC):
         self.identity = identity
         self._blob = agent.load()
         self._areas: list[Area] = []
-        self._origins: list[tuple[int, int]] = []
-        self._pads: list[tuple[int, tuple[tuple[int, int], ...], int | None]] = []
+        self._pads: list[Placed] = []
+        """By their addresses."""
         self._next_index = 0
+        self._free_indices: list[int] = []
         self._agent_base = 0
         self.damaged = False
         """Whether the program has written over its tables: nothing is to be built on them."""
@@ -112,9 +165,15 @@ class Foothold(ABC):
         back, where nothing can need it. ``False``: not now."""
         return False
 
+    def earlier(self, *, patient: bool = False) -> int:
+        """No analysis is under way, and all threads stand still: how many footholds before this one
+        are there still, as a thread may come back to them. What nothing needs is given back;
+        ``patient``: however long it takes to know that."""
+        return 0
+
     @abstractmethod
     def close(self) -> None:
-        """What it stood in is gone."""
+        """What it stood in is gone, or it is not used any more."""
 
     # ------------------------------------------------------------------ the agent
 
@@ -142,7 +201,11 @@ class Foothold(ABC):
             leave=self.symbol("darc_from_pad_leave"),
         )
         self._begin_landings()
-        self._calibrate()
+        try:
+            self._calibrate()
+        except pads.OutOfReachError as error:
+            raise PadsImpossibleError(str(error)) from None
+        first.floor = first.used
 
     def _begin_landings(self) -> None:
         """They lead to the agent from now on."""
@@ -167,7 +230,8 @@ class Foothold(ABC):
     @property
     def landings(self) -> list[ReturnLandings]:
         """Those that calls come back to: see :mod:`darc.pads.returns`."""
-        found = {a.landings.base: a.landings for a in self._areas if a.landings is not None}
+        pools = [(*area.pools, area.landings) for area in self._areas]
+        found = {one.base: one for own in pools for one in own if one is not None}
         return list(found.values())
 
     def own_back(self, word: int) -> int | None:
@@ -206,11 +270,42 @@ class Foothold(ABC):
 
     def is_usable(self, room: Room | None = None) -> bool:
         """Whether it is still there and has room for another analysis, which needs ``room``."""
-        full = self._next_index > self.tables.layout.room.sites // 2
-        full = full or any(area.used > area.size // 2 for area in self._areas)
-        if full or self.damaged or not self.is_there():
+        if self.damaged or not self.is_there():
             return False
-        return room is None or self.tables.room.holds(room)
+        if room is not None and not self.tables.room.holds(room):
+            return False
+        return self._has_room() or (self._reuse() and self._has_room())
+
+    def _has_room(self) -> bool:
+        sites = self._next_index - len(self._free_indices)
+        return sites <= self.tables.layout.room.sites // 2 and all(a.has_room for a in self._areas)
+
+    def _reuse(self) -> bool:
+        """Makes room of the pads of earlier analyses but for those to which a thread may come back:
+        they stay as they are, each with its row in the table of sites. ``False``: it is not known
+        which these are."""
+        found = self.references()
+        if found is None:
+            return False
+        self._keep([pad for pad in self._pads if not found.isdisjoint(pad.place)])
+        return True
+
+    def _keep(self, kept: Sequence[Placed]) -> None:
+        """All is free but what areas always keep, and these pads."""
+        for area in self._areas:
+            inside = range(area.base + area.floor, area.base + area.size)
+            area.keep(sorted((p.place for p in kept if p.place.start in inside), key=_first))
+        floors = [range(area.base, area.base + area.floor) for area in self._areas]
+        lasting = [p for p in self._pads if any(p.place.start in floor for floor in floors)]
+        self._pads = sorted({*lasting, *kept}, key=_start)
+        used = {number for pad in self._pads for number in pad.rows}
+        self._next_index = max(used, default=-1) + 1
+        self._free_indices = sorted(set(range(self._next_index)) - used, reverse=True)
+
+    def references(self) -> frozenset[int] | None:
+        """No analysis is under way, and all threads stand still: the addresses in the agent and in
+        pads to which a thread may come back. ``None``: nobody knows."""
+        return None
 
     def free_stuck(self) -> list[str]:
         """At the begin of an analysis: threads that are seen no more, as they seem to stand inside
@@ -270,24 +365,32 @@ class Foothold(ABC):
     # ------------------------------------------------------------------ pads
 
     def place(
-        self, area: Area, back: int | None, make: Callable[[int], pads.Pad]
+        self,
+        area: Area,
+        index: int | None,
+        back: int | None,
+        make: Callable[[int], pads.Pad],
     ) -> tuple[int, pads.Pad]:
-        """Writes the pad that ``make`` makes for an address; ``back`` is the return address of the
-        site it serves, 0 where that differs from call to call, ``None`` where the pad leaves it
-        on the stack.
+        """Writes the pad that ``make`` makes for an address; ``index`` is the number of the site
+        whose row it reads, if any, ``back`` the return address of the site it serves, 0 where that
+        differs from call to call, ``None`` where the pad leaves it on the stack.
 
         Raises:
             TargetError: there is no more room.
             OutOfReachError: the program's code or data is too far away.
         """
-        origin = area.base + area.used
+        origin, size = area.base + area.used, 0
         pad = make(origin)
-        if area.used + len(pad.code) > area.size:
+        while len(pad.code) > size:  # it may be longer in another place
+            size = len(pad.code)
+            origin = area.free(size)
+            pad = make(origin)
+        place = range(origin, origin + len(pad.code))
+        if not area.take(place):
             raise TargetError("no room for more pads: set a lower 'darc max-probes'")
         self._target.write(origin, pad.code)
-        area.used += len(pad.code)
-        bisect.insort(self._origins, (origin, len(self._pads)))
-        self._pads.append((len(pad.code), pad.frames, back))
+        rows = frozenset(() if index is None else (index,))
+        bisect.insort(self._pads, Placed(place, pad.frames, back, rows), key=_start)
         return origin, pad
 
     def place_call(
@@ -304,15 +407,20 @@ class Foothold(ABC):
         if landings is None:
             origin, pad = self.place(
                 area,
+                index,
                 site.back,
                 lambda at: pads.call_pad(site, data, blocks, self.stubs, at),
             )
             assert pad.back is not None
             return origin, pad, origin + pad.back
+        landings = next((one for one in area.pools if one.knows(site.back)), landings)
         cell = landings.claim(site.back)
         back = landings.returns_to(cell)
         origin, pad = self.place(
-            area, site.back, lambda at: pads.call_pad(site, data, blocks, self.stubs, at, back)
+            area,
+            index,
+            site.back,
+            lambda at: pads.call_pad(site, data, blocks, self.stubs, at, back),
         )
         assert pad.back is not None
         far = origin + pad.cells.get("target", 0)
@@ -326,7 +434,9 @@ class Foothold(ABC):
         return None
 
     def new_index(self) -> int:
-        """The number of a site that was never used before."""
+        """The number of a site that no pad uses."""
+        if self._free_indices:
+            return self._free_indices.pop()
         self._next_index += 1
         return self._next_index - 1
 
@@ -380,15 +490,15 @@ class Foothold(ABC):
         for landings in self.landings:
             if (found := landings.caller(pc, rsp)) is not None:
                 return found
-        index = bisect.bisect_right(self._origins, (pc, 1 << 64)) - 1
-        if index < 0:
+        number = bisect.bisect_right(self._pads, pc, key=_start) - 1
+        if number < 0:
             return None
-        origin, number = self._origins[index]
-        size, frames, back = self._pads[number]
-        if not origin <= pc < origin + size or not frames:
+        pad = self._pads[number]
+        origin, back = pad.place.start, pad.back
+        if pc not in pad.place or not pad.frames:
             return None
         distance = 0
-        for offset, known in frames:
+        for offset, known in pad.frames:
             if origin + offset > pc:
                 break
             distance = known
@@ -404,3 +514,11 @@ class Foothold(ABC):
             if record["slot"] == slot:
                 return slot, record["back"]
         return None
+
+
+def _start(pad: Placed) -> int:
+    return _first(pad.place)
+
+
+def _first(place: range) -> int:
+    return place.start

@@ -132,7 +132,8 @@ class Implant:
             return pads.entry_pad(prologue, address, foothold.stubs, at, landings is not None)
 
         try:
-            origin, pad = foothold.place(area, 0 if landings is None else None, make)
+            back = 0 if landings is None else None
+            origin, pad = foothold.place(area, index, back, make)
         except pads.OutOfReachError as error:
             return str(error)
         if landings is None:
@@ -234,7 +235,9 @@ class Implant:
         origin: int | None = None
         moved: dict[int, int] = {}
         if relay.displaced:
-            origin, own = self._foothold.place(area, None, lambda at: pads.relay_pad(relay, at))
+            origin, own = self._foothold.place(
+                area, None, None, lambda at: pads.relay_pad(relay, at)
+            )
             moved = {at: origin + offset for at, offset in own.moved.items()}
         patch = pads.patch_relay(relay, pad, origin)
         made = Patch(
@@ -362,7 +365,7 @@ class Implant:
             if tail:
                 data, stubs = self.tables.site(index), self._foothold.stubs
                 origin, pad = self._foothold.place(
-                    area, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
+                    area, index, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
                 )
             else:
                 origin, pad, back = self._foothold.place_call(area, site, index, blocks)

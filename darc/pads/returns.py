@@ -201,6 +201,22 @@ class ReturnLandings:
         used |= {self._word(number) // _PAGE * _PAGE for number in self._used()}
         return [range(page, page + _PAGE) for page in sorted(used)]
 
+    def knows(self, back: int) -> bool:
+        """Whether the call site with this return address has a cell here."""
+        return back in self._sites()
+
+    @property
+    def free(self) -> int:
+        """How many call sites and callers of f0 can still get a cell, whatever is less."""
+        used = self._used()
+        sites = sum(number < _CALLERS for number in used)
+        return min(_CALLERS - _SITES - sites, _COUNT - _CALLERS - (len(used) - sites))
+
+    @property
+    def has_room(self) -> bool:
+        """Whether half of the cells are free: enough for an analysis, as a rule."""
+        return 2 * self.free >= _CALLERS - _SITES
+
     @property
     def used(self) -> int:
         """How many landings were ever used: their addresses may stand on a stack, or in a copy."""

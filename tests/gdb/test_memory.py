@@ -263,3 +263,84 @@ def test_many_analyses_keep_nothing(
         assert descriptors <= 5, numbers  # gdb's own files come and go,
         assert mappings <= 5, numbers  # and Python's memory
         assert running.finish() == 0
+
+
+IN_TURN = """
+import gdb
+
+import darc_gdb
+from darc.debuggee import procfs
+
+PID = gdb.selected_inferior().pid
+data = [r for r in procfs.regions(PID) if "/server-" in r.path and "w" in r.permissions][-1]
+
+
+def keep(number):
+    \"\"\"As a frame does on whose place other frames were: what they left stays for a while.\"\"\"
+    for area in darc_gdb.APP._foothold._areas:
+        word = area.base + area.used - 8
+        place = data.end - 64 + number % 8 * 8
+        gdb.selected_inferior().write_memory(place, word.to_bytes(8, "little"))
+
+
+OPTIONS = "--peak >400us --start-ops 200 --max-probes 10"
+
+for number in range(1, 13):
+    function = ("handle", "lookup")[number % 2]
+    gdb.execute(f"darc start {function} {OPTIONS}", to_string=True)
+    print("result:", "burn" in gdb.execute("continue", to_string=True))
+    if KEEPS:
+        keep(number)
+    if LEAVES:
+        gdb.execute("detach", to_string=True)
+        gdb.execute(f"attach {PID}", to_string=True)
+    if number in (4, 12):
+        size = procfs.status(PID)["VmSize"].split()[0]
+        print("figures:", procfs.mapping_count(PID), size)
+"""
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["stays", "leaves"])
+@pytest.mark.parametrize("keeps", [False, True], ids=["nothing", "stale"])
+def test_two_functions_in_turn(keeps: bool, leaves: bool, tmp_path: Path) -> None:
+    """Memory is flat, also where words that nobody needs any more lead to some of the pads."""
+    script = tmp_path / "in_turn.py"
+    script.write_text(f"KEEPS, LEAVES = {keeps}, {leaves}\n{IN_TURN}")
+    with server(build("server")) as running:
+        done = attach(tmp_path, running, [f"source {script}"])
+        assert done.gdb.count("result: True") == 12, done.gdb
+        figures = re.findall(r"^figures: (.*)$", done.gdb, re.M)
+        assert len(figures) == 2, done.gdb
+        assert figures[0] == figures[1], done.gdb
+        assert running.finish() == 0
+
+
+USED_UP = """
+import gdb
+
+import darc_gdb
+from darc.pads import returns
+
+START = "darc start handle --peak >400us --start-ops 200"
+for number in range(5):
+    gdb.execute(START, to_string=True)
+    said = gdb.execute("continue", to_string=True)
+    said += gdb.execute("darc report", to_string=True)
+    print("burn:", "lookup → burn" in said, "told:", "as many calls were timed" in said)
+    for pool in darc_gdb.APP._foothold.landings:  # as if others had them
+        words = range(returns._SITES, returns._CALLERS)
+        raw = b"".join(number.to_bytes(8, "little") for number in words)
+        darc_gdb.APP._target.write(pool._word(words.start), raw)
+        pool._known = None
+"""
+
+
+def test_there_are_more_landings_when_those_are_used_up(tmp_path: Path) -> None:
+    """Up to a limit, which is told."""
+    script = tmp_path / "used_up.py"
+    script.write_text(USED_UP)
+    with server(build("server")) as running:
+        done = attach(tmp_path, running, [f"source {script}"])
+        found = re.findall(r"^burn: (\w+) told: (\w+)$", done.gdb, re.M)
+        assert found == [("True", "False")] * 4 + [("False", "True")], done.gdb
+        assert running.finish() == 0
