@@ -1,0 +1,188 @@
+"""A made-up machine that runs a few instructions, with breakpoints and a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from iced_x86 import Mnemonic
+
+from darc.code import x86_64
+from darc.debuggee.process_ground import ProcessGround
+from darc.model.ftree import Fnode, Function
+from darc.pads.guards import Guard
+from darc.target.target import Outcome
+from tests.fake_target import FakeTarget
+from tests.unit.test_code_reading import BASE, Code
+
+MS = 10**6
+STACK = 0x7000_0000
+TID = 7
+
+PLAIN = """
+f: sub rsp,8
+call g
+call h
+add rsp,8
+ret
+g: sub rsp,8
+call w
+add rsp,8
+ret
+h: ret
+w: ret
+catch: ret
+jump: ret
+main: call f
+nop
+ret
+"""
+
+
+class ThrownError(Exception):
+    """The fake program's exception."""
+
+
+class Program(Code):
+    """The assembled code, as the engine asks for it."""
+
+    modules: tuple[()] = ()
+    interrupts: tuple[()] = ()
+
+    def function(self, entry: int) -> x86_64.Function:
+        return x86_64.read_function(entry, self)
+
+    def function_at(self, address: int, name: str | None = None) -> Function:
+        name = next(n for n, (start, end) in self.parts.items() if start <= address < end)
+        return Function(name, name, "prog", self.symbols[name], self.symbols[name] - BASE)
+
+    callee_at = function_at
+
+    def meaning(self, node: Fnode) -> None:
+        return None
+
+    def resolve(self, address: int) -> tuple[int, None]:
+        return address, None
+
+    def module_at(self, address: int) -> None:
+        return None
+
+
+class Ground(ProcessGround):
+    hz = 10**9
+    begun = False
+
+    def __init__(self, target: FakeTarget, program: Program) -> None:
+        self._target = target
+        self._program = program
+
+    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+        return []
+
+    def danger_of_breakpoints(self) -> str | None:
+        return None
+
+    def risk_of_breakpoints(self) -> str | None:
+        return None
+
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
+        return None
+
+    def begin(self) -> None:
+        self.begun = True
+
+    def leave(self, is_there: bool = True) -> None:
+        self.begun = False
+
+    def check_supported(self) -> None: ...
+    def refresh(self, program: Program) -> None: ...
+    def use(self, thread: int) -> None:
+        return None
+
+    def waited_ns(self, thread: int) -> int:
+        return 0
+
+    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+        for kind, name in ((Guard.SHOW, "catch"), (Guard.JUMP, "jump")):
+            if name in program.symbols:
+                yield kind, program.symbols[name], name
+
+
+class Machine:
+    """Runs the program: calls, returns, the stack pointer, and time; nothing else."""
+
+    COST = MS // 10
+
+    def __init__(self, code: Code) -> None:
+        self.code = Program(code.data, code.symbols, code.parts)
+        self.target = FakeTarget()
+        self.target.map(BASE, code.data + bytes(16))
+        self.target.map(STACK - 0x10000, bytes(0x10000))
+        self.now = 0
+        self.latency: Callable[[str], int] = lambda name: 0
+        self.throws: Callable[[str], bool] = lambda name: False
+        self.catches: set[str] = set()
+        self.switch(TID, STACK)
+        self.registers["r11"] = 0
+        self.hits = 0
+        self.stopped = False
+
+    def switch(self, tid: int, stack: int) -> None:
+        """Another thread runs."""
+        if tid not in self.target.fake_threads:
+            self.target.add_thread(tid, rsp=stack)
+        self.target.current = tid
+
+    @property
+    def registers(self) -> dict[str, int]:
+        return self.target.fake_threads[self.target.current].registers
+
+    def arrive(self, address: int) -> None:
+        if address not in self.target.breaks:
+            self.registers["rip"] = address
+            return
+        self.hits += 1
+        self.now += self.COST
+        self.stopped |= self.target.arrive(address) is Outcome.STOP
+
+    def call(self, name: str, back: int = 0x9999) -> None:
+        """Calls a function from nowhere."""
+        self._push(back)
+        self._run(self.code.symbols[name])
+
+    def _push(self, word: int) -> None:
+        self.registers["rsp"] -= 8
+        self.target.write(self.registers["rsp"], word.to_bytes(8, "little"))
+
+    def _run(self, entry: int) -> None:
+        """Runs a function up to its return, which takes its return address off the stack."""
+        function = self.code.function(entry)
+        name = self.code.function_at(entry).symbol
+        for index, (at, instruction) in enumerate(sorted(function.instructions.items())):
+            self.arrive(at)
+            if not index:
+                self.now += self.latency(name)
+                if self.throws(name):
+                    raise ThrownError
+            if instruction.mnemonic in (Mnemonic.SUB, Mnemonic.ADD):
+                sign = 1 if instruction.mnemonic == Mnemonic.ADD else -1
+                self.registers["rsp"] += sign * instruction.immediate(1)
+            elif instruction.mnemonic == Mnemonic.CALL:
+                self._call(name, instruction)
+            elif instruction.mnemonic == Mnemonic.JMP:
+                self._run(int(instruction.near_branch_target))
+                return
+            elif instruction.mnemonic == Mnemonic.RET:
+                self.registers["rsp"] += 8
+                return
+
+    def _call(self, name: str, instruction: x86_64.Instruction) -> None:
+        target = x86_64._branch_target(instruction) or self.registers["r11"]
+        before = self.registers["rsp"]
+        self._push(int(instruction.next_ip))
+        try:
+            self._run(target)
+        except ThrownError:
+            if name not in self.catches:
+                raise
+            self.registers["rsp"] = before
+            self.call("catch")

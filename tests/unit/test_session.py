@@ -1,0 +1,192 @@
+"""A session on a made-up machine: what it lets happen, tells and takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from darc.analyses.rootcauses import RootCauses
+from darc.collectors.breakpoints import BreakpointCollector
+from darc.collectors.hitclock import HitClock
+from darc.model.errors import TargetError, UnsupportedError, UsageError
+from darc.model.parameters import OnFinish, Parameters, Probes
+from darc.model.status import Status
+from darc.session.session import Message, Session
+from darc.target.target import Outcome
+from tests.unit.machine import MS, PLAIN, Ground, Machine
+from tests.unit.test_code_reading import Code
+from tests.unit.test_code_reading import assembled as assembled
+
+Assembled = Callable[[str], Code]
+
+
+class Bench:
+    """A machine with a session; calls of f are slow in w every fifth time."""
+
+    def __init__(self, code: Code, **parameters: object) -> None:
+        defaults = {"peak": ">10ms", "start_ops": 20, "decision_ops": 4, "lookahead": 1}
+        self.machine = machine = Machine(code)
+        machine.target.process = 1
+        self.ground = Ground(machine.target, machine.code)
+        self.told: list[Message] = []
+        self.session = Session(
+            machine.target,
+            self.ground,
+            machine.code,  # type: ignore[arg-type]
+            machine.code.symbols["f"],
+            "f",
+            Parameters(**{**defaults, "probes": Probes.BREAKPOINT, **parameters}),  # type: ignore[arg-type]
+            analysis=RootCauses,
+            changed=self.told.append,
+            notes=["first of all"],
+        )
+        self.calls = 0
+        machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
+
+    def install(self) -> Bench:
+        self.session.install()
+        collector = self.session.collector
+        assert isinstance(collector, BreakpointCollector)
+        collector._clock = HitClock(
+            self.machine.target.hits_stop_all, read=lambda: self.machine.now
+        )
+        return self
+
+    def run(self, calls: int) -> None:
+        """Calls f, until the program is stopped for the user."""
+        self.machine.stopped = False
+        for _ in range(calls):
+            self.calls += 1
+            self.machine.call("main")
+            if self.machine.stopped:
+                return
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.machine.target.breaks and not self.ground.begun
+
+
+@pytest.fixture
+def bench(assembled: Assembled) -> Bench:
+    return Bench(assembled(PLAIN)).install()
+
+
+def test_from_the_profile_to_the_answer(bench: Bench) -> None:
+    bench.run(400)
+    session = bench.session
+    assert bench.machine.stopped
+    assert session.take_message() is Message.RESULT
+    assert session.take_message() is None
+    shown = session.snapshot()
+    assert [node.function.name for node in shown.paths[0].nodes] == ["f", "g", "w"]
+    assert shown.notes[0] == "first of all"
+    assert not session.alive
+    assert bench.is_clean
+
+
+def test_it_goes_on_at_the_end_where_it_is_to(assembled: Assembled) -> None:
+    bench = Bench(assembled(PLAIN), on_finish=OnFinish.CONTINUE).install()
+    bench.run(400)
+    assert not bench.machine.stopped
+    assert bench.told == [Message.RESULT]
+    assert bench.session.take_message() is None
+    assert bench.is_clean
+
+
+def test_the_user_chooses(assembled: Assembled) -> None:
+    """A peak, and then where to descend."""
+    bench = Bench(assembled(PLAIN), peak=None, auto=False).install()
+    session = bench.session
+    bench.run(400)
+    assert session.take_message() is Message.CHOOSE_PEAK
+    analysis = session.analysis
+    assert isinstance(analysis, RootCauses)
+    with pytest.raises(UsageError, match="there is no peak 9"):
+        session.follow(lambda: analysis.choose_peak("9"))
+    session.follow(lambda: analysis.choose_peak("last"))
+    assert session.snapshot().status is Status.SEARCHING
+    bench.run(400)
+    assert session.take_message() is Message.CHOOSE_NODES
+    session.follow(lambda: analysis.descend([session.root.children[0]]))
+    bench.run(400)
+    assert session.take_message() in (Message.CHOOSE_NODES, Message.RESULT)
+
+
+def test_what_is_asked_for_after_the_end(bench: Bench) -> None:
+    bench.session.stop()
+    assert bench.is_clean
+    with pytest.raises(UsageError, match="the analysis is over"):
+        bench.session.follow(lambda: pytest.fail("it is asked for nothing"))
+    bench.session.stop()  # once more does nothing
+    assert bench.session.snapshot().status is Status.STOPPED
+
+
+def test_the_time_is_up(assembled: Assembled, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(assembled(PLAIN), max_time=30.0).install()
+    bench.run(3)
+    monkeypatch.setattr(bench.session, "time_is_up", lambda: True)
+    assert bench.session.decide() is Outcome.STOP
+    assert any("the time is up" in note for note in bench.session.snapshot().notes)
+    assert bench.is_clean
+
+
+def test_a_decision_that_fails_ends_the_search(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise TargetError("the memory is gone")
+
+    monkeypatch.setattr(bench.session.analysis, "decide", fail)
+    assert bench.session.decide() is Outcome.STOP
+    shown = bench.session.snapshot()
+    assert shown.status is Status.INCONCLUSIVE
+    assert "the search ended early: the memory is gone" in shown.notes
+    assert bench.is_clean
+
+
+def test_what_was_counted_is_damaged(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.session.collector, "damage", lambda: "the tables are damaged")
+    assert bench.session.decide() is Outcome.STOP
+    assert "the tables are damaged" in bench.session.snapshot().notes
+    assert bench.session.take_message() is Message.RESULT
+    assert bench.is_clean
+
+
+def test_the_program_ends(bench: Bench) -> None:
+    bench.run(10)
+    bench.machine.target.end()
+    bench.session.program_ended()
+    shown = bench.session.snapshot()
+    assert shown.status is Status.ENDED
+    assert shown.profile is not None
+    assert shown.profile.count == 10
+    assert bench.session.take_message() is Message.END
+
+
+def test_a_collector_that_cannot_begin_leaves_nothing(
+    assembled: Assembled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(assembled(PLAIN))
+
+    def install(self: BreakpointCollector, *about: object) -> None:
+        self._ground.begin()
+        raise UnsupportedError("no room")
+
+    monkeypatch.setattr(BreakpointCollector, "install", install)
+    with pytest.raises(UnsupportedError, match="no room"):
+        bench.session.install()
+    assert bench.is_clean
+    assert not bench.session.alive
+
+
+def test_a_stop_for_the_user(bench: Bench) -> None:
+    """Nothing is to be seen then, and the search goes on behind it."""
+    bench.run(10)
+    bench.session.on_user_stop()
+    assert not bench.machine.target.breaks
+    assert bench.session.paused
+    bench.session.before_resume()
+    assert bench.machine.target.breaks
+    bench.run(400)
+    assert bench.session.take_message() is Message.RESULT
