@@ -107,7 +107,7 @@ class KernelFoothold(Foothold):
             return False
         self.tables = left.tables
         self._next_index = left.sites
-        self._areas = [Area(left.base, left.size, left.used)]
+        self._areas = [Area(left.base, left.size, left.used, floor=MARK_SIZE)]
         self._told = (left.used, left.sites)
         self._use_agent(left.base + MARK_SIZE)
         self._use_landings(left.landings)

@@ -57,11 +57,12 @@ class Area:
     """All in its reach, where call sites of earlier analyses have theirs."""
     holes: list[range] = field(default_factory=list)
     """What is free before that: pads of earlier analyses were there."""
-    floor: int = 0
-    """What is in the first so many bytes stays: landings, the agent."""
+    floor: int = -1
+    """What is in the first so many bytes stays: landings, the agent. Else what is used at first."""
 
     def __post_init__(self) -> None:
-        self.floor = self.used
+        if self.floor < 0:
+            self.floor = self.used
 
     @property
     def has_room(self) -> bool:

@@ -1,0 +1,53 @@
+"""Memory for pads: what is used, what is free, and what is used anew."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.pads.foothold import Area
+
+BASE, SIZE, FLOOR = 0x10000, 4096, 256
+
+
+def place(area: Area, size: int) -> range | None:
+    found = range(start := area.free(size), start + size)
+    return found if area.take(found) else None
+
+
+def test_an_area_that_another_debugger_has_left_is_full_when_half_is_used() -> None:
+    assert Area(BASE, SIZE, SIZE // 2 - 64, floor=64).has_room
+    assert not Area(BASE, SIZE, SIZE // 2 + 64, floor=64).has_room
+
+
+@given(
+    st.lists(st.integers(1, 300), max_size=40),
+    st.sets(st.integers(0, 39)),
+    st.lists(st.integers(1, 300), max_size=60),
+)
+def test_nothing_that_is_kept_is_ever_taken(
+    first: list[int], kept: set[int], then: list[int]
+) -> None:
+    area = Area(BASE, SIZE, FLOOR)
+    placed = [found for size in first if (found := place(area, size)) is not None]
+    in_use = [one for number, one in enumerate(placed) if number in kept]
+    area.keep(in_use)
+    for size in then:
+        found = place(area, size)
+        if found is not None:
+            in_use.append(found)
+    ends = sorted((one.start, one.stop) for one in in_use)
+    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(ends))
+    assert all(start >= BASE + FLOOR and stop <= BASE + SIZE for start, stop in ends)
+
+
+def test_an_area_is_empty_again_where_nothing_is_kept() -> None:
+    area = Area(BASE, SIZE, FLOOR)
+    while place(area, 100) is not None:
+        pass
+    assert not area.has_room
+    area.keep([])
+    assert area.has_room
+    assert place(area, SIZE - FLOOR) == range(BASE + FLOOR, BASE + SIZE)
