@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from darc import FLOORS
 from darc.app.commands import COMMANDS
 from darc.model.parameters import PARAMETERS
 
@@ -83,6 +84,20 @@ def _typed(page: Path) -> Iterator[str]:
     yield from re.findall(r"`([^`\n]+)`", text)
     for block in blocks(page):
         yield from block.splitlines()
+
+
+def test_the_way_of_one_latency_names_what_there_is() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    places = re.findall(r"`([\w/]+\.\w+):(\w+)`", text)
+    assert len(places) > 10
+    for file, name in places:
+        declared = rf"^(class |def |static .*|u64 .*)\b{name}\b"
+        assert re.search(declared, (ROOT / file).read_text(), re.M), f"{file}: {name}"
+
+
+def test_the_floors_are_those_of_the_tree() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == FLOORS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
