@@ -39,10 +39,16 @@ class _Command(gdb.Command):
         self._app = app
         self._name = name
 
+    def _undisturbed(self) -> contextlib.AbstractContextManager[None]:
+        """gdb ends threads of its own for that, and begins them anew."""
+        if commands.COMMANDS[self._name].only_looks:
+            return contextlib.nullcontext()
+        return backend.TARGET.undisturbed()
+
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         try:
-            with backend.TARGET.undisturbed(), _home(self._app), backend.TARGET.unnoticed():
+            with self._undisturbed(), _home(self._app), backend.TARGET.unnoticed():
                 commands.run(self._app, self._name, argument)
         except KeyboardInterrupt:
             raise

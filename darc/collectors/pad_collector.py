@@ -238,16 +238,15 @@ class PadCollector(Collector):
         tables, patcher = self.tables, self.implant.patcher
         passing, self._passing = self._passing, False
         suspended = self._suspended
-        if suspended is not None and suspended.is_over(self._target, tables, patcher.in_use):
-            self._give_up_suspended()
-            suspended = None
         if suspended is not None and not passing:
-            return  # the same stop once more
+            if not suspended.is_over(self._target, tables, patcher.in_use):
+                return  # the same stop once more
+            self._give_up_suspended()
+        self._suspended = None
         self.stands()
-        was = self._standstill() if suspended is None else suspended.was
+        was = self._standstill()
         if was is None:
             self._cut_short += tables.open_ops()
-        self._suspended = None
         tables.begin_epoch()
         words = self.implant.pause()
         if was is not None:
@@ -257,7 +256,7 @@ class PadCollector(Collector):
         if self.paused or not self._ground.is_readable_while_it_runs:
             return False
         self.stands()
-        was = self._standstill()
+        was = self._standstill(closes=False)
         self._passing = True
         self._suspended = None if was is None else Suspended.of(was, self._target, None)
         return True
@@ -266,7 +265,7 @@ class PadCollector(Collector):
     def passing(self) -> bool:
         return self._passing
 
-    def _standstill(self) -> Standstill | None:
+    def _standstill(self, *, closes: bool = True) -> Standstill | None:
         if not self._ground.is_readable_while_it_runs:
             return None
         assert self._stood is not None
@@ -277,6 +276,7 @@ class PadCollector(Collector):
             self.foothold.holds,
             self.implant.patcher.in_use,
             self._stood[1],
+            closes=closes,
         )
 
     def _give_up_suspended(self) -> None:

@@ -53,9 +53,12 @@ class Standstill:
         is_inside: Callable[[int], bool],
         patches: frozenset[int],
         since: int,
+        *,
+        closes: bool = True,
     ) -> Standstill | None:
-        """``since`` is when the program has stopped. ``None``: nothing is under way, or the
-        debugger cannot tell whether the program has run since."""
+        """``since`` is when the program has stopped; ``closes`` says that open records are to be
+        closed. ``None``: nothing is under way, or the debugger cannot tell whether the program has
+        run since."""
         stop, pid = target.stop_number, target.pid
         operations = tuple(tables.operations())
         if stop is None or pid is None or not operations:
@@ -76,7 +79,7 @@ class Standstill:
             tables.get("epoch"),
             patches,
             operations,
-            tables.open_states(),
+            tables.open_states() if closes else {},
             frozenset(waiting),
             frozenset(lost),
         )

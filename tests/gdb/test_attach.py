@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -101,3 +102,18 @@ def test_kill_takes_the_program_and_nothing_else(running: Server, tmp_path: Path
     assert "darc: handle: stopped" in done.gdb
     assert "Traceback" not in done.gdb
     assert running.read_line() == b""
+
+
+def test_looking_at_what_is_known_is_nothing_to_gdbs_threads(
+    running: Server, tmp_path: Path
+) -> None:
+    """gdb's worker threads are ended, and begun anew, where darc is about to change the
+    program: not by commands that only show something."""
+    tell = "python import os; print('threads', sorted(map(int, os.listdir('/proc/self/task'))))"
+    begin = ["maint set worker-threads 3", "darc start handle --start-ops 100000", "tbreak burn"]
+    look = ["darc status", "darc histogram", "darc report", f"darc save {tmp_path / 'saved.json'}"]
+    done = attach(tmp_path, running, [*begin, "continue", tell, *look, tell, "detach"])
+    before, after = re.findall(r"^threads \[(.*)\]$", done.gdb, re.M)
+    assert before.count(",") >= 3
+    assert before == after
+    assert running.finish() == 0

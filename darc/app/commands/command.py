@@ -98,6 +98,8 @@ class Command:
     complete_argument: Callable[[Actions, str], list[str]] | None = None
     takes_file: bool = False
     """Whether the argument is the name of a file."""
+    only_looks: bool = False
+    """Whether nothing becomes of the program by it."""
 
 
 def no_arguments(name: str) -> Callable[[str], Parsed]:

@@ -82,4 +82,5 @@ REPORT = Command(
     parse=_parse_report,
     action=_report,
     options=REPORT_OPTIONS,
+    only_looks=True,
 )

@@ -49,4 +49,5 @@ SAVE = Command(
     parse=_parse_save,
     action=_save,
     takes_file=True,
+    only_looks=True,
 )

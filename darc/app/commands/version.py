@@ -22,4 +22,5 @@ VERSION = Command(
     examples=(("darc version", "What to write into a report of a bug."),),
     parse=no_arguments("version"),
     action=_version,
+    only_looks=True,
 )

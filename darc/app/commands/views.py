@@ -26,6 +26,7 @@ STATUS = Command(
     examples=(("darc status", "At any time, also before the program runs."),),
     parse=no_arguments("status"),
     action=_shows(render.status),
+    only_looks=True,
 )
 
 HISTOGRAM = Command(
@@ -39,6 +40,7 @@ HISTOGRAM = Command(
     examples=(("darc histogram", "Draw the profile and list its peaks."),),
     parse=no_arguments("histogram"),
     action=_shows(render.histogram),
+    only_looks=True,
 )
 
 TREE = Command(
@@ -55,4 +57,5 @@ TREE = Command(
     examples=(("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
     parse=no_arguments("tree"),
     action=_shows(render.tree),
+    only_looks=True,
 )
