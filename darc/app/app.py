@@ -321,10 +321,13 @@ class App:
             self.on_exit()
             return
         self.rest()
-        why = f"the debugger has lost process {pid}, which lives: {_ASLEEP}"
+        bare, why = session.paused, f"the debugger has lost process {pid}, which lives"
+        if not bare:
+            why = f"{why}: {_ASLEEP}"
         session.abandon(why)
         self._leave_process(lost=True)
-        self.emit(f"darc: {why}")
+        if not bare:  # else perhaps the debugger has let it go and is about to end
+            self.emit(f"darc: {why}")
 
     def on_leave(self, *, stopped: bool = False) -> None:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.

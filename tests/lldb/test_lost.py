@@ -66,3 +66,13 @@ def test_children_of_vfork_in_a_thread(tmp_path: Path) -> None:
         assert "probes in the program: they were taken out" in stopped.gdb
         assert altered(running) == []
         assert running.finish() == 0
+
+
+def test_lldb_ends_at_a_stop(tmp_path: Path) -> None:
+    """It lets the program go then, without a command: that is no loss."""
+    with server(build("server")) as running:
+        options = ["-p", str(running.pid)]
+        done = debug(tmp_path, None, (), [ENDLESS[0]], options=options)
+        assert "has lost" not in done.gdb
+        let_go(running.pid)
+        assert running.finish() == 0
