@@ -7,7 +7,7 @@
  * All but those of indirect calls and tail jumps get the site in rdi; the pad saved what it loaded. The
  * agent's functions keep r8 to r11 themselves, unlike the ABI's (build.py).
  *
- * darc_stub_call and darc_stub_returned are darc_enter and darc_return of agent.c where nothing is out of
+ * darc_stub_call and darc_stub_returned are darc_enter and darc_return of calls.c where nothing is out of
  * the ordinary, and less plain: a compiler takes a tenth more for them. The agent's rules for what
  * is written when hold here as well. Addresses of records and sums follow from their sizes in abi.h.
  *
@@ -85,7 +85,7 @@ darc_stub_call:
     mov [rcx + RECORD_PARENT], rax
     mov [rcx + RECORD_PAD_BACK], rdi
     mov rdi, [rax + RECORD_SERIAL]
-    bts rdi, 32 /* open, also where the debugger has closed it just now: see open_state in agent.c */
+    bts rdi, 32 /* open, also where the debugger has closed it just now: see open_state in tables.c */
     mov qword ptr [rcx + RECORD_OVERHEAD], 0
     mov [rcx + RECORD_NODE], rsi /* and no tail calls */
     mov [rdx + CONTEXT_TOP], rcx

@@ -1,6 +1,6 @@
 """Profile and votes of calls that are timed from outside the program.
 
-The same rules as the agent's (``vote`` in ``darc/agent/agent.c``; the paper's figure 3), on whole
+The same rules as the agent's (``vote`` in ``darc/agent/votes.c``; the paper's figure 3), on whole
 calls of f0: numbers in, numbers out. Latencies are in cycles.
 """
 

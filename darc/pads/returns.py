@@ -19,7 +19,7 @@ they may be unmapped. The landings stay for the process's life.
 
 They are at the front of an area, in three parts, each on pages of its own: cells, words, and
 what f0's cells call. The cells of f0's callers are claimed by the agent (``claim_landing``
-in agent.c), those of sites by the debugger.
+in tables.c), those of sites by the debugger.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The paper takes a callee by its longest call (section 3.3), so that a loop of ma
 stays with its caller. Of thousands of calls the longest one tells nothing, and on a busy machine it
 is the one that was preempted. So where no single call is half of them all, they are taken as one,
 and so are then the calls that they make. The same rules as the agent's (``vote`` in
-``darc/agent/agent.c``), in the same integers. Times are in cycles.
+``darc/agent/votes.c``), in the same integers. Times are in cycles.
 """
 
 from __future__ import annotations

@@ -1,0 +1,50 @@
+/* What a pad costs on this machine. Part of agent.c, whose rules hold here. */
+
+u64 darc_calibrate_once(u64 entry, u64 fake_back, control *ctl, site *parent);
+
+ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
+{
+    context *ctx = find_context(ctl, slot, 1);
+    record *rec = claim_record(ctl, slot);
+    if (!ctx || !rec)
+        return 0;
+    rec->context = (u64)ctx;
+    rec->site = (u64)parent;
+    rec->pad_back = parent->pad_back;
+    rec->node = 0;
+    rec->tail_count = 0;
+    ctx->epoch = ctl->epoch;
+    ctx->idle = IDLE;
+    STATE(rec) = STATE(ctx);
+    ctx->op = ctx->top = (u64)rec;
+    return (u64)rec;
+}
+
+/* Measures what a pad costs on this machine, at a site that calls nothing: the part between its
+ * two TSC reads, and all of it as its caller sees it. bare is the same call without a pad. */
+ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
+{
+    u64 full = ~0UL, inner = ~0UL, empty = ~0UL;
+    ctl->inner_cost = ctl->full_cost = 0;
+    context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
+    if (!ctx)
+        return;
+    for (u32 round = 0; round < 256; round++) {
+        ctx->serial++;
+        ctx->sums[1].serial = 0;
+        u64 cost = darc_calibrate_once(bare, 0, ctl, parent);
+        empty = cost < empty ? cost : empty;
+        cost = darc_calibrate_once(entry, parent->pad_back, ctl, parent);
+        full = cost < full ? cost : full;
+        u64 latency = ctx->sums[1].max;
+        if (ctx->sums[1].serial == ctx->serial && latency < inner)
+            inner = latency;
+    }
+    if (ctx->op)
+        ((record *)ctx->op)->open = 0;
+    ctx->op = ctx->top = 0;
+    ctx->idle = DARC_FREE;
+    ctx->serial++;
+    ctl->full_cost = full > empty ? full - empty : 0;
+    ctl->inner_cost = inner == ~0UL ? 0 : inner;
+}

@@ -1,0 +1,173 @@
+/* Call sites: calls, tail calls and returns below f0. Part of agent.c, whose rules hold here. */
+
+static u32 learn_target(site *s, u64 target)
+{
+    for (;;) {
+        u32 count = s->target_count;
+        for (u32 i = 0; i < count && i < DARC_MAX_TARGETS; i++) {
+            if (s->targets[i] == target)
+                return i;
+        }
+        if (count >= s->indirect) {
+            s->overflow++; /* a lost count does no harm */
+            return NO_NODE;
+        }
+        u64 free = 0;
+        if (__atomic_compare_exchange_n(&s->targets[count], &free, target, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)
+            || free == target) {
+            __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+            return count;
+        }
+        __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+    }
+}
+
+/* Paper 3.1: the same site is another fnode under another parent. */
+static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
+{
+    const struct darc_route *routes = (struct darc_route *)ctl->routes + s->route_first;
+    for (u32 i = 0; i < s->route_count; i++) {
+        if (routes[i].parent != parent)
+            continue;
+        if (!s->indirect)
+            return routes[i].child;
+        u32 index = learn_target(s, target);
+        return index == NO_NODE ? NO_NODE : routes[i].child + index;
+    }
+    return NO_NODE;
+}
+
+/* The open record of the frame that makes the call, where this very frame is on the path. The word
+ * in its slot is the proof: it is a pad's return address only when the frame was entered through
+ * that pad. Calls from elsewhere, recursion past a leaf (paper 3.5), frames of a coroutine or a
+ * signal handler fail it. */
+static record *path_parent(const control *ctl, u64 slot)
+{
+    record *rec = find_record(ctl, slot);
+    if (!rec || *(u64 *)slot != rec->pad_back)
+        return 0;
+    context *ctx = (context *)rec->context;
+    if (STATE(rec) != STATE(ctx) || !ctx->op || ctx->epoch != ctl->epoch)
+        return 0;
+    return rec;
+}
+
+static inline void open_call(const site *s, context *ctx, record *parent, u32 node, record *rec)
+{
+    u64 state = open_state(parent);
+    ctx->idle = 0;
+    BARRIER();
+    rec->context = (u64)ctx;
+    rec->site = (u64)s;
+    rec->pad_back = s->pad_back;
+    rec->start = DARC_NEVER;
+    rec->overhead = 0;
+    rec->parent = (u64)parent;
+    rec->node = node;
+    rec->tail_count = 0;
+    STATE(rec) = state;
+    ctx->top = (u64)rec;
+    BARRIER();
+    STATE(ctx) = state;
+}
+
+/* Zero: pass through. Else the call's record, to write the start into; bit 0: do not time it.
+ * The stub for direct calls does the same itself where nothing is out of the ordinary. */
+ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
+{
+    control *ctl = (control *)s->control;
+    record *parent = path_parent(ctl, parent_slot);
+    if (!parent)
+        return 0;
+    u32 node = child_node(ctl, s, parent->node, target);
+    if (node == NO_NODE)
+        return 0;
+    context *ctx = (context *)parent->context;
+    record *rec = claim_record(ctl, slot);
+    if (!rec) {
+        ctx->spoiled = ctx->serial; /* the callee's time would count as its caller's own */
+        return 0;
+    }
+    if (ctx->top != (u64)parent) {
+        ctx->idle = 0;
+        BARRIER();
+        close_abandoned(ctl, ctx, parent, tsc());
+        BARRIER();
+        ctx->idle = IDLE;
+    }
+    parent->below = (u64)rec;
+    open_call(s, ctx, parent, node, rec);
+    return (u64)rec | !((struct darc_node *)ctl->nodes)[node].timed;
+}
+
+/* The call ends for its parent, whose own time it is not. */
+static inline void close_call(const control *ctl, context *ctx, record *parent, record *rec, u64 end)
+{
+    parent->overhead += rec->overhead + (rec->start != DARC_NEVER ? ctl->full_cost : ctl->path_cost);
+    close_record(ctl, ctx, rec, end);
+}
+
+static inline void leave_call(const control *ctl, context *ctx, record *rec, u64 end)
+{
+    record *parent = (record *)rec->parent;
+    u64 state = open_state(rec);
+    ctx->idle = 0;
+    BARRIER();
+    rec->open = 0;
+    if (ctx->top != (u64)rec)
+        close_abandoned(ctl, ctx, rec, end ? end : tsc());
+    if (ctx->epoch == ctl->epoch)
+        close_call(ctl, ctx, parent, rec, end);
+    ctx->top = (u64)parent;
+    BARRIER();
+    STATE(ctx) = state;
+}
+
+/* A call's frame is gone; the pad has put the return address back. end is 0 where no TSC was read.
+ * The stub does the same itself where nothing is out of the ordinary. */
+ENTRY void darc_return(site *s, u64 slot, u64 end)
+{
+    control *ctl = (control *)s->control;
+    record *rec = find_record(ctl, slot);
+    if (!rec || rec->site != (u64)s || rec->open != OPEN)
+        return;
+    context *ctx = (context *)rec->context;
+    if (STATE(rec) == STATE(ctx))
+        leave_call(ctl, ctx, rec, end);
+    else
+        rec->open = 0;
+}
+
+/* A tail jump hands the frame over: nothing on the stack changes, and the time of the function
+ * jumped to ends when the frame does. */
+static void tail(control *ctl, site *s, u64 slot, u64 target)
+{
+    record *rec = path_parent(ctl, slot);
+    if (!rec || rec->node == NO_NODE)
+        return;
+    u32 node = child_node(ctl, s, rec->node, target);
+    u32 count = rec->tail_count;
+    if (!count)
+        rec->first_node = rec->node;
+    BARRIER();
+    if (node == NO_NODE || count >= DARC_MAX_TAILS) {
+        rec->tail_count = count | DARC_LEFT;
+        rec->node = NO_NODE; /* left the ftree for good; the time stays with the last node */
+        return;
+    }
+    rec->tail_nodes[count] = node;
+    rec->tails[count] = tsc() - rec->overhead;
+    BARRIER();
+    rec->tail_count = count + 1;
+    rec->node = node;
+}
+
+ENTRY u64 darc_tail(site *s, u64 slot, u64 unused, u64 target)
+{
+    (void)unused;
+    tail((control *)s->control, s, slot, target);
+    return 0;
+}

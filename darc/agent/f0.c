@@ -1,0 +1,123 @@
+/* f0: where an op begins and ends. Part of agent.c, whose rules hold here. */
+
+/* Time is up: rings, as ring_bell. A debugger that was killed leaves the pads behind: they fall asleep
+ * and pass through. One that lives but gives no sign, as its interpreter is busy, is waited for. */
+static COLD u64 look_around(control *ctl, u64 now, u64 back, u64 slot)
+{
+    u64 next = now + ctl->patience;
+    int is_late = (long)(now - ctl->deadline) >= 0;
+    if ((long)(now - ctl->heartbeat) > (long)ctl->patience && !debugger_lives(ctl, now)) {
+        ((struct darc_live *)ctl->live)->enabled = 0;
+        return 0;
+    }
+    ctl->wake = is_late || (long)(ctl->deadline - next) > 0 ? next : ctl->deadline;
+    return is_late ? ring_bell(ctl, back, slot) : 0;
+}
+
+/* As ring_bell. */
+static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
+{
+    u64 latency = since(end, rec->start, rec->overhead + ctl->inner_cost);
+    if (unlikely(rec->tail_count))
+        close_tails(ctl, ctx, rec, end);
+    ctx->op = 0;
+    u64 rings = 0;
+    if (unlikely((long)(end - ctl->wake) > 0))
+        rings = look_around(ctl, end, back, rec->slot);
+    if (ctl->mode == DARC_PROFILE) {
+        ctx->sum += latency;
+        ctx->bins[bin_of(ctl, latency)]++;
+    } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
+        if (ctl->bell != DARC_QUIET)
+            return rings; /* enough was seen; the debugger has not looked yet */
+        if (unlikely(ctx->spoiled == ctx->serial))
+            return rings; /* what took the time is not known */
+        if (!vote_all(ctl, ctx, latency))
+            return rings;
+    } else {
+        return rings;
+    }
+    ctx->idle = DARC_FREE;
+    return count_seen(ctl, ctx, back, rec->slot) | rings;
+}
+
+/* Is the op that this context holds still running above us? Its stack word may only be read where
+ * it is certainly mapped: on our own page, or on a kernel's stack, which is mapped as a whole.
+ * Elsewhere it is taken to run; the debugger, which can read any address safely, clears what is
+ * stale. */
+static inline int op_runs(const control *ctl, const record *op, u64 slot)
+{
+    if (op->slot <= slot || op->open != OPEN)
+        return 0;
+    if (PAGE(op->slot) == PAGE(slot) || ctl->thread_key == DARC_BY_STACK)
+        return *(u64 *)op->slot == op->pad_back;
+    return 1;
+}
+
+static inline record *enter_f0(control *ctl, site *s, u64 slot)
+{
+    if (unlikely(!((struct darc_live *)ctl->live)->enabled))
+        return 0;
+    if (ctl->thread_key == DARC_BY_STACK && !is_watched(ctl))
+        return 0;
+    context *ctx = find_context(ctl, slot, 1);
+    if (unlikely(!ctx || (!ctx->idle && ctx->stuck != ctx->serial)))
+        return 0;
+    if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
+        return 0;
+    if (ctx->op && ctx->stale != ctx->serial && op_runs(ctl, (record *)ctx->op, slot))
+        return 0; /* recursion: only the outermost call is an operation */
+    u64 back = *(u64 *)slot, landing = 0;
+    if (back == s->pad_back || own_back(ctl, back))
+        return 0; /* a tail loop to f0's first byte, or a tail call in a frame that is timed already */
+    if (unlikely(ctx->op && ((record *)ctx->op)->open == HIDDEN))
+        ctl->lost_ops++;
+    record *rec = place(ctl, slot, 0);
+    if (unlikely(rec->slot != slot))
+        rec = claim_record(ctl, slot);
+    if (unlikely(!rec))
+        return 0;
+    if (s->landings && !(landing = claim_landing(ctl, s, back)))
+        return 0;
+    ctx->idle = 0;
+    BARRIER(); /* before the serial is read: a handler's op has one of its own */
+    u64 state = (u64)IDLE << 32 | (ctx->serial + 1);
+    rec->context = (u64)ctx;
+    rec->site = (u64)s;
+    rec->back = back;
+    rec->pad_back = landing ? landing + DARC_LANDING_BACK : s->pad_back;
+    rec->overhead = 0;
+    rec->parent = 0;
+    rec->node = 0;
+    rec->tail_count = 0;
+    ctx->epoch = ctl->epoch;
+    STATE(rec) = state;
+    ctx->op = ctx->top = (u64)rec;
+    ctx->jump_time = 0;
+    BARRIER();
+    STATE(ctx) = state;
+    if (landing)
+        *(u64 *)slot = landing + DARC_LANDING_ENTER; /* the pad goes on there */
+    return rec;
+}
+
+/* As ring_bell. */
+static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record *rec, u64 end)
+{
+    u64 rings = 0;
+    ctx->idle = 0;
+    BARRIER();
+    rec->open = 0;
+    if (unlikely(ctx->top != (u64)rec))
+        close_abandoned(ctl, ctx, rec, end);
+    if (likely(ctx->epoch == ctl->epoch)) {
+        rings = finish_op(ctl, ctx, rec, end, rec->back);
+    } else {
+        ctx->dropped++;
+        ctx->op = 0;
+    }
+    ctx->top = 0;
+    BARRIER();
+    ctx->idle = DARC_FREE; /* alone: where it was so before, a handler's op has taken the next serial */
+    return rings;
+}

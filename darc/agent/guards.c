@@ -1,0 +1,73 @@
+/* Pads at runtime libraries' doors: sandboxes, handlers, jumps and ends. Part of agent.c, whose rules hold here. */
+
+/* A program that enters a sandbox may be killed for the agent's system calls. */
+static void watch_sandbox(control *ctl, u64 first_argument)
+{
+    if (first_argument == PR_SET_SECCOMP || first_argument == PR_SET_NO_NEW_PRIVS
+        || first_argument == SYS_SECCOMP) {
+        ctl->no_calls = 1;
+        ctl->bell_signal = 0;
+    }
+}
+
+/* The debugger is to look before the program has a handler for faults: where an instruction is that
+ * may fault, it may matter from then on. */
+static void watch_handlers(control *ctl, u64 signal)
+{
+    if (signal >= 64 || !(DARC_FAULTS >> signal & 1) || !((struct darc_live *)ctl->live)->enabled)
+        return;
+    if (!ctl->no_calls && system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) != ctl->process)
+        return; /* a child of vfork, on its way to exec */
+    __atomic_fetch_or(&ctl->faults, 1UL << signal, __ATOMIC_ACQ_REL);
+    if (!ctl->no_calls)
+        ring(ctl);
+}
+
+/* What this thread's stack loses by a jump, or with a child of vfork that lived on it, ends now. */
+static void watch_jump(control *ctl, u64 slot)
+{
+    context *ctx = find_context(ctl, slot, 0);
+    if (ctx && ctx->op && ctx->idle)
+        ctx->jump_time = tsc();
+}
+
+static void watch_exit(control *ctl, u64 slot)
+{
+    if (!((struct darc_live *)ctl->live)->enabled || ctl->no_calls)
+        return;
+    if (system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) != ctl->process) {
+        watch_jump(ctl, slot);
+        return;
+    }
+    ctl->exiting = 1;
+    ring_bell(ctl, 0, 0);
+}
+
+/* Another thread may have what this one has used, unless it ends in the middle of an op (also exit comes
+ * by there). */
+static void watch_end(control *ctl, u64 slot)
+{
+    context *ctx = find_context(ctl, slot, 0);
+    if (!ctx || !ctx->idle || (ctx->op && ((record *)ctx->op)->open == OPEN))
+        return;
+    ctx->op = 0;
+    __atomic_store_n(&ctx->thread, DARC_ENDED, __ATOMIC_RELEASE);
+}
+
+static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument)
+{
+    if (s->kind == DARC_HIDE)
+        hide(ctl, slot);
+    if (s->kind == DARC_SHOW)
+        show(ctl, slot);
+    if (s->kind == DARC_SANDBOX)
+        watch_sandbox(ctl, first_argument);
+    if (s->kind == DARC_HANDLER)
+        watch_handlers(ctl, first_argument);
+    if (s->kind == DARC_JUMP)
+        watch_jump(ctl, slot);
+    if (s->kind == DARC_END)
+        watch_end(ctl, slot);
+    if (s->kind == DARC_EXIT)
+        watch_exit(ctl, slot);
+}

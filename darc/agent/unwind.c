@@ -1,0 +1,97 @@
+/* Unwinders see the program's own return addresses. Part of agent.c, whose rules hold here. */
+
+/* May the eight bytes at address be read? The kernel copies the set before it looks at how, so
+ * that an unmapped address gives EFAULT and a mapped one EINVAL (as libunwind and abseil do). */
+static int readable(const control *ctl, u64 address, u64 stack)
+{
+    if (PAGE(address) == PAGE(stack))
+        return 1;
+    if (ctl->no_calls) /* only frames of this very stack are asked about then */
+        return address - stack < NEAR_STACK;
+    return system_call(SYS_RT_SIGPROCMASK, ~0UL, address, 0, 8, 0, 0) == (u64)-22;
+}
+
+/* Only while it is this word: the frame may be another thread's, and gone by now. */
+static inline int exchange(u64 slot, u64 word, u64 with)
+{
+    return __atomic_compare_exchange_n((u64 *)slot, &word, with, 0, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+/* A debugger has ended since, or room was made among the records: a coroutine's frames that were
+ * copied out then may be back. */
+static COLD void hide_unrecorded(const control *ctl, u64 stack)
+{
+    for (u64 slot = stack & ~7UL; slot - stack < SCANNED || slot < stack; slot += 8) {
+        if ((slot & 4095) < 8 && !readable(ctl, slot, stack))
+            return;
+        u64 word = *(u64 *)slot, back = own_back(ctl, word);
+        if (back)
+            exchange(slot, word, back);
+    }
+}
+
+/* Every frame above that returns to a landing: of the current op, and also of ops that a coroutine left
+ * open on this stack, of whatever thread and time. What is timed may depend on them; what an
+ * unwinder finds must not. So the word in the slot decides and tells what to put there, whatever the
+ * record says. Frames of other threads that happen to be near are hidden with them,
+ * which costs their measurement and no more, as the word is their own return address. */
+static void hide(control *ctl, u64 stack)
+{
+    const context *ctx = find_context(ctl, stack, 0);
+    u64 count = ctl->record_count;
+    for (u64 i = 0; i < count && i < record_room(ctl); i++) {
+        u64 number = ((u32 *)ctl->record_list)[i] & (record_room(ctl) - 1);
+        record *rec = &((record *)ctl->records)[number];
+        u64 slot = rec->slot;
+        if (slot < stack || !(rec->open || slot - stack < NEAR_STACK))
+            continue;
+        if (rec->context != (u64)ctx && slot - stack >= NEAR_STACK)
+            continue;
+        if (!readable(ctl, slot, stack))
+            continue;
+        u64 word = *(u64 *)slot, back = own_back(ctl, word);
+        if (back && exchange(slot, word, back) && rec->open == OPEN && word == rec->pad_back)
+            rec->open = HIDDEN;
+    }
+    if (unlikely(ctl->scan && !ctl->no_calls))
+        hide_unrecorded(ctl, stack);
+}
+
+/* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. */
+static void show(control *ctl, u64 stack)
+{
+    context *ctx = find_context(ctl, stack, 0);
+    if (!ctx || !ctx->op || !ctx->idle)
+        return;
+    u64 now = tsc();
+    record *rec = (record *)ctx->top;
+    record *top = 0;
+    ctx->idle = 0;
+    BARRIER();
+    for (u32 depth = 0; rec && depth < DARC_MAX_DEPTH; depth++) {
+        record *parent = (record *)rec->parent;
+        if (rec->open == HIDDEN && rec->serial == ctx->serial) {
+            if (rec->slot > stack) {
+                u64 back = own_back(ctl, rec->pad_back);
+                if (back && readable(ctl, rec->slot, stack)
+                    && exchange(rec->slot, back, rec->pad_back)) {
+                    rec->open = OPEN;
+                    top = top ? top : rec;
+                }
+            } else {
+                rec->open = 0;
+                if (ctx->epoch == ctl->epoch && rec != (record *)ctx->op) {
+                    parent->overhead += rec->overhead;
+                    close_record(ctl, ctx, rec, now);
+                } else if (ctx->epoch == ctl->epoch) {
+                    finish_op(ctl, ctx, rec, now, 0);
+                }
+            }
+        }
+        rec = parent;
+    }
+    ctx->top = (u64)top;
+    BARRIER();
+    ctx->idle = ctx->op ? IDLE : DARC_FREE;
+}

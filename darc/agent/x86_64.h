@@ -1,0 +1,38 @@
+/* What is the processor's: its counter, segments and system calls. Part of agent.c, whose rules hold here. */
+
+static inline u64 tsc(void)
+{
+    u32 low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (u64)high << 32 | low;
+}
+
+static inline u64 fs_base(void)
+{
+    u64 self; /* the ABI keeps the thread control block's own address in its first word */
+    __asm__("mov %%fs:0, %0" : "=r"(self));
+    return self;
+}
+
+static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+    u64 result;
+    register u64 r10 __asm__("r10") = d;
+    register u64 r8 __asm__("r8") = e;
+    register u64 r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* The compiler must not move memory accesses across: a signal handler may look in between. */
+#define BARRIER() __asm__ volatile("" ::: "memory")
+
+static inline u64 per_cpu(u64 offset)
+{
+    u64 value;
+    __asm__ volatile("mov %%gs:(%1), %0" : "=r"(value) : "r"(offset));
+    return value;
+}
