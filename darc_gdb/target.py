@@ -904,6 +904,14 @@ class GdbTarget(Target):
             self._withheld = name
         return False
 
+    def is_stopped_for_all(self) -> bool:
+        # The kernel has no siginfo of such a stop alone: PTRACE_GETSIGINFO, EINVAL.
+        try:
+            int(gdb.parse_and_eval("$_siginfo.si_signo"))
+        except gdb.error as error:
+            return "Unable to read siginfo" in str(error)
+        return False
+
     @staticmethod
     def _is_marked() -> bool:
         try:

@@ -50,6 +50,7 @@ _RETURN, _INT3 = b"\xc3", b"\xcc"
 _NOP = b"\x66\x90"
 _JUMP = b"\xff\x25\x00\x00\x00\x00"
 """jmp [rip]: to the address in the word that follows."""
+_EINVAL = "E16"
 _ATTEMPTS = 20
 _PATIENCE_SECONDS = 60
 _ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
@@ -280,6 +281,13 @@ class Call:
             raise TargetError(f"lldb: {error.GetCString()}")
 
 
+def has_siginfo(process: lldb.SBProcess) -> bool:
+    """Whether the kernel tells which signal stopped the process. Of a stop of the whole process it
+    does not (PTRACE_GETSIGINFO, EINVAL)."""
+    thread = int(process.GetSelectedThread().GetThreadID())
+    return not _Server(process, thread).siginfo().startswith(_EINVAL)
+
+
 def detour_call(
     process: lldb.SBProcess,
     thread: lldb.SBThread,
@@ -432,6 +440,10 @@ class _Server:
             int(number, 16): int.from_bytes(bytes.fromhex(word), "little") for number, word in words
         }
         return _Halt(int(found[1], 16), registers)
+
+    def siginfo(self) -> str:
+        """The answer to what stopped the thread that lldb has selected."""
+        return self._send("qXfer:siginfo:read::0,100")
 
     def write(self, address: int, data: bytes) -> None:
         """Writes memory through lldb, which knows its breakpoints."""

@@ -312,6 +312,9 @@ class LldbTarget(Target):
     def write_register(self, thread: int, name: str, value: int) -> None:
         calls.write_register(self._find_thread(thread), name, value)
 
+    def is_stopped_for_all(self) -> bool:
+        return self.state is State.STOPPED and not calls.has_siginfo(self._process)
+
     @_locked
     def call(self, address: int, arguments: Sequence[int]) -> int:
         return self._call_in(self._calling_thread(), address, arguments)

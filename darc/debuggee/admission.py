@@ -54,6 +54,7 @@ def clean_up_after_another(
         UnsupportedError: it was one of another version, and nothing is noted outside.
     """
     noted = journal.left(pid)
+    stopped = target.is_stopped_for_all()  # before anything runs for darc
     restored, rang = 0, False
     agents: list[LeftBehind] = []
     waiting: list[int] = []
@@ -88,6 +89,11 @@ def clean_up_after_another(
             target.wake()
             notes.append(
                 "an earlier debugger ended while it had stopped the program: it goes on now"
+            )
+        elif stopped:
+            notes.append(
+                "the program was stopped already, which may be meant: when the debugger has let it "
+                f"go, 'kill -CONT {pid}' lets it go on"
             )
         notes += _let_children_go(pid)
         if waiting:

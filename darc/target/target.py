@@ -234,6 +234,11 @@ class Target(ABC):
             self.write_register(thread, "rip", passage.leave)
         return False
 
+    def is_stopped_for_all(self) -> bool:
+        """Whether the process was stopped when the debugger came, and stays so for everybody when
+        that lets it go: seen until it goes on for the first time."""
+        return False
+
     def wake(self) -> None:
         """The process is not stopped any more, for others than this debugger."""
         if self.pid is not None:

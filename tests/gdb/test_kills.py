@@ -23,6 +23,7 @@ from tests.debugger import (
     ROOT,
     WATCHDOG_SECONDS,
     Server,
+    attempt,
     current,
     debug,
     let_go,
@@ -277,6 +278,24 @@ def test_the_next_darc_lets_it_go_on(tmp_path: Path) -> None:
         assert "it goes on now" in stop(tmp_path, running)
         running.operations()
         assert altered(running) == []
+        assert running.finish() == 0
+
+
+@IN_BOTH
+@pytest.mark.parametrize("commands", [["darc stop"], ["darc start handle", "darc status"]])
+def test_a_program_that_nobody_knows_who_stopped(commands: list[str], tmp_path: Path) -> None:
+    """The next darc says what to do."""
+    with server(build("server")) as running:
+        os.kill(running.pid, signal.SIGSTOP)
+        wait_for_stop(running.pid)
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        assert "has lost" not in done.gdb
+        assert f"'kill -CONT {running.pid}' lets it go on" in done.gdb
+        let_go(running.pid)
+        os.kill(running.pid, signal.SIGCONT)
+        running.operations()
+        again = debug(tmp_path, None, (), [attempt("darc stop")], options=["-p", str(running.pid)])
+        assert "kill -CONT" not in again.gdb
         assert running.finish() == 0
 
 
