@@ -16,6 +16,7 @@ from darc.model.errors import DarcError
 from darc.model.parameters import PARAMETERS, Parameter
 from darc.target.target import State
 from darc.views import words
+from darc_gdb import ctrlc
 from darc_gdb import target as backend
 from darc_gdb.farewell import Farewell
 from darc_gdb.grounds import check_runnable, choose_ground
@@ -140,6 +141,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         if not last:
             at_stop(event)
 
+    @ctrlc.patient
     def on_stop_last(event: gdb.StopEvent) -> None:
         gdb.events.stop.disconnect(last.pop())
         at_stop(event)
@@ -277,8 +279,9 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         (gdb.events.gdb_exiting, on_leave),
         *target.listeners(),
     ):
-        registry.connect(handler)
-        undo.callback(registry.disconnect, handler)
+        waiting: Callable[..., None] = ctrlc.patient(handler)  # type: ignore[arg-type]
+        registry.connect(waiting)
+        undo.callback(registry.disconnect, waiting)
     _LeaveHook(on_leave, undo)
     _ContinueHook(app, undo)
 

@@ -27,7 +27,7 @@ from darc.target.ownthread import any_thread, own_thread
 from darc.target.target import Hidden, OnHit, Outcome, Passage, State, Target
 from darc.views import glyphs
 from darc.views.words import message
-from darc_gdb import detours
+from darc_gdb import ctrlc, detours
 from darc_gdb.hits import Hits
 from darc_gdb.tracee import Tracee
 from darc_gdb.unwinder import PadUnwinder
@@ -746,13 +746,14 @@ class GdbTarget(Target):
         """Nothing is deleted meanwhile, as gdb is looking at it, and Ctrl-C in the middle of a
         patch has to wait until the patch is whole."""
         was, self._deciding = self._deciding, True
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            with self.unnoticed() if self._all_stop else contextlib.nullcontext():
+            with (
+                ctrlc.waits(),
+                self.unnoticed() if self._all_stop else contextlib.nullcontext(),
+            ):
                 yield
         finally:
             self._deciding = was
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _owe(self, work: Callable[[], Outcome]) -> bool:
         """gdb is to stop: ``work`` waits until all threads stand still."""

@@ -1,10 +1,13 @@
 /* Pads at runtime libraries' doors: sandboxes, handlers, jumps and ends. Part of agent.c, whose rules hold here. */
 
-/* A program that enters a sandbox may be killed for the agent's system calls. */
+/* A program that enters a sandbox may be killed for the agent's system calls, and one that has its own
+ * dispatched to itself (as Wine does) gets those as well. libc's syscall has the number for its first
+ * argument. */
 static void watch_sandbox(control *ctl, u64 first_argument)
 {
     if (first_argument == PR_SET_SECCOMP || first_argument == PR_SET_NO_NEW_PRIVS
-        || first_argument == SYS_SECCOMP) {
+        || first_argument == PR_SET_SYSCALL_USER_DISPATCH || first_argument == SYS_SECCOMP
+        || first_argument == SYS_PRCTL) {
         ctl->no_calls = 1;
         ctl->bell_signal = 0;
     }

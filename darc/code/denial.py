@@ -16,7 +16,10 @@ VFORK = ("vfork", "__vfork")
 DENIED = {
     **dict.fromkeys((*RETURNS_TWICE, *VFORK), "it returns twice"),
     **dict.fromkeys(
-        ("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen", "mcount", "__fentry__"),
+        (
+            *("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen"),
+            *("dl_iterate_phdr", "__dl_iterate_phdr", "mcount", "__fentry__"),
+        ),
         "it looks at its own return address",
     ),
     **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),

@@ -74,6 +74,8 @@ class Snapshot:
     needed: int = 0
     program: ProgramFigures = field(default_factory=ProgramFigures)
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Those of the notes that put the paths in doubt."""
     parameters: Parameters = field(default_factory=Parameters)
     elapsed_seconds: float = 0.0
     profile_seconds: float = 0.0

@@ -562,6 +562,8 @@ class Session:
         if lines and shown.ftree is self.root:
             add_lines(self._target, self.root)
         notes = [*self.notes, *self.collector.losses()]
+        warnings = self._users_breakpoints(shown) if lines else []
+        notes += warnings
         seen = shown.profile is not None and shown.profile.count
         if not self._alive and not seen and self._unless_called is not None:
             notes.append(self._unless_called)
@@ -577,8 +579,27 @@ class Session:
             shown,
             program=figures,
             notes=tuple(dict.fromkeys(notes)),
+            warnings=tuple(warnings),
             elapsed_seconds=(self._ended or time.monotonic()) - self._started,
         )
+
+    def _users_breakpoints(self, shown: Snapshot) -> list[str]:
+        """What the debugger takes for conditions, hits that it counts and the like is told to
+        nobody: it counts as the time of the call that it comes in."""
+        nodes = {node.function.address: node for path in shown.paths for node in path.nodes}
+        if not nodes or self._target.pid is None:
+            return []
+        try:
+            places = self._target.breakpoints()
+            hit = {self.program.function_at(place).address for place in places}
+        except TargetError:
+            return []
+        return [
+            f"a breakpoint of yours stands in {node.function.name}: what the debugger takes at "
+            "each hit counts as its time; disable it, and begin anew"
+            for address, node in nodes.items()
+            if address in hit
+        ]
 
     def _cut_short(self, in_peak: int) -> list[str]:
         """What stops for the user have kept from being measured; said in words where that is more

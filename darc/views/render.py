@@ -171,7 +171,8 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
 
 def paths(snapshot: Snapshot, style: Style) -> Shown:
     """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
-    return _write(_path_lines(snapshot, style), style)
+    doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
+    return _write([*_path_lines(snapshot, style), *doubts], style)
 
 
 def report(snapshot: Snapshot, style: Style) -> Shown:

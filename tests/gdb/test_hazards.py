@@ -238,6 +238,16 @@ def test_sandbox_that_is_entered_later(begin: str, tmp_path: Path) -> None:
     assert done.paths == [WORK], done.gdb
 
 
+@pytest.mark.parametrize("by", ["dispatch", "syscall"])
+@pytest.mark.parametrize("begin", ["10", "300"])
+def test_system_calls_that_are_dispatched_later(begin: str, by: str, tmp_path: Path) -> None:
+    """The program gets none of the agent's (PR_SET_SYSCALL_USER_DISPATCH, as Wine has it)."""
+    args = ("400000", begin, by)
+    done = run(tmp_path, build("sandbox"), args, START, "run", REPORT, "continue")
+    assert "SIGSYS" not in done.gdb
+    assert done.paths == [WORK], done.gdb
+
+
 def test_sandbox_while_calls_are_counted(tmp_path: Path) -> None:
     """Up to the end, where the agent would ring."""
     run(tmp_path, build("sandbox"), ("4000", "10"), ENDLESS, "run")

@@ -14,9 +14,12 @@ from tests.code import altered_code
 from tests.debugger import (
     DARC_GDB,
     EXIT,
+    GDB,
+    IN_BOTH,
     PLAIN_GDB,
     REPORT,
     ROOT,
+    current,
     debug,
     let_go,
     mark,
@@ -151,3 +154,45 @@ def test_gdb_is_killed_at_such_a_stop(tmp_path: Path) -> None:
         assert altered_code(running.pid)[2] == []
         running.operations()
         assert running.finish() == 0
+
+
+STRUCK = """
+break tick
+commands
+silent
+set $x = 1
+continue
+end
+python
+import os, signal
+from darc.app.app import App
+on_stop, struck = App.on_stop, []
+def on_stop_struck(self, **about):
+    if not struck:
+        struck.append(1)
+        os.kill(os.getpid(), signal.SIGINT)
+    on_stop(self, **about)
+App.on_stop = on_stop_struck
+end
+"""
+
+
+def test_ctrl_c_is_not_lost_in_a_handler(program: Path, tmp_path: Path) -> None:
+    """One that comes while gdb has called darc, which gdb then goes on from by itself."""
+    (tmp_path / "struck.gdb").write_text(STRUCK)
+    script = [f"source {tmp_path / 'struck.gdb'}", "darc start serve --start-ops 1000000000"]
+    done = debug(tmp_path, program, ("64",), [*script, "run", mark("stop"), "info threads", "kill"])
+    assert "KeyboardInterrupt" not in done.gdb
+    assert "SIGINT" in done.gdb, done.gdb
+    assert "exited normally" not in done.gdb
+    assert '"ticking" ' in done.section("stop")
+
+
+@IN_BOTH
+def test_a_breakpoint_that_takes_time_is_told(tmp_path: Path) -> None:
+    """A condition that never holds: nobody is told of its hits, and they take longer than what
+    they stand in."""
+    never = "breakpoint set -n lookup -c '1 == 0'" if current() != GDB else "break lookup if 1 == 0"
+    start = "darc start handle --peak 1 --start-ops 300 --decision-ops 10"
+    done = debug(tmp_path, build("mixture"), ("2000",), [never, start, "run", REPORT])
+    assert "a breakpoint of yours stands in lookup: " in done.gdb, done.gdb

@@ -190,3 +190,13 @@ def test_a_stop_for_the_user(bench: Bench) -> None:
     assert bench.machine.target.breaks
     bench.run(400)
     assert bench.session.take_message() is Message.RESULT
+
+
+def test_a_breakpoint_of_the_users_in_a_call_on_the_path(bench: Bench) -> None:
+    bench.run(400)
+    assert not any("breakpoint of yours" in note for note in bench.session.snapshot().notes)
+    bench.machine.target.user_breakpoints.add(bench.machine.code.symbols["h"])
+    assert not any("breakpoint of yours" in note for note in bench.session.snapshot().notes)
+    bench.machine.target.user_breakpoints.add(bench.machine.code.symbols["w"])
+    (note,) = [n for n in bench.session.snapshot().notes if "breakpoint of yours" in n]
+    assert note.startswith("a breakpoint of yours stands in w: ")
