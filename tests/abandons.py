@@ -42,7 +42,8 @@ def main() -> None:
         thread, status = os.waitpid(-1, _ALL)
         if status >> 16:
             os.kill(os.getpid(), signal.SIGKILL)
-        _ask(_CONTINUE, thread, os.WSTOPSIG(status))
+        if thread in threads:  # the child may be heard of before its parent tells of it
+            _ask(_CONTINUE, thread, os.WSTOPSIG(status))
 
 
 if __name__ == "__main__":
