@@ -34,10 +34,6 @@ from darc_gdb.unwinder import PadUnwinder
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_CODE_GAP = 64
-"""Bytes between two patches of a machine's code that are written as they are, while all of it
-stands still: most calls of a function are as near to each other as this."""
-
 _WORD = (1 << 64) - 1
 _PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
 _PLAIN_FUNCTION = re.compile(r"[A-Za-z_~][\w.:~<>()\[\]&*, +/=!|^%-]*")
@@ -423,7 +419,7 @@ class GdbTarget(Target):
         if self._batch is not None:
             yield
             return
-        self._batch = Batch(self._read, self._write, fill, 0 if self.is_local else _CODE_GAP)
+        self._batch = Batch(self._read, self._write, fill)
         try:
             yield
         finally:

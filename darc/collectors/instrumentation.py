@@ -69,8 +69,6 @@ class Instrumentation:
         self._number_count = 1
         self._patched: dict[int, Patch] = {}
         self._used: set[int] = set()
-        self._routed: set[int] = set()
-        """The addresses of the call sites that the agent has routes of."""
         self._recycled: dict[int, int] = {}
         self._round = implant.tables.get("round")  # of an earlier analysis, maybe
 
@@ -175,9 +173,7 @@ class Instrumentation:
         for address, patch in self._patched.items():
             if address not in new.used:
                 self._implant.deactivate(patch)
-                if address in self._routed:  # else it has been told, at a stop long ago perhaps
-                    tables.set_site(patch.index, route_count=0)
-        self._routed = set(new.used)
+                tables.set_site(patch.index, route_count=0)
         tables.write_nodes(new.rows, pairs, analysis)
         self._round += 1
         tables.set(round=self._round)

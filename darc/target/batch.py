@@ -34,14 +34,11 @@ class Batch:
         read: Callable[[int, int], bytes],
         write: Callable[[int, bytes], None],
         fill: range = range(0),
-        code_gap: int = 0,
     ) -> None:
-        """In ``fill``, bytes between two writes may be written as they are; so may ``code_gap``
-        bytes of code that were read, where nobody can change them meanwhile."""
+        """In ``fill``, bytes between two writes may be written as they are."""
         self._read = read
         self._write = write
         self._fill = fill
-        self._code_gap = code_gap
         self._known: dict[int, bytes | None] = {}
         self._data: _Lines = {}
         self._code: _Lines = {}
@@ -49,10 +46,7 @@ class Batch:
     def read(self, address: int, size: int) -> bytes:
         """Memory as it will be."""
         if size > _LINE:
-            raw = self._read(address, size)
-            for line in range(-(-address // _LINE) * _LINE, address + size - _LINE + 1, _LINE):
-                self._known.setdefault(line, raw[line - address : line - address + _LINE])
-            return self._over(address, raw)
+            return self._over(address, self._read(address, size))
         parts = []
         at, end = address, address + size
         while at < end:
@@ -110,8 +104,8 @@ class Batch:
         """Writes what waits."""
         data, code = self._data, self._code
         self._data, self._code = {}, {}
-        for lines, between in ((data, self._between), (code, self._between_code)):
-            for address, raw in list(_joined(lines, between)):
+        for lines in (data, code):
+            for address, raw in self._joined(lines):
                 for at in range(0, len(raw), _SENT):
                     self._write(address + at, raw[at : at + _SENT])
                 self._forget(address, address + len(raw))
@@ -120,6 +114,21 @@ class Batch:
         for line in range(start // _LINE * _LINE, end, _LINE):
             self._known.pop(line, None)
 
+    def _joined(self, lines: _Lines) -> Iterator[tuple[int, bytes]]:
+        """Address and bytes of each write, where those that are near each other are one."""
+        start, raw = 0, bytearray()
+        for address, piece in _pieces(lines):
+            gap = self._between(start + len(raw), address) if raw else None
+            if gap is None:
+                if raw:
+                    yield start, bytes(raw)
+                start, raw = address, bytearray()
+            else:
+                raw += gap
+            raw += piece
+        if raw:
+            yield start, bytes(raw)
+
     def _between(self, start: int, end: int) -> bytes | None:
         """What stands between two writes, if they are to be one."""
         if start == end:
@@ -127,37 +136,6 @@ class Batch:
         if end - start > _GAP or start not in self._fill or end not in self._fill:
             return None
         return self.read(start, end - start)
-
-    def _between_code(self, start: int, end: int) -> bytes | None:
-        """The same for code, none of which runs meanwhile: only what was read already."""
-        if end - start > self._code_gap:
-            return None
-        found = bytearray()
-        for at in range(start, end):
-            line = self._known.get(at // _LINE * _LINE)
-            if line is None:
-                return None
-            found.append(line[at % _LINE])
-        return bytes(found)
-
-
-def _joined(
-    lines: _Lines, between: Callable[[int, int], bytes | None]
-) -> Iterator[tuple[int, bytes]]:
-    """Address and bytes of each write, where those that are near each other are one. ``between``
-    tells what stands between two, if they are to be one."""
-    start, raw = 0, bytearray()
-    for address, piece in _pieces(lines):
-        gap = between(start + len(raw), address) if raw else None
-        if gap is None:
-            if raw:
-                yield start, bytes(raw)
-            start, raw = address, bytearray()
-        else:
-            raw += gap
-        raw += piece
-    if raw:
-        yield start, bytes(raw)
 
 
 def _pieces(lines: _Lines) -> Iterator[tuple[int, bytes]]:

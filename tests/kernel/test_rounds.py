@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.kernel]
 START = "darc start vfs_read --task piperead --start-ops 150 --peak '>10ms'"
 SLEEP = ["vfs_read", "pipe_read", "schedule"]
 VOTES = 20
-AT_ONCE = 4
+AT_ONCE = 5
 
 
 @pytest.fixture

@@ -38,13 +38,12 @@ def clipped(address: int, data: bytes) -> bytes:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("rwcf"), places, st.binary(min_size=1, max_size=2500))),
-    st.sampled_from((0, 64)),
+    st.lists(st.tuples(st.sampled_from("rwcf"), places, st.binary(min_size=1, max_size=300))),
 )
-def test_reads_and_writes_in_any_order(steps: list[tuple[str, int, bytes]], code_gap: int) -> None:
+def test_reads_and_writes_in_any_order(steps: list[tuple[str, int, bytes]]) -> None:
     """Data and code do not overlap, as in a program."""
     far, near = Memory(), Memory()
-    batch = Batch(far.read, far.write, TABLE, code_gap)
+    batch = Batch(far.read, far.write, TABLE)
     for what, address, data in steps:
         data = clipped(address, data)
         if what == "w" and address + len(data) <= TABLE.stop:
@@ -77,20 +76,6 @@ def test_rows_of_a_table_are_one_write_and_code_comes_behind_them() -> None:
         (TABLE.start, 1803),
         (100, 4),
     ]
-
-
-@pytest.mark.parametrize(("code_gap", "writes"), [(0, [4, 4, 4]), (64, [68, 4])])
-def test_code_between_patches_that_was_read(code_gap: int, writes: list[int]) -> None:
-    """Nothing is read for it."""
-    memory = Memory()
-    batch = Batch(memory.read, memory.write, TABLE, code_gap)
-    before = batch.read(100, 100)
-    for at in (100, 164, 1200):
-        batch.write_code(at, b"code")
-    batch.flush()
-    assert memory.reads == 1
-    assert [len(data) for _, data in memory.writes] == writes
-    assert memory.read(104, 60) == before[4:64]
 
 
 def test_what_was_read_is_not_read_again() -> None:
