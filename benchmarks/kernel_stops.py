@@ -12,7 +12,6 @@ import json
 import os
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import kernel_debugger as debugger
 from benchmarks.measure import BIN, MeasurementError
 from darc.model.errors import DarcError
 from kgdb.vm import guest, kernels, machine, workloads
@@ -84,21 +84,10 @@ def _analysed(started: machine.Machine, function: str) -> Iterator[float]:
         marks = Path(folder) / "marks"
         mark = f"shell date +%s.%N >> {marks}"
         commands = (_START.format(function), mark, "continue", mark, "darc status")
-        command = [str(BIN / "darc-gdb"), "-nx", "-q", "-batch", "-l", "60", str(started.symbols)]
-        for one in (f"target remote {started.target}", *commands):
-            command += ["-ex", one]
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        said = debugger.run(BIN / "darc-gdb", started, *commands, options=("-l", "60"))
         times = [float(line) for line in marks.read_text().split()] if marks.exists() else []
-        if len(times) != 2 or "calls inside the peak" not in done.stdout:
-            raise MeasurementError(f"{function} was not analysed:\n{done.stdout}")
+        if len(times) != 2 or "calls inside the peak" not in said:
+            raise MeasurementError(f"{function} was not analysed:\n{said}")
     begin: float | None = times[0]
     for stands, at in events:
         if not times[0] <= at <= times[1]:

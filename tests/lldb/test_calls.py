@@ -53,6 +53,20 @@ def test_signals_that_come_all_the_time(mode: str, tmp_path: Path) -> None:
         assert running.finish() == 0
 
 
+def gives_back(running: Server, folder: Path, options: list[str]) -> None:
+    """The program goes on with what a killed lldb has borrowed of it, and the next darc takes that
+    out."""
+    let_go(running.pid)
+    running.operations()
+    assert altered(running)
+    done = debug(folder, None, (), ["darc stop", "detach"], options=options)
+    assert "taken out" in done.gdb
+    let_go(running.pid)
+    running.operations()
+    assert altered(running) == []
+    assert running.finish() == 0
+
+
 @pytest.mark.parametrize("after", [1, 2, 6])
 def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
     """The thread comes back by itself, and the next darc gives back what was borrowed."""
@@ -61,15 +75,7 @@ def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
     with server(build("server")) as running:
         options = ["-p", str(running.pid)]
         debug(tmp_path, None, (), [f"command script import {script}", *ANALYSE], options=options)
-        let_go(running.pid)
-        running.operations()
-        assert altered(running)
-        done = debug(tmp_path, None, (), ["darc stop", "detach"], options=options)
-        assert "taken out" in done.gdb
-        let_go(running.pid)
-        running.operations()
-        assert altered(running) == []
-        assert running.finish() == 0
+        gives_back(running, tmp_path, options)
 
 
 ROUND = """
@@ -100,15 +106,7 @@ def test_kill_as_a_thread_goes_round(who: str, tmp_path: Path) -> None:
         commands = [f"command script import {script}", *ANALYSE]
         killed = debug(tmp_path, None, (), commands, options=options)
         assert killed.status == -signal.SIGKILL, killed.gdb
-        let_go(running.pid)
-        running.operations()
-        assert altered(running)
-        done = debug(tmp_path, None, (), ["darc stop", "detach"], options=options)
-        assert "taken out" in done.gdb
-        let_go(running.pid)
-        running.operations()
-        assert altered(running) == []
-        assert running.finish() == 0
+        gives_back(running, tmp_path, options)
 
 
 LEFT_STOPPED = """
