@@ -35,6 +35,7 @@ def _measure() -> report.Figures:
         lldb=measure.lldb_version(),
         alone=measure.without_darc(program, 1),
         darc={threads: measure.with_darc(program, threads) for threads in measure.THREADS},
+        spans=measure.with_spans(program),
         in_lldb=measure.with_darc(program, 1, measure.LLDB),
         peers=(measure.uftrace(), measure.gdb_breakpoints(program)),
         descents=tuple(

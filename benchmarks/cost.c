@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define FUNCTION __attribute__((noinline, noclone, aligned(64)))
+#define SPAN_CALLS 125 /* a part of */
 #define CALLS 1000 /* in a block: short enough that most blocks see no other thread */
 #define SLOW_CYCLES (5UL << 26) /* bin 28: longer than a thread waits for its turn */
 #define MAX_BATCH 64 /* calls that a thread of the agent keeps to itself */
@@ -87,7 +88,7 @@ FUNCTION uint64_t call_all(operation_type *function, unsigned calls)
 enum phase { PROFILING, DESCENDED };
 enum kind {
     READS, PLAIN_ENTRY, ENTRY,
-    READS_AGAIN, PLAIN_PATH, PATH, PLAIN_TIMED, TIMED, PLAIN_PASS, PASS,
+    READS_AGAIN, PLAIN_PATH, PATH, PLAIN_TIMED, TIMED, SPANS, PLAIN_PASS, PASS,
     KINDS
 };
 static const struct {
@@ -102,6 +103,7 @@ static const struct {
     [PATH] = {"path", DESCENDED},
     [PLAIN_TIMED] = {"plain-timed", DESCENDED},
     [TIMED] = {"timed", DESCENDED},
+    [SPANS] = {"timed-in-spans", DESCENDED},
     [PLAIN_PASS] = {"plain-pass", DESCENDED},
     [PASS] = {"pass", DESCENDED},
 };
@@ -118,6 +120,10 @@ static void run(enum kind kind)
     case PATH: sink += operation(CALLS, 0, 0, 0); break;
     case PLAIN_TIMED: sink += twin_operation(1, 1, CALLS, 0); break;
     case TIMED: sink += operation(1, 1, CALLS, 0); break;
+    case SPANS: /* in each op no more than there is room for */
+        for (unsigned calls = 0; calls < CALLS; calls += SPAN_CALLS)
+            sink += operation(1, 1, SPAN_CALLS, 0);
+        break;
     case PLAIN_PASS: sink += twin_inner(1, CALLS, 0); break;
     case PASS: sink += inner(1, CALLS, 0); break;
     case KINDS: break;

@@ -30,6 +30,8 @@ DECISION_OPS = 16
 DEEP_LEVELS = 8
 DEEP_RUNS = 5
 _TIMEOUT = 300
+KEEP_ALL = "python import darc.analyses.rootcauses as r; r._SPANS_IN_PEAK = 1 << 60"
+"""A call is else kept one by one where it takes a 256th of the peak's fastest op."""
 
 
 class MeasurementError(Exception):
@@ -141,7 +143,12 @@ def with_darc(program: Path, threads: int, debugger: str = GDB) -> Costs:
     return _together([_with_darc(program, threads, debugger) for _ in range(REPEATS)])
 
 
-def _with_darc(program: Path, threads: int, debugger: str) -> Costs:
+def with_spans(program: Path) -> Costs:
+    """The same, with every call kept one by one, however short it is, until its op ends."""
+    return _together([_with_darc(program, 1, GDB, KEEP_ALL) for _ in range(REPEATS)])
+
+
+def _with_darc(program: Path, threads: int, debugger: str, *before: str) -> Costs:
     start = (
         f"darc start operation --peak 28-40 --start-ops {START_OPS} "
         f"--decision-ops {DECISION_OPS} --lookahead 2"
@@ -150,7 +157,7 @@ def _with_darc(program: Path, threads: int, debugger: str) -> Costs:
     arguments = map(str, (threads, BLOCKS, START_OPS, DECISION_OPS))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        commands = (start, "run", f"darc report -o {report}")
+        commands = (*before, start, "run", f"darc report -o {report}")
         output = _darc(debugger, commands, program, tuple(arguments))
         figures = json.loads(report.read_text())["program"]
     # A thread that had to wait may add an op to the peak.
@@ -222,14 +229,15 @@ def deep(debugger: str, lookahead: str, hz: int) -> Descent:
     return Descent(debugger, lookahead, tuple(runs))
 
 
-def stops_in(output: str, hz: int) -> tuple[float, ...]:
-    """What ``stops.py`` has printed of a search, in seconds.
+def stops_in(output: str, hz: int, what: str = "stops") -> tuple[float, ...]:
+    """What ``stops.py`` has printed of a search, in seconds: how long the program stood still, or
+    for how long of that darc was on a ``processor``.
 
     Raises:
         MeasurementError: nothing.
     """
     for line in output.splitlines():
         name, *cycles = line.split() or [""]
-        if name == "stops":
+        if name == what:
             return tuple(int(one) / hz for one in cycles)
     raise MeasurementError(f"nothing tells how long the stops were:\n{output[-1000:]}")

@@ -56,13 +56,15 @@ class Subject:
 @dataclass(frozen=True)
 class Trial:
     """Latencies of the clients' requests in seconds; of a program without clients how long it
-    took. ``path``, ``stops`` (seconds each, but for the last), ``stopped`` (seconds in all) and
+    took. ``path``, ``stops`` (seconds each, but for the last), ``own`` (seconds of a processor's
+    that darc took for each of these), ``stopped`` (seconds in all) and
     ``answer`` (seconds from gdb's start to its end) are darc's."""
 
     latencies: tuple[float, ...]
     path: str = ""
     right: bool = False
     stops: tuple[float, ...] = ()
+    own: tuple[float, ...] = ()
     stopped: float = 0.0
     answer: float = 0.0
 
@@ -347,10 +349,12 @@ def _analysed(subject: Subject) -> Trial:
         shown = "; ".join(" → ".join(path) for path in paths) or report["status"]
         right = any(set(subject.truth) & set(path) for path in paths)
         # The last one lasts until the user lets the program go on.
-        stops = tuple(second for second in stops_in(said, tsc_hz()) if second > 0)
+        both = zip(stops_in(said, tsc_hz()), stops_in(said, tsc_hz(), "processor"), strict=True)
+        known = [(stop, on) for stop, on in both if stop > 0]
+        stops, own = tuple(stop for stop, _ in known), tuple(on for _, on in known)
         in_all = report["program"]["stopped_seconds"]
         is_right = right or not subject.truth
-        return Trial(trial.latencies, shown, is_right, stops, in_all, started[0])
+        return Trial(trial.latencies, shown, is_right, stops, own, in_all, started[0])
 
 
 # ----------------------------------------------------------------------- the page
@@ -361,7 +365,7 @@ def _ms(seconds: float) -> str:
 
 
 def _section(subject: Subject, alone: Trial, attached: Trial, analysed: Trial) -> list[str]:
-    stops = sorted(analysed.stops)
+    stops, on = sorted(analysed.stops), sorted(analysed.own) or [0.0]
     lines = [f"## {subject.name}", "", f"`darc start {subject.function} {subject.options}`; "]
     lines[-1] += f"{subject.why}."
     lines += ["", f"> {analysed.path}", ""]
@@ -371,7 +375,8 @@ def _section(subject: Subject, alone: Trial, attached: Trial, analysed: Trial) -
     middle, most = (stops[len(stops) // 2], stops[-1]) if stops else (0.0, 0.0)
     lines += [
         f"Answer after {_ms(analysed.answer)}, gdb's start and attach with it; decisions "
-        f"stopped it {len(stops)} times: median {_ms(middle)}, longest {_ms(most)}; "
+        f"stopped it {len(stops)} times: median {_ms(middle)}, longest {_ms(most)}; of that darc "
+        f"was on a processor for {_ms(on[len(on) // 2])}, at most {_ms(on[-1])}. "
         f"{_ms(analysed.stopped)} in all, with the end of the search.",
         "",
     ]

@@ -1,11 +1,15 @@
 """Inside a debugger with darc: prints how long each stop of a descent lasted for the program, in
-cycles of its time-stamp counter, from the ringing of the bell until the program went on."""
+cycles of its time-stamp counter, from the ringing of the bell until the program went on; and for
+how many of them darc was on a processor, which is the same on a busy machine."""
+
+import time
 
 from darc.collectors.pad_collector import PadCollector
 from darc.debuggee import procfs
-from darc.debuggee.ground import Bell
+from darc.pads.backend import Bell
 
 cycles: list[int] = []
+own: list[int] = []
 _pending: list[int] = []
 _places: list[tuple[int, int, int]] = []
 _on_bell = PadCollector.on_bell
@@ -20,11 +24,17 @@ def _finish_last(start_of_next: int, end: int) -> None:
 
 def _observed(self: PadCollector) -> Bell:
     tables = self.tables
-    if tables.get("bell"):
-        _finish_last(tables.get("bell_start"), tables.get("bell_end"))
+    rang = bool(tables.bell)
+    if rang:
+        _finish_last(tables.bell_start, tables.bell_end)
         assert self.foothold is not None
         _places[:] = [(self.foothold.identity, *tables.field("bell_end"))]
-    return _on_bell(self)
+    begin = time.thread_time()
+    try:
+        return _on_bell(self)
+    finally:
+        if rang:
+            own.append(int((time.thread_time() - begin) * self.hz))
 
 
 def report() -> None:
@@ -34,6 +44,7 @@ def report() -> None:
         raw = memory.read(address, size)
     _finish_last(0, int.from_bytes(raw, "little"))
     print("stops", *cycles)
+    print("processor", *own)
 
 
 PadCollector.on_bell = _observed  # type: ignore[method-assign]

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import traceback
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 import gdb
 
-from darc.app import commands, heart
+from darc.app import commands, failures, monitor
 from darc.app.app import App
 from darc.model.errors import DarcError
 from darc.model.parameters import PARAMETERS, Parameter
 from darc.target.target import State
-from darc.views import words
 from darc_gdb import ctrlc
 from darc_gdb import target as backend
+from darc_gdb.debuggees import check_runnable, choose_debuggee
 from darc_gdb.farewell import Farewell
-from darc_gdb.grounds import check_runnable, choose_ground
 from darc_gdb.target import GdbTarget
 
 
 def _tell(app: App, error: Exception) -> str:
     """The one line for the user."""
-    if app.parameters.verbose:
-        gdb.write(backend.TARGET.fitting(words.lines(traceback.format_exc())), gdb.STDERR)
-    text = f"darc: {error}"
-    if not isinstance(error, DarcError):
-        text = f"darc: internal error: {error!r} ('set darc verbose on' shows where)"
-    return backend.TARGET.fitting(words.message(text))
+    if above := failures.trace_of(app):
+        gdb.write(backend.TARGET.fitting(above), gdb.STDERR)
+    return backend.TARGET.fitting(failures.line_of(error))
 
 
 class _Command(gdb.Command):
@@ -44,12 +39,12 @@ class _Command(gdb.Command):
         """gdb ends threads of its own for that, and begins them anew."""
         if commands.COMMANDS[self._name].only_looks:
             return contextlib.nullcontext()
-        return backend.TARGET.undisturbed()
+        return backend.TARGET.hooks.undisturbed()
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
         try:
-            with self._undisturbed(), _home(self._app), backend.TARGET.unnoticed():
+            with self._undisturbed(), _home(self._app), backend.TARGET.memory.unnoticed():
                 commands.run(self._app, self._name, argument)
         except KeyboardInterrupt:
             raise
@@ -194,7 +189,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         farewell.release(at_prompt=True)
 
     def on_exit(event: gdb.ExitedEvent) -> None:
-        if not target.is_home(event.inferior):
+        if not target.inferiors.is_home(event.inferior):
             return  # a child that gdb had as well
         farewell.rest()
         target.on_exit()
@@ -212,7 +207,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
 
     def on_new_inferior(event: gdb.NewInferiorEvent) -> None:
         busy = app.session is not None and app.session.alive
-        forked = busy and target.has_forked(event.inferior)
+        forked = busy and target.inferiors.has_forked(event.inferior)
         if forked and str(gdb.parameter("follow-fork-mode")) == "child":
             app.on_leave(stopped=True)  # gdb will let the parent go, or keep it as it is
 
@@ -220,9 +215,9 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         """See :class:`Farewell`."""
 
         def prepare() -> None:
-            target.leaving = leave_at_bell
+            target.leave_at_bell(leave_at_bell)
 
-        return heart.ring_to_leave(app.session, pid, prepare)
+        return monitor.ring_to_leave(app.session, prepare)
 
     def leave_at_bell() -> None:
         try:
@@ -237,14 +232,18 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         on_continue(None)
 
     def on_continue(_event: object) -> None:
-        with target.at_children() as children:
+        with target.inferiors.at_children() as children:
             for _ in children:
                 app.on_child()
         pid = target.pid
         if pid is not None and app.session is not None and app.session.alive and target.attached:
-            farewell.watch(pid)  # before the heart, which is not to get the signals either
+            farewell.watch(pid)  # before the monitor, which is not to get the signals either
         with _home(app):
             app.on_resume()
+
+    def follows_up() -> bool:
+        with _home(app):
+            return app.follow_up()
 
     def goes_on() -> None:
         with _home(app):
@@ -263,13 +262,14 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
 
         return guard
 
-    target.failed = failed
-    target.before_stop = before_stop
-    target.on_user_stop = on_user_stop
-    target.goes_on = goes_on
-    target.went_on = went_on
-    target.hears_stops_last = hears_stops_last
-    target.undisturbed = undisturbed
+    target.hooks.failed = failed
+    target.hooks.before_stop = before_stop
+    target.hooks.on_user_stop = on_user_stop
+    target.hooks.follows_up = follows_up
+    target.hooks.goes_on = goes_on
+    target.hooks.went_on = went_on
+    target.hooks.hears_stops_last = hears_stops_last
+    target.hooks.undisturbed = undisturbed
     for registry, handler in (
         (gdb.events.stop, on_stop),
         (gdb.events.exited, on_exit),
@@ -289,7 +289,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
 def _home(app: App) -> contextlib.AbstractContextManager[None]:
     """While an inferior is analysed, darc's commands are about that one."""
     if app.session is not None and app.session.alive:
-        return backend.TARGET.at_home()
+        return backend.TARGET.inferiors.at_home()
     return contextlib.nullcontext()
 
 
@@ -310,7 +310,7 @@ class _LeaveHook(gdb.Command):
 class _ContinueHook(gdb.Command):
     """Called by gdb before 'continue': puts darc's patches back. Step by step the program runs
     without them, and so it crashes: core file and handlers see its own code. When it runs on for
-    long, the heart of the session rings for them."""
+    long, the monitor of the session rings for them."""
 
     def __init__(self, app: App, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-continue", gdb.COMMAND_MAINTENANCE)
@@ -321,8 +321,8 @@ class _ContinueHook(gdb.Command):
         if backend.TARGET.errand:
             return
         try:
-            with backend.TARGET.unnoticed():
-                backend.TARGET.goes_on()
+            with backend.TARGET.memory.unnoticed():
+                backend.TARGET.hooks.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
 
@@ -349,7 +349,7 @@ def register() -> App:
     What gdb cannot be made to forget, its commands, comes last, when nothing can go wrong any more.
     """
     target = GdbTarget()
-    app = App(target, choose_ground, check_runnable)
+    app = App(target, choose_debuggee, check_runnable)
     texts = {name: target.fitting(commands.help_text(name)) for name in ("", *commands.COMMANDS)}
     parameters = [
         (parameter, target.fitting(commands.parameter_help(parameter.name)))

@@ -13,16 +13,13 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from darc.debuggee import admission, detour, procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
-from darc.target.target import Passage, Place
+from darc.target.target import Passage, Place, Target
+from darc_gdb.threads import Threads
 from darc_gdb.tracee import Tracee
-
-if TYPE_CHECKING:
-    from darc_gdb.target import GdbTarget
 
 _ATTEMPTS = 20
 _NONE = (1 << 64) - 1
@@ -37,88 +34,93 @@ def find_place(pid: int) -> int | None:
         return detour.find_place(procfs.regions(pid), memory.read)
 
 
-def system_call(target: GdbTarget, place: int, number: int, arguments: Sequence[int]) -> int:
-    """Makes a system call in a thread of the program; the others stay."""
-    return _run(target, place, detour.Call(number, arguments))
+class Detours:
+    """Calls in ``target``'s program, in one of its ``threads``."""
 
+    def __init__(self, target: Target, threads: Threads) -> None:
+        self._target = target
+        self._threads = threads
 
-def wake(target: GdbTarget, place: int, pid: int) -> None:
-    """Ends a stop of the whole process. The signal that does it is taken by the thread that makes
-    the call, or gdb would show it, and a handler of the program's be called."""
-    base = system_call(target, place, _SYS_MMAP, _MMAP)
-    if base >> 63:
-        raise TargetError("the program may not map memory")
-    target.write(base, (1 << (signal.SIGCONT - 1)).to_bytes(8, "little"))
-    os.kill(pid, signal.SIGCONT)
-    system_call(target, place, _SYS_SIGTIMEDWAIT, (base, 0, base + 8, 8))  # for no time
-    system_call(target, place, _SYS_MUNMAP, (base, _STACK_SIZE))
+    def system_call(self, place: int, number: int, arguments: Sequence[int]) -> int:
+        """Makes a system call in a thread of the program; the others stay."""
+        return self._run(place, detour.Call(number, arguments))
 
+    def wake(self, place: int, pid: int) -> None:
+        """Ends a stop of the whole process. The signal that does it is taken by the thread that
+        makes the call, or gdb would show it, and a handler of the program's be called."""
+        base = self.system_call(place, _SYS_MMAP, _MMAP)
+        if base >> 63:
+            raise TargetError("the program may not map memory")
+        self._target.write(base, (1 << (signal.SIGCONT - 1)).to_bytes(8, "little"))
+        os.kill(pid, signal.SIGCONT)
+        self.system_call(place, _SYS_SIGTIMEDWAIT, (base, 0, base + 8, 8))  # for no time
+        self.system_call(place, _SYS_MUNMAP, (base, _STACK_SIZE))
 
-def call(target: GdbTarget, place: int, address: int, arguments: Sequence[int]) -> int:
-    """Calls a function in a thread of the program, on a stack of its own; the others stay."""
-    return detour.call_function(lambda what: _run(target, place, what), address, arguments)
+    def call(self, place: int, address: int, arguments: Sequence[int]) -> int:
+        """Calls a function in a thread of the program, on a stack of its own; the others stay."""
+        return detour.call_function(lambda what: self._run(place, what), address, arguments)
 
+    def lead_out(self, pid: int, thread: int, passage: Passage) -> None:
+        """Leads a thread home from a detour that another gdb has sent it on."""
+        self._target.write_register(thread, "rip", passage.leave)  # alone it would go on from there
+        for name, value in passage.registers.items():
+            if name not in ("rsp", "rip"):
+                self._target.write_register(thread, name, value)
+        if passage.mask is not None:
+            Tracee(pid, thread).set_mask(passage.mask)
+        for name in ("rsp", "rip"):
+            self._target.write_register(thread, name, passage.registers[name])
 
-def _run(target: GdbTarget, place: int, what: detour.Call) -> int:
-    pid = target.pid
-    if pid is None:
-        raise TargetError("the program has ended")
-    bell = admission.bell_signal(pid)
-    target.flush()
-    tracee, registers = _choose(target, pid)
-    ringer = _ringer(pid, tracee.thread, bell)
-    mask = tracee.mask()
-    way = detour.plan(registers, place, ringer, what, mask)
-    with _written(target, place, way, tracee.thread, mask):
-        _send(tracee, way, registers, bell, mask)
-        return int.from_bytes(target.read(way.result, 8), "little")
+    def _run(self, place: int, what: detour.Call) -> int:
+        pid = self._target.pid
+        if pid is None:
+            raise TargetError("the program has ended")
+        bell = admission.bell_signal(pid)
+        self._target.flush()
+        tracee, registers = self._choose(pid)
+        ringer = _ringer(pid, tracee.thread, bell)
+        mask = tracee.mask()
+        way = detour.plan(registers, place, ringer, what, mask)
+        with self._written(place, way, tracee.thread, mask):
+            _send(tracee, way, registers, bell, mask)
+            return int.from_bytes(self._target.read(way.result, 8), "little")
 
+    @contextlib.contextmanager
+    def _written(self, place: int, way: detour.Detour, thread: int, mask: int) -> Iterator[None]:
+        """A detour's code stands at its place."""
+        free = Place(place, bytes(len(way.code)), way.code)
+        self._target.journal.borrows(Passage(free, thread, way.leave, way.registers, mask))
+        self._target.write(place, way.code)
 
-@contextlib.contextmanager
-def _written(
-    target: GdbTarget, place: int, way: detour.Detour, thread: int, mask: int
-) -> Iterator[None]:
-    """A detour's code stands at its place."""
-    free = Place(place, bytes(len(way.code)), way.code)
-    target.journal.borrows(Passage(free, thread, way.leave, way.registers, mask))
-    target.write(place, way.code)
+        def restore() -> None:
+            self._target.write(place, free.original)
+            self._target.journal.gives_back()
 
-    def restore() -> None:
-        target.write(place, free.original)
-        target.journal.gives_back()
-
-    try:
-        yield
-    except EndedError:
-        raise
-    except BaseException:
+        try:
+            yield
+        except EndedError:
+            raise
+        except BaseException:
+            restore()
+            raise
         restore()
-        raise
-    restore()
 
-
-def lead_out(target: GdbTarget, pid: int, thread: int, passage: Passage) -> None:
-    """Leads a thread home from a detour that another gdb has sent it on."""
-    target.write_register(thread, "rip", passage.leave)  # alone it would go on from there
-    for name, value in passage.registers.items():
-        if name not in ("rsp", "rip"):
-            target.write_register(thread, name, value)
-    if passage.mask is not None:
-        Tracee(pid, thread).set_mask(passage.mask)
-    for name in ("rsp", "rip"):
-        target.write_register(thread, name, passage.registers[name])
-
-
-def _choose(target: GdbTarget, pid: int) -> tuple[Tracee, dict[str, int]]:
-    """A thread that has some stack, and its registers."""
-    writable = [r for r in procfs.regions(pid) if "w" in r.permissions]
-    for thread in target.threads_from_selected():
-        tracee = Tracee(pid, thread)
-        registers = tracee.registers()
-        needed = detour.stack_needed(registers)
-        if any(r.start <= needed.start and needed.stop <= r.end for r in writable):
-            return tracee, registers
-    raise TargetError("no thread of the program has room on its stack for a call of darc's")
+    def _choose(self, pid: int) -> tuple[Tracee, dict[str, int]]:
+        """A thread that has some stack, and its registers."""
+        writable = [r for r in procfs.regions(pid) if "w" in r.permissions]
+        others = False
+        for thread in self._threads.from_selected():
+            tracee = Tracee(pid, thread)
+            registers = tracee.registers()
+            if not detour.takes_calls(registers["cs"]):
+                continue
+            others = True
+            needed = detour.stack_needed(registers)
+            if any(r.start <= needed.start and needed.stop <= r.end for r in writable):
+                return tracee, registers
+        if not others:
+            raise TargetError(detour.IN_32_BITS)
+        raise TargetError("no thread of the program has room on its stack for a call of darc's")
 
 
 def _ringer(pid: int, tid: int, number: int) -> detour.Ringer:
@@ -165,5 +167,4 @@ def _send(
         raise
     back()
     if not rang:
-        what = signal.Signals(number).name if number else "nothing"
-        raise TargetError(f"a call of darc's in the program ended in {what}")
+        raise detour.failed(number)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import gdb
 
 from darc.model.errors import TargetError
-from darc.target.ownthread import any_thread, begin_thread, own_thread
+from darc.target.ownthread import Turn, any_thread, begin_thread, own_thread
 from darc.target.target import Hidden, OnHit, Outcome
 from darc_gdb.target import GdbTarget
 from kgdb.remote import Remote, Setting
@@ -52,6 +52,11 @@ class GdbRemote(Remote):
 
     def is_own_thread(self) -> bool:
         return self._target.is_own_thread()
+
+    @property
+    @any_thread
+    def turn(self) -> Turn:
+        return self._target.turn
 
     @property
     def target(self) -> GdbTarget:
@@ -153,10 +158,10 @@ class GdbRemote(Remote):
         gdb.selected_inferior().write_memory(address, data)
 
     def reach_through(self, hidden: Hidden | None) -> None:
-        self._target.hidden = hidden
+        self._target.memory.hidden = hidden
 
     def unlock_by(self, unlock: Callable[[int, int], bool] | None) -> None:
-        self._target.unlock = unlock
+        self._target.memory.unlock = unlock
 
     def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
         return self._target.set_watch(address, on_hit)

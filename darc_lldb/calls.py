@@ -153,9 +153,11 @@ class Call:
             self._go(address, stack)
             return read_register(self._thread, "rax")
         finally:
-            for name, value in {**saved, **restart}.items():
-                write_register(self._thread, name, value)
-            self._write(stack, word)
+            try:
+                for name, value in {**saved, **restart}.items():
+                    write_register(self._thread, name, value)
+            finally:
+                self._write(stack, word)
 
     def go_round(self) -> None:
         """To where the thread stands, by a jump elsewhere: lldb then has that as the reason why it
@@ -183,9 +185,13 @@ class Call:
             if error.Fail() or read_register(self._thread, "rip") != saved["rip"]:
                 raise TargetError(f"thread {self._id} does not come back: {error.GetCString()}")
         finally:
-            for name, value in {**saved, **restart}.items():
-                write_register(self._thread, name, value)
-            self._write(place, original)
+            try:
+                for name, value in {**saved, **restart}.items():
+                    # lldb 14 may refuse to, where another thread has made a child by vfork.
+                    if read_register(self._thread, name) != value:
+                        write_register(self._thread, name, value)
+            finally:
+                self._restore(place, original)
 
     def _go(self, address: int, stack: int) -> None:
         self._note(Place(self._back, self._read(self._back, 1), _INT3))  # lldb's breakpoint
@@ -273,6 +279,15 @@ class Call:
         if error.Fail():
             raise TargetError(f"lldb: {error.GetCString()}")
         return bytes(data)
+
+    def _restore(self, place: int, original: bytes) -> None:
+        """Also where lldb has let the program go without knowing: lldb 14 takes one thread's vfork
+        for a second one where it looks at the threads again, and detaches."""
+        try:
+            self._write(place, original)
+        except TargetError:
+            with procfs.Memory(int(self._process.GetProcessID())) as memory:
+                memory.write(place, original)
 
     def _write(self, address: int, data: bytes) -> None:
         error = lldb.SBError()
@@ -373,7 +388,7 @@ class _Round:
                 self._set(self._kept)
                 write_register(self._thread, "rip", way.leave)  # it has its mask of signals again
                 self._go(way)
-                raise TargetError(f"a call of darc's in the program ended in signal {halt.signal}")
+                raise detour.failed(halt.signal)
             return result
         finally:
             if Path(f"/proc/{self._pid}").exists():

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Callable
 
 import lldb
 
-from darc.app import commands, heart
+from darc.app import commands, failures, monitor
 from darc.app.app import App
-from darc.model.errors import DarcError
 from darc.model.parameters import PARAMETERS
-from darc.views import glyphs, words
+from darc.views import glyphs
 from darc_lldb import hook, overrides
 from darc_lldb.farewell import Farewell
+from darc_lldb.inferior import Listeners
 from darc_lldb.target import LldbTarget
 
 APPS: dict[int, App] = {}
@@ -66,11 +65,7 @@ _LOOKING = (
 
 def _tell(app: App, error: Exception) -> str:
     """The one line for the user, below a traceback where that is wanted."""
-    above = words.lines(traceback.format_exc()) if app.parameters.verbose else ""
-    text = f"darc: {error}"
-    if not isinstance(error, DarcError):
-        text = f"darc: internal error: {error!r} ('set darc verbose on' shows where)"
-    return _fitting(above + words.message(text))
+    return _fitting(failures.trace_of(app) + failures.line_of(error))
 
 
 def _fitting(text: str) -> str:
@@ -95,10 +90,10 @@ class _Command:
     ) -> None:
         app, target = APPS[self._number], hook.TARGETS[self._number]
         try:
-            with target.lock:
+            with target.inferior.lock:
                 target.settle()
                 type(self).action(app, argument)
-                target.wait()
+                target.stopping.wait()
         except Exception as error:
             result.SetError(_tell(app, error))
             return
@@ -204,7 +199,7 @@ def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
 
 def _runner(name: str) -> Callable[[App, str], None]:
     def run(app: App, argument: str) -> None:
-        if name in ("start", "resume"):
+        if name in commands.COMMANDS and commands.COMMANDS[name].begins:
             hook.TARGETS[_number_of(app)].prepare()
         commands.run(app, name, argument)
 
@@ -220,23 +215,27 @@ def _setter(name: str) -> Callable[[App, str], None]:
 
 
 def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
-    target.failed = lambda error: target.complain(_tell(app, error))
-    target.on_user_stop = app.on_stop
-    target.before_continue = app.before_continue
-    target.on_resume = app.on_resume
-    target.on_end = app.on_exit
-    target.on_lost = app.on_lost
+    inferior, stopping = target.inferior, target.stopping
+    inferior.listeners = Listeners(
+        failed=lambda error: target.complain(_tell(app, error)),
+        user_stop=app.on_stop,
+        follows_up=app.follow_up,
+        before_continue=app.before_continue,
+        resume=app.on_resume,
+        end=app.on_exit,
+        lost=app.on_lost,
+    )
 
     def guarded(action: Callable[[], None], *, goes_on: bool = False) -> Callable[[], None]:
         def run() -> None:
-            with target.lock:
+            with inferior.lock:
                 try:
                     target.settle()
                     action()
                 except Exception as error:  # told to the user, in one place
-                    target.failed(error)
+                    inferior.listeners.failed(error)
                 if goes_on:
-                    target.goes_on()
+                    stopping.leaving.goes_on = True
 
         return run
 
@@ -247,7 +246,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
 
     def before_launch() -> None:
         if app.is_busy:
-            target.others.sleep()
+            stopping.others.sleep()
 
     for command in _GOING_ON:
         action = before_continue if command in _CONTINUING else target.look_at_breakpoints
@@ -270,9 +269,9 @@ def _leave_all(done: Callable[[], None]) -> bool:
         app = APPS[number]
 
         def knock() -> bool:
-            return heart.ring_to_leave(app.session, hook.TARGETS[number].pid)
+            return monitor.ring_to_leave(app.session)
 
-        hook.TARGETS[number].leave(knock, app.on_leave, lambda: is_left(number))
+        hook.TARGETS[number].stopping.leaving.ask(knock, app.on_leave, lambda: is_left(number))
 
     def is_left(number: int) -> None:
         left.discard(number)

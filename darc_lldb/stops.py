@@ -5,6 +5,7 @@ lldb lists an extension's breakpoints with the user's: those of darc bear the na
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import lldb
@@ -14,6 +15,10 @@ from darc.target.target import OnHit
 NAME = "darc"
 _LOADED = "_dl_debug_state"
 """What every dynamic linker calls when it has loaded or unloaded a file."""
+
+
+_FORKS = (lldb.eStopReasonFork, lldb.eStopReasonVFork, lldb.eStopReasonVForkDone)
+"""Where lldb lets a child go, or sees that it has gone: no stop for the user."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,10 @@ class Reason:
 
     @staticmethod
     def of(thread: lldb.SBThread, own: OwnBreakpoints) -> Reason | None:
-        """``None`` for a thread that merely stopped with the others."""
+        """``None`` for a thread that merely stopped with the others, or where lldb goes on by
+        itself."""
         kind = thread.GetStopReason()
-        if kind in (lldb.eStopReasonNone, lldb.eStopReasonInvalid):
+        if kind in (lldb.eStopReasonNone, lldb.eStopReasonInvalid, *_FORKS):
             return None
         number = int(thread.GetThreadID())
         if kind == lldb.eStopReasonSignal:
@@ -86,6 +92,8 @@ class OwnBreakpoints:
         self._start: int | None = None
         self._loads: int | None = None
         self._once: tuple[int, int] | None = None
+        self.once_handler: Callable[[], None] | None = None
+        """What is to be called at that of :meth:`break_once`."""
         self._hits: dict[int, OnHit] = {}
         self._spent: set[int] = set()
 
@@ -132,15 +140,16 @@ class OwnBreakpoints:
             self._loads = _named(target.BreakpointCreateBySBAddress(place))
             break
 
-    def break_once(self, target: lldb.SBTarget, address: int) -> None:
+    def break_once(self, target: lldb.SBTarget, address: int, handler: Callable[[], None]) -> None:
         """In place of the one before, unless that stands there."""
-        if self._once is not None and self._once[1] == address:
-            return
-        self.cancel_break()
-        self._once = (_named(target.BreakpointCreateByAddress(address)), address)
+        if self._once is None or self._once[1] != address:
+            self.cancel_break()
+            self._once = (_named(target.BreakpointCreateByAddress(address)), address)
+        self.once_handler = handler
 
     def cancel_break(self) -> None:
         """What :meth:`break_once` made is spent."""
+        self.once_handler = None
         if self._once is not None:
             self._spent.add(self._once[0])
             self._once = None

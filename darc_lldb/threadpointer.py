@@ -41,7 +41,15 @@ def _places(regions: Iterable[Region], rsp: int) -> list[Region]:
             continue
         if region.start <= rsp < region.end:
             start = rsp & ~15
-            own.append(Region(start, region.end, region.permissions, 0, region.path))
+            own.append(
+                Region(
+                    start=start,
+                    end=region.end,
+                    permissions=region.permissions,
+                    offset=0,
+                    path=region.path,
+                )
+            )
         elif region.end - region.start <= _LARGEST:
             others.append(region)
     return [*own, *sorted(others, key=lambda r: r.end - r.start)]

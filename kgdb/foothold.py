@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from darc import agent
-from darc.agent.memory import AgentMemory, Room, layout_in, plan
-from darc.code.x86_64 import Site
+from darc.agent.layout import Room, layout_in, plan
+from darc.agent.memory import AgentMemory
+from darc.code.architecture import Site
 from darc.model.errors import TargetError, UnsupportedError
-from darc.pads import x86_64 as pads
+from darc.pads import processor as pads
 from darc.pads.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
 from darc.pads.landings import SIZE as LANDINGS_SIZE
 from darc.pads.landings import Landings
@@ -56,7 +57,7 @@ class Left:
     @property
     def version(self) -> int:
         """Of the agent, and of its tables."""
-        return self.tables.get("version")
+        return self.tables.version
 
     def is_pad(self, address: int) -> bool:
         """Whether a patch leads there."""
@@ -70,6 +71,7 @@ class KernelFoothold(Foothold):
         self,
         target: Target,
         program: KernelProgram,
+        *,
         identity: int,
         call: Call,
         enter: Callable[[], None],
@@ -236,14 +238,14 @@ class KernelFoothold(Foothold):
 
     def is_there(self) -> bool:
         try:
-            magic = self.tables.get("magic")
+            magic = self.tables.magic
         except TargetError:
             return False
         return magic == self._blob.constants["DARC_MAGIC"]
 
     def lost(self) -> str | None:
         try:
-            is_lost = self.tables.get("magic") != self._blob.constants["DARC_MAGIC"]
+            is_lost = self.tables.magic != self._blob.constants["DARC_MAGIC"]
         except TargetError:
             is_lost = self._is_another()
         return "the machine was booted anew, and the probes are gone" if is_lost else None

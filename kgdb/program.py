@@ -11,9 +11,10 @@ from pathlib import Path
 
 from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 
-from darc.code import x86_64
+from darc.code.architecture import FunctionCode, Site
 from darc.code.modules import Module
 from darc.code.overlay import Overlay
+from darc.code.processor import PATCH_LENGTH, decode, read_function
 from darc.code.program import Program
 from darc.code.spelling import find_symbols, split_spec
 from darc.model.errors import FormatError, TargetError
@@ -44,7 +45,7 @@ _UNTOUCHABLE = (
 )
 """Code that runs where pads may not be mapped (page-table isolation), or must not be probed."""
 
-_DENIED = {
+_NOTRACE = {
     **dict.fromkeys(("__switch_to_asm", "__switch_to"), "it returns in another task"),
     **dict.fromkeys(
         ("ret_from_fork", "rewind_stack_and_make_dead", "do_exit", "do_group_exit", "panic"),
@@ -76,6 +77,7 @@ stacks."""
 _WAITS = re.compile(r"(?:io_|rt_mutex_)?schedule\w*|__schedule\w*")
 """Functions that only pass on that somebody else wants to sleep."""
 
+_SWITCHED = ("finish_task_switch", "finish_task_switch.isra.0", "finish_task_switch.constprop.0")
 _PREEMPTS = "preempt_schedule_irq"
 _DEVICES = "__common_interrupt"
 _INTERRUPTS = (
@@ -237,7 +239,7 @@ class KernelProgram(Program):
         super().forget_code()
         self._probed.clear()
 
-    def function(self, entry: int) -> x86_64.Function:
+    def function(self, entry: int) -> FunctionCode:
         found = self._functions.get(entry)
         if found is not None:
             return found
@@ -253,7 +255,7 @@ class KernelProgram(Program):
 
     # ------------------------------------------------------ probes of the kernel's own
 
-    def _see_through_probes(self, entry: int, found: x86_64.Function) -> bool:
+    def _see_through_probes(self, entry: int, found: FunctionCode) -> bool:
         """Whether somebody else has probes in a function: a kprobe, ftrace, a debugger from
         outside. Decoded with them, the bytes behind would be taken for other instructions."""
         before = len(self._probed)
@@ -287,7 +289,7 @@ class KernelProgram(Program):
         }
         if not strange or len(own) < len(live):
             return
-        for instruction in x86_64.decode(own, start):
+        for instruction in decode(own, start):
             at = int(instruction.ip) - start
             if at not in strange:
                 continue
@@ -312,10 +314,10 @@ class KernelProgram(Program):
         """Where the instructions end that a jump at ``at`` stands over."""
         end = at
         while end < at + _JUMP_SIZE:
-            end += x86_64.decode(own[end : end + 16], end)[0].len
+            end += decode(own[end : end + 16], end)[0].len
         return end
 
-    def _leave_probes_alone(self, found: x86_64.Function) -> None:
+    def _leave_probes_alone(self, found: FunctionCode) -> None:
         """A call site that somebody else's probe stands in is left alone."""
         inside = [
             (at, at + len(own))
@@ -329,7 +331,7 @@ class KernelProgram(Program):
 
     # ---------------------------------------------- calls where there are no retpolines
 
-    def _with_nops(self, site: x86_64.Site, function: x86_64.Function) -> x86_64.Site:
+    def _with_nops(self, site: Site, function: FunctionCode) -> Site:
         """With the nops behind a short call or jump through a register: where there are no
         retpolines, the kernel has written both over what its compiler wrote."""
         behind = int(site.instruction.next_ip)
@@ -337,16 +339,16 @@ class KernelProgram(Program):
         if not indirect or site.thunk is not None or site.slot is None:
             return site  # whatever stands behind it
         end = next(end for start, end in function.parts if start <= site.address < end)
-        rest = x86_64.decode(self.read(behind, min(end - behind, x86_64.PATCH_LENGTH)), behind)
+        rest = decode(self.read(behind, min(end - behind, PATCH_LENGTH)), behind)
         if site.kind is CallKind.INDIRECT:
             rest = rest[:1]  # a task may come back to it, but not to one behind it
         end = behind
         for nop in itertools.takewhile(lambda one: one.mnemonic in _NOTHING, rest):
-            if end < site.address + x86_64.PATCH_LENGTH:
+            if end < site.address + PATCH_LENGTH:
                 end = int(nop.next_ip)
         length = end - site.address
         inside = range(site.address + 1, end)
-        if length < x86_64.PATCH_LENGTH or not function.targets.isdisjoint(inside):
+        if length < PATCH_LENGTH or not function.targets.isdisjoint(inside):
             return site
         site = replace(site, patch=site.address, length=length, displaced=(), problem=None)
         if site.kind is CallKind.TAIL_INDIRECT:
@@ -377,7 +379,20 @@ class KernelProgram(Program):
 
     # ------------------------------------------------- interrupts and the scheduler
 
-    def _handlers(self) -> Iterator[x86_64.Site]:
+    @functools.cached_property
+    def switch_place(self) -> int | None:
+        """The scheduler's function that is called where one task has left the processor, which is
+        its first argument, and another one has it; ``None``: it is not certain that all of them
+        come there."""
+        schedule = self.value("__schedule")
+        if schedule is None:
+            return None
+        code = read_function(schedule, self, self.thunks)  # not kept: it is not looked into
+        called = {site.target for site in code.sites}
+        found = [at for name in _SWITCHED if (at := self.value(name)) in called and at is not None]
+        return found[0] if len(found) == 1 else None
+
+    def _handlers(self) -> Iterator[Site]:
         """Those that can be entered, each as a call that stands at its own entry."""
         for name in _INTERRUPTS:
             entry = self.value(name)
@@ -385,10 +400,19 @@ class KernelProgram(Program):
                 continue
             at = self.way_in(entry)
             if self.read(at, 5) == _NOP:
-                nop, kind = x86_64.decode(_NOP, at)[0], CallKind.INTERRUPT
+                nop, kind = decode(_NOP, at)[0], CallKind.INTERRUPT
                 is_one = self._devices is None or name != _DEVICES
-                yield x86_64.Site(
-                    entry, kind, at, 5, at + 5, None, None, nop, None, is_own_callee=is_one
+                yield Site(
+                    address=entry,
+                    kind=kind,
+                    patch=at,
+                    length=5,
+                    back=at + 5,
+                    target=None,
+                    pointer=None,
+                    instruction=nop,
+                    slot=None,
+                    is_own_callee=is_one,
                 )
 
     def _is_in_use(self, name: str) -> bool:
@@ -419,10 +443,13 @@ class KernelProgram(Program):
 
     # ------------------------------------------------------------------- refusals
 
-    def denial(self, function: Function) -> str | None:
-        return _DENIED.get(function.symbol)
+    sees_callers = False
+    """A kernel's functions tell tracers alone who has called them."""
 
-    def site_problem(self, site: x86_64.Site) -> str | None:
+    def why_notrace(self, function: Function) -> str | None:
+        return _NOTRACE.get(function.symbol)
+
+    def site_problem(self, site: Site) -> str | None:
         if site.displaced:
             # A task that sleeps or was preempted may stand in the middle of several.
             return "the call is shorter than a jump"
@@ -450,4 +477,6 @@ def _target(address: int, code: bytes) -> int:
 
 
 def _code(modules: Sequence[Module]) -> list[Region]:
-    return [Region(m.start, m.end, "r-x", 0, m.path) for m in modules]
+    return [
+        Region(start=m.start, end=m.end, permissions="r-x", offset=0, path=m.path) for m in modules
+    ]

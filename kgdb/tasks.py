@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from darc.model.errors import UnsupportedError
+from darc.model.errors import FormatError, UnsupportedError
 from darc.target.target import Target
 from kgdb.btf import Btf
 from kgdb.image import KernelImage
@@ -79,6 +79,28 @@ def watched(image: KernelImage, bias: int, task: int | str) -> dict[str, int]:
         "task_mask": mask,
         "task_value": value,
     }
+
+
+def scheduler(image: KernelImage) -> dict[str, int]:
+    """Where the agent finds in a task what tells of its switches and of who wakes it, by the names
+    of the agent's fields; 0, all of them, where that is not known."""
+    members = {
+        "stack_of": "stack",
+        "queued_of": "on_rq",
+        "state_of": "__state",
+        "id_of": "pid",
+        "name_of": "comm",
+    }
+    try:
+        known = types(image)
+        found = {name: known.offset("task_struct", one) for name, one in members.items()}
+    except FormatError:
+        return dict.fromkeys(members, 0)
+    try:
+        known.offset("sched_entity", "sched_delayed")
+    except FormatError:
+        return found
+    return {**found, "stack_of": 0}  # from 6.12 on: one that sleeps may stay on its queue
 
 
 def filter_of(

@@ -2,7 +2,8 @@
 
 Tests that drive a debugger measure latencies of real programs. On a busy machine another function
 is now and then the slow one, and darc rightly says so: such a test is tried again, up to twice,
-and the summary counts it.
+and the summary counts it. A test of hypothesis has longer than others: it looks for the smallest
+example that fails for up to five minutes, and a test that is broken off in that ends its worker.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tests import debugger
 settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
 
+_SHRINKING_SECONDS = 600
 _MEASURED = {"contract", "gdb", "kernel", "lldb", "matrix"}
 
 
@@ -26,8 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).parts[0] in _MEASURED:
             item.add_marker(pytest.mark.flaky(reruns=2))
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.timeout(_SHRINKING_SECONDS))
         mark = item.get_closest_marker("debuggers")  # that of a single parameter, perhaps
-        chosen = getattr(item, "callspec", None) and item.callspec.params.get("driven_by")
+        made_of = getattr(item, "callspec", None)
+        chosen = made_of and made_of.params.get("driven_by")
         if mark is not None and chosen and chosen not in mark.args:
             item.add_marker(pytest.mark.skip(reason=mark.kwargs["reason"]))
 

@@ -78,10 +78,17 @@ class Done:
         return int(found[-1])
 
     @property
-    def paths(self) -> list[tuple[str, ...]]:
-        """The functions of each root cause path in the report."""
+    def root_causes(self) -> list[dict[str, Any]]:
+        """The root cause paths of the report, but that of preemption: on a busy machine it is a
+        cause of most peaks, beside whatever a program was made for."""
         assert self.report is not None, self.gdb
-        return [tuple(path["functions"]) for path in self.report["root_cause_paths"]]
+        found = self.report["root_cause_paths"]
+        return [path for path in found if path["cause"] != "preemption"]
+
+    @property
+    def paths(self) -> list[tuple[str, ...]]:
+        """The functions of each of the :attr:`root_causes`."""
+        return [tuple(path["functions"]) for path in self.root_causes]
 
     def section(self, name: str) -> str:
         """What gdb wrote between ``echo <NAME>\\n`` and the next such line, or the end."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -285,7 +285,7 @@ class FakeWorld(World):
         self.target: FakeTarget = FakeTarget()
         self.target.hosts = {"inner": ["outer"]}
         self.target.user_breakpoints = {self.address("stop_here")}
-        self._run = iter(())
+        self._run: Iterator[int] = iter(())
 
     def address(self, name: str) -> int:
         if name in self.WORDS:
@@ -312,7 +312,7 @@ class FakeWorld(World):
         self._set("ticks", self._get("ticks") + 1 if self.target.process else 0)
         return next(self._run, None)
 
-    def _rounds(self):
+    def _rounds(self) -> Iterator[int]:
         target = self.target
         for number in (1, 2, 3, 4):
             yield from self._at("stop_here")
@@ -328,7 +328,7 @@ class FakeWorld(World):
                 target.modules_handler()
         target.end()
 
-    def _at(self, name: str):
+    def _at(self, name: str) -> Iterator[int]:
         address = self.address(name)
         stopped = self.target.arrive(address) is Outcome.STOP
         if stopped or address in self.target.user_breakpoints:

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 17
+#define DARC_ABI_VERSION 27
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -33,6 +33,7 @@ typedef unsigned long u64;
 #define DARC_HASH_SHIFT 11     /* that is where a record is, in 64 bytes: its size is three times that */
 #define DARC_NO_PARENT 0xfffffffeu /* a site's first_parent that no node is */
 #define DARC_UNTIMED 0x80000000u   /* bit of a site's first_child: the node is not timed */
+#define DARC_PASSES 2u             /* a node's timed: calls of an indirect site's target are left alone */
 #define DARC_NEVER (1UL << 62) /* start of a call that is not timed: later than any end */
 #define DARC_LEFT 0x80u        /* bit of tail_count: a tail call led out of the ftree */
 #define DARC_FAULTS 0x990UL    /* bits of SIGILL, SIGBUS, SIGFPE, SIGSEGV */
@@ -53,6 +54,25 @@ typedef unsigned long u64;
 #define DARC_LANDING_CALLERS 1024  /* and those of f0's callers, */
 #define DARC_LANDING_FEW 128       /* of which so many are used before all others */
 
+/* Ops that are kept whole (darc/agent/ops.c): of each class so many, chosen uniformly, and the slowest one. */
+#define DARC_KEPT_CLASSES 2        /* in the peak; in the fastest one */
+#define DARC_KEPT_OPS 32
+#define DARC_MAX_SPANS 160        /* calls of an op, */
+#define DARC_MAX_SUMS 64          /* and fnodes of it */
+#define DARC_MAX_EVENTS 32         /* what it waited for, and who released that: of more, the first ones stay */
+#define DARC_FIRST_EVENTS 8
+#define DARC_EVENT_WORDS 40        /* of the stack of who did */
+#define DARC_MAX_SWITCHES 64       /* of an op's task, in a kernel: the first ones stay */
+#define DARC_SHEET_EVENTS 8        /* room for events is taken by sheets of so many, */
+#define DARC_EVENT_SHEETS 4        /* an op's has so many at most, */
+#define DARC_SHEETS 5              /* and one for its switches */
+#define DARC_WAITERS 64            /* ops whose threads may be waiting now */
+#define DARC_WAITER_STEPS 8        /* places that one may take of these */
+#define DARC_KEPT_FEW 1024         /* so many of the fastest are looked at in a round, as they are many */
+
+#define DARC_MAX_FROM 4            /* stretches of code of a function whose calls a walk times */
+#define DARC_BLOCK_BINS 48         /* of one thread's calls of one function of a set: 2^47 cycles are half a day */
+
 /* Stand for addresses in the code that is copied into f0's pad (stubs.S). */
 #define DARC_THE_SITE 0x5173517351735173UL
 #define DARC_THE_CONTROL 0x5174517451745174UL
@@ -71,6 +91,7 @@ enum darc_thread_key {
 enum darc_mode {
     DARC_PROFILE = 0,
     DARC_ANALYSE = 1,
+    DARC_SET = 2,    /* many functions at once, each for itself (darc/agent/members.c) */
 };
 
 /* Who has the time of a loop's calls: the loop's caller (paper 3.3), or they, taken together. */
@@ -92,7 +113,23 @@ enum darc_site_kind {
     DARC_END = 10,    /* a thread is about to end */
     DARC_INTERRUPT = 8, /* a kernel's handler: a call that whatever runs then makes */
     DARC_HANDLER = 9, /* entry of sigaction: what handles faults may know instructions by address */
+    DARC_LOCK = 11,     /* entry of pthread_mutex_lock and of what waits likewise while a word is not 0, */
+    DARC_UNLOCK = 12,   /* of pthread_mutex_unlock, pthread_cond_signal, sem_post and the like, */
+    DARC_COND_WAIT = 13, /* of pthread_cond_wait, which releases a mutex and takes it again, */
+    DARC_SEM_WAIT = 14, /* of sem_wait, which waits while a word is 0, */
+    DARC_BARRIER = 15,  /* of pthread_barrier_wait, */
+    DARC_JOIN = 16,     /* of pthread_join, whose thread's end is its release, */
+    DARC_RWLOCK = 17,   /* and of pthread_rwlock_wrlock and the like: as DARC_LOCK, its holder elsewhere */
+    /* The same where the function looks at its other arguments first: what it refuses, it has not looked at. */
+    DARC_LOCK_BY_CLOCK = 18,    /* of pthread_mutex_clocklock: the second one is a clock, */
+    DARC_RWLOCK_UNTIL = 19,     /* of pthread_rwlock_timedrdlock and the like: it is a time, or none, */
+    DARC_RWLOCK_BY_CLOCK = 20,  /* of …_clockrdlock: it is a clock, and the third one such a time, */
+    DARC_SEM_WAIT_UNTIL = 21,   /* of sem_timedwait: it is a time, */
+    DARC_SEM_WAIT_BY_CLOCK = 22, /* and of sem_clockwait: it is a clock, and the third one a time. */
+    DARC_SWITCH = 24,   /* a kernel's finish_task_switch: one task has left the processor, another one has it */
+    DARC_WAKE = 25,     /* and its try_to_wake_up */
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
+    DARC_MEMBER = 23, /* entry of a function of a set, whose number is route_first */
 };
 
 /* What the signal of the bell carries (sigqueue(3)): it is darc's own, and not for the program. */
@@ -122,6 +159,25 @@ struct darc_live {
 struct darc_doorbell {
     u64 rings;
     u64 reserved[511];
+};
+
+/* Where those are looked for who wait. */
+struct darc_waiter {
+    u64 object;
+    u64 entry;    /* atomic; struct darc_kept *, 0: free */
+};
+
+/* Ops of one class that are kept: struct darc_kept *, each word exchanged atomically. */
+struct darc_class {
+    u64 seen;            /* atomic; of this round, but for the slowest */
+    u64 slowest;
+    u64 kept[DARC_KEPT_OPS];
+};
+
+/* Code that no runtime looks for return addresses of. */
+struct darc_code {
+    u64 start;
+    u64 end;
 };
 
 struct darc_control {
@@ -159,6 +215,11 @@ struct darc_control {
     u64 vectors_at;      /* and what each vector of a device's interrupt stands for, 0: not told apart */
     u64 action_at;       /* where that has its first action, */
     u64 handler_at;      /* and where an action has its handler */
+    u64 stack_of;        /* offsets in a task: its stack; 0: switches are not watched, */
+    u64 queued_of;       /* whether it is on a queue of those that could run, */
+    u64 state_of;        /* for what it waits to be woken, */
+    u64 id_of;           /* its id, */
+    u64 name_of;         /* and its name, of 16 bytes */
     u64 task_at;         /* offset of two words in it that tell a task to watch */
     u64 task_mask[2];    /* bits that count; both 0: every task, and interrupts */
     u64 task_value[2];
@@ -179,6 +240,7 @@ struct darc_control {
     u64 inner_cost;      /* cycles of the pad between its two TSC reads */
     u64 full_cost;       /* cycles that a timed call adds to its caller */
     u64 path_cost;       /* cycles that an untimed call on the path adds to its caller */
+    u64 span_cost;       /* cycles that a timed call adds beyond that where its span is kept */
     u64 lost_records;    /* calls not timed as the table was full */
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */
@@ -197,6 +259,7 @@ struct darc_control {
     u64 no_calls;        /* the program is in a seccomp sandbox: make no system call */
     u64 record_count;    /* atomic; how many records were ever claimed */
     u64 record_list;     /* u32 *, and which */
+    u64 may_read_fs;     /* a process may read its fs base by an instruction of its own (rdfsbase) */
     u64 life_at;         /* where, seen from its fs base, a thread has the id of its own; 0: unknown */
     u64 lost_callers;    /* calls of f0 not timed as all landings were taken */
     u64 lost_foreign;    /* and as they came from other code than this: */
@@ -205,6 +268,32 @@ struct darc_control {
     u64 scan;            /* landings may stand on stacks where no record tells of them */
     u64 landing_count;
     u64 landings[DARC_MAX_AREAS]; /* where the areas with landings begin */
+    u64 least_span;      /* cycles; shorter calls have no span; DARC_NEVER: no op is kept */
+    u64 fast_low;        /* cycles; an op is of the fastest peak when low <= latency < high */
+    u64 fast_high;       /* 0: none is; so it is set when enough were seen */
+    u64 kept;            /* struct darc_kept *, */
+    u64 kept_room;       /* and how many there are */
+    u64 kept_next;       /* atomic; where room is looked for next */
+    u64 sheets;          /* struct darc_sheet *, */
+    u64 sheet_room;      /* how many there are, */
+    u64 sheet_next;      /* atomic; and how many were asked for since all were free */
+    u64 not_kept;        /* atomic; ops that found none */
+    u64 not_followed;    /* atomic; waits that found no place */
+    u64 blocks;          /* of a set: struct darc_block *, */
+    u64 block_room;      /* how many there are, */
+    u64 block_next;      /* atomic; and how many were asked for */
+    u64 member_inner;    /* cycles of a member's pad between its two TSC reads, */
+    u64 member_cost;     /* and cycles that a call of one adds to its caller */
+    u64 lost_blocks;     /* calls not timed as there was none, */
+    u64 lost_moved;      /* as another thread or frame came back from them, */
+    u64 lost_tails;      /* as too many tail calls had been made in the frame */
+    u64 from_count;      /* of a walk: calls count that come from code in so many of these stretches; 0: all do */
+    struct darc_code from[DARC_MAX_FROM];
+    u64 free_members;    /* but for members below this number, whose calls all count; */
+    u64 idle_members;    /* and the calls of those below this one are taken out of all that they are in */
+    struct darc_waiter waiters[DARC_WAITERS];
+    u32 waiting[DARC_WAITERS]; /* atomic; how many wait for objects of that hash */
+    struct darc_class classes[DARC_KEPT_CLASSES];
     u64 thresholds[DARC_MAX_BINS];
 };
 
@@ -227,12 +316,6 @@ struct darc_parked {
     u64 rax;
     u64 rdi;
     u64 back;    /* where f0 returns to; above it is the program's stack */
-};
-
-/* Code that no runtime looks for return addresses of. */
-struct darc_code {
-    u64 start;
-    u64 end;
 };
 
 struct darc_route {
@@ -269,7 +352,7 @@ struct darc_node {
     u32 parent;
     u32 first_child;
     u32 child_count;
-    u32 timed;
+    u32 timed; /* or DARC_PASSES */
 };
 
 struct darc_record {
@@ -289,8 +372,8 @@ struct darc_record {
     u32 first_node; /* the fnode before the first tail call */
     u32 tail_nodes[DARC_MAX_TAILS];
     u64 tails[DARC_MAX_TAILS]; /* when each began, less overhead by then */
-    u64 entered;    /* TSC when an interrupt's pad was entered */
-    u64 spare;
+    u64 entered;    /* TSC when an interrupt's pad was entered; of a set: the epoch */
+    u64 block;      /* of a set: struct darc_block * */
 };
 
 /* Of one node within the current op; valid when serial is the context's. */
@@ -309,6 +392,74 @@ struct darc_total {
     u64 calls;
     u64 sum;
     u64 max_sum;
+};
+
+/* One call, or the sum of a node's calls in an op: start and end are their sum and the longest then, and
+ * cost how many they are. */
+struct darc_span {
+    u64 start;    /* TSC */
+    u64 end;
+    u32 cost;     /* cycles of probes between the two, or as many as there is room for */
+    u32 node;
+};
+
+/* What an op's thread began to wait for, and who released it since. */
+enum darc_event_kind {
+    DARC_EVENT_NONE = 0,
+    DARC_EVENT_WAIT = 1,    /* the op's thread may be about to wait */
+    DARC_EVENT_RELEASE = 2, /* some thread is about to release, or to signal */
+};
+
+struct darc_event {
+    u64 time;     /* TSC; written last */
+    u64 object;   /* the mutex's address, …, the joined thread's fs base */
+    u32 kind;     /* enum darc_event_kind */
+    u32 what;     /* enum darc_site_kind of the function that was entered */
+    u32 life;     /* of the thread that releases; of the mutex's owner, as the mutex says */
+    u32 node;     /* of the innermost open call of that, where it is in an op; DARC_NO_PARENT: none */
+    u64 frame;    /* its rbp, */
+    u64 stack;    /* where its return address is, */
+    u64 name[2];  /* in a kernel, the task's, */
+    u64 words[DARC_EVENT_WORDS]; /* and the stack from there on, as far as the page goes; 0: nothing */
+};
+
+/* A time in which an op's task was off the processor. */
+struct darc_switch {
+    u64 out;      /* TSC */
+    u64 in;       /* 0: it has none yet */
+    u32 ready;    /* 1: it could have run, 0: it waited */
+    u32 next;     /* the id of the task that ran then, */
+    u64 name[2];  /* and its name */
+};
+
+/* Room that an op takes with its first event, or switch, that is to be written there. */
+struct darc_sheet {
+    struct darc_event events[DARC_SHEET_EVENTS]; /* or struct darc_switch, DARC_MAX_SWITCHES of them */
+};
+
+/* One op with its calls, while it runs and after that. */
+struct darc_kept {
+    u64 owner;    /* atomic; struct darc_context * whose op it is, 0: free */
+    u64 latency;
+    u64 start;    /* TSC */
+    u64 end;
+    u64 cost;
+    u32 serial;   /* of the op */
+    u32 life;     /* of the thread */
+    u32 span_count;
+    u32 sum_count;
+    u32 lost;     /* spans that there was no room for, */
+    u32 lost_sums; /* and sums, */
+    u32 event_count; /* atomic; may be more than there was room for */
+    u32 waiter_count; /* how many of these are in use: */
+    u32 waiters[2]; /* the places that its thread waits at */
+    u32 switch_count; /* may be more than there was room for */
+    u32 lost_events; /* atomic; for which there was no sheet */
+    u32 sheets[DARC_SHEETS]; /* each atomic; their numbers, from 1 on; 0: none */
+    u32 unused_half;
+    u64 unused[2];
+    struct darc_span spans[DARC_MAX_SPANS];
+    struct darc_span sums[DARC_MAX_SUMS];
 };
 
 /* A table of contexts; they follow it. One word tells all of a table, so that the debugger can give threads
@@ -332,15 +483,36 @@ struct darc_context {
     u64 dropped;  /* ops that spanned a stop */
     u64 in_peak;  /* ops of this round whose votes were all counted */
     u64 round;    /* that the totals are of */
-    u64 unused_words[2];
+    u64 spent;    /* of a set: cycles of all probes that this thread has been through */
+    u64 left;       /* TSC when its task left the processor within the op, 0: it has it */
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
     u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
     u32 spoiled;    /* serial of an op that was interrupted in the agent's own time, 0: none */
-    u32 unused[18];
+    u64 kept;       /* struct darc_kept *, of an op once; its owner and serial tell whether of this one */
+    u32 not_kept;   /* serial of an op that a stop has fallen into, 0: none */
+    u32 left_serial; /* of that op */
+    u64 first[2];   /* of a walk: TSC of the first call since the last stop, of a counted member, of an idle one, */
+    u64 first_epoch[2]; /* and the epoch that it is of */
+    u32 unused[6];
     u32 life;       /* tells the thread from one that had its fs base before */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[1]; /* as many as there is room for nodes; behind them struct darc_total, likewise */
+};
+
+/* Of a set: the calls of one function in one thread. A thread claims it at its first one, and finds it where
+ * a context has its sums of nodes, which a set has no use for: a pointer for each function. */
+struct darc_block {
+    u64 calls;
+    u64 sum;      /* cycles, */
+    u64 max;      /* and the longest call's */
+    u64 open;     /* struct darc_record * of the call that began last, where its serial is: */
+    u32 serial;
+    u32 member;   /* the number of the function, and 1 */
+    u64 left;     /* calls that an exception or a longjmp has left: in no bin */
+    u64 dropped;  /* calls that spanned a stop */
+    u64 unused;
+    u32 bins[DARC_BLOCK_BINS]; /* a bin that is full counts no more */
 };
 
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
@@ -358,5 +530,10 @@ _Static_assert(__builtin_offsetof(struct darc_control, resolution) % 8 == 0
 _Static_assert(sizeof(struct darc_record) == 3 * 64, "the stubs multiply by it");
 _Static_assert(DARC_LANDINGS * DARC_LANDING_SIZE == DARC_LANDING_WORDS, "the words follow the cells");
 _Static_assert(DARC_LANDING_WORDS + 8 * DARC_LANDINGS == DARC_LANDING_BODIES, "and the others them");
+_Static_assert(sizeof(struct darc_event) == 384 && sizeof(struct darc_kept) % 64 == 0, "what one op has, processors fetch for no other");
+_Static_assert(DARC_SHEET_EVENTS * DARC_EVENT_SHEETS == DARC_MAX_EVENTS && DARC_EVENT_SHEETS + 1 == DARC_SHEETS,
+               "an op's sheets");
+_Static_assert(sizeof(struct darc_sheet) >= DARC_MAX_SWITCHES * sizeof(struct darc_switch), "switches fit into one");
+_Static_assert(sizeof(struct darc_block) == 256, "a block");
 _Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");
 #endif

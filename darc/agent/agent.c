@@ -64,26 +64,32 @@ typedef u64 __attribute__((may_alias)) state_word;
 
 /* One translation unit, so that what is common is inlined; each file needs those before it. */
 #include "x86_64.h"
+#include "kernel.h"
 #include "tables.c"
+#include "ops.c"
 #include "votes.c"
 #include "bell.c"
-#include "kernel.h"
 #include "f0.c"
 #include "calls.c"
+#include "members.c"
 #include "kernel.c"
 #include "unwind.c"
+#include "waits.c"
+#include "switches.c"
 #include "guards.c"
 #include "calibrate.c"
 
-/* Entry pads. Not zero: f0 is to be timed. */
-ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument)
+/* Entry pads. Not zero: f0 is to be timed. frame is what the program has in rbp. */
+ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument, u64 frame)
 {
     control *ctl = (control *)s->control;
     if (likely(s->kind == DARC_F0))
         return (u64)enter_f0(ctl, s, slot);
+    if (likely(s->kind == DARC_MEMBER))
+        return (u64)enter_member(ctl, s, slot);
     if (s->kind == DARC_INTERRUPT)
         return (u64)enter_interrupt(ctl, s, slot, first_argument[-4]); /* the second one, as the stub saves */
-    guard(ctl, s, slot, *first_argument);
+    guard(ctl, s, slot, first_argument, frame);
     return 0;
 }
 
@@ -102,6 +108,11 @@ ENTRY struct left darc_leave(site *s, u64 slot, u64 end)
     if (unlikely(!rec || rec->site != (u64)s))
         return (struct left){0};
     struct left left = {.back = rec->back};
+    if (s->kind == DARC_MEMBER) {
+        if (rec->open == OPEN)
+            left.rings = leave_member(ctl, rec, end);
+        return left;
+    }
     context *ctx = (context *)rec->context;
     if (unlikely(s->kind == DARC_INTERRUPT && rec->open == OPEN && STATE(rec) == STATE(ctx)))
         leave_interrupt(ctl, ctx, rec, end);
@@ -121,6 +132,8 @@ ENTRY u64 darc_landed(control *ctl, u64 slot, u64 end)
     /* Coroutines that share a stack have frames with the same slot: is it this one? */
     if (unlikely(!rec || rec->open != OPEN || rec->parent || rec->back != *(u64 *)slot))
         return 0;
+    if (ctl->mode == DARC_SET)
+        return leave_member(ctl, rec, end);
     context *ctx = (context *)rec->context;
     if (likely(STATE(rec) == STATE(ctx)))
         return leave_f0(ctl, ctx, rec, end);

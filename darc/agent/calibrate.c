@@ -20,6 +20,29 @@ ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
     return (u64)rec;
 }
 
+/* The same of the pad of a set's function that does nothing, by the thread's first block. */
+ENTRY void darc_calibrate_members(control *ctl, u64 entry, u64 bare)
+{
+    u64 full = ~0UL, inner = ~0UL, empty = ~0UL;
+    ctl->member_inner = ctl->member_cost = 0;
+    context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
+    if (!ctx)
+        return;
+    for (u32 round = 0; round < 256; round++) {
+        struct darc_block *block = blocks_of(ctx)[0];
+        u64 before = block ? block->sum : 0, calls = block ? block->calls : 0;
+        u64 cost = darc_calibrate_once(bare, 0, ctl, 0);
+        empty = cost < empty ? cost : empty;
+        cost = darc_calibrate_once(entry, 0, ctl, 0);
+        full = cost < full ? cost : full;
+        block = blocks_of(ctx)[0];
+        if (block && block->calls == calls + 1 && block->sum - before < inner)
+            inner = block->sum - before;
+    }
+    ctl->member_cost = full > empty ? full - empty : 0;
+    ctl->member_inner = inner == ~0UL ? 0 : inner;
+}
+
 /* Measures what a pad costs on this machine, at a site that calls nothing: the part between its
  * two TSC reads, and all of it as its caller sees it. bare is the same call without a pad. */
 ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
@@ -30,7 +53,7 @@ ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
     if (!ctx)
         return;
     for (u32 round = 0; round < 256; round++) {
-        ctx->serial++;
+        ctx->serial += ~round & 1; /* an op's first span takes longer than those after it */
         ctx->sums[1].serial = 0;
         u64 cost = darc_calibrate_once(bare, 0, ctl, parent);
         empty = cost < empty ? cost : empty;

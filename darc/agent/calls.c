@@ -83,7 +83,7 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     if (!parent)
         return 0;
     u32 node = child_node(ctl, s, parent->node, target);
-    if (node == NO_NODE)
+    if (node == NO_NODE || ((struct darc_node *)ctl->nodes)[node].timed == DARC_PASSES)
         return 0;
     context *ctx = (context *)parent->context;
     record *rec = claim_record(ctl, slot);
@@ -104,13 +104,13 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
 }
 
 /* The call ends for its parent, whose own time it is not. */
-static inline void close_call(const control *ctl, context *ctx, record *parent, record *rec, u64 end)
+static inline void close_call(control *ctl, context *ctx, record *parent, record *rec, u64 end)
 {
     parent->overhead += rec->overhead + (rec->start != DARC_NEVER ? ctl->full_cost : ctl->path_cost);
-    close_record(ctl, ctx, rec, end);
+    parent->overhead += close_record(ctl, ctx, rec, end) * ctl->span_cost;
 }
 
-static inline void leave_call(const control *ctl, context *ctx, record *rec, u64 end)
+static inline void leave_call(control *ctl, context *ctx, record *rec, u64 end)
 {
     record *parent = (record *)rec->parent;
     u64 state = open_state(rec);

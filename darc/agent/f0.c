@@ -14,6 +14,12 @@ static COLD u64 look_around(control *ctl, u64 now, u64 back, u64 slot)
     return is_late ? ring_bell(ctl, back, slot) : 0;
 }
 
+/* Not where enough was seen and the debugger has not looked yet, nor where what took the time is not known. */
+static inline int may_vote(const control *ctl, const context *ctx)
+{
+    return ctl->bell == DARC_QUIET && likely(ctx->spoiled != ctx->serial);
+}
+
 /* As ring_bell. */
 static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
 {
@@ -27,15 +33,13 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
     if (ctl->mode == DARC_PROFILE) {
         ctx->sum += latency;
         ctx->bins[bin_of(ctl, latency)]++;
-    } else if (latency >= ctl->peak_low && latency < ctl->peak_high) {
-        if (ctl->bell != DARC_QUIET)
-            return rings; /* enough was seen; the debugger has not looked yet */
-        if (unlikely(ctx->spoiled == ctx->serial))
-            return rings; /* what took the time is not known */
-        if (!vote_all(ctl, ctx, latency))
-            return rings;
     } else {
-        return rings;
+        int is_voted = latency >= ctl->peak_low && latency < ctl->peak_high && may_vote(ctl, ctx)
+                       && vote_all(ctl, ctx, latency);
+        if (keeps_ops(ctl))
+            end_kept(ctl, ctx, rec, end, latency, is_voted);
+        if (!is_voted)
+            return rings;
     }
     ctx->idle = DARC_FREE;
     return count_seen(ctl, ctx, back, rec->slot) | rings;
@@ -115,6 +119,8 @@ static __attribute__((noinline)) u64 leave_f0(control *ctl, context *ctx, record
     } else {
         ctx->dropped++;
         ctx->op = 0;
+        if (ctx->kept)
+            forget_op(ctl, ctx);
     }
     ctx->top = 0;
     BARRIER();

@@ -30,7 +30,7 @@ static void watch_handlers(control *ctl, u64 signal)
 static void watch_jump(control *ctl, u64 slot)
 {
     context *ctx = find_context(ctl, slot, 0);
-    if (ctx && ctx->op && ctx->idle)
+    if (ctx && (ctx->op || ctl->mode == DARC_SET) && ctx->idle)
         ctx->jump_time = tsc();
 }
 
@@ -57,20 +57,31 @@ static void watch_end(control *ctl, u64 slot)
     __atomic_store_n(&ctx->thread, DARC_ENDED, __ATOMIC_RELEASE);
 }
 
-static COLD void guard(control *ctl, const site *s, u64 slot, u64 first_argument)
+static COLD void guard(control *ctl, const site *s, u64 slot, const u64 *first_argument, u64 frame)
 {
+    struct entered entered = {first_argument[0], first_argument[SECOND], first_argument[THIRD], slot, frame, s->kind, 12};
     if (s->kind == DARC_HIDE)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
         show(ctl, slot);
-    if (s->kind == DARC_SANDBOX)
-        watch_sandbox(ctl, first_argument);
+    if (s->kind == DARC_SANDBOX) {
+        watch_sandbox(ctl, entered.first);
+        watch_futex(ctl, &entered);
+    }
     if (s->kind == DARC_HANDLER)
-        watch_handlers(ctl, first_argument);
+        watch_handlers(ctl, entered.first);
     if (s->kind == DARC_JUMP)
         watch_jump(ctl, slot);
-    if (s->kind == DARC_END)
+    if (s->kind == DARC_END) {
         watch_end(ctl, slot);
+        watch_lock(ctl, &entered);
+    }
     if (s->kind == DARC_EXIT)
         watch_exit(ctl, slot);
+    if (s->kind >= DARC_LOCK)
+        watch_lock(ctl, &entered);
+    if (s->kind == DARC_SWITCH)
+        watch_switch(ctl, &entered);
+    if (s->kind == DARC_WAKE)
+        watch_wake(ctl, &entered);
 }

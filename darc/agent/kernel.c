@@ -41,7 +41,7 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
 }
 
 /* Its pad takes longer than a call site's: what it took on the way in, it takes on the way out. */
-static COLD void leave_interrupt(const control *ctl, context *ctx, record *rec, u64 end)
+static COLD void leave_interrupt(control *ctl, context *ctx, record *rec, u64 end)
 {
     ((record *)rec->parent)->overhead += 2 * since(rec->start, rec->entered, 0);
     leave_call(ctl, ctx, rec, end);

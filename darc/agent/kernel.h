@@ -1,5 +1,16 @@
 /* In a kernel: which tasks count, and what a pointer is. Part of agent.c, whose rules hold here. */
 
+static inline int is_task(const control *ctl)
+{
+    return !(per_cpu(ctl->preempt_at) & DARC_NOT_TASK);
+}
+
+/* The id of the running task; 0 in an interrupt. */
+static inline u32 running_task(const control *ctl)
+{
+    return is_task(ctl) ? *(const u32 *)(per_cpu(ctl->current_at) + ctl->id_of) : 0;
+}
+
 /* In a kernel: is this one of the tasks to watch, and not an interrupt that came to it? */
 static inline int is_watched(const control *ctl)
 {
@@ -8,7 +19,7 @@ static inline int is_watched(const control *ctl)
     const u64 *task = (const u64 *)(per_cpu(ctl->current_at) + ctl->task_at);
     return (task[0] & ctl->task_mask[0]) == ctl->task_value[0]
            && (!ctl->task_mask[1] || (task[1] & ctl->task_mask[1]) == ctl->task_value[1])
-           && !(per_cpu(ctl->preempt_at) & DARC_NOT_TASK);
+           && is_task(ctl);
 }
 
 static inline int is_kernel_pointer(u64 value)

@@ -1,4 +1,4 @@
-"""The agent's memory in the program: where its tables are, and reading and writing them."""
+"""The agent's memory in the program: reading and writing its tables."""
 
 from __future__ import annotations
 
@@ -7,262 +7,49 @@ import functools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from darc.agent import Blob, words
+from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
+from darc.agent.keptops import KeptOps
+from darc.agent.layout import Layout, Read, Room, Write, contexts_size, records_size
+from darc.agent.rows import (
+    KeptEvent,
+    Node,
+    NodeTotal,
+    OpenCall,
+    OpenRecord,
+    Operation,
+    PatchedSite,
+    RunningOp,
+    Stale,
+)
+from darc.agent.sets import SetCounts
 from darc.model.errors import TargetError
 from darc.model.profile import Profile, thresholds
 
-_PAGE = 4096
-_MOST_OF_ANY = 1 << 24  # entries of a table that could be
-_MOST_BYTES = 1 << 36  # of what takes part of a mapping
 _FREED = 1  # a record's slot that was used once; DARC_FREED
 _ENDED = 2  # a context's thread that has ended; DARC_ENDED
 _SHORT = 0.5  # more of the contexts than that are taken: room gets short
 _STATE = struct.Struct("<QQII")  # of a context: op, top, serial, idle
-Read = Callable[[int, int], bytes]
-Write = Callable[[int, bytes], None]
-
-
-def _pages(size: int) -> int:
-    return (size + _PAGE - 1) // _PAGE * _PAGE
-
-
-@dataclass(frozen=True)
-class Room:
-    """How much each table holds. ``nodes``, ``records`` and ``contexts`` are powers of two."""
-
-    sites: int
-    nodes: int
-    routes: int
-    records: int
-    contexts: int
-
-    def holds(self, other: Room) -> bool:
-        """Whether what fits into ``other`` fits into this too."""
-        mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
-        return all(own >= wanted for own, wanted in zip(mine, others, strict=True))
-
-
-_LEAST_NODES = 256
-_MOST_NODES = 4096
-_MOST_SITES = 8192
-MOST_CONTEXTS = 1 << 14
-"""Of one table: room for some 8,000 threads at one time without much search."""
-
-MOST_RECORDS = 1 << 18
-"""Of all threads together: 48 MiB."""
-
-_CONTEXT_BYTES = 640 << 10
-"""What the contexts of all threads may take before each holds fewer nodes."""
-
-_BYTES_PER_NODE = 72  # darc_sum and darc_total
-_DEPTHS = 16  # at which calls of a thread are open, on average
-
-
-def room_for(probes: int, threads: int) -> Room:
-    """What an analysis needs that times ``probes`` call sites at once at most, in a program that
-    has ``threads`` now, and perhaps some more later. Where there are many, each holds fewer nodes,
-    and callees are timed in turns."""
-    contexts = min(_power_of_two(threads * 5 // 4 + 5), MOST_CONTEXTS)
-    nodes = _power_of_two(min(2 * probes + 16, _MOST_NODES))
-    while nodes > _LEAST_NODES and contexts * nodes * _BYTES_PER_NODE > _CONTEXT_BYTES:
-        nodes //= 2
-    return Room(
-        sites=min(probes + 640, _MOST_SITES),
-        nodes=nodes,
-        routes=2 * nodes,
-        records=_power_of_two(max(2048, _DEPTHS * threads)),
-        contexts=contexts,
-    )
-
-
-def room_for_threads(threads: int) -> int:
-    """How many contexts a table has that is found to be too small for so many threads."""
-    return min(_power_of_two(2 * threads), MOST_CONTEXTS)
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << (least - 1).bit_length()
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Offsets in bytes of the tables in one mapping, and the size of all."""
-
-    room: Room
-    control: int
-    live: int
-    doorbell: int
-    sites: int
-    nodes: int
-    routes: int
-    analysis: int
-    record_list: int
-    code: int
-    records: int
-    contexts: int
-    size: int
-    context_size: int
-    totals_at: int
-
-
-def plan(blob: Blob, room: Room) -> Layout:
-    """Lays the tables out one behind the other, each on pages of its own."""
-    sizes = blob.sizes
-    totals_at = blob.offset("darc_context.sums") + sizes["darc_sum"] * room.nodes
-    context_size = -(-(totals_at + sizes["darc_total"] * room.nodes) // _CACHE_LINES) * _CACHE_LINES
-    at = 0
-    places: list[int] = []
-    for size in (
-        sizes["darc_control"],
-        sizes["darc_live"],
-        sizes["darc_doorbell"],
-        sizes["darc_site"] * room.sites,
-        sizes["darc_node"] * room.nodes,
-        sizes["darc_route"] * room.routes,
-        4 * room.nodes,
-        4 * room.records,
-        sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
-        sizes["darc_record"] * room.records,
-        contexts_size(blob, context_size, room.contexts),
-    ):
-        places.append(at)
-        at += _pages(size)
-    places += [at, context_size, totals_at]
-    return Layout(room, *places)
-
-
-_CACHE_LINES = 128  # bytes: what one thread writes, processors fetch for no other
-
-
-def contexts_size(blob: Blob, context_size: int, contexts: int) -> int:
-    """Bytes of a table of contexts."""
-    return _pages(blob.sizes["darc_contexts"] + (context_size + 4) * contexts)
-
-
-def records_size(blob: Blob, records: int) -> tuple[int, int]:
-    """Bytes of the list of records in use, and of the records behind it."""
-    return _pages(4 * records), _pages(blob.sizes["darc_record"] * records)
-
-
-def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
-    """The layout of the tables whose control structure, at ``address``, is ``raw``.
-
-    Raises:
-        TargetError: it is damaged.
-    """
-    values = blob.unpack("darc_control", raw)
-    at, size = blob.fields["darc_control.older"]
-    older = words(raw[at : at + size])
-    first = older[0] if values["older_count"] else values["contexts"]
-    nodes, records = values["node_mask"] + 1, (values["record_mask"] >> 6) + 1
-    contexts = words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1
-    room = Room(values["site_room"], nodes, values["route_room"], records, contexts)
-    names = "live doorbell sites nodes routes analysis record_list code records".split()
-    places = [values[name] - address for name in names]
-    sizes = (values["tables_size"], values["context_size"], values["totals_at"])
-    if (
-        not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room))
-        or not all(0 < size <= _MOST_BYTES for size in sizes)
-        or values["older_count"] > len(older)
-    ):
-        raise TargetError("darc's tables in the program are damaged")
-    return Layout(room, *(0, *places, first - address, *sizes))
-
-
-@dataclass(frozen=True)
-class NodeTotal:
-    """What the agent counted of one node over all threads since the last decision."""
-
-    own: int
-    votes: int
-    ops: int
-    calls: int
-    sum: int
-    max_sum: int
-
-
-@dataclass(frozen=True)
-class Node:
-    """One row of the node table."""
-
-    parent: int
-    first_child: int
-    child_count: int
-    timed: bool
-
-
-@dataclass(frozen=True)
-class PatchedSite:
-    """A place whose bytes were replaced, and what stood there."""
-
-    index: int
-    address: int
-    original: bytes
-
-
-@dataclass(frozen=True)
-class Stale:
-    """Something in a context that looks as if a longjmp had left it behind."""
-
-    context: int
-    serial: int
-    what: str
-
-
-@dataclass(frozen=True)
-class _OpenCall:
-    """An open record: whose op it is of, and whether its pad's return address stands in its
-    slot."""
-
-    serial: int
-    stands: bool
-
-
-@dataclass(frozen=True)
-class OpenRecord:
-    """A call that is under way, as the agent has noted it."""
-
-    address: int
-    slot: int
-    start: int
-    tails: tuple[int, ...]
-    """When each tail call in its frame began."""
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A call of f0 that is being measured."""
-
-    context: int
-    thread: int
-    """By what the agent knows it."""
-    is_sure: bool
-    """Whether its thread was not in the agent, nor in the middle of an unwinder's work."""
-    began: int
-    jump_time: int
-    records: tuple[OpenRecord, ...]
-
+_ROUTES = struct.Struct("<5I")  # of a site: timed, route_first, route_count, first_parent, _child
 
 _CONSTANT = (
     "magic version live sites nodes routes records contexts analysis record_list code "
     "older_count node_mask record_mask context_size totals_at site_room route_room tables_size "
-    "life_at thread_key"
+    "life_at thread_key kept kept_room sheets sheet_room blocks block_room"
 ).split()
 """Fields of the control structure that nobody but :class:`AgentMemory` writes to any more."""
 
-_MOST = {"bell": 15, "bell_signal": 64, "mode": 1, "loops": 1, "resolution": 8, "epoch": 1 << 62,
+_MOST = {"bell": 15, "bell_signal": 64, "mode": 2, "loops": 1, "resolution": 8, "epoch": 1 << 62,
          "heartbeat": 1 << 62, "round": 1 << 62, "record_count": 1 << 62}  # fmt: skip
 """What others can be at most."""
-
 _MOST_CALLS = 1 << 56
 """Calls that no program makes."""
 
 
 @guarded
-class AgentMemory:
+class AgentMemory(Control):
     """Typed access to the agent's tables at ``base``.
 
     ``read`` and ``write`` go to the program's memory; with a :class:`darc.debuggee.procfs.Memory`
@@ -270,11 +57,9 @@ class AgentMemory:
     """
 
     def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
-        self.blob = blob
-        self.base = base
-        self.layout = layout
-        self._read = read
-        self._write = write
+        super().__init__(blob, base, layout, read, write)
+        self.kept = KeptOps(self, read, write)
+        self.members = SetCounts(self, self.contexts, read, write)
         self._constant: dict[str, int] = {}
         self._resolution: int | None = None
         """What :meth:`write_control` and :meth:`reset` have written."""
@@ -286,32 +71,10 @@ class AgentMemory:
         self._head = blob.offset("darc_context.bins")
         self._first_routes: dict[int, int] = {}
         """Of the sites that have routes: the number of the first one."""
-
-    def raw(self, address: int, size: int) -> bytes:
-        """Memory as it is, with the debugger's breakpoints."""
-        return self._read(address, size)
+        self._new_routes: dict[int, tuple[int, bool]] = {}
+        """How many they have, and whether they are timed."""
 
     # ------------------------------------------------------------------ control
-
-    @property
-    def control(self) -> int:
-        """Address of the control structure."""
-        return self.base + self.layout.control
-
-    def field(self, name: str) -> tuple[int, int]:
-        """Address and size in bytes of a field of the control structure."""
-        offset, size = self.blob.fields[f"darc_control.{name}"]
-        return self.base + self.layout.control + offset, size
-
-    def get(self, name: str) -> int:
-        """One field of the control structure."""
-        return int.from_bytes(self._read(*self.field(name)), "little")
-
-    def set(self, **values: int) -> None:
-        """Sets fields of the control structure, one store each."""
-        for name, value in values.items():
-            address, size = self.field(name)
-            self._write(address, value.to_bytes(size, "little"))
 
     def set_landings(self, areas: Sequence[int]) -> None:
         """Tells where areas with landings begin."""
@@ -335,7 +98,7 @@ class AgentMemory:
     def begin_epoch(self) -> None:
         """Calls that are under way now are dropped when they return: they span a stop, or a
         change of what is counted."""
-        self.set(epoch=self.get("epoch") + 1)
+        self.set(epoch=self.epoch + 1)
 
     def beat(self, now: int, wake: int, deadline: int) -> None:
         """The debugger lives at ``now`` (TSC). The agent is to look whether it still does after
@@ -382,6 +145,13 @@ class AgentMemory:
             analysis=base + layout.analysis,
             record_list=base + layout.record_list,
             code=base + layout.code,
+            kept=base + layout.kept,
+            kept_room=layout.room.kept,
+            sheets=base + layout.sheets,
+            sheet_room=layout.room.sheets,
+            blocks=base + layout.blocks,
+            block_room=layout.room.blocks,
+            least_span=self.blob.constants["DARC_NEVER"],
             node_mask=layout.room.nodes - 1,
             record_mask=self._record_mask,
             context_size=layout.context_size,
@@ -449,13 +219,18 @@ class AgentMemory:
         is still under way from before is told from the new by its epoch."""
         table = thresholds(resolution)
         self._resolution = resolution
+        if self.block_next:
+            self.members.forget()
         self.set(
+            from_count=0,
+            free_members=0,
+            idle_members=0,
             mode=0,
             analysis_count=0,
             node_count=1,
             resolution=resolution,
-            epoch=self.get("epoch") + 1,
-            round=self.get("round") + 1,
+            epoch=self.epoch + 1,
+            round=self.round + 1,
             only_thread=0,
             seen=0,
             bell=0,
@@ -468,7 +243,10 @@ class AgentMemory:
             lost_callers=0,
             lost_foreign=0,
             short_of=0,
+            least_span=self.blob.constants["DARC_NEVER"],
+            fast_high=0,
         )
+        self.kept.forget()
         self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
         for index in list(self._first_routes):
             self.set_site(index, route_count=0)
@@ -509,10 +287,17 @@ class AgentMemory:
         if "route_count" in values:
             self._note_route(index, values)
 
+    def set_routes(self, index: int, first: int, count: int, timed: bool) -> None:
+        """Which routes of the next :meth:`write_nodes` are those of a site, one or more, and
+        whether any is timed."""
+        self._first_routes[index] = first
+        self._new_routes[index] = count, timed
+
     def _note_route(self, index: int, values: Mapping[str, int | bytes]) -> None:
         """A site's first route stands in the site as well: most have no other."""
         if values.get("route_count"):
-            self._first_routes[index] = int(values.get("route_first", 0))
+            first, count = int(values.get("route_first", 0)), int(values["route_count"])
+            self.set_routes(index, first, count, bool(values.get("timed", 1)))
         elif self._first_routes.pop(index, None) is not None:
             self.set_site(index, first_parent=self.blob.constants["DARC_NO_PARENT"])
 
@@ -570,19 +355,26 @@ class AgentMemory:
         if len(rows) > room.nodes or len(pairs) > room.routes:
             raise TargetError("too many call sites at once: set a lower 'darc max-probes'")
         self.set(analysis_count=0)
+        passes = self.blob.constants["DARC_PASSES"]
         self._write(
             self.base + self.layout.nodes,
             b"".join(
-                struct.pack("<4I", n.parent, n.first_child, n.child_count, n.timed) for n in rows
+                struct.pack(
+                    "<4I", n.parent, n.first_child, n.child_count, passes if n.passes else n.timed
+                )
+                for n in rows
             ),
         )
         if pairs:
             raw = b"".join(struct.pack("<2I", *pair) for pair in pairs)
             self._write(self.base + self.layout.routes, raw)
+        at, _ = self.blob.fields["darc_site.timed"]
         for index, first in self._first_routes.items():
             parent, child = pairs[first]
             untimed = 0 if rows[child].timed else self.blob.constants["DARC_UNTIMED"]
-            self.set_site(index, first_parent=parent, first_child=child | untimed)
+            count, timed = self._new_routes[index]
+            row = _ROUTES.pack(timed, first, count, parent, child | untimed)
+            self._write(self.site(index) + at, row)
         if numbers:
             raw = struct.pack(f"<{len(numbers)}I", *numbers)
             self._write(self.base + self.layout.analysis, raw)
@@ -599,7 +391,7 @@ class AgentMemory:
     def _context_tables(self) -> list[tuple[int, int]]:
         """Where each table of contexts is and how many it has; threads find room in the last."""
         first, size = self.field("older")
-        count = self.get("older_count")
+        count = self.older_count
         found = words(self._read(first, size))[:count] if count else ()
         mask = self.blob.offset("darc_contexts.mask")
         tables = (*found, self.get("contexts"))
@@ -643,13 +435,13 @@ class AgentMemory:
     @property
     def may_have_more_contexts(self) -> bool:
         """Whether another table could be told to the agent."""
-        return self.get("older_count") < self.blob.constants["DARC_MAX_OLDER"]
+        return self.older_count < self.blob.constants["DARC_MAX_OLDER"]
 
     def add_contexts(self, base: int, room: int) -> None:
         """From now on threads find contexts in the table at ``base``, which is all zero. Those that
         have one stay where they are until no call of f0 is under way. Threads may stand anywhere.
         """
-        count = self.get("older_count")
+        count = self.older_count
         now = self.get("contexts")
         self._write_contexts(base, room)
         self._write(self.field("older")[0] + 8 * count, struct.pack("<Q", now))
@@ -699,7 +491,7 @@ class AgentMemory:
         """The profile of f0, merged over all threads, and how many calls were dropped as they
         spanned a stop."""
         fields = self.blob.fields
-        resolution = self._resolution or self.get("resolution")
+        resolution = self._resolution or self.resolution
         offset, _ = fields["darc_context.bins"]
         size = 8 * min(64 * resolution + 1, self.blob.constants["DARC_MAX_BINS"])
         bins: dict[int, int] = {}
@@ -725,7 +517,7 @@ class AgentMemory:
     def totals(self, count: int) -> dict[int, NodeTotal]:
         """What was counted of nodes 0 to ``count`` - 1 in this round; nodes never seen are left
         out."""
-        now = self.get("round")
+        now = self.round
         round_offset = self.blob.offset("darc_context.round")
         offset = self.layout.totals_at
         sums: dict[int, list[int]] = {}
@@ -743,7 +535,7 @@ class AgentMemory:
 
     def voted(self) -> int:
         """In how many in-peak calls of this round all votes were counted."""
-        now, first = self.get("round"), self.blob.offset("darc_context.in_peak")
+        now, first = self.round, self.blob.offset("darc_context.in_peak")
         last, size = self.blob.fields["darc_context.round"]
         count = 0
         for context in self.contexts():
@@ -754,7 +546,7 @@ class AgentMemory:
 
     def open_ops(self) -> int:
         """How many calls of f0 are being measured now. The program stands still."""
-        now, first = self.get("epoch"), self._state_at
+        now, first = self.epoch, self._state_at
         epoch_at, size = self.blob.fields["darc_context.epoch"]
         count = 0
         for context in self.contexts():
@@ -768,7 +560,7 @@ class AgentMemory:
     def operations(self) -> list[Operation]:
         """The calls of f0 that are being measured now, with all that is open in them. The program
         stands still."""
-        now = self.get("epoch")
+        now = self.epoch
         contexts = {
             c: raw
             for c in self.contexts()
@@ -793,6 +585,7 @@ class AgentMemory:
                 Operation(
                     address,
                     context["thread"],
+                    context["serial"],
                     is_sure,
                     first["start"],
                     context["jump_time"],
@@ -800,6 +593,39 @@ class AgentMemory:
                 )
             )
         return found
+
+    def running(self) -> list[RunningOp]:
+        """The calls of f0 that are under way, whatever has stopped meanwhile. May be asked while
+        the program runs: what is told of a call that is just ending may be over."""
+        found = []
+        at, size = self.blob.fields["darc_context.life"]
+        start = self.blob.offset("darc_record.start")
+        for context in self.contexts():
+            raw = self._read(context, at + size)
+            op, _, serial, idle = _STATE.unpack_from(raw, self._state_at)
+            if not op or idle == self.blob.constants["DARC_FREE"]:
+                continue
+            record = self._open_call(op)
+            if record is None or record.serial != serial or not record.stands:
+                continue
+            began = words(self._read(op + start, 8))[0]
+            life = int.from_bytes(raw[at:], "little") if self.knows_lives else 0
+            found.append(RunningOp(context, serial, life, began))
+        return found
+
+    def wait_of(self, op: RunningOp) -> KeptEvent | None:
+        """What a call that is under way began to wait for last, where that was written down. The
+        program stands still."""
+        at = self.blob.offset("darc_context.kept")
+        entry = words(self._read(op.context + at, 8))[0]
+        size, first = self.blob.sizes["darc_kept"], self.base + self.layout.kept
+        if (entry - first) % size or not 0 <= (entry - first) // size < self.layout.room.kept:
+            return None
+        values = self.blob.unpack("darc_kept", self._read(entry, 128).ljust(size, b"\0"))
+        if values["owner"] != op.context or values["serial"] != op.serial:
+            return None
+        events = self.kept.events(entry, values["event_count"], range(op.start, 1 << 63))
+        return next((event for event in reversed(events) if not event.is_release), None)
 
     def _open_record(self, record: dict[str, int]) -> OpenRecord:
         count = record["tail_count"] & ~self.blob.constants["DARC_LEFT"]
@@ -828,6 +654,10 @@ class AgentMemory:
             for number, began in enumerate(record.tails):
                 at = record.address + self.blob.offset("darc_record.tails") + 8 * number
                 self._write(at, struct.pack("<Q", began + cycles))
+        self._write(
+            operation.context + self.blob.offset("darc_context.not_kept"),
+            struct.pack("<I", operation.serial),
+        )
         if operation.jump_time:
             at = operation.context + self.blob.offset("darc_context.jump_time")
             self._write(at, struct.pack("<Q", operation.jump_time + cycles))
@@ -876,7 +706,7 @@ class AgentMemory:
         there, where room gets short. ``living`` tells the ids of all that have not. May be done
         while the program runs: a thread that has just begun to use one loses a measurement.
         """
-        if not self.get("life_at") or self.contexts_taken <= _SHORT:
+        if not self.life_at or self.contexts_taken <= _SHORT:
             return
         alive = None
         for context in self.contexts():
@@ -894,7 +724,7 @@ class AgentMemory:
         record = self._open_call(address)
         return record is not None and not record.stands
 
-    def _open_call(self, address: int) -> _OpenCall | None:
+    def _open_call(self, address: int) -> OpenCall | None:
         """What is needed of a record, where a call is open: there may be one for each thread."""
         raw = self._read(address, self._call_size)
         slot, serial, is_open, pad_back = (
@@ -905,8 +735,8 @@ class AgentMemory:
         try:
             word = int.from_bytes(self._read(slot, 8), "little")
         except TargetError:
-            return _OpenCall(serial, False)
-        return _OpenCall(serial, word == pad_back)
+            return OpenCall(serial, False)
+        return OpenCall(serial, word == pad_back)
 
     def _back(self, site: int) -> int:
         """Where a site's pad returns to: 0 where that differs."""
@@ -914,6 +744,14 @@ class AgentMemory:
         return self.blob.unpack("darc_site", raw)["back"]
 
     # ------------------------------------------------------------------ records
+
+    def begin_set(self) -> None:
+        """From now on entries of a set's functions are timed. The program stands still, and no
+        record is open."""
+        self.members.forget()
+        for record in self.open_records():
+            self.close_record(record["address"])
+        self.set(mode=self.blob.constants["DARC_SET"])
 
     def records(self) -> list[dict[str, int]]:
         """All records that were ever used."""
@@ -965,7 +803,7 @@ class AgentMemory:
         """Address and bytes of each record that was ever claimed; where they are few, without
         reading the whole table, as a kernel's memory is far away."""
         base, limit = self.base + self.layout.records, self.layout.room.records
-        count = self.get("record_count")
+        count = self.record_count
         if count <= limit // 16:
             place = self.base + self.layout.record_list
             for number in sorted(set(struct.unpack(f"<{count}I", self._read(place, 4 * count)))):

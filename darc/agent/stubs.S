@@ -183,6 +183,7 @@ darc_stub_entry:
     .endr
     lea rsi, [rsp + 24 + 24 + 128]
     lea rdx, [rsp + 24 + 8]
+    mov rcx, rbp
     call darc_entry
     mov rcx, rax
     test rax, rax
@@ -253,6 +254,8 @@ darc_stub_returned:
     sub rdx, [rax + RECORD_OVERHEAD]
     sub rdx, [rcx + CONTROL_INNER_COST]
     jle 7f
+    cmp rdx, [rcx + CONTROL_LEAST_SPAN] /* its span is kept */
+    jae 12f
 2:  mov rcx, [rcx + CONTROL_FULL_COST]
     add rcx, [rax + RECORD_OVERHEAD]
     mov dword ptr [rax + RECORD_OPEN], 0
@@ -291,6 +294,10 @@ darc_stub_returned:
     mov rcx, [rax + RECORD_SERIAL]
     mov [rsi + CONTEXT_TOP], rax
     jmp 10b
+12: add rdx, [rcx + CONTROL_INNER_COST]
+    add rdx, [rax + RECORD_OVERHEAD]
+    add rdx, [rax + RECORD_START]
+    mov dword ptr [rsi + CONTEXT_IDLE], 1
 8:  mov rdi, [rax + RECORD_SITE]
     lea rsi, [rsp + 40]
 9:  call darc_return
@@ -588,9 +595,15 @@ darc_leave_f0:
     sub rdx, [rcx + CONTROL_INNER_COST]
     jle 2b
     cmp rdx, [rcx + CONTROL_PEAK_LOW]
-    jb 4f
+    jb 7f
     cmp rdx, [rcx + CONTROL_PEAK_HIGH]
     jb 2b
+7:  cmp qword ptr [rsi + CONTEXT_KEPT], 0 /* what is written down of it is to be forgotten */
+    jne 2b
+    cmp rdx, [rcx + CONTROL_FAST_HIGH]
+    jae 4f
+    cmp rdx, [rcx + CONTROL_FAST_LOW]
+    jae 2b
 4:  mov dword ptr [rsi + CONTEXT_IDLE], 0
     mov dword ptr [rax + RECORD_OPEN], 0
 5:  mov rdx, [rax + RECORD_BACK]

@@ -204,7 +204,23 @@ static context *find_older(const control *ctl, u64 thread)
     return ctx;
 }
 
-static __attribute__((noinline)) context *search_context(control *ctl, u64 thread, int claim)
+static int readable(const control *ctl, u64 address, u64 stack);
+
+/* Whether the thread whose fs base is thread - 1 has storage there, as the ABI wants it: its first word is that
+ * address. A thread may have none (clone, arch_prctl), or something else there, and is not followed. */
+static COLD int has_storage(const control *ctl, u64 thread, u64 stack)
+{
+    u64 base = thread - 1, id = base + ctl->life_at;
+    if (ctl->thread_key != DARC_BY_FS)
+        return 1;
+    if (!base || base % 8)
+        return 0;
+    if (!ctl->no_calls && (!readable(ctl, base, stack) || (PAGE(id) != PAGE(base) && !readable(ctl, id, stack))))
+        return 0;
+    return *(u64 *)base == base;
+}
+
+static __attribute__((noinline)) context *search_context(control *ctl, u64 slot, u64 thread, int claim)
 {
     struct darc_contexts *table = (struct darc_contexts *)ctl->contexts;
     context *ctx = find_in(ctl, table, thread);
@@ -213,6 +229,8 @@ static __attribute__((noinline)) context *search_context(control *ctl, u64 threa
     context *older = find_older(ctl, thread);
     if (older && (older->op || !older->idle))
         return older;
+    if (claim && !older && !has_storage(ctl, thread, slot))
+        return 0;
     ctx = claim ? claim_context(ctl, table, thread) : 0;
     if (!ctx) {
         if (claim && !older) {
@@ -234,7 +252,7 @@ static __attribute__((noinline)) context *search_context(control *ctl, u64 threa
 static inline u64 thread_of(const control *ctl, u64 slot)
 {
     if (likely(ctl->thread_key == DARC_BY_FS))
-        return fs_base() + 1;
+        return fs_base(ctl) + 1;
     return (ctl->thread_key == DARC_BY_STACK ? KERNEL_STACK(slot) : 0) + 1;
 }
 
@@ -248,7 +266,7 @@ static inline u32 life_of(const control *ctl, u64 thread)
 static __attribute__((noinline)) context *find_other_context(control *ctl, u64 slot, int claim)
 {
     u64 thread = thread_of(ctl, slot);
-    context *ctx = search_context(ctl, thread, claim);
+    context *ctx = search_context(ctl, slot, thread, claim);
     if (!ctx || ctl->thread_key != DARC_BY_FS || ctx->life == life_of(ctl, thread))
         return ctx;
     renew(ctx, life_of(ctl, thread));
@@ -258,7 +276,7 @@ static __attribute__((noinline)) context *find_other_context(control *ctl, u64 s
 static inline context *find_context(control *ctl, u64 slot, int claim)
 {
     if (likely(ctl->thread_key == DARC_BY_FS)) {
-        u64 thread = fs_base() + 1;
+        u64 thread = fs_base(ctl) + 1;
         context *ctx = context_at(ctl, (struct darc_contexts *)ctl->contexts, thread, 0);
         if (likely(ctx->thread == thread && ctx->life == life_of(ctl, thread)))
             return ctx;

@@ -6,7 +6,7 @@ static int readable(const control *ctl, u64 address, u64 stack)
 {
     if (PAGE(address) == PAGE(stack))
         return 1;
-    if (ctl->no_calls) /* only frames of this very stack are asked about then */
+    if (ctl->no_calls) /* only the thread's own open calls are asked about then: their frames are there */
         return address - stack < NEAR_STACK;
     return system_call(SYS_RT_SIGPROCMASK, ~0UL, address, 0, 8, 0, 0) == (u64)-22;
 }
@@ -48,6 +48,10 @@ static void hide(control *ctl, u64 stack)
             continue;
         if (rec->context != (u64)ctx && slot - stack >= NEAR_STACK)
             continue;
+        /* In a sandbox nobody can tell what is mapped: above a thread's stack there may be holes, and
+         * records of stacks that were there. */
+        if (ctl->no_calls && !(rec->open && rec->context == (u64)ctx))
+            continue;
         if (!readable(ctl, slot, stack))
             continue;
         u64 word = *(u64 *)slot, back = own_back(ctl, word);
@@ -58,10 +62,33 @@ static void hide(control *ctl, u64 stack)
         hide_unrecorded(ctl, stack);
 }
 
+/* The same for calls of a set, which know nothing of each other: all that are hidden are looked at. */
+static COLD void show_members(control *ctl, context *ctx, u64 stack)
+{
+    u64 count = ctl->record_count;
+    ctx->idle = 0;
+    BARRIER();
+    for (u64 i = 0; i < count && i < record_room(ctl); i++) {
+        u64 number = ((u32 *)ctl->record_list)[i] & (record_room(ctl) - 1);
+        record *rec = &((record *)ctl->records)[number];
+        if (rec->open != HIDDEN || rec->context != (u64)ctx)
+            continue;
+        u64 back = own_back(ctl, rec->pad_back);
+        if (rec->slot <= stack)
+            leave_behind(ctl, rec);
+        else if (back && readable(ctl, rec->slot, stack) && exchange(rec->slot, back, rec->pad_back))
+            rec->open = OPEN;
+    }
+    BARRIER();
+    ctx->idle = DARC_FREE;
+}
+
 /* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. */
 static void show(control *ctl, u64 stack)
 {
     context *ctx = find_context(ctl, stack, 0);
+    if (ctx && ctx->idle && ctl->mode == DARC_SET)
+        show_members(ctl, ctx, stack);
     if (!ctx || !ctx->op || !ctx->idle)
         return;
     u64 now = tsc();

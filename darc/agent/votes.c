@@ -35,29 +35,45 @@ static inline u64 since(u64 end, u64 start, u64 cost)
     return (long)elapsed > (long)cost ? elapsed - cost : 1;
 }
 
-static COLD void close_tails(const control *ctl, context *ctx, record *rec, u64 end)
+/* How many spans it kept: close_record, too. */
+static COLD u32 close_tails(control *ctl, context *ctx, record *rec, u64 end)
 {
-    u32 count = rec->tail_count & ~DARC_LEFT;
+    u32 count = rec->tail_count & ~DARC_LEFT, spans = 0;
     if (!end)
         end = tsc(); /* the site is not timed, but a tail call in its frame is */
-    for (u32 i = 0; i < count && i < DARC_MAX_TAILS; i++)
-        account(ctl, ctx, rec->tail_nodes[i], since(end, rec->tails[i], rec->overhead));
+    for (u32 i = 0; i < count && i < DARC_MAX_TAILS; i++) {
+        u64 latency = since(end, rec->tails[i], rec->overhead);
+        account(ctl, ctx, rec->tail_nodes[i], latency);
+        if (unlikely(latency >= ctl->least_span)) {
+            keep_span(ctl, ctx, rec->tail_nodes[i], rec->tails[i], end, rec->overhead);
+            spans++;
+        }
+    }
+    return spans;
 }
 
 /* The frame is gone: account its call and the tail calls that took the frame over. */
-static void close_record(const control *ctl, context *ctx, record *rec, u64 end)
+static u32 close_record(control *ctl, context *ctx, record *rec, u64 end)
 {
     u64 start = rec->start;
-    if (start != DARC_NEVER)
-        account(ctl, ctx, rec->tail_count ? rec->first_node : rec->node,
-                since(end, start, rec->overhead + ctl->inner_cost));
+    u32 spans = 0;
+    if (start != DARC_NEVER) {
+        u32 node = rec->tail_count ? rec->first_node : rec->node;
+        u64 cost = rec->overhead + ctl->inner_cost, latency = since(end, start, cost);
+        account(ctl, ctx, node, latency);
+        if (unlikely(latency >= ctl->least_span)) {
+            keep_span(ctl, ctx, node, start, end, cost);
+            spans++;
+        }
+    }
     if (rec->tail_count)
-        close_tails(ctl, ctx, rec, end);
+        spans += close_tails(ctl, ctx, rec, end);
+    return spans;
 }
 
 /* Calls that were left by a longjmp: they are deeper than the frame that is known to live. They
  * ended when the jump began. */
-static COLD void close_abandoned(const control *ctl, context *ctx, const record *live, u64 end)
+static COLD void close_abandoned(control *ctl, context *ctx, const record *live, u64 end)
 {
     u64 jump = ctx->jump_time ? ctx->jump_time : end;
     record *rec = (record *)ctx->top;

@@ -7,10 +7,14 @@ static inline u64 tsc(void)
     return (u64)high << 32 | low;
 }
 
-static inline u64 fs_base(void)
+/* Where a thread has its storage. One that has none must not be asked for its first word. */
+static inline u64 fs_base(const control *ctl)
 {
-    u64 self; /* the ABI keeps the thread control block's own address in its first word */
-    __asm__("mov %%fs:0, %0" : "=r"(self));
+    u64 self;
+    if (likely(ctl->may_read_fs))
+        __asm__ volatile("rdfsbase %0" : "=r"(self));
+    else /* the ABI keeps the thread control block's own address in its first word */
+        __asm__ volatile("mov %%fs:0, %0" : "=r"(self));
     return self;
 }
 

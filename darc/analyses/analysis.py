@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from darc.code.program import Program
 from darc.collectors.collector import Collector
+from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import UsageError
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
@@ -38,6 +39,8 @@ class Step(Enum):
     FALL_BACK = auto()
     """Time may be in calls that took no pad: breakpoints are to time them
     (see :meth:`Analysis.fall_back`), or :meth:`Analysis.stay` ends the search."""
+    SHOW = auto()
+    """The user is to be shown where the program stands."""
     END = auto()
     """The search is over: every probe can come out."""
 
@@ -53,6 +56,8 @@ class Subject:
     spec: str
     parameters: Parameters
     note: Callable[[str], None]
+    switches: SwitchWatch = field(default_factory=SwitchWatch)
+    """Begun by an analysis that needs it; the session ends it."""
 
 
 class Analysis(ABC):
@@ -101,6 +106,23 @@ class Analysis(ABC):
         """Takes down how the counts have grown, if it is time for that. Tells in how many seconds
         that is. Any thread, while the program runs, whose memory can be read."""
         return math.inf
+
+    def look_ahead(self, seconds: float) -> bool:
+        """While the program runs: prepares for the decision that comes, for so long at most.
+        Whether there is more to be done at once. On a thread that may help."""
+        del seconds
+        return False
+
+    @property
+    def urgent(self) -> int | None:
+        """The id of a thread, as the program knows it, in which the program is to be stopped at
+        once, for a decision; 0: in any. Any thread."""
+        return None
+
+    @property
+    def ends_at_interrupt(self) -> bool:
+        """Whether the user's Ctrl-C ends it with what is known."""
+        return False
 
     # ----------------------------------------------------------------- decisions
 

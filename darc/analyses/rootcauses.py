@@ -10,33 +10,45 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.names import ProgramNames
+from darc.analyses.offvotes import Rules, conclude
+from darc.analyses.waits import merge
+from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
+from darc.code.modules import Module
 from darc.collectors.callees import may_fall_back
 from darc.collectors.collector import Collector
 from darc.model.errors import TargetError, UsageError
-from darc.model.ftree import Decision, Ending, Fnode, Function, NodeState
-from darc.model.parameters import MOST_CALLS, Parameters, Probes
+from darc.model.ftree import Decision, Ending, Fnode, Function, NodeState, RootCausePath
+from darc.model.offtimes import WatchedOps
+from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, KeptOps, OpClass
+from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
 from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.model.profile import Profile, thresholds
 from darc.model.slices import TimeSlices
 from darc.model.snapshot import ProgramFigures, SiteReport, Snapshot
 from darc.model.status import Status
+from darc.model.waits import Waits
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
-from darc.search.descent import Descent, Orders, ended_paths
+from darc.search.descent import AUTO_LOOKAHEAD, Descent, Orders, ended_paths
 from darc.search.lookahead import level_by_level
 
 _CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
 
 _LEAST_SECONDS = 1e-3
 
-_GUESS_SECONDS = 0.01
-"""Of the processor's time at a stop, after which no code is read ahead any more: reading as far as
-probes allow took 300 ms in large libraries, and a level more takes one stop more."""
+_WARM_SECONDS = 2.0
+"""Of the processor's time that a helping thread takes to read files before the search begins."""
+
+_GUESS_SECONDS = 0.004
+"""Of the processor's time at a stop, after which no node is looked into any more that no decision
+needs yet: as far as probes allow that took 300 ms in large libraries, and a level more takes one
+stop more."""
 
 LEAST_FOR_BREAKPOINTS_NS = 2_000_000
 """What a function must take inside the peak, in ns, before breakpoints time its calls without being
@@ -44,6 +56,12 @@ asked for: some ten hits of gdb's."""
 
 MOST_CALLS_FOR_BREAKPOINTS = 500
 """Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
+
+_SPANS_IN_PEAK = 256
+"""A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
+
+_CLOSING_SECONDS = 1.0
+"""For how long at most ops are kept when the paths are known."""
 
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
@@ -57,6 +75,7 @@ class RootCauses(Analysis):
         super().__init__(subject)
         collector, parameters = subject.collector, subject.parameters
         self._first_collector = collector
+        self._switches = subject.switches
         self._callees = collector.callees
         self._profile = Profile.empty(parameters.resolution, collector.hz)
         """Of the calls up to the choice of the peak, as they are without timed calls inside."""
@@ -74,10 +93,25 @@ class RootCauses(Analysis):
         self._used: AbstractSet[int] = frozenset()
         self._second_look: dict[Fnode, tuple[Ending, Decision | None]] = {}
         """Whose calls breakpoints time, and how their paths had ended by then."""
+        self._ops_of_file = resumed.ops if resumed is not None else None
+        self._waits_of_file = resumed.waits if resumed is not None else {}
+        self._ops: KeptOps | None = self._ops_of_file
+        self._unwatched: KeptOps | None = None
+        """The same, as long as nobody has looked when they were off their processors."""
+        self._watched: WatchedOps | None = None
+        """The same, with what a reader must know of when they were off their processors."""
+        self._waits: dict[OpClass, tuple[KeptOps, Waits]] = {}
+        self._has_decided = False
+        self._closing_until: float | None = None
+        """In seconds that the program has run: until then ops are kept on which no decision rests,
+        with all calls on the paths timed."""
+        self._why_no_breakpoints: str | None = None
         self._ran = 0.0
         self._runs_since: float | None = None
         self._stopped_at = time.thread_time()
         self._profile_seconds = 0.0
+        self._near: Iterator[Module] | None = None
+        """The files whose tables a helper has still to read."""
         self._time_slices = TimeSlices()
         self._slices: tuple[Mapping[int, int], ...] = ()
 
@@ -108,7 +142,9 @@ class RootCauses(Analysis):
 
     @property
     def seconds_left(self) -> float | None:
-        limit = self._profile_time if self.status is Status.PROFILING else None
+        limit = self._closing_until
+        if self.status is Status.PROFILING:
+            limit = self._profile_time
         return None if limit is None else limit - self._seconds
 
     @property
@@ -121,6 +157,8 @@ class RootCauses(Analysis):
     def decide(self) -> Step:
         if self._descent is None:
             return self._look_at_profile()
+        if self._closing_until is not None:
+            return self._conclude()
         votes, counted = self._collector.votes(), self._collector.voted
         if counted < self._needed:
             self._collector.await_more(self._needed)
@@ -130,6 +168,7 @@ class RootCauses(Analysis):
             self._collector.apply_again()
             self._collector.await_in_peak(self._needed)
             return Step.GO_ON
+        self._has_decided = True
         return self._go(self._descent.decide(votes, counted))
 
     def _look_at_profile(self) -> Step:
@@ -151,17 +190,28 @@ class RootCauses(Analysis):
 
     def finish_early(self, why: str) -> None:
         self.collect()
+        if self._closing_until is not None:
+            self._conclude()
+            return
+        self._take_ops()
+        self._watch_ops()
         self._keep_votes(alive=True)
         self._note(f"{why}: this is what was known by then")
         if self._descent is None:
-            self._status = Status.NO_PEAK
+            is_asked = self.parameters.peak is None and self._profile.count > 0
+            self._status = Status.NO_PEAK if is_asked else Status.INCONCLUSIVE
         else:
             self._settle(_CUT_SHORT)
             self._status = early_status(self._descent.status, bool(self._descent.paths()))
 
     def close(self, status: Status, alive: bool) -> None:
-        if not self.finished:
+        if not self.finished and self._closing_until is not None:
+            self._conclude(alive)
+        elif not self.finished:
             self._keep_votes(alive)
+            if alive:
+                self._take_ops()
+            self._watch_ops()
             self._status = Status.FOUND if self._second_look else status
             self._settle(_CUT_SHORT)
 
@@ -198,6 +248,25 @@ class RootCauses(Analysis):
             self._time_slices.look(seconds, self._collector.profile().bins)
         return max(0.0, self._time_slices.next_look - seconds)
 
+    def look_ahead(self, seconds: float) -> bool:
+        if self._runs_since is None or self.finished or self._closing_until is not None:
+            return False
+        if self._descent is None and time.thread_time() < _WARM_SECONDS:
+            if self._near is None:
+                self._near = self._program.modules_near(self.root.function.address)
+            for module in self._near:
+                if module.path != "[vdso]":  # is read anew for each analysis, and is small
+                    module.image.warm_up()
+                return True
+        levels = AUTO_LOOKAHEAD if self.parameters.lookahead is None else self.parameters.lookahead
+        return self._collector.look_ahead(self._likely, levels, seconds)
+
+    def _likely(self) -> Sequence[Fnode]:
+        """Whose callees will probably be timed next."""
+        if self._descent is None:
+            return (self.root,)
+        return self._descent.leaders(self._collector.votes())
+
     def _choose(self, spec: str) -> bool:
         peak = choose_peak(spec, self._profile)
         if peak is None or not any(number in peak for number in self._profile.bins):
@@ -228,7 +297,14 @@ class RootCauses(Analysis):
 
     def _begin(self) -> Orders:
         assert self._peak is not None
-        self._collector.search(*self._limits(self._peak))
+        low, high = self._limits(self._peak)
+        self._collector.search(low, high)
+        self._collector.keep_ops(low // _SPANS_IN_PEAK, self._limits_of_fastest(low))
+        asked = time.thread_time()
+        self._switches.begin()
+        self._stopped_at += time.thread_time() - asked  # once: no less is to be guessed for that
+        if not (self._is_frequent and self._collector.may_look_closer):
+            self._collector.watch_waits()  # else in the closing round
         self._status = Status.SEARCHING
         self._descent = self._new_descent(self._for_search())
         return self._descent.begin(self._take_up())
@@ -241,7 +317,8 @@ class RootCauses(Analysis):
         )
 
     def _has_time(self) -> bool:
-        """Whether code may be read that no decision needs yet, with the program standing still."""
+        """Whether a node may be looked into that no decision needs yet, with the program standing
+        still. (Where its code was read ahead that takes no time to speak of.)"""
         return time.thread_time() - self._stopped_at < _GUESS_SECONDS
 
     def _limits(self, peak: PeakRange) -> tuple[int, int]:
@@ -249,6 +326,15 @@ class RootCauses(Analysis):
         table = thresholds(self.parameters.resolution)
         last = reach(peak, self._profile)
         return table[peak.first_bin], _LONGEST if last is None else table[last + 1]
+
+    def _limits_of_fastest(self, low: int) -> tuple[int, int]:
+        """Of the fastest peak, which the chosen one, from ``low`` cycles on, is held against; zeros
+        where it is that itself."""
+        peaks = find_peaks(self._profile.bins, self._profile.resolution)
+        table = thresholds(self.parameters.resolution)
+        if not peaks or table[peaks[0].first_bin] >= low:
+            return 0, 0
+        return table[peaks[0].first_bin], min(table[peaks[0].last_bin + 1], low)
 
     def _for_search(self) -> Parameters:
         """The parameters, with what ``--lookahead auto`` means for this peak."""
@@ -274,6 +360,7 @@ class RootCauses(Analysis):
         """Carries out orders."""
         assert self._descent is not None
         if orders.finished:
+            self._take_ops()
             self.collect()
             if self._may_fall_back():
                 return Step.FALL_BACK
@@ -345,12 +432,74 @@ class RootCauses(Analysis):
         self._descent = self._new_descent(parameters)
         return self._go(self._descent.reopen(children))
 
-    def stay(self, why: str | None = None) -> Step:
+    # ------------------------------------------------------------- the closing round
+
+    def _take_ops(self) -> None:
+        """Keeps the ops of the round that is over."""
+        with contextlib.suppress(TargetError):  # the program may be gone
+            kept = self._collector.kept_ops()
+            if kept is None:
+                return
+            sample = len(kept.sample(OpClass.IN_PEAK))
+            is_closing = self._closing_until is not None
+            before = 0 if self._ops is None else len(self._ops.sample(OpClass.IN_PEAK))
+            if not is_closing or sample >= min(before, LEAST_FOR_ESTIMATES):
+                self._ops = self._unwatched = kept
+
+    def _watch_ops(self) -> None:
+        """Says of the ops that are kept when their threads were off their processors. It takes a
+        while: those of a round behind which another one comes are hardly ever asked for."""
+        kept, self._unwatched = self._unwatched, None
+        if kept is not None:
+            self._watched = self._switches.watched(kept)
+            self._ops = self._watched.kept
+
+    def _look_closer(self) -> bool:
+        """Where the paths are known and calls inside the peak are frequent: lets the program go on
+        for a moment with all calls on the paths timed, so that whole ops can be kept."""
         assert self._descent is not None
+        paths = self._descent.paths()
+        if not paths or not self.parameters.auto or not self._collector.may_look_closer:
+            return False  # drill-down by hand ends where the user has chosen the last node
+        if not self._has_decided or not self._is_frequent:
+            return False
+        self._collector.watch_waits()
+        self._closing_until = self._seconds + _CLOSING_SECONDS
+        self._collector.apply(closing_orders(paths, self.parameters.max_probes))
+        self._needed = min(self.parameters.decision_ops or MOST_KEPT, MOST_KEPT)
+        self._collector.await_in_peak(self._needed)
+        return True
+
+    @property
+    def _is_frequent(self) -> bool:
+        """Whether enough calls inside the peak come during a closing round."""
+        assert self._peak is not None
+        inside = sum(count for number, count in self._profile.bins.items() if number in self._peak)
+        rate = inside / max(self._profile_seconds, _LEAST_SECONDS)
+        return rate * _CLOSING_SECONDS >= LEAST_FOR_ESTIMATES
+
+    def _conclude(self, alive: bool = True) -> Step:
+        """The closing round is over."""
+        if alive:
+            self._take_ops()
+        self._closing_until = None
+        return self._end()
+
+    def stay(self, why: str | None = None) -> Step:
+        self._why_no_breakpoints = why
+        return Step.GO_ON if self._look_closer() else self._end()
+
+    def _end(self) -> Step:
+        assert self._descent is not None
+        self._watch_ops()
+        why = self._why_no_breakpoints
+        if self._watched is not None:
+            self._tell(self._watched.notes)
         self._status = self._descent.status
         if explanation := self._descent.explain():
             self._note(explanation)
         self._settle(None)
+        self._hear_ops()
         for node, missed in self._not_timed().items():
             note = (
                 f"{len(missed)} of its calls could not be timed, the time may be theirs: "
@@ -363,6 +512,39 @@ class RootCauses(Analysis):
             assert node.end is not None
             node.end = dataclasses.replace(node.end, note=note)
         return Step.END
+
+    def _hear_ops(self) -> None:
+        """What the ops that are kept say of the paths, as it is known of them when their threads
+        were on a processor: what a function's own time was, and whether the peak is one of calls
+        that were preempted, whatever they were doing (paper 3.6). In a kernel the paths end in the
+        scheduler itself where a task was off the processor, and tell all that."""
+        assert self._descent is not None
+        if self._ops is None or self._ops is self._ops_of_file or not self._switches.is_watching:
+            return
+        ops = [op for op in self._ops.sample(OpClass.IN_PEAK) if op.off is not None]
+        if len(ops) < LEAST_FOR_ESTIMATES:
+            return
+        parameters = self.parameters
+        rules = Rules(
+            parameters.resolution,
+            parameters.loops is Loops.PAPER,
+            parameters.maxcount_percentage,
+        )
+        found = conclude(self._descent.paths(), self.root, ops, rules)
+        for node, ending in found.endings.items():
+            node.end = ending
+        if found.preemption is None:
+            for node in found.disputed:
+                self._note(
+                    f"without the time off the processor {node.function.name} is no root cause "
+                    f"in {len(ops)} calls that were kept whole"
+                )
+            return
+        for node in found.disputed:
+            for below in node.walk():
+                below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
+        if self.root.end is None:
+            self.root.end = found.preemption
 
     def _settle(self, note: str | None) -> None:
         """Where the second look has found no path that goes on, what the first one saw holds: it
@@ -381,6 +563,7 @@ class RootCauses(Analysis):
     # ----------------------------------------------------------------- resuming
 
     def stored(self, alive: bool) -> Stored:
+        self._watch_ops()
         resumed = self._resumed
         if resumed is not None and resumed.peak is not None:
             return dataclasses.replace(resumed, parameters=self.parameters)
@@ -407,6 +590,8 @@ class RootCauses(Analysis):
             contests=contests,
             indirect=self._callees.positions(),
             slices=self._slices,
+            ops=self._ops,
+            waits=self._all_waits(),
             parts=self._parts,
         )
 
@@ -472,6 +657,7 @@ class RootCauses(Analysis):
         )
 
     def snapshot(self, alive: bool) -> Snapshot:
+        self._watch_ops()
         if alive:
             self.collect()
         profile, descent = self._grown, self._descent
@@ -501,7 +687,30 @@ class RootCauses(Analysis):
             ),
             parameters=self.parameters,
             profile_seconds=self._profile_seconds,
+            ops=self._ops,
+            waits=self._waits_of(OpClass.IN_PEAK),
+            waits_of_fastest=self._waits_of(OpClass.FASTEST),
         )
+
+    def _all_waits(self) -> dict[OpClass, Waits]:
+        if self._ops is None or not self._ops.sees_waits:
+            return {}
+        found = {kept_as: self._waits_of(kept_as) for kept_as in OpClass}
+        return {kept_as: one for kept_as, one in found.items() if one is not None}
+
+    def _waits_of(self, kept_as: OpClass) -> Waits | None:
+        """Who kept ops waiting. Names are looked up once, while what has them is there."""
+        if self._ops is None:
+            return None
+        if self._ops is self._ops_of_file:
+            return self._waits_of_file.get(kept_as)
+        if self._waits.get(kept_as, (None,))[0] is not self._ops:
+            namer = ProgramNames(self._program, self._ops.threads)
+            divide = sleeps_of if self._ops.sees_wake_ups else waits_and_sleeps_of
+            sample = self._ops.sample(kept_as)
+            merged = merge(sample, self.root.function.name, namer, divide)
+            self._waits[kept_as] = self._ops, merged
+        return self._waits[kept_as][1]
 
     def _peaks(self) -> tuple[Peak, ...]:
         """Those that there were at the choice, which keep their numbers, with all their calls."""
@@ -512,6 +721,17 @@ class RootCauses(Analysis):
             return dataclasses.replace(peak, count=sum(bins.get(b, 0) for b in inside))
 
         return tuple(map(grown, find_peaks(self._profile.bins, self._profile.resolution)))
+
+
+def closing_orders(paths: Sequence[RootCausePath], most: int) -> Orders:
+    """To time the callees of every fnode on ``paths``, chosen or not, at up to ``most`` call sites:
+    those on the paths first, then by the time that they took."""
+    nodes = dict.fromkeys(node for path in paths for node in path.nodes if node.children)
+    children = [child for node in nodes for child in node.children]
+    children.sort(key=lambda child: (not child.root_cause, -child.called.sum))
+    timed = set(children[:most])
+    batches = {node: tuple(c for c in node.children if c in timed) for node in nodes}
+    return Orders(analyse=tuple(nodes), batches=batches)
 
 
 def _first(missed: Sequence[SiteReport]) -> str:

@@ -6,33 +6,45 @@ The debugger's package creates one :class:`App`, passes commands to
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from darc.analyses.functionset import FunctionProfiles
+from darc.analyses.late import LEAST_SECONDS, LateCalls
 from darc.analyses.rootcauses import RootCauses
-from darc.app import finding
-from darc.app.finding import Request
-from darc.app.heart import Heart
+from darc.analyses.walk import CallWalk
+from darc.app import catching, finding
+from darc.app.finding import Members, Request
+from darc.app.monitor import Monitor
+from darc.app.pursuit import Pursuit
 from darc.app.waiting import Waiting, may_begin_late
 from darc.code.demangle import display_name
 from darc.code.elf import Image
+from darc.code.lookup import Lookup
 from darc.code.modules import load_image
+from darc.code.patterns import parse_patterns
 from darc.code.program import Program
 from darc.code.spelling import is_called, split_spec
-from darc.debuggee.ground import Ground
-from darc.debuggee.process_ground import ProcessGround
+from darc.collectors.set_collector import SetCollector
+from darc.collectors.walk_collector import WalkCollector
+from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.process import ProcessDebuggee
+from darc.model.contexts import Context, measured_tree
 from darc.model.errors import (
+    DarcError,
     NotFoundError,
     UnchosenError,
+    UnsupportedError,
     UsageError,
 )
-from darc.model.parameters import Parameters
+from darc.model.parameters import OnFinish, Parameters
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.pads.foothold import Foothold
-from darc.saved import refit, storage
+from darc.saved import refit, sets, storage
 from darc.saved.files import replace_file
 from darc.session.session import Message, Session
 from darc.target.target import State, Target
@@ -48,24 +60,28 @@ class App:
     def __init__(
         self,
         target: Target,
-        choose_ground: Callable[[Target], Ground] = ProcessGround,
+        choose_debuggee: Callable[[Target], Debuggee] = ProcessDebuggee,
         check_runnable: Callable[[Target], None] = lambda target: None,
     ) -> None:
-        """``choose_ground`` tells what the debugger has stopped; ``check_runnable`` raises
+        """``choose_debuggee`` tells what the debugger has stopped; ``check_runnable`` raises
         UsageError where the debugger has a file that cannot be run."""
         self._target = target
-        self._choose_ground = choose_ground
+        self._choose_debuggee = choose_debuggee
         self._check_runnable = check_runnable
-        self._ground: Ground | None = None
+        self._debuggee: Debuggee | None = None
         self._parameters = Parameters()
         self._session: Session | None = None
         self._request: Request | None = None
         """What the session is for."""
+        self._measured: list[Context] = []
+        """What earlier sessions have measured."""
+        self._pursuit: Pursuit | None = None
+        """Of ``darc why``: what comes after the session."""
         self._waiting = Waiting(target, self)
-        self._heart: Heart | None = None
+        self._monitor: Monitor | None = None
         self._foothold: Foothold | None = None
-        self._leave_alone: Callable[[bool], None] = lambda lost: None
-        """Lets the ground know that the debugger lets it go."""
+        self._leave_alone: Callable[[bool], None] | None = None
+        """Lets the debuggee know that the debugger lets it go, while that watches over it."""
         target.when_modules_change(self._modules_changed)
         target.when_breakpoints_change(self._breakpoints_changed)
 
@@ -101,7 +117,115 @@ class App:
 
     def start(self, function: str, overrides: dict[str, object]) -> None:
         """``darc start``: at once where the program is stopped, else when it comes to f0."""
+        if function.isdecimal():
+            function = self._function_of_row(int(function))
         self.analyse(Request(function, self._parameters.overridden(overrides), RootCauses))
+
+    def _function_of_row(self, number: int) -> str:
+        """What to type for the function in row ``number`` of the profiles that are shown."""
+        shown = None if self._session is None else self._session.snapshot(lines=False)
+        if shown is None or (shown.set is None and shown.walk is None):
+            raise UsageError(
+                f"{number} is no function; numbers are those of rows that 'darc profile' has "
+                "shown, or of chains of 'darc walk'"
+            )
+        found = shown.walk.last(number) if shown.walk is not None else None
+        if found is None:
+            assert shown.set is not None
+            found = shown.set.row(number).function
+        program = self.look()[1]
+        for spelling in (found.name, f"{found.module}!{found.symbol}"):
+            try:
+                if Lookup(program, self._target).find(spelling, hint=False) == found.address:
+                    return spelling
+            except DarcError:
+                continue
+        return f"*{found.address:#x}"
+
+    def profile(
+        self, texts: Sequence[str], seconds: float, top: int, every: float | None = None
+    ) -> None:
+        """``darc profile``: of a program that does not run yet, from its ``main`` on."""
+        patterns = tuple(parse_patterns(texts))
+        analysis = functools.partial(FunctionProfiles, seconds=seconds, top=top, every=every)
+        members = Members(" ".join(texts), patterns, analysis)
+        before = self._session
+        if before is not None and before.finished and before.alive:
+            before.stop()
+        self.analyse(Request("main", self._parameters, analysis, members=members, verb="profiles"))
+
+    def walk(self, function: str | None, threshold: float, seconds: float) -> None:
+        """``darc walk``: of a program that does not run yet, from its ``main`` on."""
+        if not self._target.stops_unseen:
+            raise UnsupportedError("'darc walk' is not for gdb's non-stop mode")
+        below = function is not None
+        analysis = functools.partial(
+            CallWalk, threshold=threshold, seconds=seconds, goes_below=below
+        )
+        before = self._session
+        if before is not None and before.finished and before.alive:
+            before.stop()
+        collect = functools.partial(WalkCollector, goes_below=below)
+        self.analyse(
+            Request(
+                function or "main", self._parameters, analysis, collect=collect, verb="walks down"
+            )
+        )
+
+    def why(self, seconds: float) -> None:
+        """``darc why``: of a program that does not run yet, from its ``main`` on."""
+        if not self._target.stops_unseen:
+            raise UnsupportedError("'darc why' is not for gdb's non-stop mode")
+        before = self._session
+        if before is not None and before.finished and before.alive:
+            before.stop()
+        pursuit = Pursuit(seconds, self._parameters)
+        self.analyse(pursuit.first())
+        self._pursuit = pursuit
+
+    def follow_up(self) -> bool:
+        """The program stands still at the end of an analysis, and nobody was told. Whether another
+        one has begun by itself, and the program is to go on."""
+        pursuit, session = self._pursuit, self._session
+        if pursuit is None or session is None or not pursuit.may_follow(session):
+            return False
+        pursuit.take(session, session.snapshot())
+        while (following := pursuit.next()) is not None:
+            entry, request = following
+            try:
+                self.begin(session.program, entry, request)
+            except DarcError as error:
+                pursuit.failed(str(error))
+                continue
+            self.rest()
+            return True
+        self._session = pursuit.best or session
+        others = (self._measured_by(one) for one in pursuit.sessions if one is not self._session)
+        self._measured += [tree for tree in others if tree is not None]
+        if self._parameters.on_finish is not OnFinish.CONTINUE:
+            return False
+        self._tell(Message.RESULT)
+        return True
+
+    def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
+        """``darc catch``: of the function and the peak that were analysed last, where none are
+        given."""
+        before = self._session
+        if function is None:
+            if before is None:
+                raise UsageError("say of which function: 'darc catch FUNCTION --above TIME'")
+            function = before.spec
+        if seconds is None:
+            known = before if before is not None and before.spec == function else None
+            seconds = catching.seconds_of(None if known is None else known.snapshot(), peak)
+        if seconds < LEAST_SECONDS:
+            raise UsageError(
+                "'darc catch' stops in calls of at least 1ms: give a longer --above TIME"
+            )
+        if before is not None and before.finished and before.alive:
+            before.stop()
+        make = functools.partial(LateCalls, seconds=seconds)
+        self.analyse(Request(function, self._parameters, make))
 
     def save(self, file: Path) -> None:
         """``darc save``."""
@@ -110,12 +234,16 @@ class App:
         session = self._need_session()
         if session.alive:
             self._need_stopped()
-        replace_file(file, storage.to_text(session.stored()) + "\n")
-        self.emit(f"darc: session saved to {file}: 'darc resume {file}' goes on with it")
+        stored = session.stored()
+        replace_file(file, storage.to_text(stored) + "\n")
+        how = "" if sets.PART in stored.parts else f": 'darc resume {file}' goes on with it"
+        self.emit(f"darc: session saved to {file}{how}")
 
     def resume(self, file: Path, overrides: dict[str, object]) -> None:
         """``darc resume``: as ``darc start`` with what is stored."""
         stored = storage.read_file(file)
+        if sets.PART in stored.parts:
+            raise UsageError(f"{file} has profiles of many functions: 'darc profile' begins anew")
         refit.check_overrides(stored, overrides)
         parameters = refit.new_parameters(stored, overrides)
         make = functools.partial(RootCauses, resumed=stored)
@@ -135,25 +263,29 @@ class App:
             self._check_runnable(self._target)
             self._waiting.for_program(finding.check_file(self._target, request))
             return
-        self._ground = ground = self._choose_ground(self._target)
-        ground.check_supported()
-        self._leave_alone(False)
-        self._leave_alone = ground.watch_over()
-        ground, program = self.look()
+        self._debuggee = debuggee = self._choose_debuggee(self._target)
+        debuggee.check_supported()
+        self._say_farewell(False)
+        self._leave_alone = debuggee.watch_over()
+        program = debuggee.program()
+        if request.members is not None and not debuggee.is_at_start():
+            self.begin(program, 0, request, runs=True)
+            self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
+            return
         try:
-            entry = finding.find(program, ground, self._target, request)
+            entry = finding.find(program, debuggee, self._target, request)
         except UnchosenError as error:
-            self._waiting.for_choice(request, ground, error)
+            self._waiting.for_choice(request, debuggee, error)
             return
         except NotFoundError as error:
-            self._waiting.for_library(request, ground, error)
+            self._waiting.for_library(request, debuggee, error)
             return
-        if ground.is_at_start() and may_begin_late(ground, program, parameters):
+        if debuggee.is_at_start() and may_begin_late(debuggee, program, parameters):
             self._waiting.for_call(entry, request)
             self.emit(f"darc: the program has not begun yet: waits for {function}")
             return
         self.begin(program, entry, request)
-        self.emit(f"darc: analyses {function}: 'continue'")
+        self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
 
     def peak(self, spec: str) -> None:
         """``darc peak``."""
@@ -201,8 +333,8 @@ class App:
         are out now."""
         if self._target.state is not State.STOPPED:
             return False
-        ground, program = self.look()
-        notes = ground.clean_up(program)
+        debuggee, program = self.look()
+        notes = debuggee.pads.clean_up(program)
         if self._foothold is not None and not self._foothold.is_there():
             self._close_foothold()
         for note in notes:
@@ -215,9 +347,28 @@ class App:
         if self._session is None and request is not None:
             parameters = request.parameters
             return Snapshot(
-                request.function, Status.PENDING, parameters.probes.value, parameters=parameters
+                request.spec, Status.PENDING, parameters.probes.value, parameters=parameters
             )
-        return self._need_session().snapshot()
+        session = self._need_session()
+        return self._with_answer(session, session.snapshot())
+
+    def _with_answer(self, session: Session, shown: Snapshot) -> Snapshot:
+        """What the session has found, with what ``darc why`` makes of it."""
+        if self._pursuit is None:
+            return shown
+        return dataclasses.replace(shown, why=self._pursuit.known(session, shown))
+
+    def measured(self) -> list[Context]:
+        """The trees that were measured since the debugger began, of any f0, each by itself."""
+        now = None if self._session is None else self._measured_by(self._session)
+        return self._measured if now is None else [*self._measured, now]
+
+    @staticmethod
+    def _measured_by(session: Session) -> Context | None:
+        shown = session.snapshot(lines=False)
+        if shown.ftree is None or shown.profile is None:
+            return None
+        return measured_tree(shown.ftree, shown.profile.hz)
 
     def complete_function(self, prefix: str) -> list[str]:
         """Functions whose name begins with ``prefix``."""
@@ -259,6 +410,7 @@ class App:
         self._target.journal.stands(True)
         session.on_user_stop()
         session.end_if_late()
+        session.end_if_interrupted()
         self._tell(session.take_message())
 
     def passes(self) -> bool:
@@ -290,9 +442,9 @@ class App:
         """The program goes on."""
         self._target.journal.stands(False)
         session = self._session
-        if session is not None and session.alive and self._heart is None:
+        if session is not None and session.alive and self._monitor is None:
             style = render.Style(self.width, self.colour)
-            self._heart = Heart(session, self._target, style)
+            self._monitor = Monitor(session, self._target, style)
 
     def on_exit(self) -> None:
         """The program is gone."""
@@ -318,12 +470,14 @@ class App:
         """The debugger knows of the program no more, though that lives."""
         session = self._session
         if session is None or not session.alive:
+            self._leave_process(lost=True)
+            self._waiting.program_lost(pid)
             self.on_exit()
             return
         self.rest()
         bare, why = session.paused, f"the debugger has lost process {pid}, which lives"
         if not bare:
-            why = f"{why}: {_ASLEEP}"
+            why = f"{why}: {_ASLEEP}; if it stays stopped, 'kill -CONT {pid}' lets it go on"
         session.abandon(why)
         self._leave_process(lost=True)
         if not bare:  # else perhaps the debugger has let it go and is about to end
@@ -350,9 +504,9 @@ class App:
         target = self._target
         before = target.journal
         try:
-            ground = self._choose_ground(target)
+            debuggee = self._choose_debuggee(target)
             # It may share its memory with its parent.
-            ground.clean_up(ground.program(), unmap=False)
+            debuggee.pads.clean_up(debuggee.program(), unmap=False)
         finally:
             target.journal = before
 
@@ -368,9 +522,13 @@ class App:
             self._target.hide_pads()
 
     def _leave_process(self, *, lost: bool = False) -> None:
-        leave, self._leave_alone = self._leave_alone, lambda lost: None
-        leave(lost)
+        self._say_farewell(lost)
         self._close_foothold()
+
+    def _say_farewell(self, lost: bool) -> None:
+        leave, self._leave_alone = self._leave_alone, None
+        if leave is not None:
+            leave(lost)
 
     def _close_foothold(self) -> None:
         if self._foothold is not None:
@@ -382,6 +540,11 @@ class App:
         if self._session is None:
             if self._waiting.failure is not None:
                 raise self._waiting.failure
+            if self._waiting.request is not None:
+                raise UsageError(
+                    f"waits for {self._waiting.request.function}, of which no call was seen yet: "
+                    "let the program go on"
+                )
             raise UsageError("nothing is being analysed: type 'darc start FUNCTION'")
         return self._session
 
@@ -391,21 +554,26 @@ class App:
 
     def _forget(self) -> None:
         self.rest()
+        with contextlib.suppress(DarcError):
+            self._measured = self.measured()
         self._session = None
         self._request = None
+        self._pursuit = None
         self._waiting.cancel()
         self._waiting.failure = None
 
-    def look(self) -> tuple[Ground, Program]:
+    def look(self) -> tuple[Debuggee, Program]:
         """What the debugger has now. Raises DarcError."""
-        self._ground = ground = self._choose_ground(self._target)
-        return ground, ground.program()
+        self._debuggee = debuggee = self._choose_debuggee(self._target)
+        return debuggee, debuggee.program()
 
     def _modules_changed(self) -> None:
         if self._target.pid is None:
             return
         if self._session is not None and self._session.alive:
             self._session.modules_changed()
+            if not self._session.alive:
+                self._tell(self._session.take_message())
         if self._session is not None and self._session.is_of_another():
             self._waiting.next_program()
         self._waiting.modules_changed()
@@ -414,19 +582,33 @@ class App:
         if self._session is not None and self._session.alive:
             self._session.breakpoints_changed()
 
-    def begin(self, program: Program, entry: int, request: Request) -> None:
-        """Begins the analysis of f0, which is at ``entry``, as the program is stopped now. Raises
-        DarcError: it cannot be; whatever was changed was undone."""
-        assert self._ground is not None
+    def begin(self, program: Program, entry: int, request: Request, *, runs: bool = False) -> None:
+        """Begins the analysis of f0, which is at ``entry``, as the program is stopped now; that has
+        work to do if it ``runs`` already. Raises DarcError: it cannot be; whatever was changed was
+        undone."""
+        assert self._debuggee is not None
+        if self._leave_alone is None:
+            self._leave_alone = self._debuggee.watch_over()
         resumed, parameters = request.resumed, request.parameters
+        analysis, collect = request.analysis, request.collect
+        if collect is not None and self._debuggee.pads.room_for_set(1) is None:
+            raise UnsupportedError("'darc walk' is for processes")
+        if (members := request.members) is not None:
+            chosen = finding.find_members(program, self._debuggee, self._target, members)
+            if not chosen.functions:
+                raise UsageError(f"{members.text}: {chosen.left_out[0][1]}")
+            entry = chosen.functions[0].address
+            collect = functools.partial(SetCollector, functions=chosen.functions, runs=runs)
+            analysis = functools.partial(members.analysis, left_out=chosen.left_out)
         session = Session(
             self._target,
-            self._ground,
+            self._debuggee,
             program,
-            entry,
-            request.function,
-            parameters,
-            analysis=request.analysis,
+            entry=entry,
+            spec=request.spec,
+            parameters=parameters,
+            analysis=analysis,
+            collect=collect,
             changed=self._tell,
             foothold=self._foothold,
             notes=() if resumed is None else refit.opening_notes(resumed, parameters),
@@ -444,9 +626,9 @@ class App:
 
     def rest(self) -> None:
         """The program stands still, or is gone: nobody watches it."""
-        if self._heart is not None:
-            self._heart.stop()
-            self._heart = None
+        if self._monitor is not None:
+            self._monitor.stop()
+            self._monitor = None
 
     def _tell(self, what: Message | None) -> None:
         """Shows what the session has to say at a stop."""
@@ -457,9 +639,13 @@ class App:
         shown = session.snapshot(
             lines=what is not Message.END
         )  # lldb tells of an end on another thread
-        if what is Message.CHOOSE_PEAK:
+        if self._pursuit is not None:
+            self.emit(render.why(self._with_answer(session, shown), style))
+        elif what is Message.CHOOSE_PEAK:
             self.emit(render.histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
+        elif what is Message.CAUGHT:
+            self.emit(catching.describe(self._target, session, style))
         elif what is Message.CHOOSE_NODES:
             self.emit(render.tree(shown, style))
             self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")

@@ -10,6 +10,7 @@ from darc.analyses.analysis import Analysis, Subject
 from darc.code import runtimes
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
+from darc.code.patterns import Chosen, Pattern, choose
 from darc.code.program import Program
 from darc.code.spelling import (
     address_of,
@@ -19,12 +20,32 @@ from darc.code.spelling import (
     split_spec,
     symbol_spelling,
 )
-from darc.debuggee.ground import Ground
-from darc.model.errors import AmbiguousError, InlinedError, NotFoundError, UsageError
+from darc.collectors.collector import Collector, Context
+from darc.collectors.set_collector import MOST_FUNCTIONS
+from darc.debuggee.debuggee import Debuggee
+from darc.model.errors import (
+    AmbiguousError,
+    InlinedError,
+    NotFoundError,
+    UnsupportedError,
+    UsageError,
+)
 from darc.model.parameters import Parameters
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.target.target import Target
+
+
+@dataclass(frozen=True)
+class Members:
+    """Many functions at once, as ``text`` was typed. ``analysis`` is told which of them cannot be
+    timed."""
+
+    text: str
+    patterns: tuple[Pattern, ...]
+    analysis: Callable[..., Analysis]
+    narrow: Callable[[Program, Chosen], Chosen] | None = None
+    """Leaves some out where they are too many; ``None``: that is the user's to do."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +57,19 @@ class Request:
     analysis: Callable[[Subject], Analysis]
     resumed: Stored | None = None
     """The session that it goes on with."""
+    members: Members | None = None
+    """Of many functions: which ones. Then ``function`` is what to wait for before ``run``."""
+    collect: Callable[[Context], Collector] | None = None
+    """Makes the collector, where it is one of its own."""
+    verb: str = "analyses"
+    """What is done with it."""
     is_of_file: bool = False
     """Whether the function is an address of the program's file, typed before that ran."""
+
+    @property
+    def spec(self) -> str:
+        """What it is called."""
+        return self.function if self.members is None else self.members.text
 
 
 def check_file(target: Target, request: Request) -> Request:
@@ -80,7 +112,7 @@ def check_inlined(target: Target, function: str) -> None:
 
 
 def find(
-    program: Program, ground: Ground, target: Target, request: Request, *, hint: bool = True
+    program: Program, debuggee: Debuggee, target: Target, request: Request, *, hint: bool = True
 ) -> int:
     """Where f0 is in the program; that of a session that is resumed by what is stored of it.
     ``hint`` is as in :meth:`~darc.code.lookup.Lookup.find`.
@@ -92,7 +124,7 @@ def find(
     function, stored = request.function, request.resumed
     lookup = Lookup(program, target)
     if stored is None and request.is_of_file:
-        return lookup.find(_live_address(program, ground, function))
+        return lookup.find(_live_address(program, debuggee, function))
     if stored is None:
         return lookup.find(function, hint=hint)
     entry = refit.locate(stored.root.function, program.modules, stored.modules)
@@ -104,9 +136,35 @@ def find(
     return lookup.find(function, hint=hint)
 
 
-def _live_address(program: Program, ground: Ground, function: str) -> str:
+def find_members(program: Program, debuggee: Debuggee, target: Target, members: Members) -> Chosen:
+    """The functions of a set.
+
+    Raises:
+        NotFoundError: a pattern means none.
+        UsageError: they are too many.
+        UnsupportedError: there are no sets here.
+    """
+    if debuggee.pads.room_for_set(1) is None:
+        raise UnsupportedError(
+            "'darc profile' is for processes: here 'darc start FUNCTION' times one function"
+        )
+    entry = debuggee.entry()
+    own = None if entry is None else program.module_at(entry)
+    chosen = choose(program, target, members.patterns, own)
+    if members.narrow is not None:
+        chosen = members.narrow(program, chosen)
+    many = len(chosen.functions)
+    if many > MOST_FUNCTIONS:
+        raise UsageError(
+            f"{members.text} means {many} functions, and {MOST_FUNCTIONS} can be timed at once: "
+            "take a narrower pattern"
+        )
+    return chosen
+
+
+def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:
     """Where the code is now that has this address in the program's file."""
-    entry = ground.entry()
+    entry = debuggee.entry()
     module = None if entry is None else program.module_at(entry)
     if module is None:
         raise NotFoundError(f"the program's own file is not loaded: {function} cannot be found")

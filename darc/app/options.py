@@ -77,19 +77,22 @@ def parse_overrides(
     return names, overrides
 
 
-def parse_start_options(arguments: str | Sequence[str]) -> tuple[str, dict[str, object]]:
-    """The function and the overrides, by field name, that ``darc start`` was given.
+def parse_start_options(
+    arguments: str | Sequence[str], command: str = "darc start"
+) -> tuple[str, dict[str, object]]:
+    """The function and the overrides, by field name, that ``darc start`` was given, or another
+    ``command`` with its options.
 
     A function's name may hold spaces inside quotes, ``()`` or ``<>``. Raises
     :class:`UsageError` when it is missing or there are two, and for every option that is not
     right.
     """
-    names, overrides = parse_overrides("darc start", arguments)
+    names, overrides = parse_overrides(command, arguments)
     if not names:
-        raise UsageError("darc start needs a function: darc start FUNCTION [--peak P]")
+        raise UsageError(f"{command} needs a function: {command} FUNCTION [--peak P]")
     if len(names) > 1:
         raise UsageError(
-            f"darc start takes one function, not '{names[0]}' and '{names[1]}'; "
+            f"{command} takes one function, not '{names[0]}' and '{names[1]}'; "
             "put quotes around a name that holds spaces"
         )
     return names[0], overrides

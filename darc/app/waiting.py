@@ -16,11 +16,12 @@ from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.program import Program
 from darc.code.spelling import instead, not_found
-from darc.debuggee.ground import Ground
+from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
     DarcError,
     InlinedError,
     NotFoundError,
+    TargetError,
     UnchosenError,
     UnsupportedError,
     UsageError,
@@ -37,7 +38,7 @@ _CANNOT_WAIT = (
 class Host(Protocol):
     """Who lets requests wait."""
 
-    def look(self) -> tuple[Ground, Program]:
+    def look(self) -> tuple[Debuggee, Program]:
         """What the debugger has now. Raises DarcError."""
 
     def begin(self, program: Program, entry: int, request: Request) -> None:
@@ -83,28 +84,28 @@ class Waiting:
         self.again = request
         self._target.await_start()
 
-    def for_choice(self, request: Request, ground: Ground, error: UnchosenError) -> None:
+    def for_choice(self, request: Request, debuggee: Debuggee, error: UnchosenError) -> None:
         """f0 is what a function of the program will return.
 
         Raises:
             NotFoundError: darc may not wait there.
         """
-        if not may_wait(ground, request.parameters):
+        if not may_wait(debuggee, request.parameters):
             raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
         self.request = request
         self._await_choice(error.resolver)
         self._host.emit(f"darc: {error}: waits for it")
 
-    def for_library(self, request: Request, ground: Ground, error: NotFoundError) -> None:
+    def for_library(self, request: Request, debuggee: Debuggee, error: NotFoundError) -> None:
         """f0 is not there, and may come with a library.
 
         Raises:
             NotFoundError: it cannot, or darc may not wait there, or the user does not want to.
         """
         finding.check_inlined(self._target, request.function)
-        if not ground.tells_of_files:
+        if not debuggee.tells_of_files:
             raise error
-        if not may_wait(ground, request.parameters):
+        if not may_wait(debuggee, request.parameters):
             raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
         if not self._target.accepts_pending(f"{error}; wait for a library that has it?"):
             raise error
@@ -150,7 +151,17 @@ class Waiting:
         names = [s.name for s in load_image(Path(path)).symbols] if path is not None else []
         function = request.function
         uncalled = f"the program ended before {function} was called{instead(self._copies)}"
-        self.fail(NotFoundError(uncalled if self._is_found else not_found(function, names)))
+        is_known = self._is_found or function in names  # it may have been killed as it began
+        self.fail(NotFoundError(uncalled if is_known else not_found(function, names)))
+
+    def program_lost(self, pid: int) -> None:
+        """The debugger has it no more: it has let it go without a word, or lost it."""
+        request, gone = self.request, f"the debugger has process {pid} no more, which lives"
+        how = f"if it stays stopped, 'kill -CONT {pid}' lets it go on"
+        if request is not None:
+            self.fail(TargetError(f"{gone}: {request.function} was not called; {how}"))
+        elif self.failure is not None:  # as that was lost, perhaps
+            self._host.emit(f"darc: {gone}; {how}")
 
     def _take_back(self) -> None:
         self._target.cancel_break()
@@ -182,13 +193,13 @@ class Waiting:
         if request is None:
             return
         try:
-            ground, program = self._host.look()
-            self._await_begin(ground)
+            debuggee, program = self._host.look()
+            self._await_begin(debuggee)
             if self.request is None:
                 return
-            entry = finding.find(program, ground, self._target, request, hint=False)
+            entry = finding.find(program, debuggee, self._target, request, hint=False)
         except UnchosenError as error:
-            if may_wait(ground, request.parameters):
+            if may_wait(debuggee, request.parameters):
                 self._await_choice(error.resolver)
             return
         except NotFoundError:
@@ -196,20 +207,20 @@ class Waiting:
         except DarcError as error:
             self.fail(error)
             return
-        if not may_wait(ground, request.parameters):
+        if not may_wait(debuggee, request.parameters):
             self.fail(UsageError(f"{request.function} is there now; {_CANNOT_WAIT}"))
             return
         self.for_call(entry, request)
 
-    def _await_begin(self, ground: Ground) -> None:
+    def _await_begin(self, debuggee: Debuggee) -> None:
         """What will fail is told when all that is loaded with the program is there, not at its
         end."""
-        entry = None if self._awaits_begin else ground.entry()
-        if entry is None or ground.danger_of_breakpoints() is not None:
+        entry = None if self._awaits_begin else debuggee.entry()
+        if entry is None or debuggee.danger_of_breakpoints() is not None:
             return
         # lldb tells of files there, a static program has none to wait for.
         is_there = any(entry <= pc < entry + 16 for pc in self._target.program_counters().values())
-        if not is_there and not ground.is_at_start():
+        if not is_there and not debuggee.is_at_start():
             return
 
         def begin() -> Outcome:
@@ -228,9 +239,9 @@ class Waiting:
         if request is None:
             return
         try:
-            ground, program = self._host.look()
-            entry = finding.find(program, ground, self._target, request)
-            ground.check(program, program.function_at(entry), request.function)
+            debuggee, program = self._host.look()
+            entry = finding.find(program, debuggee, self._target, request)
+            debuggee.check(program, program.function_at(entry), request.function)
         except UnchosenError:
             return  # that is waited for
         except NotFoundError as error:
@@ -288,22 +299,22 @@ class Waiting:
             self.request = None  # whatever happened, the wait is over
 
 
-def may_wait(ground: Ground, parameters: Parameters) -> bool:
+def may_wait(debuggee: Debuggee, parameters: Parameters) -> bool:
     """Whether a breakpoint may stand at f0 until it is called: of a killed debugger's it would be
     the end of a program that was attached to."""
     if parameters.probes is Probes.BREAKPOINT:
         return True
-    return ground.danger_of_breakpoints() is None
+    return debuggee.danger_of_breakpoints() is None
 
 
-def may_begin_late(ground: Ground, program: Program, parameters: Parameters) -> bool:
+def may_begin_late(debuggee: Debuggee, program: Program, parameters: Parameters) -> bool:
     """Of a program without thread-local storage: whether to wait for f0. One that never has any
     begins at once where darc may not wait.
 
     Raises:
         UnsupportedError: it will have some, and nobody may wait for that.
     """
-    if may_wait(ground, parameters):
+    if may_wait(debuggee, parameters):
         return True
     if any(module.name.startswith("ld") for module in program.modules):
         raise UnsupportedError(f"the program has not begun yet; {_CANNOT_WAIT}")

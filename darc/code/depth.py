@@ -46,6 +46,13 @@ class _State:
 
 def frame_rules(entry: int, instructions: Mapping[int, Instruction]) -> dict[int, FrameRule]:
     """The CFA's place before each instruction that can be reached from ``entry``."""
+    return {at: rules[0] for at, rules in all_frame_rules(entry, instructions).items()}
+
+
+def all_frame_rules(
+    entry: int, instructions: Mapping[int, Instruction]
+) -> dict[int, list[FrameRule]]:
+    """As :func:`frame_rules`, with every register that the CFA is known from."""
     factory = InfoFactory()
     states: dict[int, _State] = {entry: _State(8, None)}
     pending = [entry]
@@ -56,17 +63,17 @@ def frame_rules(entry: int, instructions: Mapping[int, Instruction]) -> dict[int
             continue
         after = _step(states[address], instruction, factory)
         for successor in _successors(instruction):
-            known = states.get(successor)
-            merged = after if known is None else known.met(after)
-            if merged != known:
+            before = states.get(successor)
+            merged = after if before is None else before.met(after)
+            if merged != before:
                 states[successor] = merged
                 pending.append(successor)
     found = {}
     for address, state in states.items():
-        if state.rsp is not None:
-            found[address] = FrameRule("rsp", state.rsp)
-        elif state.rbp is not None:
-            found[address] = FrameRule("rbp", state.rbp)
+        known = [("rsp", state.rsp), ("rbp", state.rbp)]
+        rules = [FrameRule(register, offset) for register, offset in known if offset is not None]
+        if rules:
+            found[address] = rules
     return found
 
 

@@ -22,6 +22,7 @@ import lzma
 import mmap
 import os
 import struct
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,7 @@ from darc.model.errors import DarcError, FormatError, UnsupportedError
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
+_OBJECT_TYPE = 1  # STT_OBJECT
 _GLOBAL, _WEAK = 1, 2
 _R_IRELATIVE = 37
 _DT_NEEDED, _DT_SONAME = 1, 14
@@ -161,6 +163,7 @@ class Image:
         if not self.segments:
             raise FormatError(f"{name} has nothing to load: it is damaged, or no program")
         self.entry: int = self._headers.entry
+        self._latest_rules: tuple[range, list[tuple[int, FrameRule | None]]] = range(0), []
 
     @_or(tuple)
     def _read_segments(self) -> tuple[Segment, ...]:
@@ -199,15 +202,40 @@ class Image:
         wanted = part.encode("utf-8", "surrogateescape")
         return any(wanted in table.strings for table in self._tables)
 
-    def symbols_if_any(self, names: Iterable[str], end: str) -> list[Symbol]:
+    def symbols_if_any(self, names: Iterable[str], end: str | None = None) -> list[Symbol]:
         """All symbols, where any of ``names`` is defined here, or a name that ends with ``end``;
         else none. Most files only use what others define, and need not be unpacked for that."""
         for table in self._tables:
-            if table.may_define(end.encode(), is_end=True):
+            if end is not None and table.may_define(end.encode(), is_end=True):
                 return self.symbols
             if any(table.may_define(name.encode(), is_end=False) for name in names):
                 return self.symbols
         return []
+
+    def object_at(self, address: int) -> tuple[str, int] | None:
+        """The variable that holds ``address`` (as the file has it), and how many bytes into it that
+        is; ``None`` where no symbol tells."""
+        starts = [start for start, _, _ in self._objects]
+        index = bisect.bisect_right(starts, address) - 1
+        if index < 0:
+            return None
+        start, end, name = self._objects[index]
+        return (name, address - start) if address < end else None
+
+    @functools.cached_property
+    @_or(list)
+    def _objects(self) -> list[tuple[int, int, str]]:
+        found = {}
+        for table in self._tables:
+            usable = len(table.rows) - len(table.rows) % 24
+            for name, info, _other, index, value, size in struct.iter_unpack(
+                "<IBBHQQ", table.rows[:usable]
+            ):
+                if info & 15 == _OBJECT_TYPE and index and value and size:
+                    end = table.strings.find(b"\0", name)
+                    text = table.strings[name:end].decode("utf-8", "surrogateescape")
+                    found[value] = (value, value + size, text.partition("@")[0])
+        return sorted(found.values())
 
     def _read_symbols(self) -> Iterator[Symbol]:
         seen: set[tuple[str, int]] = set()
@@ -353,6 +381,15 @@ class Image:
             if segment.address <= address < segment.address + segment.size:
                 return segment
         return None
+
+    @_or(None)
+    def loaded(self, address: int, size: int) -> bytes | None:
+        """The bytes that the file has for ``address``, as far as one of its segments reaches."""
+        segment = self.segment_of(address)
+        if segment is None:
+            return None
+        at = address - segment.address
+        return self._headers.content.read(segment.offset + at, min(size, segment.size - at))
 
     @functools.cached_property
     def identity(self) -> str:
@@ -541,24 +578,30 @@ class Image:
                 assert frames is not None
                 parsed = frames[0]._parse_entry_at(known)
             return (start, end, parsed) if isinstance(parsed, FDE) else None
-        info, frame_address, table, count, header_address = frames
-        low, high = 0, count
-        wanted = address - header_address
-        while low < high:
-            middle = (low + high) // 2
-            if struct.unpack_from("<i", table, 12 + middle * 8)[0] <= wanted:
-                low = middle + 1
-            else:
-                high = middle
-        if not low:
+        _, frame_address, table, _, header_address = frames
+        number = bisect.bisect_right(self._fde_starts, address - header_address)
+        if not number:
             return None
-        place = struct.unpack_from("<i", table, 12 + (low - 1) * 8 + 4)[0] + header_address
-        entry = info._parse_entry_at(place - frame_address)
+        place = struct.unpack_from("<i", table, 12 + (number - 1) * 8 + 4)[0] + header_address
+        found = self._entry_at(place - frame_address)
+        return found if found is not None and found[0] <= address < found[1] else None
+
+    @functools.cached_property
+    def _fde_starts(self) -> array[int]:
+        """Where the search table's entries begin, as it tells them."""
+        assert self._frames is not None
+        _, _, table, count, _ = self._frames
+        return array("i", table[12 : 12 + 8 * count])[::2]
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
+    def _entry_at(self, offset: int) -> tuple[int, int, FDE] | None:
+        """The entry there in .eh_frame, which many addresses are asked for."""
+        assert self._frames is not None
+        entry = self._frames[0]._parse_entry_at(offset)
         if not isinstance(entry, FDE):
             return None
         start = entry["initial_location"]
-        end = start + entry["address_range"]
-        return (start, end, entry) if start <= address < end else None
+        return start, start + entry["address_range"], entry
 
     def frame_range(self, address: int) -> tuple[int, int] | None:
         """The extent that one frame description covers around ``address``."""
@@ -616,20 +659,35 @@ class Image:
     def frame_rule(self, address: int) -> FrameRule | None:
         """How to find the CFA at ``address``; ``None`` when the file does not say, or says it in a
         form that pads do not follow."""
-        extent = self.frame_range(address)
-        if extent is None:
-            return None
-        current = None
-        for pc, rule, _ in self._frame_rows(extent[0]):
-            if pc > address:
-                break
-            current = rule
-        if current is None:
-            return None
-        if current.expr is not None:
-            return _expression_rule(bytes(current.expr))
-        register = _REGISTERS.get(current.reg)
-        return FrameRule(register, current.offset) if register else None
+        extent, rules = self._latest_rules
+        if address not in extent:
+            found = self.frame_range(address)
+            if found is None:
+                return None
+            rules = self._frame_rules(found[0])
+            self._latest_rules = range(*found), rules  # most are asked for one after the other
+        index = bisect.bisect_right(rules, address, key=_first) - 1
+        return rules[index][1] if index >= 0 else None
+
+    def warm_up(self) -> None:
+        """Reads what is read once, when it is first asked for: it takes up to some 100 ms in a
+        large file. Any thread."""
+        self.symbol_at(0)
+        self.frame_range(0)
+        self.imports_any(())
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019
+    @_or(list)
+    def _frame_rules(self, start: int) -> list[tuple[int, FrameRule | None]]:
+        """Where each rule begins to hold, in order."""
+        found: list[tuple[int, FrameRule | None]] = []
+        for pc, current, _ in self._frame_rows(start):
+            if current.expr is not None:
+                found.append((pc, _expression_rule(bytes(current.expr))))
+                continue
+            register = _REGISTERS.get(current.reg)
+            found.append((pc, FrameRule(register, current.offset) if register else None))
+        return found
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019
     @_or(None)
@@ -688,6 +746,10 @@ class Image:
                 if extent is not None:
                     found.add(extent[0])
         return sorted(found)
+
+
+def _first(row: tuple[int, FrameRule | None]) -> int:
+    return row[0]
 
 
 def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]] | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from iced_x86 import FlowControl, Instruction
 
-from darc.code.x86_64 import PATCH_LENGTH, Function
+from darc.code.architecture import FunctionCode
+from darc.code.processor import PATCH_LENGTH
 
 
-def epilogues(function: Function) -> list[int]:
+def epilogues(function: FunctionCode) -> list[int]:
     """Before each of the function's returns an address from which on as many bytes as a patch has
     are run to their end, with the flags dead. Empty where that is not so for one of them."""
     if not function.complete:
@@ -22,7 +23,9 @@ def epilogues(function: Function) -> list[int]:
     return sorted(start for start in found if start is not None) if None not in found else []
 
 
-def _epilogue(function: Function, ends: dict[int, Instruction], last: Instruction) -> int | None:
+def _epilogue(
+    function: FunctionCode, ends: dict[int, Instruction], last: Instruction
+) -> int | None:
     start = int(last.ip)
     while last.next_ip - start < PATCH_LENGTH:
         before = ends.get(start)

@@ -92,7 +92,7 @@ class Segment:
     executable: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """A section's header."""
 
@@ -164,7 +164,15 @@ class Headers:
         if self._names_at < len(rows):
             names = self.content.read(rows[self._names_at][4], rows[self._names_at][5])
         return tuple(
-            Section(_text(names, name), kind, flags, address, offset, size, link)
+            Section(
+                name=_text(names, name),
+                kind=kind,
+                flags=flags,
+                address=address,
+                offset=offset,
+                size=size,
+                link=link,
+            )
             for name, kind, flags, address, offset, size, link, _, _, _ in rows
         )
 

@@ -119,7 +119,12 @@ class Lookup:
         spelt = {address: self._spelling(address) for address in sorted(resolved)}
         often = Counter(spelt.values())
         # Versions of one symbol, say, have one name and stand in one file.
-        exact = [s if often[s] == 1 else f"*{address:#x}" for address, s in spelt.items()]
+        exact = [
+            spelling
+            if often[spelling] == 1 and spelling[0] != "*"
+            else f"*{address:#x} ({self._place(address)})"
+            for address, spelling in spelt.items()
+        ]
         listed = ", ".join(sorted(exact))
         raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {listed}")
 
@@ -160,6 +165,14 @@ class Lookup:
             for slot, name in module.image.got_names.items():
                 if name in names:
                     yield slot + module.bias
+
+    def _place(self, address: int) -> str:
+        """Where a function stands that no name tells from others."""
+        line = self._target.line_at(address)
+        if line is not None:
+            return f"{Path(line[0]).name}:{line[1]}"
+        module = self._program.module_at(address)
+        return "" if module is None else f"{module.name}+{address - module.bias:#x}"
 
     def _spelling(self, address: int) -> str:
         function = self._program.function_at(address)

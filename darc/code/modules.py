@@ -12,7 +12,7 @@ from darc.model.errors import FormatError
 from darc.target.target import Region
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Module:
     """A file that is mapped into the program. ``bias`` is added to the file's own addresses."""
 

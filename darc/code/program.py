@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 import functools
 import os
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind
 
-from darc.code import x86_64
+from darc.code import return_slot
+from darc.code.architecture import MAX_FUNCTION, FunctionCode, Site, Thunks
 from darc.code.demangle import (
     display_name,
 )
@@ -21,6 +23,7 @@ from darc.code.elf import FrameRule, Image, Symbol
 from darc.code.faults import may_raise
 from darc.code.modules import Module, load_image, loads
 from darc.code.overlay import Overlay
+from darc.code.processor import PATCH_LENGTH, decode, jump_target, read_function
 from darc.code.spelling import is_called, is_cold_name
 from darc.model.errors import (
     DarcError,
@@ -41,10 +44,22 @@ _SEQUENCE = struct.Struct("<IIQQQ")
 """``struct rseq_cs``: version, flags, start, length, and where it is led when it is interrupted."""
 
 _LONGEST_JUMP = 6
+LOOKS = "it looks at its own return address"
+"""Why a function is not called through a pad that would find that of a landing there."""
+
 _CHUNK = 4096
 """Bytes of code whose jumps are read at a time."""
 
 _JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
+
+
+_TSAN = "__tsan_func_entry"
+"""Takes a return address for ThreadSanitizer's reports, and calls nobody there."""
+
+
+class NotNowError(BaseException):
+    """While the program runs: what was asked for cannot be told now, and is to be asked for again
+    when it stands still. Nobody is to take it for an answer, as they do with an end of memory."""
 
 
 class Program:
@@ -59,8 +74,14 @@ class Program:
         self.patches = Overlay()
         self.modules: list[Module] = []
         self.problems: list[str] = []
-        self._functions: dict[int, x86_64.Function] = {}
+        self._functions: dict[int, FunctionCode] = {}
         self._far_jumps: dict[int, frozenset[int]] = {}
+        self._looks: dict[int, bool] = {}
+        self.notrace: dict[tuple[int, str], str | None] = {}
+        """What :func:`darc.code.notrace.why_notrace` has said, by address and symbol."""
+        self.unbound = 0
+        """How often a PLT entry was met that is not bound yet, which may tell more later."""
+        self._is_ahead = False
         self._exports: dict[str, int | None] = {}
         self._jump_slots: dict[int, int | None] = {}
         self._jumps: dict[int, list[tuple[int, int]]] = {}
@@ -112,7 +133,9 @@ class Program:
             bias = low.start - low.offset
         bias &= ~0xFFF
         end = max(bias + s.address + s.size for s in image.segments)
-        return Module(path, Path(path).name, bias, low.start, end, image)
+        return Module(
+            path=path, name=Path(path).name, bias=bias, start=low.start, end=end, image=image
+        )
 
     def _file_of(self, path: str, part: Region) -> Path:
         """Where to read a mapped file: one that was replaced since, through the mapping itself."""
@@ -135,6 +158,18 @@ class Program:
         if index >= 0 and address < self.modules[index].end:
             return self.modules[index]
         return None
+
+    def modules_near(self, address: int) -> Iterator[Module]:
+        """All modules: the one at ``address`` first, then those that it needs, then what these
+        need. The others come last, which it may call indirectly."""
+        first, others = self.module_at(address), list(self.modules)
+        named = {name: m for m in self.modules for name in (m.name, m.image.soname) if name}
+        ready = [] if first is None else [first]
+        for module in ready:
+            yield module
+            needed = (named[name] for name in sorted(module.image.needed) if name in named)
+            ready += [other for other in dict.fromkeys(needed) if other not in ready]
+        yield from (other for other in others if other not in ready)
 
     # -------------------------------------------------------------------- names
 
@@ -181,6 +216,7 @@ class Program:
             return None
         module = self.module_at(address)
         if bound == 0 or (module is not None and self._is_unbound(module, bound)):
+            self.unbound += 1
             found = self._exported(name) if name is not None else None
             return None if found is None else (found, name)
         further = self.resolve(bound, depth + 1)
@@ -204,9 +240,7 @@ class Program:
                 place += 1
                 continue
             length = self._padding(place)
-            yield from range(
-                place, min(place + length - x86_64.PATCH_LENGTH, high) + 1, x86_64.PATCH_LENGTH
-            )
+            yield from range(place, min(place + length - PATCH_LENGTH, high) + 1, PATCH_LENGTH)
             place += max(length, 1)
 
     def _padding(self, place: int) -> int:
@@ -214,7 +248,7 @@ class Program:
         length = 0
         module = self.module_at(place)
         assert module is not None
-        for instruction in x86_64.decode(self.read(place, 16), place):
+        for instruction in decode(self.read(place, 16), place):
             at = int(instruction.ip)
             if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3):
                 break
@@ -230,13 +264,20 @@ class Program:
         return self._exports[name]
 
     def _read_exported(self, name: str) -> int | None:
-        found: set[int] = set()
         for module in self.modules:
-            for symbol in module.image.exported(name):
-                if symbol.ifunc:
-                    return None
-                found.add(symbol.address + module.bias)
-        return found.pop() if len(found) == 1 else None
+            if any(symbol.ifunc for symbol in module.image.exported(name)):
+                return None
+        found = self._exporting(name)
+        return found[0] if len(found) == 1 else None
+
+    def _exporting(self, name: str) -> list[int]:
+        """Wherever a module has a symbol of that name for others."""
+        found = {
+            symbol.address + module.bias
+            for module in self.modules
+            for symbol in module.image.exported(name)
+        }
+        return sorted(found)
 
     def jump_slot(self, address: int) -> int | None:
         """The GOT slot that a PLT entry at ``address`` jumps through; ``None`` for real code."""
@@ -252,7 +293,7 @@ class Program:
             code = self.read(address, 16)
         except TargetError:
             return None
-        for instruction in x86_64.decode(code, address)[:2]:
+        for instruction in decode(code, address)[:2]:
             if instruction.flow_control == FlowControl.INDIRECT_BRANCH:
                 if instruction.is_ip_rel_memory_operand:
                     return int(instruction.memory_displacement)
@@ -272,7 +313,7 @@ class Program:
             return False
         if module.image.symbol_at(bound - module.bias) is not None:
             return False
-        code = x86_64.decode(self.read(bound, 16), bound)
+        code = decode(self.read(bound, 16), bound)
         if code and code[0].mnemonic == Mnemonic.ENDBR64:
             code = code[1:]
         return (
@@ -311,20 +352,45 @@ class Program:
 
     def read(self, address: int, size: int) -> bytes:
         """Memory as it was before darc touched it."""
-        return self.patches.over(address, self._target.read(address, size))
+        found = self.patches.over(address, self._target.read(address, size))
+        is_code = self._is_ahead and (self.is_code(address) or self.is_code(address + size - 1))
+        if is_code and found != self._in_file(address, size):
+            raise NotNowError
+        return found
+
+    @contextlib.contextmanager
+    def ahead(self) -> Iterator[None]:
+        """While the program runs, whose memory is read beside the debugger: code counts as read
+        only where it is what its file has, as breakpoints stand in that memory.
+
+        Raises:
+            NotNowError: code is not.
+        """
+        self._is_ahead = True
+        try:
+            yield
+        finally:
+            self._is_ahead = False
+
+    def _in_file(self, address: int, size: int) -> bytes | None:
+        """What a module's file has there."""
+        module = self.module_at(address)
+        return None if module is None else module.image.loaded(address - module.bias, size)
 
     def forget_code(self) -> None:
         """The program's bytes have changed: read functions anew."""
         self._functions.clear()
         self._far_jumps.clear()
+        self._looks.clear()
+        self.notrace.clear()
         self._jump_slots.clear()
         self._jumps.clear()
 
-    def function(self, entry: int) -> x86_64.Function:
+    def function(self, entry: int) -> FunctionCode:
         """The code of the function at ``entry``, read once."""
         found = self._functions.get(entry)
         if found is None:
-            found = self._functions[entry] = x86_64.read_function(entry, self, self.thunks)
+            found = self._functions[entry] = read_function(entry, self, self.thunks)
         return found
 
     may_displace = True
@@ -335,22 +401,62 @@ class Program:
     """Signals of faults for which the program has handlers that may know an instruction by its
     address: what may raise one is executed in its place (see :mod:`darc.code.faults`)."""
 
-    thunks: x86_64.Thunks | None = None
+    thunks: Thunks | None = None
     """How calls through thunks are told, where there are any."""
 
-    interrupts: Sequence[x86_64.Site] = ()
+    interrupts: Sequence[Site] = ()
     """Handlers that may interrupt any function, each as if it was called there."""
 
     def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
         """Of a function that paths end at, whatever it calls: the cause, and a note."""
         return None
 
-    def denial(self, function: Function) -> str | None:
+    sees_callers = True
+    """Whether functions here that look at their own return address are to find the program's."""
+
+    def why_notrace(self, function: Function) -> str | None:
         """Why no call of ``function`` may go through a pad here; see also
-        :mod:`darc.code.denial`."""
+        :mod:`darc.code.notrace`."""
+        if self.sees_callers and any(map(self.looks_at_caller, self._bodies(function))):
+            return LOOKS
         return None
 
-    def site_problem(self, site: x86_64.Site) -> str | None:
+    def _bodies(self, function: Function) -> list[int]:
+        """Where it has its code; behind a PLT entry that is not bound yet, wherever it may be."""
+        slot = self.jump_slot(function.address)
+        name = self.slot_name(slot) if slot is not None else None
+        return [function.address] if name is None else self._exporting(name)
+
+    def looks_at_caller(self, address: int) -> bool:
+        """Whether the function, or part of one, at ``address`` looks at its return address itself.
+        What it jumps to is asked by itself (:meth:`far_jumps`)."""
+        found = self._looks.get(address)
+        if found is None:
+            found = self._looks[address] = self._read_looks(address)
+        return found
+
+    def part_around(self, target: int) -> int:
+        """Where the part of a function begins that a jump to ``target`` leads into with the frame
+        that the frame information tells of; ``target`` where that tells nothing."""
+        module = self.module_at(target)
+        own = None if module is None else module.image.frame_range(target - module.bias)
+        return target if module is None or own is None else own[0] + module.bias
+
+    def _read_looks(self, address: int) -> bool:
+        extent = self.extent(address)
+        if extent is None or extent[1] - extent[0] > MAX_FUNCTION:
+            return False
+        try:
+            code = decode(self.read(address, extent[1] - address), address)
+        except TargetError:
+            return False
+        rules = self.frame_rule if address == extent[0] else None
+        return return_slot.is_looked_at(address, code, rules, self._only_notes)
+
+    def _only_notes(self, target: int) -> bool:
+        return _TSAN in self.names_of(target)
+
+    def site_problem(self, site: Site) -> str | None:
         """Why a call site may not be patched here, whatever its code."""
         if self.in_sequence(site.patch, max(site.back, site.patch + site.length)):
             return "a restartable sequence (rseq) stands in its bytes"
@@ -423,8 +529,8 @@ class Program:
             code = self.read(start, end - start)
         except TargetError:
             return
-        for instruction in x86_64.decode(code, start):
-            target = x86_64.jump_target(instruction)
+        for instruction in decode(code, start):
+            target = jump_target(instruction)
             if target is not None and not start <= target < end and self.is_code(target):
                 yield target
 
@@ -540,7 +646,7 @@ class Program:
         extent = self.extent(address)
         if extent is None:
             return False
-        code = x86_64.decode(self.read(extent[0], address - extent[0] + 16), extent[0])
+        code = decode(self.read(extent[0], address - extent[0] + 16), extent[0])
         return any(instruction.ip == address for instruction in code)
 
     @property

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register
 
+from darc.code.architecture import FunctionCode
+from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, may_move
 from darc.code.program import Program
-from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, Function, may_move
 
 _BACK, _ON = 128, 127
 """How far it leads, from its end."""
@@ -58,7 +59,7 @@ def relays(program: Program, address: int) -> Iterator[Relay]:
         yield from _runs(program, function, low, high)
 
 
-def _functions(program: Program, address: int, low: int, high: int) -> Iterator[Function]:
+def _functions(program: Program, address: int, low: int, high: int) -> Iterator[FunctionCode]:
     """Functions there whose jumps are all known, that around ``address`` first."""
     seen: set[int] = set()
     for place in (address, *range(low, high, 8)):
@@ -71,7 +72,7 @@ def _functions(program: Program, address: int, low: int, high: int) -> Iterator[
             yield function
 
 
-def _runs(program: Program, function: Function, low: int, high: int) -> Iterator[Relay]:
+def _runs(program: Program, function: FunctionCode, low: int, high: int) -> Iterator[Relay]:
     """Instructions that are executed one after the other and stand in nobody's way."""
     first, last = low - _LONGEST_RUN, high + PATCH_LENGTH
     taken = [(function.entry, function.entry + _ENTRY)]

@@ -10,6 +10,8 @@ here: none of it is ever patched, and its calls of f0 are not timed (see
 
 from __future__ import annotations
 
+import weakref
+
 from darc.code.elf import Image
 from darc.model.errors import UnsupportedError
 
@@ -36,11 +38,17 @@ _BYTECODE = "caml_interprete"
 """The interpreter of OCaml's bytecode, which has a stack of its own."""
 
 
+_HARMLESS: weakref.WeakSet[Image] = weakref.WeakSet()
+"""Files that were looked through: a program may load others all the time."""
+
+
 def check(image: Image, name: str) -> None:
     """
     Raises:
         UnsupportedError: the file of this ``name`` has code of such a compiler.
     """
+    if image in _HARMLESS:
+        return
     if any(map(image.has_section, _GO_SECTIONS)):
         raise UnsupportedError(
             f"{name} is a Go program, whose runtime moves stacks: darc cannot time it yet"
@@ -51,6 +59,7 @@ def check(image: Image, name: str) -> None:
             f"{name} has code of {compiler}, whose garbage collector looks for its return "
             "addresses on the stack: darc cannot time it yet"
         )
+    _HARMLESS.add(image)
 
 
 def walks_stacks(image: Image) -> str | None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from iced_x86 import (
     Decoder,
@@ -22,6 +21,7 @@ from iced_x86 import (
     Register,
 )
 
+from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
 from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule
 from darc.model.ftree import CallKind
@@ -29,85 +29,12 @@ from darc.model.ftree import CallKind
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
 SHORT_JUMP = 2  # bytes of the shortest jump
 _LONGEST_PATCH = 15  # one instruction's longest form
-MAX_FUNCTION = 1 << 20  # bytes; more than that is no function but a mistake in the symbols
 
 _LONGEST_TABLE = 2048  # entries of a jump table
 _IMMEDIATES = (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64)
 
 
-class Surroundings(Protocol):
-    """What must be known of the code around a function."""
-
-    def read(self, address: int, size: int) -> bytes: ...
-    def extent(self, address: int) -> tuple[int, int] | None: ...
-    def frame_rule(self, address: int) -> FrameRule | None: ...
-    def landing_pads(self, address: int) -> frozenset[int] | None: ...
-    def is_function_start(self, address: int) -> bool: ...
-    def is_cold_part(self, address: int) -> bool: ...
-    def is_code(self, address: int) -> bool: ...
-    def is_jumped_into(self, start: int, end: int) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Site:
-    """A place where a function leaves for another one.
-
-    ``patch`` and ``length`` are the bytes that a patch covers; ``back`` is the return address (for
-    a tail jump the address behind it); ``target`` is set where it is fixed; ``slot`` says where
-    the calling frame's return address stands, seen from ``address``. ``displaced`` are the
-    instructions before a short call or jump that must move into the pad. ``problem`` says why no
-    pad can stand here.
-    """
-
-    address: int
-    kind: CallKind
-    patch: int
-    length: int
-    back: int
-    target: int | None
-    pointer: int | None
-    instruction: Instruction
-    slot: FrameRule | None
-    displaced: tuple[Instruction, ...] = ()
-    problem: str | None = None
-    is_short: bool = False
-    """Whether its own bytes have room for a short jump, which is all that fits: ``problem`` says
-    why nothing longer does."""
-    thunk: int | None = None
-    """What an indirect call or jump really goes through (see :data:`Thunks`)."""
-    is_own_callee: bool = False
-    """Whether what is called there is the function that it stands in, whatever it calls in turn: an
-    interrupt's handler."""
-    nop: int = 0
-    """Bytes of a nop behind a short call, which together have room for a long jump. Threads come
-    back to the nop while that stands there (see :mod:`darc.pads.landings`)."""
-
-
-Thunks = Callable[[Instruction], Instruction | None]
-"""What a direct call or jump to a thunk does in the end: a kernel's compiler writes
-``call thunk_rax`` for ``call *%rax``. ``None`` for all others. Address and length stay those of the
-instruction."""
-
-
-@dataclass
-class Function:
-    """One function's code: its parts, instructions, branch targets and call sites."""
-
-    entry: int
-    parts: list[tuple[int, int]]
-    instructions: dict[int, Instruction]
-    targets: set[int] = field(default_factory=set)
-    sites: list[Site] = field(default_factory=list)
-    complete: bool = True
-    depths: dict[int, FrameRule] | None = None
-    thunks: dict[int, int] = field(default_factory=dict)
-    """Where the instructions lead that were taken for others, by their addresses."""
-
-    def contains(self, address: int) -> bool:
-        return any(start <= address < end for start, end in self.parts)
-
-
-def _frame_rule(function: Function, address: int, around: Surroundings) -> FrameRule | None:
+def _frame_rule(function: FunctionCode, address: int, around: Surroundings) -> FrameRule | None:
     """What the frame information says, else what the code itself does."""
     rule = around.frame_rule(address)
     if rule is None and around.extent(address) is not None:
@@ -122,9 +49,9 @@ def decode(data: bytes, address: int) -> list[Instruction]:
     return list(Decoder(64, data, ip=address))
 
 
-def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None) -> Function:
+def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None) -> FunctionCode:
     """Reads the function that starts at ``entry``."""
-    function = Function(entry, [], {})
+    function = FunctionCode(entry, [], {})
     pending = [entry]
     while pending:
         address = pending.pop()
@@ -158,7 +85,7 @@ def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None
     return function
 
 
-def _is_led_into(function: Function, start: int, length: int) -> bool:
+def _is_led_into(function: FunctionCode, start: int, length: int) -> bool:
     """Whether a jump leads behind the first of these bytes, be it into an instruction's middle."""
     return any(at in function.targets for at in range(start + 1, start + length))
 
@@ -189,7 +116,7 @@ _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 _JUMPS = (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH)
 
 
-def _cold_parts(function: Function, part: tuple[int, int], around: Surroundings) -> list[int]:
+def _cold_parts(function: FunctionCode, part: tuple[int, int], around: Surroundings) -> list[int]:
     """Where jumps lead out of the function but not into another one."""
     found = []
     for address, instruction in function.instructions.items():
@@ -203,7 +130,7 @@ def _cold_parts(function: Function, part: tuple[int, int], around: Surroundings)
     return found
 
 
-def _is_tail(function: Function, address: int, target: int, around: Surroundings) -> bool:
+def _is_tail(function: FunctionCode, address: int, target: int, around: Surroundings) -> bool:
     """A jump out is a tail call when the frame is gone; else it leads to a cold part."""
     if around.is_cold_part(target):
         return False
@@ -213,7 +140,7 @@ def _is_tail(function: Function, address: int, target: int, around: Surroundings
     return rule == FrameRule("rsp", 8)
 
 
-def _collect_targets(function: Function, around: Surroundings) -> None:
+def _collect_targets(function: FunctionCode, around: Surroundings) -> None:
     for instruction in function.instructions.values():
         if instruction.flow_control in _JUMPS:
             target = _branch_target(instruction)
@@ -232,13 +159,13 @@ def _collect_targets(function: Function, around: Surroundings) -> None:
             function.complete = False  # who knows where it leads
 
 
-def _indirect_jumps(function: Function) -> list[Instruction]:
+def _indirect_jumps(function: FunctionCode) -> list[Instruction]:
     return [
         i for i in function.instructions.values() if i.flow_control == FlowControl.INDIRECT_BRANCH
     ]
 
 
-def _before(function: Function, address: int, count: int) -> list[Instruction]:
+def _before(function: FunctionCode, address: int, count: int) -> list[Instruction]:
     """Up to ``count`` instructions that stand right before ``address``, nearest first."""
     found: list[Instruction] = []
     while len(found) < count:
@@ -253,7 +180,7 @@ def _before(function: Function, address: int, count: int) -> list[Instruction]:
     return found
 
 
-def _is_table_jump(function: Function, jump: Instruction) -> bool:
+def _is_table_jump(function: FunctionCode, jump: Instruction) -> bool:
     """``jmp *table(,%r,8)``, or a register that was computed from a table of distances."""
     if jump.op0_kind == OpKind.MEMORY:
         return jump.memory_index != Register.NONE and jump.memory_index_scale == 8
@@ -277,7 +204,7 @@ def _is_table_jump(function: Function, jump: Instruction) -> bool:
     return False
 
 
-def _table_targets(function: Function, around: Surroundings) -> set[int]:
+def _table_targets(function: FunctionCode, around: Surroundings) -> set[int]:
     """What the function's jump tables name, read from the live tables, and the code of its own
     whose address it takes (gcc's labels as values, of which tables may be made while it runs)."""
     labels: set[int] = set()
@@ -308,7 +235,7 @@ def _addresses(instruction: Instruction) -> Iterator[int]:
 
 
 def _read_table(
-    function: Function, around: Surroundings, table: int, form: str, bases: Sequence[int]
+    function: FunctionCode, around: Surroundings, table: int, form: str, bases: Sequence[int]
 ) -> set[int]:
     """What the table names, as distances from whichever of ``bases`` it may be."""
     found: set[int] = set()
@@ -344,7 +271,7 @@ def _table_end(around: Surroundings, table: int, form: str) -> Iterator[int]:
             return
 
 
-def _site(function: Function, instruction: Instruction, around: Surroundings) -> Site | None:
+def _site(function: FunctionCode, instruction: Instruction, around: Surroundings) -> Site | None:
     flow = instruction.flow_control
     address, back = int(instruction.ip), int(instruction.next_ip)
     if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
@@ -362,20 +289,30 @@ def _site(function: Function, instruction: Instruction, around: Surroundings) ->
         if not _is_tail(function, address, target, around):
             return None
         slot = FrameRule("rsp", 8)  # the frame is gone
-        return _tail_site(function, instruction, CallKind.TAIL, target, slot, around)
+        return _tail_site(
+            function, instruction, kind=CallKind.TAIL, target=target, slot=slot, around=around
+        )
     if flow == FlowControl.INDIRECT_BRANCH:
         if _is_table_jump(function, instruction):
             return None
         rule = _frame_rule(function, address, around) or FrameRule("rsp", 8)
         if rule != FrameRule("rsp", 8):
             return None  # the frame still stands: a computed goto
-        return _tail_site(function, instruction, CallKind.TAIL_INDIRECT, None, rule, around)
+        return _tail_site(
+            function,
+            instruction,
+            kind=CallKind.TAIL_INDIRECT,
+            target=None,
+            slot=rule,
+            around=around,
+        )
     return None
 
 
 def _tail_site(
-    function: Function,
+    function: FunctionCode,
     instruction: Instruction,
+    *,
     kind: CallKind,
     target: int | None,
     slot: FrameRule,
@@ -399,12 +336,22 @@ def _tail_site(
             patch = int(displaced[0].ip)
             length = back - patch
     return Site(
-        address, kind, patch, length, back, target, _pointer(instruction), instruction, slot,
-        displaced, problem, is_short,
-    )  # fmt: skip
+        address=address,
+        kind=kind,
+        patch=patch,
+        length=length,
+        back=back,
+        target=target,
+        pointer=_pointer(instruction),
+        instruction=instruction,
+        slot=slot,
+        displaced=displaced,
+        problem=problem,
+        is_short=is_short,
+    )
 
 
-def _padding_behind(function: Function, address: int, around: Surroundings) -> int:
+def _padding_behind(function: FunctionCode, address: int, around: Surroundings) -> int:
     """How many bytes of nothing stand at ``address``, where no function has code."""
     found = 0
     if function.contains(address):
@@ -432,7 +379,7 @@ def _pointer(instruction: Instruction) -> int | None:
 
 
 def _call_site(
-    function: Function,
+    function: FunctionCode,
     instruction: Instruction,
     kind: CallKind,
     target: int | None,
@@ -452,16 +399,26 @@ def _call_site(
         is_short = problem is not None
     patch = int(displaced[0].ip) if displaced else address
     return Site(
-        address, kind, patch, back - patch, back, target, _pointer(instruction), instruction,
-        slot, displaced, problem, is_short,
-    )  # fmt: skip
+        address=address,
+        kind=kind,
+        patch=patch,
+        length=back - patch,
+        back=back,
+        target=target,
+        pointer=_pointer(instruction),
+        instruction=instruction,
+        slot=slot,
+        displaced=displaced,
+        problem=problem,
+        is_short=is_short,
+    )
 
 
 _NO_MOVE = {Mnemonic.ENDBR64, Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, Mnemonic.RDTSCP}
 
 
 def _displaced(
-    function: Function, call: Instruction, around: Surroundings
+    function: FunctionCode, call: Instruction, around: Surroundings
 ) -> tuple[tuple[Instruction, ...], str | None]:
     """Instructions of the same block before a short call, enough for a patch to fit."""
     taken: list[Instruction] = []
@@ -492,23 +449,13 @@ def may_move(instruction: Instruction) -> bool:
     return instruction.mnemonic not in _NO_MOVE
 
 
-@dataclass(frozen=True)
-class Prologue:
-    """The instructions at a function's entry that a 5-byte jump displaces."""
-
-    entry: int
-    instructions: tuple[Instruction, ...]
-    length: int
-    original: bytes
-
-
 _NEVER_FIRST = (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN, Mnemonic.SYSCALL)
 _TRAPS = (FlowControl.INTERRUPT, FlowControl.EXCEPTION)
 """Filters of system calls, and handlers of SIGTRAP and SIGILL, may go by their addresses."""
 
 
 def read_prologue(
-    function: Function, around: Surroundings, room: int = PATCH_LENGTH
+    function: FunctionCode, around: Surroundings, room: int = PATCH_LENGTH
 ) -> Prologue | str:
     """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
     cannot."""
@@ -539,7 +486,7 @@ def read_prologue(
 
 
 def _padding(
-    function: Function,
+    function: FunctionCode,
     taken: list[Instruction],
     length: int,
     around: Surroundings,

@@ -14,20 +14,21 @@ import functools
 import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from iced_x86 import FlowControl
 
+from darc.code.architecture import FunctionCode, Site
 from darc.code.branches import frame_slot, indirect_target, is_taken
+from darc.code.processor import decode
 from darc.code.program import Program
-from darc.code.x86_64 import Function as Code
-from darc.code.x86_64 import Site, decode
+from darc.collectors.breakplaces import BreakPlaces, Place, Timed
 from darc.collectors.callees import Callees
 from darc.collectors.collector import Collector, Context
 from darc.collectors.hitclock import HitClock, Moment
+from darc.collectors.opcount import NEVER, OpCount
 from darc.collectors.opencalls import Call, Operation
-from darc.collectors.tally import Tally
-from darc.debuggee import procfs
+from darc.collectors.timedsites import MAX_TARGETS, TimedSites
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Fnode, Function
 from darc.model.parameters import Loops, Probes
@@ -36,9 +37,6 @@ from darc.pads.guards import Guard
 from darc.search.contest import Vote
 from darc.search.descent import Orders
 from darc.target.target import Outcome
-
-MAX_TARGETS = 64
-"""Targets that an indirect call site can learn."""
 
 MAX_CALLERS = 64
 """Return addresses of f0 that are learned, where its own returns do not tell its end."""
@@ -52,15 +50,10 @@ MAX_HITS = 20_000
 
 LONGEST_INSTRUCTION = 15
 
-MAX_UNBINNED = 1000
-"""Calls of f0 that are kept until it is known what a hit costs."""
-
-_NEVER = 1 << 62
-
 Act = Callable[[], Outcome]
 
 
-class _Places:
+class _Accepts:
     """Where breakpoints can stand: nearly everywhere."""
 
     max_targets = MAX_TARGETS
@@ -73,48 +66,8 @@ class _Places:
             return "no frame information says where its caller's return address stands"
         return None
 
-    def denies(self, program: Program, callee: Function) -> str | None:
+    def why_notrace(self, program: Program, callee: Function) -> str | None:
         return None
-
-
-@dataclass
-class _Timed:
-    """A call site that is timed: by the fnode of its caller, its callee; ``None`` where running
-    has to tell the callee."""
-
-    site: Site
-    routes: dict[Fnode, Fnode | None] = field(default_factory=dict)
-    targets: list[int] = field(default_factory=list)
-    hits: int = 0
-    overflow: int = 0
-
-
-@dataclass
-class _Place:
-    """What a hit at one address may mean."""
-
-    site: _Timed | None = None
-    returns: list[_Timed] = field(default_factory=list)
-    entry: bool = False
-    leaves: bool = False
-    """f0's own frame ends here: one of its return instructions."""
-    caller: bool = False
-    """f0 returns to here."""
-    catches: bool = False
-    jumps: bool = False
-    hits: int = 0
-    since: int = 0
-    """Calls of f0 that were over when its hits began to be counted."""
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether it means anything."""
-        return bool(self.site or self.returns) or self.is_fixed
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether it stays as long as f0 is watched."""
-        return self.entry or self.leaves or self.caller or self.catches or self.jumps
 
 
 @dataclass(frozen=True)
@@ -124,7 +77,7 @@ class _Hit:
     address: int
     thread: int
     strand: int
-    """See :meth:`~darc.debuggee.ground.Ground.strand`."""
+    """See :meth:`~darc.debuggee.debuggee.Debuggee.strand`."""
     now: Moment
 
 
@@ -133,31 +86,29 @@ class BreakpointCollector(Collector):
 
     kind = Probes.BREAKPOINT
     outlives = True
-    auto_lookahead = 1  # each level more costs two hits at every call
+
+    @property
+    def auto_lookahead(self) -> int | None:
+        return 1  # each level more costs two hits at every call
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.callees = Callees(self._program, _Places(), self._note)
+        self.callees = Callees(self._program, _Accepts(), self._note)
         self._clock = self._new_clock()
-        self._hz = self._ground.hz
+        self._hz = self._debuggee.hz
         by_longest = self._parameters.loops is Loops.PAPER
-        self._tally = Tally(self._parameters.resolution, self._hz, by_longest=by_longest)
-        self._unbinned: list[tuple[Moment, Moment]] = []
+        resolution = self._parameters.resolution
+        self._count = OpCount(self._clock, resolution, self._hz, by_longest=by_longest)
+        self._places = BreakPlaces(
+            self._target, self._on_hit, is_wanted=self._calibrates_at, cannot=self._cannot
+        )
+        self._sites = TimedSites(self.callees, self._places)
         self._is_watched: Callable[[int], bool]
         self._operations: dict[int, Operation] = {}
-        """Of each strand (see :meth:`~darc.debuggee.ground.Ground.strand`), that which is under
+        """Of each strand (see :meth:`~darc.debuggee.debuggee.Debuggee.strand`), that which is under
         way."""
         self._cut_short = 0
-        self._peak: tuple[int, int] | None = None
-        self._needed = _NEVER
-        self._seen = 0
         self._orders = Orders()
-        self._sites: dict[int, _Timed] = {}
-        self._places: dict[int, _Place] = {}
-        self._breaks: dict[int, Callable[[], None]] = {}
-        self._used: set[int] = set()
-        self._given_up: set[int] = set()
-        self._paused = False
         self._has_limit = False
         self._signal: int | None = None
         self._pid: int | None = None
@@ -167,49 +118,52 @@ class BreakpointCollector(Collector):
         self._second: int | None = None
         self._learns_callers = False
         self._loops_to_entry = False
-        self._ops = 0
         self._fruitless = 0
         self._unreturned = 0
 
     def _new_clock(self) -> HitClock:
-        ground = self._ground
-        known = (self._target.hits_stop_all, ground.waited_ns, self._own_waits)
-        own_clock = ground.own_clock()
+        debuggee, own_clock = self._debuggee, self._debuggee.own_clock()
+        make = functools.partial(
+            HitClock,
+            self._target.hits_stop_all,
+            waited=debuggee.waited_ns,
+            own_waits=self._own_waits,
+        )
         if own_clock is not None:
-            return HitClock(*known, own_clock, stands_still=True)
-        return HitClock(*known, use=ground.use)
+            return make(read=own_clock, stands_still=True)
+        return make(use=debuggee.use)
 
     # ------------------------------------------------------------- begin and end
 
-    def install(self, code: Code, needed: int) -> list[str]:
-        self._ground.check_supported()
-        self._is_watched = self._ground.watch(self._parameters)
-        self._ground.begin()
+    def install(self, code: FunctionCode, needed: int) -> list[str]:
+        self._debuggee.check_supported()
+        self._is_watched = self._debuggee.watch(self._parameters)
+        self._debuggee.begin()
         self._pid = self._target.pid
         self._entry = code.entry
         self._first_bytes = self._target.read(code.entry, 8)
-        self._needed = needed
+        self._count.needed = needed
         self._plan_f0(code)
         self._plan_guards()
-        self._set_all()
-        if code.entry not in self._breaks:
+        self._places.set_all()
+        if not self._places.has(code.entry):
             raise UnsupportedError(f"cannot set a breakpoint at {self._spec}")
         if self._parameters.max_time is not None or self._parameters.start_time is not None:
             self._has_limit = True
-            self._signal = self._ground.arm_limit(self._on_limit)
+            self._signal = self._debuggee.arm_limit(self._on_limit)
         return []
 
-    def _plan_f0(self, code: Code) -> None:
+    def _plan_f0(self, code: FunctionCode) -> None:
         """f0 ends at its own return instructions. Where it may end in another way (a tail call,
         code that is not known), the places that it returns to are learned."""
-        self._place(code.entry).entry = True
+        self._places.at(code.entry).entry = True
         flows = {at: i.flow_control for at, i in code.instructions.items()}
         returns = [at for at, flow in flows.items() if flow == FlowControl.RETURN]
         has_tails = any(site.kind.is_tail for site in code.sites)
         self._learns_callers = has_tails or not returns or not code.complete
         if not self._learns_callers:
             for address in returns:
-                self._place(address).leaves = True
+                self._places.at(address).leaves = True
         self._loops_to_entry = code.entry in code.targets or any(
             site.kind.is_tail and site.target in (None, code.entry) for site in code.sites
         )
@@ -219,22 +173,22 @@ class BreakpointCollector(Collector):
         """The cost of a hit is to be measured between the instruction there, which has a
         breakpoint, and one soon after it; not if it leads elsewhere."""
         at = address
-        for _ in range(self._ground.calibration_steps):
+        for _ in range(self._debuggee.calibration_steps):
             instruction = decode(self._target.read(at, LONGEST_INSTRUCTION), at)[0]
             if instruction.flow_control != FlowControl.NEXT:
                 return
             at = int(instruction.next_ip)
         self._first, self._second = address, at
-        self._place(at)
+        self._places.at(at)
 
     def _plan_guards(self) -> None:
         """Where exceptions are caught and longjmps begin: frames end there without a return."""
         try:
-            for kind, address, _ in self._ground.guard_places(self._program):
+            for kind, address, _ in self._debuggee.guard_places(self._program):
                 if kind is Guard.SHOW:
-                    self._place(address).catches = True
+                    self._places.at(address).catches = True
                 elif kind is Guard.JUMP:
-                    self._place(address).jumps = True
+                    self._places.at(address).jumps = True
         except UnsupportedError:
             pass  # an unwinder that cannot be found: it sees the program's own stack
 
@@ -243,12 +197,12 @@ class BreakpointCollector(Collector):
 
     def _remove(self, is_there: bool) -> None:
         self._operations.clear()
-        self._take_back_all()
+        self._places.take_back_all()
         try:
             if self._has_limit:
-                self._ground.disarm_bell()
+                self._debuggee.disarm_limit()
         finally:
-            self._ground.leave(is_there)
+            self._debuggee.leave(is_there)
 
     def gone(self) -> None:
         try:
@@ -265,85 +219,47 @@ class BreakpointCollector(Collector):
         except TargetError:
             return False
 
-    # ------------------------------------------------------------------ breakpoints
-
-    def _place(self, address: int) -> _Place:
-        return self._places.setdefault(address, _Place())
-
-    def _set_all(self) -> None:
-        """Sets the breakpoints that are wanted, as far as they can be, and no others."""
-        for address in [a for a in self._breaks if not self._is_wanted(a)]:
-            self._breaks.pop(address)()
-        for address, place in self._places.items():
-            if address in self._breaks or not self._is_wanted(address):
-                continue
-            try:
-                on_hit = functools.partial(self._on_hit, address)
-                self._breaks[address] = self._target.set_break(address, on_hit)
-            except TargetError as error:
-                self._cannot(place, str(error))
-
-    def _is_wanted(self, address: int) -> bool:
-        if self._paused or address not in self._places:
-            return False
-        calibrates = address == self._second and not self._clock.is_calibrated
-        return self._places[address].is_needed or calibrates
-
-    def _cannot(self, place: _Place, why: str) -> None:
-        for timed in [*([place.site] if place.site else []), *place.returns]:
-            self._give_up(timed, why)
-        if place.leaves or place.caller:
-            self._note(f"{self._spec} is not seen to return everywhere: {why}")
-
-    def _take_back_all(self) -> None:
-        breaks, self._breaks = self._breaks, {}
-        for take_back in breaks.values():
-            take_back()
-
     # ---------------------------------------------------------- the user's stops
 
     def pause(self) -> None:
-        self._paused = True
+        self._places.paused = True
         self._cut_short += len(self._operations)
         self.drop_open_calls()
-        self._take_back_all()
+        self._places.take_back_all()
 
     def resume(self) -> list[str]:
-        self._paused = False
+        self._places.paused = False
         self.drop_open_calls()
-        self._set_all()
+        self._places.set_all()
         return []
 
     @property
     def paused(self) -> bool:
-        return self._paused
+        return self._places.paused
 
     def make_way(self) -> str | None:
         return None  # the debugger keeps several breakpoints at one address apart
 
     def modules_changed(self) -> list[str]:
-        self._ground.refresh(self._program)
+        self._debuggee.refresh(self._program)
         if not self._program.is_code(self._entry):
             raise UnsupportedError("its file was unloaded")
-        for address in [a for a in self._places if not self._program.is_code(a)]:
-            if address in self._breaks:
-                self._breaks.pop(address)()
-            del self._places[address]
+        self._places.drop_unless(self._program.is_code)
         self._plan_guards()
-        self._set_all()
+        self._places.set_all()
         return []
 
     # ------------------------------------------------------------------------ hits
 
     def _on_hit(self, address: int, thread: int) -> Act | None:
         with self._clock.hit(thread) as moment:
-            place = self._places.get(address)
-            if place is None or self._paused:
+            place = self._places.find(address)
+            if place is None or self._places.paused:
                 return None
             if not self._clock.is_calibrated:
                 follows = self._first if address == self._second else None
                 self._clock.calibrate(thread, address, follows)
-            hit = _Hit(address, thread, self._ground.strand(thread), moment)
+            hit = _Hit(address, thread, self._debuggee.strand(thread), moment)
             try:
                 act = self._react(place, hit)
             except TargetError:
@@ -352,7 +268,7 @@ class BreakpointCollector(Collector):
             if act is None and self._listener.is_due():
                 act = self._decide
             act = act or self._watch_cost(place) or self._watch_progress(hit.strand)
-            if act is None and address == self._second and not self._is_wanted(address):
+            if act is None and address == self._second and not self._places.is_wanted(address):
                 act = self._set_again
         return functools.partial(self._act, act, thread) if act is not None else None
 
@@ -360,7 +276,7 @@ class BreakpointCollector(Collector):
         with self._clock.away(thread):
             return act()
 
-    def _react(self, place: _Place, hit: _Hit) -> Act | None:
+    def _react(self, place: Place, hit: _Hit) -> Act | None:
         """What the hit means: first what ends here, then what begins."""
         operation = self._operations.get(hit.strand)
         if operation is None and not place.entry:
@@ -394,8 +310,8 @@ class BreakpointCollector(Collector):
         if open_ is not None and self._still_runs(open_, rsp, back):
             return None  # recursion: only the outermost call is an operation
         f0 = Call(rsp, back, [(self._root, hit.now)])
-        self._operations[hit.strand] = Operation(hit.now, [f0], self._cycles)
-        if self._learns_callers and not self._place(back).caller:
+        self._operations[hit.strand] = Operation(hit.now, [f0], self._count.cycles)
+        if self._learns_callers and not self._places.at(back).caller:
             return functools.partial(self._learn_caller, back, hit.strand)
         return None
 
@@ -410,14 +326,13 @@ class BreakpointCollector(Collector):
             return False  # its stack is gone
 
     def _learn_caller(self, back: int, strand: int) -> Outcome:
-        callers = sum(place.caller for place in self._places.values())
-        if callers >= MAX_CALLERS:
+        if self._places.callers >= MAX_CALLERS:
             self._operations.pop(strand, None)
             return Outcome.CONTINUE
-        self._place(back).caller = True
+        self._places.at(back).caller = True
         if self._second is None:
             self._measure_at(back)
-        self._set_all()
+        self._places.set_all()
         if not self._target.hits_stop_all:
             self._operations.pop(strand, None)  # this stop has cost more than others
         return Outcome.CONTINUE
@@ -430,29 +345,11 @@ class BreakpointCollector(Collector):
     def _ended(self, operation: Operation, hit: _Hit) -> Act | None:
         """f0 has returned, or an exception has left it."""
         del self._operations[hit.strand]
-        self._ops += 1
         self._fruitless = 0
-        begin, now = operation.begin, hit.now
-        if self._peak is None:
-            self._unbinned.append((begin, now))
-            self._clock.observe(begin, now)
-            self._bin()
-        else:
-            low, high = self._peak
-            if not low <= self._latency(begin, now) < high:
-                return None
-            self._tally.add_votes(self._orders.analyse, operation.sums)
-        self._seen += 1
-        return self._decide if self._seen >= self._needed else None
+        counts = self._count.add(operation, hit.now, self._orders.analyse)
+        return self._decide if counts and self._count.is_enough else None
 
-    def _bin(self) -> None:
-        """Calls are put into bins once it is known what a hit costs."""
-        if self._clock.is_calibrated or len(self._unbinned) > MAX_UNBINNED:
-            pending, self._unbinned = self._unbinned, []
-            for begin, end in pending:
-                self._tally.add_call(self._latency(begin, end))
-
-    def _calls(self, operation: Operation, timed: _Timed, hit: _Hit, rsp: int) -> None:
+    def _calls(self, operation: Operation, timed: Timed, hit: _Hit, rsp: int) -> None:
         """A call site is about to call, or to jump, in a frame that may be on the path."""
         site, now = timed.site, hit.now
         register = functools.partial(self._target.read_register, hit.thread)
@@ -466,45 +363,32 @@ class BreakpointCollector(Collector):
             return
         if node is None:
             target = indirect_target(site.instruction, register, self._word)
-            node = self._learned(timed, caller, target)
+            node = self._sites.learned(timed, caller, target)
         if site.kind.is_tail:
             operation.hand_over(parent, node, now)
         elif node is not None:
             operation.open(parent, Call(rsp - 8, site.back, [(node, now)]))
 
-    def _learned(self, timed: _Timed, parent: Fnode, target: int | None) -> Fnode | None:
-        """The fnode of an indirect call's target."""
-        if target is None:
-            return None
-        if target not in timed.targets:
-            if len(timed.targets) >= MAX_TARGETS:
-                timed.overflow += 1
-                return None
-            timed.targets.append(target)
-        lane = timed.targets.index(target)
-        known = self.callees.learned(parent, timed.site, lane)
-        return known or self.callees.learn(parent, timed.site, lane, target)
-
-    def _returned(self, operation: Operation, place: _Place, rsp: int, now: Moment) -> None:
+    def _returned(self, operation: Operation, place: Place, rsp: int, now: Moment) -> None:
         call = operation.find(rsp - 8)
         if call is None or call is operation.f0:
             return
         if any(timed.site.back == call.back for timed in place.returns):
             operation.close(call, now)
 
-    def _own_waits(self) -> dict[int, int]:
-        return {thread: procfs.waited_ns(thread) for thread in self._target.own_threads()}
+    def _own_waits(self) -> Mapping[int, int]:
+        return self._debuggee.waited_by(self._target.own_threads())
 
     def _word(self, address: int) -> int:
         return int.from_bytes(self._target.read(address, 8), "little")
 
     # ------------------------------------------------------------------------ cost
 
-    def _watch_cost(self, place: _Place) -> Act | None:
+    def _watch_cost(self, place: Place) -> Act | None:
         """A call site that is hit much more often than f0 is called slows the program down and
         tells nothing: it is left alone."""
         place.hits += 1
-        if place.hits <= FREE_HITS + HITS_PER_CALL * (self._ops - place.since):
+        if place.hits <= FREE_HITS + HITS_PER_CALL * (self._count.ops - place.since):
             return None
         if place.site is not None or place.returns:
             return functools.partial(self._leave_alone, place)
@@ -528,39 +412,30 @@ class BreakpointCollector(Collector):
         )
         return self._listener.give_up(why)
 
-    def _leave_alone(self, place: _Place) -> Outcome:
-        for timed in [*([place.site] if place.site else []), *place.returns]:
+    def _leave_alone(self, place: Place) -> Outcome:
+        for timed in place.sites:
             self._give_up(timed, "it is called too often for a breakpoint")
         return self._set_again()
 
-    def _set_again(self) -> Outcome:
-        self._set_all()
-        return Outcome.CONTINUE
-
-    def _give_up(self, timed: _Timed, why: str) -> None:
-        """A call site is not timed after all."""
-        self._given_up.add(timed.site.address)
-        for parent, child in timed.routes.items():
-            self.callees.fail(parent, timed.site, why)
-            nodes = [child] if child is not None else self._lanes(parent, timed)
+    def _give_up(self, timed: Timed, why: str) -> None:
+        for node in self._sites.give_up(timed, why):
             for operation in self._operations.values():
-                for node in nodes:
-                    operation.forget(node)
-        self._forget_site(timed)
+                operation.forget(node)
 
-    def _lanes(self, parent: Fnode, timed: _Timed) -> list[Fnode]:
-        lanes = range(len(timed.targets))
-        found = (self.callees.learned(parent, timed.site, lane) for lane in lanes)
-        return [node for node in found if node is not None]
+    def _cannot(self, place: Place, why: str) -> None:
+        """No breakpoint can be set there."""
+        for timed in place.sites:
+            self._give_up(timed, why)
+        if place.leaves or place.caller:
+            self._note(f"{self._spec} is not seen to return everywhere: {why}")
 
-    def _forget_site(self, timed: _Timed) -> None:
-        self._sites.pop(timed.site.address, None)
-        place = self._places.get(timed.site.address)
-        if place is not None and place.site is timed:
-            place.site = None
-        behind = self._places.get(timed.site.back)
-        if behind is not None and timed in behind.returns:
-            behind.returns.remove(timed)
+    def _calibrates_at(self, address: int) -> bool:
+        """Whether the cost of a hit is still to be measured there."""
+        return address == self._second and not self._clock.is_calibrated
+
+    def _set_again(self) -> Outcome:
+        self._places.set_all()
+        return Outcome.CONTINUE
 
     # ------------------------------------------------------------------- decisions
 
@@ -570,7 +445,7 @@ class BreakpointCollector(Collector):
 
     def _on_limit(self) -> Outcome:
         """The time limit has passed, and f0 may not be called any more."""
-        if not self._listener.is_due() or not self._breaks:
+        if not self._listener.is_due() or not self._places.are_set:
             return Outcome.CONTINUE
         return self._decide()
 
@@ -590,7 +465,7 @@ class BreakpointCollector(Collector):
         return self._signal
 
     def hurry(self) -> None:
-        self._needed = 0
+        self._count.needed = 0
 
     @property
     def probe_cost(self) -> int:
@@ -631,44 +506,33 @@ class BreakpointCollector(Collector):
     def hz(self) -> int:
         return self._hz
 
-    def _cycles(self, begin: Moment, end: Moment) -> int:
-        return max(1, self._clock.between(begin, end) * self._hz // 10**9)
-
-    def _latency(self, begin: Moment, end: Moment) -> int:
-        """That of a call of f0. What cannot be told apart is all the same: half of a hit."""
-        return max(self._cycles(begin, end), self._clock.cost * self._hz // (2 * 10**9))
-
     @property
     def seen(self) -> int:
-        return self._seen
+        return self._count.seen
 
     def profile(self) -> Profile:
-        known = self._tally.profile()
-        rest = Tally(self._parameters.resolution, self._hz)
-        for begin, end in list(self._unbinned):
-            rest.add_call(self._latency(begin, end))
-        return known.merged(rest.profile())
+        return self._count.profile()
 
     def await_calls(self, needed: int) -> None:
-        self._needed = needed
+        self._count.needed = needed
 
     def await_in_peak(self, needed: int) -> None:
-        self._seen = 0
-        self._needed = needed
+        self._count.seen = 0
+        self._count.needed = needed
 
     @property
     def voted(self) -> int:
-        return self._tally.voted
+        return self._count.tally.voted
 
     def await_more(self, needed: int) -> None:
-        self._seen = self.voted
-        self._needed = needed
+        self._count.seen = self.voted
+        self._count.needed = needed
 
     def await_user(self) -> None:
-        self._needed = _NEVER
+        self._count.needed = NEVER
 
     def search(self, low: int, high: int) -> None:
-        self._peak = (low, high)
+        self._count.peak = (low, high)
 
     def drop_open_calls(self) -> None:
         self._operations.clear()
@@ -677,60 +541,20 @@ class BreakpointCollector(Collector):
 
     def apply(self, orders: Orders) -> None:
         self._orders = orders
-        self._tally.forget_votes()
+        self._count.tally.forget_votes()
         self.drop_open_calls()
-        wanted = self._wanted(orders)
-        for address, timed in list(self._sites.items()):
-            if address not in wanted:
-                self._forget_site(timed)
-        for address, routes in wanted.items():
-            self._time(address, routes)
-        self._set_all()
-        self._used.update(self._sites)
-
-    def _wanted(self, orders: Orders) -> dict[int, tuple[Site, dict[Fnode, Fnode | None]]]:
-        """The call sites to time, and which fnodes meet at each."""
-        analysed = set(orders.analyse)
-        tracked = {above for node in orders.analyse for above in node.route()}
-        found: dict[int, tuple[Site, dict[Fnode, Fnode | None]]] = {}
-        for node in sorted(tracked, key=lambda n: (n.depth, n.path)):
-            if node in analysed:
-                wanted = self.callees.wanted(node, orders.batches.get(node))
-            else:
-                wanted = self.callees.by_site(c for c in node.children if c in tracked)
-            for site, children in wanted:
-                if site.address not in self._given_up:
-                    direct = site.target is not None
-                    routes = found.setdefault(site.address, (site, {}))[1]
-                    routes[node] = children[0] if direct else None
-        return found
-
-    def _time(self, address: int, wanted: tuple[Site, dict[Fnode, Fnode | None]]) -> None:
-        site, routes = wanted
-        timed = self._sites.get(address)
-        if timed is None:
-            timed = self._sites[address] = _Timed(site)
-            timed.targets += self.callees.take_relearned(site)
-            self._place(address).site = timed
-            if not site.kind.is_tail:
-                self._place(site.back).returns.append(timed)
-        timed.routes = routes
-        for place in (self._place(address), self._place(site.back)):
-            place.hits, place.since = 0, self._ops
+        self._sites.apply(orders, self._count.ops)
 
     def apply_again(self) -> None:
         self.apply(self._orders)
 
     def votes(self) -> dict[Fnode, Vote]:
-        return self._tally.votes()
+        return self._count.tally.votes()
 
     def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
-        for timed in self._sites.values():
-            if timed.overflow:
-                for parent in timed.routes:
-                    self.callees.fail(parent, timed.site, "it has too many targets")
+        self._sites.tell_overflows()
         return False
 
     @property
     def used(self) -> AbstractSet[int]:
-        return self._used
+        return self._sites.used

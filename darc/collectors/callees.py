@@ -8,12 +8,12 @@ targets that the agent knows of that site.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from darc.code.denial import RETURNS_TWICE, VFORK, never_returns
+from darc.code.architecture import Site
+from darc.code.notrace import RETURNS_TWICE, VFORK, never_returns
 from darc.code.program import Program
-from darc.code.x86_64 import Site
 from darc.model.ftree import CallSite, Fnode, Function, NodeState
 from darc.model.snapshot import SiteReport, SiteState
 from darc.saved import refit
@@ -33,8 +33,19 @@ class Places(Protocol):
     def problem(self, site: Site) -> str | None:
         """Why ``site`` cannot be timed, as far as its code tells."""
 
-    def denies(self, program: Program, callee: Function) -> str | None:
+    def why_notrace(self, program: Program, callee: Function) -> str | None:
         """Why no call of ``callee`` can be timed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """A call site as a function's code has it."""
+
+    site: Site
+    callee: Function | None
+    """``None``: it is indirect."""
+    problem: str | None
+    """Why it cannot be timed, wherever the function is in the ftree."""
 
 
 class Callees:
@@ -51,7 +62,10 @@ class Callees:
         self._indirect: dict[Fnode, list[Site]] = {}
         self._learned: dict[tuple[Fnode, int, int], Fnode] = {}
         self._relearned: dict[int, list[int]] = {}
+        self._passed: dict[int, dict[int, bool]] = {}
         self._reports: dict[tuple[int, str], SiteReport] = {}
+        self._ahead: dict[int, tuple[Seen, ...]] = {}
+        """What functions call that were read while the program ran, by their entries."""
 
     def site(self, node: Fnode) -> Site:
         """Where its parent calls ``node``."""
@@ -72,7 +86,7 @@ class Callees:
         found = self.by_site(
             child
             for child in node.children
-            if child.state is not NodeState.REJECTED and (batch is None or child in batch)
+            if (child.state is not NodeState.REJECTED if batch is None else child in batch)
         )
         known = {site.address for site, _ in found}
         others = {s.address: s for s in self.indirect(node) if s.address not in known}
@@ -134,31 +148,74 @@ class Callees:
         entry = self._code_of(node)
         if entry is None or node.meaning is not None:
             return
-        code = self._program.function(entry)
-        if not code.parts:
-            self._note(f"the code of {node.function.name} cannot be read")
-            return
-        for site in code.sites:
+        calls: Iterable[Seen] | None = self._ahead.get(entry)
+        if calls is None:
+            if not self._program.function(entry).parts:
+                self._note(f"the code of {node.function.name} cannot be read")
+                return
+            calls = self._look(entry)
+        for seen in calls:
+            site, function = seen.site, seen.callee
+            problem = self._problem(node, site) or seen.problem
+            self._report(node, site, None if function is None else function.name, problem)
+            if problem is not None:
+                continue
+            if function is not None:
+                self._add_child(node, site, function)
+            else:
+                self._indirect.setdefault(node, []).append(site)
+                node.has_unknown_callees = True
+        self._expect_interrupts(node)
+
+    def _look(self, entry: int) -> Iterator[Seen]:
+        """The call sites of the function at ``entry``."""
+        for site in self._program.function(entry).sites:
+            problem = self._places.problem(site)
             if site.kind.is_indirect:
-                problem = self._problem(node, site)
-                if problem is None:
-                    self._indirect.setdefault(node, []).append(site)
-                    node.has_unknown_callees = True
-                self._report(node, site, None, problem)
+                yield Seen(site, None, problem)
                 continue
             assert site.target is not None
-            function = self._program.callee_at(site.target)
-            problem = self._problem(node, site) or self._places.denies(self._program, function)
-            self._report(node, site, function.name, problem)
-            if problem is None:
-                self._add_child(node, site, function)
-        self._expect_interrupts(node)
+            callee = self._program.callee_at(site.target)
+            why = problem or self._places.why_notrace(self._program, callee)
+            yield Seen(site, callee, why)
+
+    def look_ahead(self, function: Function) -> Iterator[None]:
+        """While the program runs: reads what ``function`` calls before :meth:`expand` asks, step by
+        step.
+
+        Raises:
+            NotNowError: it cannot be read while the program runs.
+        """
+        resolved = self._program.resolve(function.address)
+        if resolved is None or resolved[0] in self._ahead:
+            return
+        if not self._program.function(resolved[0]).parts:
+            return
+        found = []
+        for seen in self._look(resolved[0]):
+            found.append(seen)
+            yield
+        self._ahead[resolved[0]] = tuple(found)
+
+    def seen_ahead(self, function: Function) -> Sequence[Seen]:
+        """What ``function`` calls, as far as it was read ahead."""
+        resolved = self._program.resolve(function.address)
+        return () if resolved is None else self._ahead.get(resolved[0], ())
+
+    def is_known(self, function: Function) -> bool:
+        """Whether what ``function`` calls was read ahead."""
+        resolved = self._program.resolve(function.address)
+        return resolved is not None and resolved[0] in self._ahead
+
+    def forget_ahead(self) -> None:
+        """Other places may be possible by now than when code was read ahead."""
+        self._ahead.clear()
 
     def _problem(self, node: Fnode, site: Site) -> str | None:
         most = self._places.max_tails
         if site.kind.is_tail and _tails_to(node) >= most:
             return f"more than {most} tail calls lead on in one frame"
-        return self._places.problem(site)
+        return None
 
     def _expect_interrupts(self, node: Fnode) -> None:
         for site in self._program.interrupts:
@@ -198,14 +255,27 @@ class Callees:
         self._learned[node, site.address, lane] = child
         return child
 
+    def passes(self, node: Fnode, site: Site, target: int) -> bool:
+        """Whether calls of a target that an indirect site has called are left alone from
+        now on."""
+        passed = self._passed.setdefault(site.address, {})
+        if target not in passed:
+            callee = self._program.callee_at(target)
+            why = self._places.why_notrace(self._program, callee)
+            passed[target] = why is not None
+            if why is not None:
+                self.fail(node, site, f"it calls {callee.name}: {why}")
+        return passed[target]
+
     def keep(self, site: Site, targets: Sequence[int], wins: Callable[[Fnode], bool]) -> list[int]:
-        """Frees the lanes of those ``targets`` of an indirect site that do not win for any fnode:
-        the targets that keep one, in the order of their new lanes."""
+        """Frees the lanes of those ``targets`` of an indirect site that do not win for any fnode,
+        and are timed: the targets that keep one, in the order of their new lanes."""
         lanes = {key: child for key, child in self._learned.items() if key[1] == site.address}
+        passed = self._passed.get(site.address, {})
         kept: list[int] = []
         for old, target in enumerate(targets):
             own = {key: child for key, child in lanes.items() if key[2] == old}
-            if any(wins(child) for child in own.values()):
+            if passed.get(target) or any(wins(child) for child in own.values()):
                 for (node, address, _), child in own.items():
                     self._learned[node, address, len(kept)] = child
                 kept.append(target)

@@ -13,16 +13,17 @@ program is stopped. Collectors count in cycles of a clock of :attr:`Collector.hz
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from darc.code.architecture import FunctionCode
 from darc.code.program import Program
-from darc.code.x86_64 import Function as Code
 from darc.collectors.callees import Callees
-from darc.debuggee.ground import Ground
+from darc.debuggee.debuggee import Debuggee
 from darc.model.ftree import Fnode
+from darc.model.ops import Event, KeptOps
 from darc.model.parameters import Parameters, Probes
 from darc.model.profile import Profile
 from darc.pads.foothold import Foothold
@@ -63,18 +64,30 @@ class Listener(Protocol):
 @dataclass(frozen=True)
 class Context:
     """What a collector is made for: the calls of ``root``'s function, which the user knows as
-    ``spec``, in ``program`` on ``ground``. ``note`` takes what the user should know; ``foothold``
-    is what an earlier analysis may have left on the ground."""
+    ``spec``, in ``program`` of ``debuggee``. ``note`` takes what the user should know; ``foothold``
+    is what an earlier analysis may have left in the debuggee."""
 
     target: Target
     program: Program
-    ground: Ground
+    debuggee: Debuggee
     root: Fnode
     spec: str
     parameters: Parameters
     listener: Listener
     note: Callable[[str], None]
     foothold: Foothold | None = None
+
+
+@dataclass(frozen=True)
+class Running:
+    """A call of f0 that is under way."""
+
+    key: Hashable
+    """Tells it from all others."""
+    thread: int
+    """The id of its thread, as the program knows it; 0: not known."""
+    seconds: float
+    """For how long it has been."""
 
 
 class Collector(ABC):
@@ -84,7 +97,7 @@ class Collector(ABC):
 
     def __init__(self, context: Context) -> None:
         self._target = context.target
-        self._ground = context.ground
+        self._debuggee = context.debuggee
         self._program = context.program
         self._root = context.root
         self._spec = context.spec
@@ -97,8 +110,10 @@ class Collector(ABC):
     outlives: ClassVar[bool] = False
     """Whether what was counted can be read when the program is gone."""
 
-    auto_lookahead: ClassVar[int | None] = None
-    """What ``--lookahead auto`` means where that is not for the search to say."""
+    @property
+    def auto_lookahead(self) -> int | None:
+        """What ``--lookahead auto`` means where that is not for the search to say."""
+        return None
 
     @property
     def most_probes(self) -> int | None:
@@ -111,7 +126,7 @@ class Collector(ABC):
     # ------------------------------------------------------------- begin and end
 
     @abstractmethod
-    def install(self, code: Code, needed: int) -> list[str]:
+    def install(self, code: FunctionCode, needed: int) -> list[str]:
         """Puts probes to f0, whose code is ``code``, into the program and begins to collect its
         profile; may call functions in it. Returns what the user should know.
 
@@ -193,6 +208,17 @@ class Collector(ABC):
     def beat(self) -> None:
         """A sign of life, several times a second. Any thread."""
 
+    def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
+        """While the program runs: prepares for timing what ``nodes``, which are timed now, call,
+        ``levels`` deep, as far as that goes in so many seconds. Whether there is more to do before
+        ``nodes`` are to be asked for again. On a thread that may help (:class:`Turn
+        <darc.target.ownthread.Turn>`)."""
+        del nodes, levels, seconds
+        return False
+
+    def goes_on(self) -> None:  # noqa: B027  most have nothing to do
+        """The program is about to go on, and :meth:`look_ahead` may be called."""
+
     @property
     @abstractmethod
     def waits(self) -> bool:
@@ -273,6 +299,34 @@ class Collector(ABC):
     @abstractmethod
     def search(self, low: int, high: int) -> None:
         """From now on only calls of f0 of at least ``low`` cycles and less than ``high`` count."""
+
+    @property
+    def may_look_closer(self) -> bool:
+        """Whether a round may be added in which ops are kept whole: it takes one stop more."""
+        return False
+
+    def keep_ops(self, least: int, fast: tuple[int, int]) -> None:  # noqa: B027  not all can
+        """From now on some ops are kept whole: calls of f0 inside the peak, and those that take
+        from ``fast[0]`` to below ``fast[1]`` cycles (none where both are 0). Calls in them of at
+        least ``least`` cycles are kept one by one."""
+
+    def watch_waits(self) -> None:  # noqa: B027  not all can
+        """From now on ops that are kept tell what their threads wait for, and who releases it."""
+
+    def kept_ops(self) -> KeptOps | None:
+        """The ops that were kept since the orders; ``None``: this collector keeps none. Learned
+        callees join the ftree here."""
+        return None
+
+    def running(self) -> Sequence[Running] | None:
+        """The calls of f0 that are under way; ``None``: this collector cannot tell while the
+        program runs. Any thread."""
+        return None
+
+    def waits_for(self, call: Running) -> Event | None:
+        """What that call began to wait for last, if it is known to wait for anything. The program
+        stands still."""
+        return None
 
     @abstractmethod
     def drop_open_calls(self) -> None:

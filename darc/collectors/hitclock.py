@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from darc.debuggee.procfs import Use
+from darc.debuggee.clock import Use
 
 _ENOUGH = 16
 """Samples that tell the cost of a hit."""
@@ -71,6 +71,7 @@ class HitClock:
     def __init__(
         self,
         stops_all: bool,
+        *,
         waited: Callable[[int], int] = lambda thread: 0,
         own_waits: Callable[[], Mapping[int, int]] = dict,
         read: Callable[[], int] = time.monotonic_ns,

@@ -7,22 +7,59 @@ numbers as it has lanes (see :mod:`darc.collectors.callees`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from darc.agent.memory import Node
-from darc.code.x86_64 import Site
+from darc.agent.rows import KeptEvent, KeptOp, Node
+from darc.code.architecture import Site
+from darc.code.program import NotNowError
 from darc.collectors.callees import Callees
 from darc.model.errors import TargetError
-from darc.model.ftree import Fnode, Totals
-from darc.pads.implant import Implant
+from darc.model.ftree import Fnode, Function, Totals
+from darc.model.ops import (
+    By,
+    Event,
+    KeptOps,
+    ObjectKind,
+    Off,
+    OffReason,
+    Op,
+    OpClass,
+    Span,
+    Stack,
+    Sum,
+)
+from darc.pads.guards import Guard
+from darc.pads.installer import PadInstaller
 from darc.pads.patching import Patch
-from darc.search.contest import Vote
+from darc.search.contest import Vote, call_sites
 from darc.search.descent import Orders
 
 _TARGET_ROUNDS = 8
 """How often an indirect call with many targets gets room for others."""
+
+
+_MOST_BELOW = 64
+"""Callees of a node that what they call is read ahead of, in case the search looks ahead as far."""
+
+_OBJECTS = {
+    Guard.LOCK: ObjectKind.LOCK,
+    Guard.RWLOCK: ObjectKind.RWLOCK,
+    Guard.UNLOCK: ObjectKind.LOCK,
+    Guard.COND_WAIT: ObjectKind.CONDITION,
+    Guard.SEM_WAIT: ObjectKind.SEMAPHORE,
+    Guard.BARRIER: ObjectKind.BARRIER,
+    Guard.JOIN: ObjectKind.THREAD,
+    Guard.END: ObjectKind.THREAD,
+    Guard.SANDBOX: ObjectKind.FUTEX,
+    Guard.WAKE: ObjectKind.WAKE_UP,
+}
+"""What a guard at a function of the C library tells of."""
+
+
+_SOFT = 0xFFFF
+"""Bits of preempt_count up to those of soft interrupts; those of interrupts stand above."""
 
 
 @dataclass
@@ -40,12 +77,15 @@ class _Numbering:
     used: dict[int, Patch] = field(default_factory=dict)
     """The patches that are wanted, by their sites' addresses."""
 
-    def add(self, parent: Fnode, child: Fnode | None, patch: Patch, timed: bool) -> None:
-        """Takes the next number for a callee of ``parent``, or for one to be learned."""
+    def add(
+        self, parent: Fnode, child: Fnode | None, patch: Patch, timed: bool, passes: bool = False
+    ) -> None:
+        """Takes the next number for a callee of ``parent``, for one to be learned, or for one that
+        is left alone."""
         if child is not None:
             self.numbers[child] = len(self.rows)
             self.backs[child] = patch.pad_back or self.backs[parent]  # a tail call has none
-        self.rows.append(Node(self.numbers[parent], 0, 0, timed))
+        self.rows.append(Node(self.numbers[parent], 0, 0, timed, passes))
 
     def adopt(self, node: Fnode, first: int) -> None:
         """The numbers from ``first`` on are those of the callees of ``node``, to be compared."""
@@ -57,20 +97,23 @@ class _Numbering:
 class Instrumentation:
     """The patched call sites below f0 and what the agent counts for them."""
 
-    def __init__(self, implant: Implant, callees: Callees, root: Fnode) -> None:
-        self._implant = implant
-        self._tables = implant.tables
+    def __init__(self, installer: PadInstaller, callees: Callees, root: Fnode) -> None:
+        self._installer = installer
+        self._tables = installer.tables
         self._callees = callees
         self._root = root
         self._orders = Orders()
         self._waiting: set[Fnode] = set()
+        self._backs: dict[Fnode, int] = {}
         self._numbered: dict[int, Fnode] = {}
         self._lanes: dict[int, tuple[Fnode, Site, int]] = {}
         self._number_count = 1
         self._patched: dict[int, Patch] = {}
         self._used: set[int] = set()
         self._recycled: dict[int, int] = {}
-        self._round = implant.tables.get("round")  # of an earlier analysis, maybe
+        kinds = installer.tables.blob.constants
+        self._objects = {kinds[guard.value]: kind for guard, kind in _OBJECTS.items()}
+        self._round = installer.tables.round  # of an earlier analysis, maybe
 
     @property
     def used(self) -> AbstractSet[int]:
@@ -84,7 +127,7 @@ class Instrumentation:
         self._orders = orders
         analysed = set(orders.analyse)
         tracked = {above for node in orders.analyse for above in node.route()}
-        new = _Numbering({self._root: 0}, {self._root: self._implant.f0_back})
+        new = _Numbering({self._root: 0}, {self._root: self._installer.f0_back})
         compared: set[Fnode] = set()
         waiting: set[Fnode] = set()
         for node in sorted(tracked, key=lambda n: (n.depth, n.path)):
@@ -109,6 +152,7 @@ class Instrumentation:
                 new.adopt(node, first)
                 compared.add(node)
         self._waiting = waiting & analysed
+        self._backs = new.backs
         analysis = [new.numbers[node] for node in orders.analyse if node in compared]
         self._publish(new, analysis)
         self._numbered = {number: node for node, number in new.numbers.items()}
@@ -119,13 +163,45 @@ class Instrumentation:
         """The same orders once more, from the start."""
         self.apply(self._orders)
 
+    def ahead(self, nodes: Iterable[Fnode], levels: int) -> Iterator[None]:
+        """While the program runs: reads what these nodes call, which are timed, and makes pads for
+        it, as deep as ``levels``, so that little is left to do at the stop that decides on them.
+        Step by step."""
+        known = [(node.function, back) for node in nodes if (back := self._back(node)) is not None]
+        for _ in range(levels):
+            below: list[tuple[Function, int]] = []
+            for function, back in known:
+                try:
+                    yield from self._callees.look_ahead(function)
+                except NotNowError:  # at the stop, then
+                    yield
+                for seen in self._callees.seen_ahead(function):
+                    if seen.problem is not None:
+                        continue
+                    own = self._installer.prepare_ahead(seen.site, back)
+                    if own is not None and seen.callee is not None:
+                        below.append((seen.callee, own or back))
+                    yield
+            known = below[:_MOST_BELOW]
+
+    def _back(self, node: Fnode) -> int | None:
+        """Where a node's frame returns to; ``None``: it is not timed."""
+        if node is self._root:
+            return self._installer.f0_back
+        if (known := self._backs.get(node)) is not None:
+            return known
+        patch = self._patched.get(self._callees.site(node).address)  # learned since the orders
+        if patch is None or node.parent is None:
+            return None
+        return patch.pad_back or self._back(node.parent)
+
     def _width(self, site: Site) -> int:
         """How many numbers a site takes."""
-        return 1 if _is_single(site) else self._implant.max_targets
+        return 1 if _is_single(site) else self._installer.max_targets
 
     def _has_room(self, rows: Sequence[Node], wanted: Sequence[tuple[Site, list[Fnode]]]) -> bool:
         more = sum(self._width(site) for site, _ in wanted)
-        return len(rows) + more <= self._implant.max_nodes
+        return len(rows) + more <= self._installer.max_nodes
 
     def _number(
         self, new: _Numbering, node: Fnode, site: Site, children: Sequence[Fnode], timed: bool
@@ -139,19 +215,22 @@ class Instrumentation:
         if site.target is not None:
             new.add(node, children[0], patch, timed)
             return
+        targets = () if _is_single(site) else self._tables.learned_targets(patch.index)
+        passed = [self._callees.passes(node, site, target) for target in targets]
         for lane in range(self._width(site)):
             new.lanes[len(new.rows)] = (node, site, lane)
-            new.add(node, self._callees.learned(node, site, lane), patch, timed)
+            passes = lane < len(passed) and passed[lane]
+            new.add(node, self._callees.learned(node, site, lane), patch, timed, passes)
 
     def _prepare(self, site: Site, parent: int, node: Fnode) -> Patch | None:
-        made = self._implant.prepare_site(site, parent)
+        made = self._installer.prepare_site(site, parent)
         if isinstance(made, str):
             self._callees.fail(node, site, made)
             return None
         if targets := self._callees.take_relearned(site):
             self._tables.teach_targets(made.index, targets)
         try:
-            self._implant.activate(made)
+            self._installer.activate(made)
         except TargetError as error:
             self._callees.fail(node, site, str(error))
             return None
@@ -168,13 +247,15 @@ class Instrumentation:
             assert site is not None
             width = self._width(site)
             timed = any(row.timed for _, child in own for row in new.rows[child : child + width])
-            tables.set_site(index, route_first=len(pairs), route_count=len(own), timed=int(timed))
+            tables.set_routes(index, len(pairs), len(own), timed)
             pairs += own
         for address, patch in self._patched.items():
             if address not in new.used:
-                self._implant.deactivate(patch)
+                self._installer.deactivate(patch)
                 tables.set_site(patch.index, route_count=0)
+        self._patched = {address: self._patched[address] for address in new.used}
         tables.write_nodes(new.rows, pairs, analysis)
+        tables.kept.forget()
         self._round += 1
         tables.set(round=self._round)
         tables.begin_epoch()
@@ -194,6 +275,90 @@ class Instrumentation:
             votes[node] = replace(votes.get(node, Vote()), counted=False)
         return votes
 
+    def kept_ops(self, hz: int, sees_switches: bool) -> KeptOps:
+        """The ops that the agent has kept since the orders; it ``sees_switches`` itself, as a
+        kernel's does, or not."""
+        tables = self._tables
+        kept = sorted(tables.kept.ops(), key=lambda op: (op.is_fast, op.start))
+        seen = tables.kept.seen()
+        least = tables.least_span
+        ops = (
+            self._kept_op(number, op, least, sees_switches)
+            for number, op in enumerate(kept, start=1)
+        )
+        in_peak, fastest, not_kept, not_followed = seen
+        return KeptOps(
+            hz,
+            tuple(ops),
+            in_peak,
+            fastest,
+            not_kept=not_kept,
+            not_followed=not_followed,
+            compared=self._compared(),
+        )
+
+    def _compared(self) -> frozenset[Fnode]:
+        """The fnodes of which no callee is left for another turn."""
+        batches, numbered = self._orders.batches, set(self._numbered.values())
+        return frozenset(
+            node
+            for node in self._orders.analyse
+            if node in numbered - self._waiting
+            and call_sites(batches.get(node, node.children)) >= call_sites(node.children)
+        )
+
+    def _kept_op(self, number: int, kept: KeptOp, least: int, sees_switches: bool) -> Op:
+        spans = [
+            Span(node, span.start, span.end, span.cost)
+            for span in kept.spans
+            if (node := self._node(span.node)) is not None
+        ]
+        sums = [
+            Sum(node, total.calls, total.sum, total.max)
+            for total in kept.sums
+            if (node := self._node(total.node)) is not None
+        ]
+        return Op(
+            number=number,
+            kept_as=OpClass.FASTEST if kept.is_fast else OpClass.IN_PEAK,
+            thread=kept.life,
+            start=kept.start,
+            end=kept.end,
+            cost=kept.cost,
+            latency=kept.latency,
+            is_slowest=kept.is_slowest,
+            spans=tuple(sorted(spans, key=lambda span: (span.start, span.node.depth, -span.end))),
+            sums=tuple(sums),
+            least=least,
+            lost=kept.lost,
+            events=tuple(self._events(kept)),
+            lost_events=kept.lost_events,
+            off=tuple(_off(kept)) if sees_switches else None,
+        )
+
+    def event(self, kept: KeptEvent) -> Event:
+        """What the agent has written down, with the fnodes and words of the program."""
+        node = None if kept.node is None else self._node(kept.node)
+        own = self._installer.own_words(kept.words)
+        stack = Stack(kept.stack, kept.frame, own)
+        kind = self._objects.get(kept.what, ObjectKind.LOCK)
+        by = By.TASK
+        if kind is ObjectKind.WAKE_UP and kept.object:
+            by = By.SOFT_INTERRUPT if kept.object <= _SOFT else By.INTERRUPT
+        released = kept.is_release
+        return Event(kept.time, kept.object, kind, released, kept.life, node, stack, kept.name, by)
+
+    def _events(self, kept: KeptOp) -> list[Event]:
+        found = [self.event(event) for event in kept.events]
+        for one in kept.switches:
+            if one.is_ready:
+                kind, nowhere = ObjectKind.PROCESSOR, Stack(0, 0, ())
+                found.append(Event(one.out, 0, kind, True, one.next, None, nowhere, one.name))
+        return sorted(found, key=lambda event: event.time)
+
+    def _node(self, number: int) -> Fnode | None:
+        return self._numbered.get(number) or self._learn(number, 1)
+
     def _learn(self, number: int, ops: int) -> Fnode | None:
         """The fnode of an indirect site's target that was called for the first time."""
         place = self._lanes.get(number)
@@ -205,7 +370,10 @@ class Instrumentation:
             targets = self._tables.learned_targets(self._patched[site.address].index)
         if lane >= len(targets):
             return None
-        child = self._callees.learn(node, site, lane, targets[lane])
+        target = targets[lane]
+        if self._callees.passes(node, site, target):
+            return None
+        child = self._callees.learn(node, site, lane, target)
         self._numbered[number] = child
         return child
 
@@ -230,6 +398,16 @@ class Instrumentation:
                 self._tables.keep_targets(patch.index, kept)
                 made = True
         return made
+
+
+def _off(kept: KeptOp) -> Iterator[Off]:
+    """When a kernel's task had no processor. Behind the last of more switches than there was room
+    for nothing is known."""
+    for one in kept.switches:
+        yield Off(one.out, one.back, OffReason.READY if one.is_ready else OffReason.BLOCKED)
+    if kept.lost_switches:
+        last = kept.switches[-1].back if kept.switches else kept.start
+        yield Off(last, kept.end, OffReason.UNKNOWN)
 
 
 def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:

@@ -12,8 +12,9 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from darc.agent.memory import AgentMemory, Operation
-from darc.debuggee import clock, procfs
+from darc.agent.memory import AgentMemory
+from darc.agent.rows import Operation
+from darc.debuggee import clock
 from darc.model.errors import TargetError
 from darc.pads.returns import Replaced
 from darc.target.target import Target
@@ -26,7 +27,7 @@ Place = tuple[int, int]
 """A thread's program counter and stack pointer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Standstill:
     """What was under way at a stop, before anything was taken out."""
 
@@ -50,18 +51,20 @@ class Standstill:
     def take(
         target: Target,
         tables: AgentMemory,
+        *,
         is_inside: Callable[[int], bool],
+        in_system_call: Callable[[int], bool],
         patches: frozenset[int],
         since: int,
-        *,
         closes: bool = True,
     ) -> Standstill | None:
-        """``since`` is when the program has stopped; ``closes`` says that open records are to be
-        closed. ``None``: nothing is under way, or the debugger cannot tell whether the program has
-        run since."""
-        stop, pid = target.stop_number, target.pid
+        """``is_inside`` tells whether an address is in a pad or the agent, ``in_system_call``
+        whether a thread stands in one. ``since`` is when the program has stopped; ``closes`` says
+        that open records are to be closed. ``None``: nothing is under way, or the debugger cannot
+        tell whether the program has run since."""
+        stop = target.stop_number
         operations = tuple(tables.operations())
-        if stop is None or pid is None or not operations:
+        if stop is None or target.pid is None or not operations:
             return None
         threads = _threads_of(target, operations)
         counters = target.program_counters()
@@ -71,17 +74,17 @@ class Standstill:
         waiting = {
             o.context
             for o in operations
-            if o.context not in lost and procfs.in_system_call(pid, threads[o.thread])
+            if o.context not in lost and in_system_call(threads[o.thread])
         }
         return Standstill(
-            stop,
-            since,
-            tables.get("epoch"),
-            patches,
-            operations,
-            tables.open_states() if closes else {},
-            frozenset(waiting),
-            frozenset(lost),
+            stop=stop,
+            since=since,
+            epoch=tables.epoch,
+            patches=patches,
+            operations=operations,
+            states=tables.open_states() if closes else {},
+            waiting=frozenset(waiting),
+            lost=frozenset(lost),
         )
 
 
@@ -119,7 +122,7 @@ class Suspended:
         """Whether anything has run or was changed since: no call can be kept."""
         return (
             target.stop_number != self.was.stop
-            or tables.get("epoch") != self.was.epoch + (self.words is not None)
+            or tables.epoch != self.was.epoch + (self.words is not None)
             or patches != self.was.patches
             or _places(target) != self.places
         )

@@ -1,27 +1,21 @@
-"""Before darc enters a process: what must hold, what is cleaned up, how the agent is set."""
+"""Before darc enters a process: what must hold, and what is cleaned up."""
 
 from __future__ import annotations
 
 import os
 from signal import SIGCONT
 
-from darc.agent.memory import AgentMemory
 from darc.code import runtimes
-from darc.code.denial import denied, entered_otherwise
+from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
-from darc.debuggee import bell, clock, journal, procfs
+from darc.debuggee import clock, journal, procfs
 from darc.debuggee.process_foothold import LeftBehind, give_back_noted, left_behind
-from darc.model.errors import NotFoundError, TargetError, UnsupportedError
+from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
-from darc.pads.implant import clean_up
+from darc.pads.installer import clean_up
 from darc.target.target import Target
 
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
-_PATIENCE_SECONDS = 10.0
-"""How long the pads go on without a sign of life from the debugger, before they look for it."""
-
-_FRESH_SECONDS = 0.2
-"""For how long a sign of life is taken for life: the heart gives one twice as often."""
 
 
 def check(target: Target, program: Program, function: Function, spec: str) -> list[str]:
@@ -36,12 +30,20 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     target.check_supported()
     if not clock.tsc_is_invariant():
         notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
-    for module in program.modules:
-        runtimes.check(module.image, module.name)
-    reason = denied(program, function) or entered_otherwise(program, function)
+    check_runtimes(program)
+    reason = why_notrace(program, function) or entered_otherwise(program, function)
     if reason is not None:
         raise UnsupportedError(f"cannot time {spec}: {reason}")
     return notes
+
+
+def check_runtimes(program: Program) -> None:
+    """
+    Raises:
+        UnsupportedError: a file of ``program`` has code whose runtime looks for return addresses.
+    """
+    for module in program.modules:
+        runtimes.check(module.image, module.name)
 
 
 def clean_up_after_another(
@@ -62,7 +64,7 @@ def clean_up_after_another(
     with procfs.Memory(pid) as memory:
         try:
             for left in left_behind(target, memory, procfs.regions(pid)):
-                rang = rang or bool(left.tables.get("bell"))
+                rang = rang or bool(left.tables.bell)
                 restored += clean_up(target, left.tables, left.is_pad, left.own_back)
                 left.retire(target, memory, pid)
                 agents.append(left)
@@ -152,52 +154,6 @@ def _put_back(target: Target, noted: journal.Left) -> int:
     return len(restored)
 
 
-def configure(target: Target, tables: AgentMemory, pid: int, thread: int | str, needed: int) -> int:
-    """Sets the agent up to ring after ``needed`` calls of f0, by ``thread`` or by "all".
-
-    Returns the number of the signal that it rings with.
-
-    Raises:
-        NotFoundError: there is no such thread.
-    """
-    signal = bell.choose(pid)
-    may_ring = not procfs.in_sandbox(pid)
-    only = 0
-    if isinstance(thread, int):
-        if thread not in target.threads():
-            raise NotFoundError(f"the program has no thread {thread}: 'info threads' lists them")
-        only = target.read_register(thread, "fs_base")
-    tables.set(
-        bell_signal=signal if may_ring else 0,
-        no_calls=int(not may_ring),
-        may_grow=int(may_ring),
-        process=procfs.own_id(pid, pid),
-        needed=needed,
-        batch=batch_size(needed),
-        only_thread=only,
-        patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
-        fresh=int(_FRESH_SECONDS * clock.tsc_hz()),
-        debugger=bell.own_pid_for(pid),
-    )
-    return signal
-
-
-def give_sign(tables: AgentMemory, seconds_left: float | None) -> None:
-    """Tells the agent that the debugger lives, and when the time that is left is over."""
-    never, hz = tables.blob.constants["DARC_NEVER"], clock.tsc_hz()
-    now = clock.tsc_now()
-    deadline = never
-    if seconds_left is not None:  # a little late, as the time must be up when the agent rings
-        deadline = min(never, now + int((max(seconds_left, 0) * 1.0005 + 0.02) * hz))
-    tables.beat(now, min(deadline, now + int(_PATIENCE_SECONDS * hz)), deadline)
-
-
 def bell_signal(pid: int) -> int:
     """A signal that is ignored by default and that the process has no handler for."""
     return next((s for s in _BELL_SIGNALS if not procfs.catches(pid, s)), _BELL_SIGNALS[-1])
-
-
-def batch_size(ops: int) -> int:
-    """How many calls a thread keeps to itself before it adds them to the common count: the
-    largest divisor of ``ops`` that keeps the count fine enough."""
-    return next(b for b in range(max(1, min(64, ops // 64)), 0, -1) if ops % b == 0)

@@ -1,4 +1,4 @@
-"""The signal that the agent rings with, and that the heart knocks with: for the debugger alone.
+"""The signal that the agent rings with, and that the monitor knocks with: for the debugger alone.
 
 Both send it with a mark (``DARC_BELL_MARK`` of ``abi.h``). A debugger that finds the mark keeps the
 signal; without one it is the program's own, and goes on to it. A mark is looked for only where the
@@ -8,6 +8,7 @@ program has a handler: elsewhere the kernel drops the signal, whoever it is for.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import struct
 from pathlib import Path
@@ -30,7 +31,7 @@ INFO_SIZE = 128
 
 def choose(pid: int) -> int:
     """A signal of :data:`SIGNALS` that the process has no handler for. The first where it has one
-    for each: then nobody rings but the heart."""
+    for each: then nobody rings but the monitor."""
     return next((s for s in SIGNALS if not procfs.catches(pid, s)), SIGNALS[0])
 
 
@@ -38,7 +39,12 @@ def send(pid: int, thread: int, number: int) -> None:
     """Sends a thread of the process the signal, with the mark."""
     mark = agent.load().constants["DARC_BELL_MARK"]
     info = _INFO.pack(number, 0, _SI_QUEUE, os.getpid(), os.getuid(), mark).ljust(INFO_SIZE, b"\0")
-    ctypes.CDLL(None).syscall(_SYS_RT_TGSIGQUEUEINFO, pid, thread, number, info)
+    _libc().syscall(_SYS_RT_TGSIGQUEUEINFO, pid, thread, number, info)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 def is_marked(code: int, value: int) -> bool:

@@ -7,6 +7,7 @@ import functools
 import mmap
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from darc.model.errors import UnsupportedError
@@ -14,6 +15,17 @@ from darc.model.errors import UnsupportedError
 # rdtsc; shl rdx, 32; or rax, rdx; ret
 _READ_TSC = bytes.fromhex("0f31 48c1e220 4809d0 c3")
 _MEASURED_SECONDS = 0.03
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a thread has had of processors so far."""
+
+    ns: int
+    """For how long it has executed, the kernel on its behalf included."""
+    pauses: int
+    """How often it has given its processor up of itself: to sleep, and at every stop for a
+    debugger."""
 
 
 @functools.cache
@@ -24,14 +36,14 @@ def _reader() -> tuple[Callable[[], int], mmap.mmap]:
     return ctypes.CFUNCTYPE(ctypes.c_uint64)(address), memory
 
 
-def _sample() -> tuple[int, int]:
+def _sample(now_ns: Callable[[], int] = time.monotonic_ns) -> tuple[int, int]:
     """The counter and the clock at one moment, the closest of a few attempts."""
     read, _memory = _reader()
     best: tuple[int, int, int] | None = None
     for _ in range(20):
-        before = time.monotonic_ns()
+        before = now_ns()
         cycles = int(read())
-        after = time.monotonic_ns()
+        after = now_ns()
         if best is None or after - before < best[0]:
             best = (after - before, cycles, (before + after) // 2)
     assert best is not None
@@ -41,6 +53,16 @@ def _sample() -> tuple[int, int]:
 def tsc_now() -> int:
     """The counter now. All processors of a machine whose counter is invariant have the same."""
     return int(_reader()[0]())
+
+
+def raw_now() -> int:
+    """CLOCK_MONOTONIC_RAW in ns: it runs as evenly as the counter does, as nobody corrects it."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def raw_pair() -> tuple[int, int]:
+    """The counter, and :func:`raw_now` at the same moment, to about 1 µs."""
+    return _sample(raw_now)
 
 
 @functools.cache

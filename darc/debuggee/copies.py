@@ -29,13 +29,12 @@ _memmem = ctypes.CDLL(None).memmem
 _memmem.restype = ctypes.c_void_p
 _memmem.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
 _CHUNK = 4 << 20
-_ASKED = _CHUNK << 6
-"""Bytes of memory of which the kernel is asked at a time."""
 
 
 def replace(
     memory: Memory,
     pid: int,
+    *,
     mapped: Sequence[Region],
     own: Mapping[int, int],
     besides: Sequence[range],
@@ -86,5 +85,4 @@ def _resident(pid: int, mapped: Sequence[Region], besides: Sequence[range]) -> I
             continue
         if region.end - region.start > LARGEST:
             continue
-        for at in range(region.start, region.end, _ASKED):
-            yield from populated(pid, at, min(region.end, at + _ASKED))
+        yield from populated(pid, region.start, region.end)

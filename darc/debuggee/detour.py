@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from signal import SIGSYS, Signals
 
 from darc.model.errors import TargetError
 from darc.target.target import Region
@@ -69,8 +70,38 @@ REGISTERS = ("rip", "rsp", "orig_rax", "eflags", *_BACK)
 """What :func:`plan` has to know of the thread."""
 
 
+_CODE_SEGMENTS = (0x33, 0xE033)
+"""Of 64-bit code, the second under Xen (``__USER_CS`` of the kernel's ``segment.h``)."""
+
+IN_32_BITS = (
+    "the program is in 32-bit code at this moment, where darc can call nothing: let it go on for "
+    "a moment, and try again"
+)
+
+
+def takes_calls(code_segment: int) -> bool:
+    """Whether a thread with this ``cs`` can go through a detour: one that is in 32-bit code (as
+    Wine has it) would take its instructions for others."""
+    return code_segment in _CODE_SEGMENTS
+
+
 class EndedError(TargetError):
     """The thread is gone."""
+
+
+class DispatchedError(TargetError):
+    """The program has its own way with system calls: none of darc's is carried out."""
+
+
+def failed(number: int) -> TargetError:
+    """What a call has come to that ended in a signal of its own, or in none (0)."""
+    if number == SIGSYS:
+        return DispatchedError(
+            "the program has system calls that it does not know come to itself "
+            "(PR_SET_SYSCALL_USER_DISPATCH, as Wine does, or seccomp)"
+        )
+    what = Signals(number).name if number else "nothing"
+    return TargetError(f"a call of darc's in the program ended in {what}")
 
 
 @dataclass(frozen=True)
@@ -92,7 +123,7 @@ class Call:
     stack: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Detour:
     """Write ``code`` at its place, then set ``rip`` to ``entry``. The thread has rung when it
     stands at one of ``rungs``; the result is at ``result``. Then the ``registers`` are set, in
@@ -182,7 +213,15 @@ def plan(
         code += struct.pack("<Q", word & WORD)
     assert len(code) <= LENGTH
     final = {name: back[name] for name in (*_BACK, "eflags", "rsp", "rip")}
-    return Detour(bytes(code), place + _ENTRY, masked, leave, rungs, result, final)
+    return Detour(
+        code=bytes(code),
+        entry=place + _ENTRY,
+        masked=masked,
+        leave=leave,
+        rungs=rungs,
+        result=result,
+        registers=final,
+    )
 
 
 def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[int]) -> int:

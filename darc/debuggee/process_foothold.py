@@ -12,23 +12,27 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from darc import agent
-from darc.agent.memory import (
+from darc.agent.layout import (
     MOST_RECORDS,
-    AgentMemory,
+    Read,
     Room,
+    Write,
     contexts_size,
     layout_in,
     plan,
+    records_for_threads,
     records_size,
     room_for_threads,
 )
+from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.debuggee import copies, limits
+from darc.debuggee.detour import DispatchedError
 from darc.debuggee.handlers import Handler
-from darc.debuggee.procfs import Memory, is_locked, own_id, populated, regions
+from darc.debuggee.procfs import Memory, is_locked, may_read_fs, own_id, populated, regions
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
+from darc.pads import processor as pads
 from darc.pads import returns
-from darc.pads import x86_64 as pads
 from darc.pads.foothold import MARK, Area, Foothold, Placed, ThreadKey
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Place, Region, Target
@@ -99,6 +103,10 @@ class ProcessFoothold(Foothold):
             return False
         return magic == self._blob.constants["DARC_MAGIC"]
 
+    @property
+    def memory_beside(self) -> tuple[Read, Write] | None:
+        return self.memory.read, self.memory.write
+
     def earlier(self, *, patient: bool = False) -> int:
         mine = {start for start, _ in self._mapped}
         found = left_behind(self._target, self.memory, regions(self.identity))
@@ -125,6 +133,10 @@ class ProcessFoothold(Foothold):
             raise PadsImpossibleError(why)
         try:
             super().install(resolution)
+            self.tables.set(may_read_fs=may_read_fs(self.identity))
+        except DispatchedError as error:
+            self._undo()
+            raise PadsImpossibleError(str(error)) from error
         except BaseException:
             self._undo()
             raise
@@ -206,9 +218,9 @@ class ProcessFoothold(Foothold):
             why, room = base, room // 2
         return why
 
-    def add_records(self) -> str | None:
+    def add_records(self, threads: int) -> str | None:
         tables = self.tables
-        room = 2 * tables.room.records
+        room = max(2 * tables.room.records, records_for_threads(threads))
         if room > MOST_RECORDS:
             return _NO_MORE
         before = tables.mappings
@@ -241,8 +253,13 @@ class ProcessFoothold(Foothold):
 
     def give_back(self) -> bool:
         try:
-            if not self.is_there() or not self.retire() or self.references() != frozenset():
+            if not self.is_there():
                 return False
+            self.retire()
+            if self.references() != frozenset():
+                return False
+            for one in self.landings:
+                one.forget(self.holds)
             kept = _keep(self._target, self._own_landings())
             self._areas.clear()
             self._unmap(self._mapped, kept)
@@ -263,7 +280,15 @@ class ProcessFoothold(Foothold):
         own = self.tables.mappings
         own += [range(one.base, one.base + one.extent) for one in self.landings]
         areas = [*(area.base for area in self._areas), *(one.base for one in self.landings)]
-        return _references(self._target, self.memory, self.identity, own, areas, self.is_inside)
+        found = _references(
+            self._target,
+            self.memory,
+            self.identity,
+            besides=own,
+            areas=areas,
+            is_inside=self.is_inside,
+        )
+        return _with_called(found, self.landings)
 
     def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
         for start, size in list(places):
@@ -424,6 +449,22 @@ class ProcessFoothold(Foothold):
         roomy = (one for one in pools if one.has_room)
         area.landings = next(roomy, None) or max(pools, key=lambda one: one.free)
 
+    def more_landings(self, area: Area, low: int, high: int, pools: int) -> list[ReturnLandings]:
+        limit = self._blob.constants["DARC_MAX_AREAS"]
+        self._program.update(regions(self.identity))
+        roomy = [one for one in area.pools if one.has_room]
+        while len(roomy) < pools and len(self.landings) < limit:
+            found = self._more_landings(area, {one.base for one in area.pools}, low, high)
+            if not found:
+                break
+            area.pools = [*area.pools, *found]
+            roomy += found
+            for one in found:
+                one.begin(self.tables.control, self.stubs.landed)
+            self._program.update(regions(self.identity))
+        self.tables.set_landings([one.base for one in self.landings])
+        return roomy or ([] if area.landings is None else [area.landings])
+
     def _more_landings(
         self, area: Area, known: AbstractSet[int], low: int, high: int
     ) -> list[ReturnLandings]:
@@ -470,6 +511,7 @@ def _references(
     target: Target,
     memory: Memory,
     pid: int,
+    *,
     besides: Sequence[range],
     areas: Sequence[int],
     is_inside: Callable[[int], bool],
@@ -500,6 +542,16 @@ def _references(
                 return None
             found |= _leading(memory, range(max(start, part.start), part.stop), areas, is_inside)
     return frozenset(found)
+
+
+def _with_called(
+    found: frozenset[int] | None, landings: Sequence[ReturnLandings]
+) -> frozenset[int] | None:
+    """With the places in pads that f0's cells call to which something leads."""
+    if found is None:
+        return None
+    called = (one.calls(address) for address in found for one in landings)
+    return found | {address for address in called if address is not None}
 
 
 def _leading(
@@ -583,10 +635,8 @@ class LeftBehind:
         """Lets its landings return by themselves, once patches and stacks are restored."""
         target.flush()
         restore_copies(memory, pid, self.landings, [])
-        counters = target.program_counters().values()
-        is_left = not any(map(self.is_pad, counters))
         for landings in self.landings:
-            landings.retire(is_left)
+            landings.retire()
 
     def give_back(
         self, target: Target, memory: Memory, pid: int, most: int | None = _SEARCHED
@@ -596,6 +646,8 @@ class LeftBehind:
         try:
             if self.references(target, memory, pid, most) != frozenset():
                 return False
+            for one in self.landings:
+                one.forget(self.is_pad)
             mine = [one for one in self.landings if any(one.base in a for a in self.areas)]
             kept = _keep(target, mine)
             _let_go(target, [*self.areas, *self.tables.mappings], kept)
@@ -609,7 +661,10 @@ class LeftBehind:
         """As :meth:`darc.pads.foothold.Foothold.references`."""
         own = [*self.tables.mappings, *(range(o.base, o.base + o.extent) for o in self.landings)]
         bases = [*(area.start for area in self.areas), *(one.base for one in self.landings)]
-        return _references(target, memory, pid, own, bases, self._is_inside, most)
+        found = _references(
+            target, memory, pid, besides=own, areas=bases, is_inside=self._is_inside, most=most
+        )
+        return _with_called(found, self.landings)
 
     def _is_inside(self, pc: int) -> bool:
         for landings in self.landings:
@@ -629,8 +684,8 @@ def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> N
 def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[range]) -> None:
     """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
     something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
-    mark."""
-    mapped = regions(pid)
+    mark and nothing leads to it."""
+    mapped, noted = regions(pid), list(noted)
     for place in noted:
         inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
         if sum(r.end - r.start for r in inside) != len(place) or not inside:
@@ -642,7 +697,20 @@ def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[ra
             is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
             if not is_empty and memory.read(place.start, len(MARK)) != MARK:
                 continue
-            if not any(pc in place for pc in target.program_counters().values()):
+            found: frozenset[int] | None = frozenset()
+            if not is_empty:  # a thread may be on its way there, behind a handler of a signal
+                found = _references(
+                    target,
+                    memory,
+                    pid,
+                    besides=noted,
+                    areas=[place.start],
+                    is_inside=place.__contains__,
+                    most=_SEARCHED,
+                )
+            if found == frozenset() and not any(
+                pc in place for pc in target.program_counters().values()
+            ):
                 _let_go(target, [place], [])
 
 
@@ -657,7 +725,14 @@ def restore_copies(
     if own:
         words = [range(one.base, one.base + one.extent) for one in landings]
         with contextlib.suppress(TargetError, OSError):
-            copies.replace(memory, pid, regions(pid), own, [*besides, *words], replaced)
+            copies.replace(
+                memory,
+                pid,
+                mapped=regions(pid),
+                own=own,
+                besides=[*besides, *words],
+                replaced=replaced,
+            )
     return replaced
 
 
@@ -722,7 +797,10 @@ def _gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[
     ones, near before far. The heap and the stack keep room to grow."""
     found: list[tuple[bool, int, int]] = []
     previous, path = _LOWEST, ""
-    for region in (*mapped, Region(_HIGHEST, _HIGHEST, "", 0, "")):
+    for region in (
+        *mapped,
+        Region(start=_HIGHEST, end=_HIGHEST, permissions="", offset=0, path=""),
+    ):
         start, end = previous, region.start
         if region.start > region.end or end <= start:
             previous, path = max(previous, region.end), region.path

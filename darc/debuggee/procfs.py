@@ -7,14 +7,15 @@ import functools
 import os
 import re
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
+from darc.debuggee.clock import Use
 from darc.model.errors import TargetError
 from darc.target.target import Region
 
 _PAGE = 4096
-_AT_ENTRY = 9
+_AT_ENTRY, _AT_HWCAP2 = 9, 26
+_HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 
 _MAPPING = re.compile(r"^(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)$", re.MULTILINE)
 
@@ -35,7 +36,14 @@ def regions(pid: int) -> tuple[Region, ...]:
 @functools.lru_cache(maxsize=8)  # it is asked again and again while a program stands still
 def _regions(text: str) -> tuple[Region, ...]:
     return tuple(
-        Region(int(start, 16), int(end, 16), permissions, int(offset, 16), path, int(inode))
+        Region(
+            start=int(start, 16),
+            end=int(end, 16),
+            permissions=permissions,
+            offset=int(offset, 16),
+            path=path,
+            inode=int(inode),
+        )
         for start, end, permissions, offset, inode, path in _MAPPING.findall(text)
     )
 
@@ -52,12 +60,21 @@ def root(pid: int) -> Path:
 def entry(pid: int) -> int | None:
     """Where the program itself begins, when the dynamic linker has loaded its libraries; ``None``
     where the process is gone, or may not be read."""
+    return _told(pid, _AT_ENTRY)
+
+
+def may_read_fs(pid: int) -> bool:
+    """Whether its threads may read their fs bases without a system call (``rdfsbase``)."""
+    return bool((_told(pid, _AT_HWCAP2) or 0) & _HAS_FSGSBASE)
+
+
+def _told(pid: int, what: int) -> int | None:
+    """A word that the kernel has told the program at its begin (``getauxval(3)``)."""
     try:
         words = Path(f"/proc/{pid}/auxv").read_bytes()
     except OSError:
         return None
-    pairs = dict(struct.iter_unpack("<QQ", words[: len(words) // 16 * 16]))
-    return pairs.get(_AT_ENTRY)
+    return dict(struct.iter_unpack("<QQ", words[: len(words) // 16 * 16])).get(what)
 
 
 def status(pid: int, thread: int | None = None) -> dict[str, str]:
@@ -125,6 +142,7 @@ def is_locked(pid: int, address: int) -> bool:
 
 _PAGEMAP_ENTRY = 8
 _IN_USE = 0b11 << 62  # in memory, or in swap
+_PAGES_ASKED = 1 << 13
 
 
 def populated(pid: int, start: int, end: int) -> list[range]:
@@ -134,16 +152,22 @@ def populated(pid: int, start: int, end: int) -> list[range]:
     Raises:
         TargetError: the kernel does not tell.
     """
-    first, count = start // _PAGE, (end - start) // _PAGE
+    found: list[range] = []
     try:
-        with Path(f"/proc/{pid}/pagemap").open("rb") as file:
-            file.seek(first * _PAGEMAP_ENTRY)
-            raw = file.read(count * _PAGEMAP_ENTRY)
+        with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as file:
+            for first in range(start // _PAGE, end // _PAGE, _PAGES_ASKED):
+                count = min(end // _PAGE - first, _PAGES_ASKED)
+                file.seek(first * _PAGEMAP_ENTRY)
+                raw = file.read(count * _PAGEMAP_ENTRY)
+                if raw.count(0) < len(raw):  # most of what is reserved was never used
+                    _add_used(found, first, raw)
     except OSError as error:
         raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
-    found: list[range] = []
-    if raw.count(0) == len(raw):  # as most of what is reserved
-        return found
+    return found
+
+
+def _add_used(found: list[range], first: int, raw: bytes) -> None:
+    """The pages that are used of those from number ``first`` on, by their entries."""
     for index, (entry,) in enumerate(struct.iter_unpack("<Q", raw)):
         if entry & _IN_USE:
             at = (first + index) * _PAGE
@@ -151,7 +175,6 @@ def populated(pid: int, start: int, end: int) -> list[range]:
                 found[-1] = range(found[-1].start, at + _PAGE)
             else:
                 found.append(range(at, at + _PAGE))
-    return found
 
 
 def cgroup_mounts(kind: str) -> list[tuple[Path, str]]:
@@ -219,15 +242,33 @@ def is_stopped_at_birth(pid: int) -> bool:
     return call in _MAKES_A_CHILD and status(pid).get("State", "").startswith("T (stopped)")
 
 
+def is_traced_and_stopped(pid: int) -> bool:
+    """Whether a process stands still for whoever traces it."""
+    return status(pid).get("State", "").startswith("t")
+
+
 def own_id(pid: int, thread: int) -> int:
     """A thread's id as the process itself sees it: a container has its own."""
     ids = status(pid, thread).get("NSpid", "").split()
     return int(ids[-1]) if ids else thread
 
 
+def thread_called(pid: int, own: int) -> int | None:
+    """The thread of a process that has the id ``own`` as the process itself sees it."""
+    if own_id(pid, pid) == pid:
+        return own if own in threads(pid) else None
+    return next((thread for thread in threads(pid) if own_id(pid, thread) == own), None)
+
+
 def is_gone(pid: int) -> bool:
     """Whether a process has ended, though its debugger may not have looked yet."""
     return status(pid).get("State", "Z").startswith(("Z", "X"))
+
+
+def is_let_go(pid: int) -> bool:
+    """Whether a process lives and no debugger has it."""
+    known = status(pid)
+    return known.get("TracerPid", "").strip() == "0" and not is_gone(pid)
 
 
 def own_ids(pid: int) -> frozenset[int]:
@@ -256,15 +297,14 @@ def waited_ns(thread: int) -> int:
         return 0
 
 
-@dataclass(frozen=True)
-class Use:
-    """What a thread has had of processors so far."""
-
-    ns: int
-    """For how long it has executed, the kernel on its behalf included."""
-    pauses: int
-    """How often it has given its processor up of itself: to sleep, and at every stop for a
-    debugger."""
+def ran(thread: int) -> tuple[int, int] | None:
+    """For how long a thread of any process has run so far, and waited for a processor, in ns;
+    ``None`` where the kernel does not count it or the thread is gone."""
+    try:
+        running, ready, _ = Path(f"/proc/{thread}/schedstat").read_text().split()
+        return int(running), int(ready)
+    except (OSError, ValueError):
+        return None
 
 
 _PAUSES = b"\nvoluntary_ctxt_switches:"

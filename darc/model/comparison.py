@@ -52,7 +52,7 @@ class Verdict(Enum):
     """What was seen may be chance."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PeakChange:
     """One peak of two runs together, before and now."""
 
@@ -100,33 +100,62 @@ def compare(
 
     Raises :class:`~darc.model.errors.ProfileError` when one of them is empty.
     """
+    (found,) = compare_all([Pair(before, now, slices_before, slices_now)])
+    return found
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A function's profiles of two runs."""
+
+    before: Profile
+    now: Profile
+    slices_before: Slices = ()
+    slices_now: Slices = ()
+
+
+def compare_all(pairs: Sequence[Pair], *, least_df: int = 0) -> list[tuple[PeakChange, ...]]:
+    """The peaks of each pair, from the left. A change of any one is told only where it is none of
+    chance among all peaks of all pairs (Holm).
+
+    How much calls come in bursts must be known by ``least_df`` degrees of freedom for a peak to be
+    told: where many functions are looked at, there are always some that were called all at once.
+
+    Raises :class:`~darc.model.errors.ProfileError` when a profile is empty.
+    """
+    tests = [_tests(pair, least_df) for pair in pairs]
+    flat = [test for own in tests for test in own]
+    asked = sorted(
+        (p, number, is_move)
+        for number, test in enumerate(flat)
+        for is_move, p in ((False, test.share_p), (True, test.move_p))
+        if p is not None
+    )
+    found: set[tuple[_Tested, bool]] = set()
+    for rank, (p, number, is_move) in enumerate(asked):
+        if p > ALARMS / (len(asked) - rank):
+            break
+        found.add((flat[number], is_move))
+    return [
+        tuple(test.result((test, False) in found, (test, True) in found) for test in own)
+        for own in tests
+    ]
+
+
+def _tests(pair: Pair, least_df: int) -> list[_Tested]:
+    before, now = pair.before, pair.now
     if not any(before.bins.values()) or not any(now.bins.values()):
         raise ProfileError("a profile without calls cannot be compared; collect some calls first")
     resolution = math.gcd(before.resolution, now.resolution)
     runs = (
-        _Run(before.coarsened(resolution).bins, _coarse(slices_before, before, resolution)),
-        _Run(now.coarsened(resolution).bins, _coarse(slices_now, now, resolution)),
+        _Run(before.coarsened(resolution).bins, _coarse(pair.slices_before, before, resolution)),
+        _Run(now.coarsened(resolution).bins, _coarse(pair.slices_now, now, resolution)),
     )
     together = {
         b: runs[0].bins.get(b, 0) + runs[1].bins.get(b, 0)
         for b in sorted(runs[0].bins.keys() | runs[1].bins.keys())
     }
-    tests = [_Tested(peak, runs, resolution) for peak in find_peaks(together, resolution)]
-    asked = sorted(
-        (p, number, is_move)
-        for number, test in enumerate(tests)
-        for is_move, p in ((False, test.share_p), (True, test.move_p))
-        if p is not None
-    )
-    found: set[tuple[int, bool]] = set()
-    for rank, (p, number, is_move) in enumerate(asked):
-        if p > ALARMS / (len(asked) - rank):
-            break
-        found.add((number, is_move))
-    return tuple(
-        test.result((number, False) in found, (number, True) in found)
-        for number, test in enumerate(tests)
-    )
+    return [_Tested(peak, runs, resolution, least_df) for peak in find_peaks(together, resolution)]
 
 
 def _coarse(slices: Slices, profile: Profile, resolution: int) -> Slices:
@@ -154,7 +183,7 @@ class _Run:
 class _Tested:
     """One peak, asked whether its share has changed and whether it has moved."""
 
-    def __init__(self, peak: Peak, runs: tuple[_Run, _Run], resolution: int) -> None:
+    def __init__(self, peak: Peak, runs: tuple[_Run, _Run], resolution: int, least_df: int) -> None:
         self.peak = peak
         self._calls = [run.calls for run in runs]
         inside = [_inside(run.bins, peak) for run in runs]
@@ -167,7 +196,7 @@ class _Tested:
         self.move_p: float | None = None
         self._moved = 0.0
         self._is_enough = max(self._counts) >= LEAST_CALLS
-        if self._is_enough and min(self._shares) < 1:
+        if self._is_enough and min(self._shares) < 1 and self._df >= least_df:
             z = _proportions_z(self._counts, self._calls) / math.sqrt(self._phi)
             self.share_p = _two_sided(z, self._df)
         if min(self._counts) >= LEAST_CALLS:
@@ -175,7 +204,8 @@ class _Tested:
             self._moved = (means[1] - means[0]) / resolution
             phi, df = _dispersion([_mean_scatter(run.slices, peak) for run in runs if run.slices])
             error = math.sqrt(phi * variance * sum(1 / k for k in self._counts))
-            self.move_p = _two_sided(abs(means[1] - means[0]) / error, df)
+            if df >= least_df:
+                self.move_p = _two_sided(abs(means[1] - means[0]) / error, df)
             self._move_error = error / resolution
 
     def result(self, share_differs: bool, place_differs: bool) -> PeakChange:
@@ -191,7 +221,15 @@ class _Tested:
             verdict = Verdict.CHANGED
         elif has_effect or moves:
             verdict, needed = Verdict.CANNOT_TELL, self._needed(has_effect)
-        return PeakChange(self.peak, before, now, self._moved, verdict, has_moved, needed)
+        return PeakChange(
+            peak=self.peak,
+            before=before,
+            now=now,
+            moved=self._moved,
+            verdict=verdict,
+            has_moved=has_moved,
+            needed=needed,
+        )
 
     def _needed(self, is_share: bool) -> int:
         """Calls in each run that would tell what was seen from chance, if it is there."""

@@ -18,8 +18,9 @@ class TimeSlices:
     """Looks at a profile that grows, at equal distances of time that double as it goes on. Written
     to by one thread, and read by another."""
 
-    def __init__(self) -> None:
-        self._seconds = _FIRST_SECONDS
+    def __init__(self, first: float = _FIRST_SECONDS) -> None:
+        """``first`` is the distance at first, in seconds."""
+        self._seconds = first
         self._looks: list[tuple[float, Mapping[int, int]]] = [(0.0, {})]
 
     @property
@@ -29,23 +30,27 @@ class TimeSlices:
 
     def look(self, seconds: float, bins: Mapping[int, int]) -> None:
         """All calls up to now, by bin."""
-        looks = [*self._looks, (seconds, dict(bins))]
+        last = self._looks[-1][1]
+        looks = [*self._looks, (seconds, last if last == bins else dict(bins))]
         if len(looks) > 2 * SLICES:
             looks = looks[::2]
             self._seconds *= 2
         self._looks = looks
 
-    def take(self, bins: Mapping[int, int]) -> tuple[Mapping[int, int], ...]:
-        """The calls of each slice, up to ``bins``, which are all; none where the run was too short
-        for :data:`LEAST_SLICES`."""
+    def take(
+        self, bins: Mapping[int, int], least: int = LEAST_SLICES
+    ) -> tuple[Mapping[int, int], ...]:
+        """The calls of each slice that has some, up to ``bins``, which are all; none where there
+        are not ``least`` of these."""
         looks = [bins for _, bins in self._looks]
         looks = [*looks[:-1], bins] if len(looks) > 2 else [*looks, bins]
         count = min(SLICES, len(looks) - 1)
         ends = [looks[len(looks) * number // count] for number in range(1, count)]
-        found = [_less(b, a) for a, b in zip([looks[0], *ends], [*ends, looks[-1]], strict=True)]
+        found = [less(b, a) for a, b in zip([looks[0], *ends], [*ends, looks[-1]], strict=True)]
         found = [one for one in found if one]
-        return tuple(found) if len(found) >= LEAST_SLICES else ()
+        return tuple(found) if len(found) >= least else ()
 
 
-def _less(bins: Mapping[int, int], before: Mapping[int, int]) -> dict[int, int]:
+def less(bins: Mapping[int, int], before: Mapping[int, int]) -> dict[int, int]:
+    """The calls by bin that have come since ``before``."""
     return {b: n - before.get(b, 0) for b, n in sorted(bins.items()) if n > before.get(b, 0)}

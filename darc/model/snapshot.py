@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from darc.model.ftree import Fnode, RootCausePath
+from darc.model.functionset import FunctionSet
+from darc.model.ops import KeptOps
 from darc.model.parameters import Parameters
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.status import Status
+from darc.model.waits import Waits
+from darc.model.walk import Walk
+from darc.model.why import Suspect, Verdict
 
 
 class SiteState(str, Enum):
@@ -79,3 +84,70 @@ class Snapshot:
     parameters: Parameters = field(default_factory=Parameters)
     elapsed_seconds: float = 0.0
     profile_seconds: float = 0.0
+    ops: KeptOps | None = None
+    """``None`` before a search, and where none are kept."""
+    waits: Waits | None = None
+    """Of the in-peak ops among those,"""
+    waits_of_fastest: Waits | None = None
+    """and of those of the fastest peak."""
+    set: FunctionSet | None = None
+    """Of ``darc profile``: what is known of each function; ``profile`` is of all together."""
+    walk: Walk | None = None
+    """Of ``darc walk``."""
+    why: Why | None = None
+    """Of ``darc why``: the answer, so far."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search has said of one suspect. ``found`` is what was known at its end; ``None``: it
+    could not be begun, and ``why`` says why. ``idle`` names the function that its slow calls wait
+    in for whatever comes next: they are none that anybody would call slow."""
+
+    suspect: Suspect
+    found: Snapshot | None
+    why: str | None = None
+    idle: str | None = None
+    is_disturbed: bool = False
+    """Whether calls of all functions are slow as often, and nobody saw what had the processor."""
+
+    @property
+    def paths(self) -> tuple[RootCausePath, ...]:
+        """The root cause paths."""
+        return () if self.found is None else self.found.paths
+
+    @property
+    def agreement(self) -> float:
+        """The part of the votes that agree, where fewest do on the first path; 0 without one."""
+        if not self.paths:
+            return 0.0
+        path = self.paths[0]
+        parts = [node.maxcount / node.compared_in for node in path.nodes[1:] if node.compared_in]
+        last = path.nodes[-1]
+        if last.decision is not None and last.decision.ops and last.self_maxcount:
+            parts.append(path.ending.maxcount / last.decision.ops)
+        return min(1.0, min(parts, default=1.0))
+
+
+@dataclass(frozen=True)
+class Why:
+    """What is slow, in which call, and who was behind it: the answer of ``darc why``."""
+
+    verdict: Verdict
+    answers: tuple[Answer, ...]
+    """The one with the most time first; without those that are idle or disturbed."""
+    functions: int = 0
+    """So many were timed,"""
+    calls: int = 0
+    """with so many calls,"""
+    seconds: float = 0.0
+    """in so much time."""
+    is_sure: bool = False
+    reasons: tuple[str, ...] = ()
+    """Why it is not, or why nothing was found."""
+    is_over: bool = True
+    """Whether nothing more will be known."""
+    open: tuple[Suspect, ...] = ()
+    """Those that nobody came to look into."""
+    idle: tuple[str, ...] = ()
+    """Functions that are slow as they wait for whatever comes next."""

@@ -26,6 +26,9 @@ class Status(str, Enum):
         return self in _FINAL
 
 
+EXECUTED = "the program executed another file"
+"""The note of an analysis that has ended for that."""
+
 _FINAL = frozenset(
     {
         Status.FOUND,

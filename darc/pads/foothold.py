@@ -16,13 +16,16 @@ from enum import IntEnum
 
 from darc import agent
 from darc.agent.damage import DamagedError
-from darc.agent.memory import AgentMemory, Node, Room
+from darc.agent.layout import Read, Room, Write
+from darc.agent.memory import AgentMemory
+from darc.agent.rows import Node
+from darc.code.architecture import Prologue, Site
 from darc.code.elf import FrameRule
+from darc.code.processor import decode
 from darc.code.program import Program
-from darc.code.x86_64 import Site, decode
 from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind
-from darc.pads import x86_64 as pads
+from darc.pads import processor as pads
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Target
 
@@ -30,6 +33,9 @@ MARK = b"darc pad"
 MARK_SIZE = 64
 """Every area begins with the mark and the address of the control structure: whoever comes after a
 debugger that was killed finds both."""
+
+
+_RETURN = b"\xc3"
 
 
 class ThreadKey(IntEnum):
@@ -114,11 +120,11 @@ class Placed:
 
 
 class Foothold(ABC):
-    """Create it, then :meth:`install`; :meth:`reopen` for another analysis on the same ground;
+    """Create it, then :meth:`install`; :meth:`reopen` for another analysis in the same debuggee;
     :meth:`close` when that is gone."""
 
     def __init__(self, target: Target, program: Program, identity: int) -> None:
-        """``identity`` is that of the :class:`~darc.debuggee.ground.Ground` that it is on."""
+        """``identity`` is that of the :class:`~darc.debuggee.debuggee.Debuggee` that it is in."""
         self._target = target
         self._program = program
         self.identity = identity
@@ -156,6 +162,12 @@ class Foothold(ABC):
     @abstractmethod
     def is_there(self) -> bool:
         """Whether it has not gone with what it stood in."""
+
+    @property
+    def memory_beside(self) -> tuple[Read, Write] | None:
+        """What reads and writes the memory that it stands in while that runs, and no other's, as
+        after an exec; ``None``: nothing can."""
+        return None
 
     def lost(self) -> str | None:
         """At a stop: why what it stood in is not there any more, where nothing else tells."""
@@ -239,28 +251,31 @@ class Foothold(ABC):
         """The program's own return address where ``word`` is one that leads to a landing."""
         return next((own for one in self.landings if (own := one.own(word)) is not None), None)
 
+    def more_landings(self, area: Area, low: int, high: int, pools: int) -> list[ReturnLandings]:
+        """At least one and at most ``pools`` pools of landings in reach of ``area`` and the module
+        in [low, high), for more callers than one has room for. May make calls in the program; none
+        where calls come back to pads."""
+        del low, high, pools
+        return [] if area.landings is None else [area.landings]
+
     def restore_copies(self) -> list[Replaced]:
         """Return addresses that lead to landings become the program's own wherever they stand in
         its memory: guards are taken out, or about to be. Nothing is waiting to be written. What
         was replaced."""
         return []
 
-    def retire(self) -> bool:
+    def retire(self) -> None:
         """The analysis is over, patches are taken out and stacks restored, all threads stand still:
         from now on landings just return by themselves (copies of stacks may have their addresses
         for the process's life), until :meth:`install` or :meth:`reopen` of the next analysis, of
         this debugger or another one, takes them up again.
 
-        Returns whether the agent, the tables and the pads may be unmapped: no thread is on its way
-        through one. What must stay then is :meth:`ReturnLandings.kept` of :attr:`landings`.
+        Whether agent, tables and pads may be unmapped, or used otherwise, is told by
+        :meth:`references` alone: a thread that is in the handler of a signal comes back to where
+        that has interrupted it. What must stay then is :meth:`ReturnLandings.kept`.
         """
-        if not self.landings:
-            return False
-        counters = self._target.program_counters().values()
-        is_left = not any(map(self.is_inside, counters))
         for landings in self.landings:
-            landings.retire(is_left)
-        return is_left
+            landings.retire()
 
     def is_inside(self, pc: int) -> bool:
         """Whether a thread at ``pc`` needs the agent or a pad to go on."""
@@ -296,6 +311,8 @@ class Foothold(ABC):
         for area in self._areas:
             inside = range(area.base + area.floor, area.base + area.size)
             area.keep(sorted((p.place for p in kept if p.place.start in inside), key=_first))
+        for landings in self.landings:
+            landings.forget(lambda at: self.holds(at) and not any(at in p.place for p in kept))
         floors = [range(area.base, area.base + area.floor) for area in self._areas]
         lasting = [p for p in self._pads if any(p.place.start in floor for floor in floors)]
         self._pads = sorted({*lasting, *kept}, key=_start)
@@ -311,7 +328,7 @@ class Foothold(ABC):
     def free_stuck(self) -> list[str]:
         """At the begin of an analysis: threads that are seen no more, as they seem to stand inside
         the agent, are seen again. What the user should know of it. (In a process the agent and the
-        heart see to that while it runs: :meth:`AgentMemory.watch_stale`.)"""
+        monitor see to that while it runs: :meth:`AgentMemory.watch_stale`.)"""
         return []
 
     def add_contexts(self, threads: int) -> str | None:
@@ -320,9 +337,10 @@ class Foothold(ABC):
         del threads
         return "there is no more memory"
 
-    def add_records(self) -> str | None:
-        """The same for records of calls, twice as many as now: no call is open, and no thread is in
-        the agent or a pad but the one that rang."""
+    def add_records(self, threads: int) -> str | None:
+        """The same for records of their calls, at least twice as many as now: no call is open, and
+        no thread is in the agent or a pad but the one that rang."""
+        del threads
         return "there is no more memory"
 
     def symbol(self, name: str) -> int:
@@ -410,7 +428,9 @@ class Foothold(ABC):
                 area,
                 index,
                 site.back,
-                lambda at: pads.call_pad(site, data, blocks, self.stubs, at),
+                lambda at: pads.call_pad(
+                    site, site_data=data, blocks=blocks, stubs=self.stubs, origin=at
+                ),
             )
             assert pad.back is not None
             return origin, pad, origin + pad.back
@@ -421,7 +441,9 @@ class Foothold(ABC):
             area,
             index,
             site.back,
-            lambda at: pads.call_pad(site, data, blocks, self.stubs, at, back),
+            lambda at: pads.call_pad(
+                site, site_data=data, blocks=blocks, stubs=self.stubs, origin=at, landing=back
+            ),
         )
         assert pad.back is not None
         far = origin + pad.cells.get("target", 0)
@@ -448,7 +470,15 @@ class Foothold(ABC):
         nothing, back = self.symbol("darc_nothing"), self.symbol("darc_calibrate_back")
         call = decode(pads.patch_bytes(CallKind.DIRECT, area.base, 5, nothing), area.base)[0]
         site = Site(
-            area.base, CallKind.DIRECT, area.base, 5, back, nothing, None, call, FrameRule("rsp", 8)
+            address=area.base,
+            kind=CallKind.DIRECT,
+            patch=area.base,
+            length=5,
+            back=back,
+            target=nothing,
+            pointer=None,
+            instruction=call,
+            slot=FrameRule("rsp", 8),
         )
         index = self.new_index()
         parent_index = self.new_index()
@@ -471,12 +501,47 @@ class Foothold(ABC):
         tables.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, False)], [(0, 1)], [])
         tables.set_site(index, timed=0)
         self.call(self.symbol("darc_calibrate"), arguments)
-        path_cost = tables.get("full_cost")
+        path_cost = tables.full_cost
         tables.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, True)], [(0, 1)], [])
         tables.set_site(index, timed=1)
+        tables.set(span_cost=0, least_span=0)
         self.call(self.symbol("darc_calibrate"), arguments)
-        tables.set(path_cost=path_cost)
+        kept_cost = tables.full_cost
+        tables.set(least_span=limits["DARC_NEVER"])
+        tables.kept.forget()
+        self.call(self.symbol("darc_calibrate"), arguments)
+        span_cost = max(0, kept_cost - tables.full_cost)
+        tables.set(path_cost=path_cost, span_cost=span_cost)
         tables.set_site(index, route_count=0)
+
+    def calibrate_members(self) -> None:
+        """Measures what the pad of a set's function costs, once; nothing is timed yet. The agent
+        counts members now, and what it counts here is to be forgotten. Calls functions.
+
+        Raises:
+            TargetError: there is no room for one more pad.
+        """
+        tables = self.tables
+        if tables.get("member_cost"):
+            return
+        nothing, index = self.symbol("darc_nothing"), self.new_index()
+        (back,) = decode(_RETURN, nothing)
+        prologue = Prologue(nothing, (back,), len(_RETURN), _RETURN)
+        origin, pad = self.place(
+            self._areas[0],
+            index,
+            0,
+            lambda at: pads.entry_pad(prologue, tables.site(index), self.stubs, at),
+        )
+        assert pad.back is not None
+        kind = self._blob.constants["DARC_MEMBER"]
+        tables.write_site(index, pad_back=origin + pad.back, kind=kind, timed=1)
+        tables.enabled = True
+        try:
+            arguments = (tables.control, origin, nothing)
+            self.call(self.symbol("darc_calibrate_members"), arguments)
+        finally:
+            tables.enabled = False
 
     def area_for(self, low: int, high: int) -> Area | None:
         """An area from which the module around [low, high) is in reach, if there is one."""

@@ -22,6 +22,33 @@ class Guard(Enum):
     JUMP = "DARC_JUMP"
     SANDBOX = "DARC_SANDBOX"
     HANDLER = "DARC_HANDLER"
+    LOCK = "DARC_LOCK"
+    """Waits while the object's first word is not 0."""
+    UNLOCK = "DARC_UNLOCK"
+    """Releases the object, or signals it."""
+    COND_WAIT = "DARC_COND_WAIT"
+    """Releases a mutex, waits, and takes it again."""
+    SEM_WAIT = "DARC_SEM_WAIT"
+    BARRIER = "DARC_BARRIER"
+    JOIN = "DARC_JOIN"
+    RWLOCK = "DARC_RWLOCK"
+    """As LOCK; who has it for writing is told at another place in it."""
+    LOCK_BY_CLOCK = "DARC_LOCK_BY_CLOCK"
+    """This and those below: as LOCK and so on, of functions that refuse a clock that there is not,
+    or a time that is none, before they look at the object, which need not be there then."""
+    RWLOCK_UNTIL = "DARC_RWLOCK_UNTIL"
+    RWLOCK_BY_CLOCK = "DARC_RWLOCK_BY_CLOCK"
+    SEM_WAIT_UNTIL = "DARC_SEM_WAIT_UNTIL"
+    SEM_WAIT_BY_CLOCK = "DARC_SEM_WAIT_BY_CLOCK"
+    SWITCH = "DARC_SWITCH"
+    """Of a kernel: a task has left the processor, and another one has it."""
+    WAKE = "DARC_WAKE"
+    """Of a kernel: a task is about to be woken."""
+
+    @property
+    def is_of_waits(self) -> bool:
+        """Whether it only tells who waits, and for whom: without it nothing else is wrong."""
+        return self in WAIT_AT or self in (Guard.SWITCH, Guard.WAKE)
 
 
 HIDE_AT = (
@@ -58,6 +85,30 @@ SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
 END_AT = ("__call_tls_dtors",)
 """Where a thread ends, in glibc: others may have its room in the agent's tables."""
 
+WAIT_AT: dict[Guard, tuple[str, ...]] = {
+    Guard.LOCK: ("pthread_mutex_lock", "pthread_mutex_timedlock"),
+    Guard.LOCK_BY_CLOCK: ("pthread_mutex_clocklock",),
+    Guard.RWLOCK: ("pthread_rwlock_rdlock", "pthread_rwlock_wrlock"),
+    Guard.RWLOCK_UNTIL: ("pthread_rwlock_timedrdlock", "pthread_rwlock_timedwrlock"),
+    Guard.RWLOCK_BY_CLOCK: ("pthread_rwlock_clockrdlock", "pthread_rwlock_clockwrlock"),
+    Guard.UNLOCK: (
+        *("pthread_mutex_unlock", "pthread_rwlock_unlock", "sem_post"),
+        *("pthread_cond_signal", "pthread_cond_broadcast"),
+    ),
+    Guard.COND_WAIT: ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"),
+    Guard.SEM_WAIT: ("sem_wait",),
+    Guard.SEM_WAIT_UNTIL: ("sem_timedwait",),
+    Guard.SEM_WAIT_BY_CLOCK: ("sem_clockwait",),
+    Guard.BARRIER: ("pthread_barrier_wait",),
+    Guard.JOIN: (
+        *("pthread_join", "pthread_timedjoin_np", "pthread_clockjoin_np"),
+        "__pthread_clockjoin_ex",
+    ),
+}
+"""Where threads wait for each other, in glibc: elsewhere functions of these names may be others."""
+
+_GLIBC = ("libc.so.6", "libpthread.so.0")
+
 _RUST_CATCH = "___rust_panic_cleanup"
 
 _GUARDED: dict[Guard, tuple[str, ...]] = {
@@ -69,6 +120,17 @@ _GUARDED: dict[Guard, tuple[str, ...]] = {
     Guard.SANDBOX: SANDBOX_AT,
     Guard.HANDLER: HANDLER_AT,
 }
+
+
+def wait_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
+    """As :func:`guard_places`, of what tells who waits for whom."""
+    kinds = {name: kind for kind, names in WAIT_AT.items() for name in names}
+    for module in program.modules:
+        if module.name not in _GLIBC:
+            continue
+        for symbol in module.image.symbols_if_any(kinds):
+            if (kind := kinds.get(symbol.name)) is not None:
+                yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
 
 
 def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:

@@ -15,7 +15,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
-from darc.code.x86_64 import PATCH_LENGTH, Site
+from darc.code.architecture import Site
+from darc.code.processor import PATCH_LENGTH
 
 _PERIOD = 1 << 24
 """The last byte of the distance may be any."""
@@ -61,8 +62,8 @@ class Landings:
         self._write = write
 
     def lead(self, site: Site, pad: int) -> bytes | None:
-        """What to write over ``site`` (see :attr:`~darc.code.x86_64.Site.nop`) and its nop, to
-        lead to ``pad``; ``None`` where no landing is left for it."""
+        """What to write over ``site`` (see :attr:`~darc.code.architecture.Site.nop`) and its nop,
+        to lead to ``pad``; ``None`` where no landing is left for it."""
         end = site.address + site.length
         for address in places(end, site.nop, self.base, self.size):
             if self._read(address, 1)[0] != _JUMP:  # where something leads on from, it does

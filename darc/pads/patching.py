@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from iced_x86 import Instruction
 
 from darc.agent.memory import AgentMemory
+from darc.code.architecture import Site
+from darc.code.processor import PATCH_LENGTH
 from darc.code.program import Program
-from darc.code.x86_64 import PATCH_LENGTH, Site
 from darc.model.errors import TargetError
 from darc.target.target import Place, Target
 
@@ -49,7 +50,14 @@ class Patch:
     is changed instead of the code."""
     cell_value: int = 0
     active: bool = False
+    was_active: bool = False
+    """Whether it ever was."""
     in_place: bool = False
+
+    @property
+    def place(self) -> Place:
+        """As it is noted."""
+        return Place(self.address, self.original, self.bytes)
 
     @property
     def end(self) -> int:
@@ -92,7 +100,7 @@ class Patcher:
             return
         if patch.through is not None:
             self.activate(patch.through)
-        patch.active = True
+        patch.active = patch.was_active = True
         try:
             if patch.cell is not None:
                 self._target.write(patch.cell, struct.pack("<Q", patch.pad))
@@ -184,7 +192,7 @@ class Patcher:
             raise _DeferredError  # the debugger has a breakpoint of its own there, for a while
         self._move_threads(patch)
         # In this order: the debugger may be killed in between, and another one has to find it.
-        self._target.journal.patches([Place(patch.address, patch.original, patch.bytes)])
+        self._target.journal.patches([patch.place])
         self._tables.set_site(patch.index, patched=1)
         if self._taken is not None:
             self._taken.discard(patch.index)

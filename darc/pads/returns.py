@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from darc import agent
 from darc.agent import words
-from darc.pads import x86_64 as pads
+from darc.pads import processor as pads
 from darc.target.target import Target
 
 _LIMITS = agent.load().constants
@@ -85,6 +85,8 @@ class ReturnLandings:
         self._target = target
         self._known: dict[int, int] | None = None
         self._f0s: dict[int, int] = {}
+        self._fresh: set[int] = set()
+        """Cells of sites that no call was ever made from: their sites' patches are to come."""
 
     # ------------------------------------------------------------------ an analysis
 
@@ -111,6 +113,7 @@ class ReturnLandings:
                     "(docs/pad.md): a new process has them all again"
                 )
             known[back] = number
+            self._fresh.add(self._cell(number))
             self._target.write(self._word(number), struct.pack("<Q", back))
             self._target.write(self._cell(number), b"\xcc" * _CELL)
         return self._cell(known[back])
@@ -123,8 +126,12 @@ class ReturnLandings:
         """A site's cell begins with ``call``, which ends where is returned to, and leads on to
         ``pad``, which is written already."""
         number = (cell - self.base) // _CELL
-        self._target.flush()  # calls may come back to it at once
         code = call.rjust(_BACK, b"\xcc") + self._pushed(number) + _jump(cell + _CELL, pad)
+        if cell in self._fresh:  # no call comes back to it before its site's patch, written last
+            self._fresh.remove(cell)
+            self._target.write(cell, code)
+            return
+        self._target.flush()  # calls may come back to it at once
         self._target.write(cell, code)
         self._target.flush()
 
@@ -166,10 +173,10 @@ class ReturnLandings:
 
     # ------------------------------------------------------------------ the end
 
-    def retire(self, is_left: bool) -> None:
+    def retire(self) -> None:
         """The analysis is over: whatever comes back here just returns, and needs neither the agent
-        nor tables nor pads; ``is_left``: no thread stands in any of these, nor in a cell before its
-        call (:meth:`is_calling`)."""
+        nor tables nor pads. A thread that is about to make a call from here, perhaps behind the
+        handler of a signal, still finds what it calls (:meth:`forget`)."""
         low, high = self.base, self.base + _WORDS
         code = bytearray(self._target.read(low, high - low))
         for number in self._used():
@@ -177,9 +184,23 @@ class ReturnLandings:
             code[at : at + 1] = _RETURN
         for page in self._pages_of_cells():
             self._target.write(low + page, bytes(code[page : page + _PAGE]))
-        if is_left:
-            self._target.write(low + _BODIES, bytes(8 * (_COUNT - _CALLERS)))
-            self._f0s.clear()
+
+    def forget(self, is_gone: Callable[[int], bool]) -> None:
+        """F0's cells that would call a place of which ``is_gone`` says so call nothing: others may
+        have them. Nothing leads to them, nor to a pad that goes on in one."""
+        first = self.base + _BODIES
+        bodies = words(self._target.read(first, 8 * (_COUNT - _CALLERS)))
+        kept = [0 if body and is_gone(body) else body for body in bodies]
+        if kept != list(bodies):
+            self._target.write(first, struct.pack(f"<{len(kept)}Q", *kept))
+        self._f0s = {body: f0 for body, f0 in self._f0s.items() if not is_gone(body)}
+
+    def calls(self, pc: int) -> int | None:
+        """What a thread at ``pc`` is about to call of f0's, where that is in a cell of its."""
+        number = (pc - self.base) // _CELL
+        if not self.is_calling(pc) or not _CALLERS <= number < _COUNT:
+            return None
+        return self._read(self.base + _BODIES + 8 * (number - _CALLERS)) or None
 
     def all_own(self) -> dict[int, int]:
         """The program's own return address by each that leads to a landing."""

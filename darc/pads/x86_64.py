@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from iced_x86 import (
@@ -49,10 +48,12 @@ from iced_x86 import (
     Register,
 )
 
+from darc.code.architecture import Prologue, Site
 from darc.code.elf import FrameRule
 from darc.code.relays import Relay
-from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, Prologue, Site, decode
+from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, decode
 from darc.model.ftree import CallKind
+from darc.pads.architecture import F0Code, OutOfReachError, Pad, Stubs
 
 BLOCK = 1 << 24
 """Pads live in one aligned block of this many bytes each (see above)."""
@@ -66,48 +67,6 @@ _NUMBERS = {
         "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
     )
 }
-
-
-class OutOfReachError(Exception):
-    """A jump or a memory operand does not reach its target from the pad's place."""
-
-
-@dataclass(frozen=True)
-class Pad:
-    """Finished bytes. ``back`` is the offset of the return point, or of where the landing leads on
-    to, ``body`` of where f0's pad goes on with it, ``cells`` the offsets of 8-byte constants by
-    name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding, ``moved`` the offsets of
-    displaced instructions by their own addresses."""
-
-    code: bytes
-    back: int | None
-    cells: dict[str, int]
-    frames: tuple[tuple[int, int], ...]
-    moved: dict[int, int]
-    body: int | None = None
-
-
-@dataclass(frozen=True)
-class Stubs:
-    """Absolute addresses of the agent's stubs."""
-
-    call: int
-    indirect: int
-    returned: int
-    tail: int
-    entry: int
-    leave: int
-    landed: int
-
-
-@dataclass(frozen=True)
-class F0Code:
-    """The agent's code that stands in f0's own pad, before and after the call, and the addresses
-    that constants in it stand for."""
-
-    enter: bytes
-    leave: bytes
-    addresses: Mapping[int, int]
 
 
 class _Assembler:

@@ -13,13 +13,11 @@ Reading is strict: whatever is not as :func:`to_text` would write it is refused 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from darc.model.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
 from darc.model.ftree import (
@@ -33,11 +31,28 @@ from darc.model.ftree import (
     NodeState,
     Totals,
 )
+from darc.model.ops import KeptOps, OpClass
 from darc.model.parameters import MAX_DEPTH, PARAMETERS, Parameters
 from darc.model.peaks import PeakRange
 from darc.model.profile import OCTAVES, Profile
 from darc.model.slices import SLICES
 from darc.model.status import Status
+from darc.model.waits import Waits
+from darc.saved import kept, waits
+from darc.saved.checked import (
+    DamagedError,
+    damaged,
+    read_choice,
+    read_count,
+    read_list,
+    read_mapping,
+    read_number,
+    read_object,
+    read_pair,
+    read_switch,
+    read_text,
+    short_key,
+)
 from darc.search.contest import Contest
 
 FORMAT = "darc session"
@@ -51,11 +66,6 @@ their siblings.
 
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
-
-_LARGEST = 1 << 96
-"""Above every count and every sum of cycles."""
-
-_Choice = TypeVar("_Choice", bound=Enum)
 
 
 @dataclass(frozen=True)
@@ -88,9 +98,13 @@ class Stored:
     that is, counted from 0 by address, and how many its caller has."""
     slices: tuple[Mapping[int, int], ...] = ()
     """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
+    ops: KeptOps | None = None
+    """Those that were kept of the last round; they are the part called ``ops``."""
+    waits: Mapping[OpClass, Waits] = field(default_factory=dict)
+    """Who kept these waiting, where that was watched; they are the part called ``waits``."""
     parts: Mapping[str, object] = field(default_factory=dict)
-    """What analyses keep beside the descent, by their names, as JSON values: each reads and checks
-    its own, and what nobody knows is kept as it is."""
+    """What else analyses keep beside the descent, by their names, as JSON values: what nobody
+    knows is kept as it is."""
 
 
 # ------------------------------------------------------------------------------------ writing
@@ -101,6 +115,9 @@ def to_text(stored: Stored) -> str:
     nodes = list(stored.root.walk())
     numbers = {node: number for number, node in enumerate(nodes)}
     profile, peak = stored.profile, stored.peak
+    own = {} if stored.ops is None else {kept.PART: kept.to_part(stored.ops)}
+    if stored.waits:
+        own[waits.PART] = waits.to_part(stored.waits)
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -142,7 +159,7 @@ def to_text(stored: Stored) -> str:
             }
             for contest in stored.contests
         ],
-        "parts": dict(sorted(stored.parts.items())),
+        "parts": dict(sorted({**stored.parts, **own}.items())),
     }
     # Symbols may hold anything, half a surrogate pair too: the file itself is plain ASCII.
     return json.dumps(content, indent=1, allow_nan=False)
@@ -249,18 +266,8 @@ def from_bytes(data: bytes, name: str) -> Stored:
     try:
         content = _parse(data)
         return _Reader(_version(content)).session(content)
-    except _DamagedError as error:
+    except DamagedError as error:
         raise FormatError(f"{name} {error}") from None
-
-
-class _DamagedError(Exception):
-    """What is wrong, to be told behind the file's name."""
-
-
-def _damaged(where: str, wanted: str) -> NoReturn:
-    raise _DamagedError(
-        f"is damaged: {where} is not {wanted}; save the session again with 'darc save'"
-    )
 
 
 def _parse(data: bytes) -> object:
@@ -274,7 +281,7 @@ def _parse(data: bytes) -> object:
         return found
 
     if not data.strip():
-        raise _DamagedError("is empty; save the session again with 'darc save'")
+        raise DamagedError("is empty; save the session again with 'darc save'")
     try:
         return json.loads(data, parse_constant=refuse, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
@@ -283,7 +290,7 @@ def _parse(data: bytes) -> object:
         place = f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError) as error:
         what, place = "is not a darc session", str(error).splitlines()[0]
-    raise _DamagedError(f"{what}: {place}; save the session again with 'darc save'")
+    raise DamagedError(f"{what}: {place}; save the session again with 'darc save'")
 
 
 def _version(content: object) -> int:
@@ -292,12 +299,12 @@ def _version(content: object) -> int:
     if form != FORMAT:
         is_report = isinstance(content, dict) and {"schema", "root_cause_paths"} <= content.keys()
         what = "a report, not a session" if is_report else "not a darc session"
-        raise _DamagedError(f"is {what}: 'darc save FILE' makes one")
+        raise DamagedError(f"is {what}: 'darc save FILE' makes one")
     version = content.get("version") if isinstance(content, dict) else None
     if type(version) is not int or version < 1:
-        _damaged("version", "a whole number from 1")
+        damaged("version", "a whole number from 1")
     if version > VERSION:
-        raise _DamagedError(
+        raise DamagedError(
             f"is a session of version {version}, and this darc reads up to {VERSION}: "
             "take the darc that saved it, or a later one"
         )
@@ -315,68 +322,73 @@ class _Reader:
             "format version function status parameters modules profile peak in_peak_calls ftree "
             "contests"
         )
-        top = _object(content, "the file", keys + " parts" * (self._version > 2))
+        top = read_object(content, "the file", keys + " parts" * (self._version > 2))
         parameters = self.parameters(top["parameters"])
         profile, slices = self.profile(top["profile"])
         if profile.resolution != parameters.resolution:
-            _damaged("profile.resolution", "that of the parameters")
+            damaged("profile.resolution", "that of the parameters")
         last = OCTAVES * profile.resolution
         nodes, indirect = self.ftree(top["ftree"])
         modules = {
-            key: _text(value, f"modules.{_short(key)}")
-            for key, value in _mapping(top["modules"], "modules").items()
+            key: read_text(value, f"modules.{short_key(key)}")
+            for key, value in read_mapping(top["modules"], "modules").items()
         }
+        parts = dict(read_mapping(top["parts"], "parts")) if self._version > 2 else {}
+        ops = parts.pop(kept.PART, None)
+        waited = waits.from_part(parts.pop(waits.PART, {}))
         return Stored(
-            spec=_text(top["function"], "function"),
+            spec=read_text(top["function"], "function"),
             parameters=parameters,
-            status=_choice(Status, top["status"], "status"),
+            status=read_choice(Status, top["status"], "status"),
             profile=profile,
             peak=None if top["peak"] is None else self.peak(top["peak"], last),
             root=nodes[0],
             modules=modules,
-            in_peak_calls=_count(top["in_peak_calls"], "in_peak_calls"),
+            in_peak_calls=read_count(top["in_peak_calls"], "in_peak_calls"),
             contests=self.contests(top["contests"], nodes),
             indirect=indirect,
             slices=slices,
-            parts=_mapping(top["parts"], "parts") if self._version > 2 else {},
+            ops=None if ops is None else kept.from_part(ops, nodes, sees_waits=bool(waited)),
+            waits=waited,
+            parts=parts,
         )
 
     def parameters(self, content: object) -> Parameters:
         texts = {
-            key: _text(value, f"parameters.{_short(key)}")
-            for key, value in _mapping(content, "parameters").items()
+            key: read_text(value, f"parameters.{short_key(key)}")
+            for key, value in read_mapping(content, "parameters").items()
         }
         known = {parameter.name: parameter for parameter in PARAMETERS}
         values: dict[str, object] = {}
         for name, text in texts.items():
             if name not in known:
-                _damaged(f"parameters.{_short(name)}", "a parameter of this darc")
+                damaged(f"parameters.{short_key(name)}", "a parameter of this darc")
             try:
                 values[known[name].field] = known[name].read(text)
             except DarcError:
-                _damaged(f"parameters.{name}", known[name].valid)
+                damaged(f"parameters.{name}", known[name].valid)
         try:
             return Parameters().overridden(values)
         except DarcError:
-            _damaged("parameters.peak", "a peak at this resolution")
+            damaged("parameters.peak", "a peak at this resolution")
 
     def profile(self, content: object) -> tuple[Profile, tuple[Mapping[int, int], ...]]:
         keys = "hz resolution count sum bins" + " slices" * (self._version > 1)
-        found = _object(content, "profile", keys)
-        resolution = _count(found["resolution"], "profile.resolution", least=1, most=1 << 16)
+        found = read_object(content, "profile", keys)
+        resolution = read_count(found["resolution"], "profile.resolution", least=1, most=1 << 16)
         bins = self.bins(found["bins"], "profile.bins", resolution)
         profile = Profile(
             resolution,
-            _count(found["hz"], "profile.hz", least=1),
+            read_count(found["hz"], "profile.hz", least=1),
             bins,
-            _count(found["count"], "profile.count"),
-            _count(found["sum"], "profile.sum"),
+            read_count(found["count"], "profile.count"),
+            read_count(found["sum"], "profile.sum"),
         )
         if sum(bins.values()) != profile.count:
-            _damaged("profile.count", "the sum of the bins")
-        rows = _list(found["slices"], "profile.slices") if self._version > 1 else []
+            damaged("profile.count", "the sum of the bins")
+        rows = read_list(found["slices"], "profile.slices") if self._version > 1 else []
         if len(rows) > SLICES:
-            _damaged("profile.slices", f"a list of at most {SLICES}")
+            damaged("profile.slices", f"a list of at most {SLICES}")
         slices = [
             self.bins(row, f"profile.slices[{number}]", resolution)
             for number, row in enumerate(rows)
@@ -385,30 +397,32 @@ class _Reader:
 
     def bins(self, content: object, where: str, resolution: int) -> dict[int, int]:
         bins: dict[int, int] = {}
-        for key, value in _mapping(content, where).items():
+        for key, value in read_mapping(content, where).items():
             if not (key.isascii() and key.isdecimal() and key == str(int(key[:6]))):
-                _damaged(f"{where}.{_short(key)}", "a bin")
-            bins[int(key)] = _count(value, f"{where}.{key}", least=1)
+                damaged(f"{where}.{short_key(key)}", "a bin")
+            bins[int(key)] = read_count(value, f"{where}.{key}", least=1)
         if any(number > OCTAVES * resolution for number in bins):
-            _damaged(where, "of this resolution")
+            damaged(where, "of this resolution")
         return bins
 
     def peak(self, content: object, last: int) -> PeakRange:
-        found = _object(content, "peak", "number first_bin last_bin")
+        found = read_object(content, "peak", "number first_bin last_bin")
         number, last_bin = found["number"], found["last_bin"]
-        first_bin = _count(found["first_bin"], "peak.first_bin", most=last)
+        first_bin = read_count(found["first_bin"], "peak.first_bin", most=last)
         return PeakRange(
-            None if number is None else _count(number, "peak.number", least=1),
+            None if number is None else read_count(number, "peak.number", least=1),
             first_bin,
-            None if last_bin is None else _count(last_bin, "peak.last_bin", first_bin, last - 1),
+            None
+            if last_bin is None
+            else read_count(last_bin, "peak.last_bin", first_bin, last - 1),
         )
 
     def ftree(self, content: object) -> tuple[list[Fnode], dict[Fnode, tuple[int, int]]]:
         nodes: list[Fnode] = []
         indirect: dict[Fnode, tuple[int, int]] = {}
-        for number, row in enumerate(_list(content, "ftree")):
+        for number, row in enumerate(read_list(content, "ftree")):
             where = f"ftree[{number}]"
-            found = _object(
+            found = read_object(
                 row, where,
                 "id parent function site state root_cause maxcount self_maxcount unknown_callees "
                 "totals end" + " called decision" * (self._version > 1),
@@ -416,23 +430,25 @@ class _Reader:
             function = self.function(found["function"], f"{where}.function")
             if number == 0:
                 if found["parent"] is not None or found["site"] is not None:
-                    _damaged(where, "f0")
+                    damaged(where, "f0")
                 node = Fnode(function)
             else:
-                parent = nodes[_count(found["parent"], f"{where}.parent", most=number - 1)]
+                parent = nodes[read_count(found["parent"], f"{where}.parent", most=number - 1)]
                 if parent.depth > MAX_DEPTH:
-                    _damaged(f"{where}.parent", f"a node at most {MAX_DEPTH} levels deep")
+                    damaged(f"{where}.parent", f"a node at most {MAX_DEPTH} levels deep")
                 node = parent.add_child(function, self.site(found["site"], f"{where}.site"))
                 if found["site"]["indirect"] is not None:
-                    indirect[node] = _pair(found["site"]["indirect"], f"{where}.site.indirect")
+                    indirect[node] = read_pair(found["site"]["indirect"], f"{where}.site.indirect")
             if found["id"] != node.id:
-                _damaged(f"{where}.id", node.id)
+                damaged(f"{where}.id", node.id)
             nodes.append(node)
-            node.state = _choice(NodeState, found["state"], f"{where}.state")
-            node.root_cause = _switch(found["root_cause"], f"{where}.root_cause")
-            node.maxcount = _count(found["maxcount"], f"{where}.maxcount")
-            node.self_maxcount = _count(found["self_maxcount"], f"{where}.self_maxcount")
-            node.has_unknown_callees = _switch(found["unknown_callees"], f"{where}.unknown_callees")
+            node.state = read_choice(NodeState, found["state"], f"{where}.state")
+            node.root_cause = read_switch(found["root_cause"], f"{where}.root_cause")
+            node.maxcount = read_count(found["maxcount"], f"{where}.maxcount")
+            node.self_maxcount = read_count(found["self_maxcount"], f"{where}.self_maxcount")
+            node.has_unknown_callees = read_switch(
+                found["unknown_callees"], f"{where}.unknown_callees"
+            )
             node.totals = node.called = self.totals(found["totals"], f"{where}.totals")
             if self._version > 1:
                 node.called = self.totals(found["called"], f"{where}.called")
@@ -441,163 +457,88 @@ class _Reader:
             if found["end"] is not None:
                 node.end = self.ending(found["end"], f"{where}.end")
         if not nodes:
-            _damaged("ftree", "a list that begins with f0")
+            damaged("ftree", "a list that begins with f0")
         if list(nodes[0].walk()) != nodes:
-            _damaged("ftree", "in the order of its ids")
+            damaged("ftree", "in the order of its ids")
         return nodes, indirect
 
     def function(self, content: object, where: str) -> Function:
-        found = _object(content, where, "name symbol module offset")
-        offset = _count(found["offset"], f"{where}.offset")
+        found = read_object(content, where, "name symbol module offset")
+        offset = read_count(found["offset"], f"{where}.offset")
         return Function(
-            _text(found["name"], f"{where}.name"),
-            _text(found["symbol"], f"{where}.symbol"),
-            _text(found["module"], f"{where}.module"),
+            read_text(found["name"], f"{where}.name"),
+            read_text(found["symbol"], f"{where}.symbol"),
+            read_text(found["module"], f"{where}.module"),
             offset,
             offset,
         )
 
     def site(self, content: object, where: str) -> CallSite:
-        found = _object(content, where, "module offset kind caller offset_in_caller indirect")
-        _text(found["caller"], f"{where}.caller")
+        found = read_object(content, where, "module offset kind caller offset_in_caller indirect")
+        read_text(found["caller"], f"{where}.caller")
         if type(found["offset_in_caller"]) is not int:
-            _damaged(f"{where}.offset_in_caller", "a whole number")
-        offset = _count(found["offset"], f"{where}.offset")
-        kind = _choice(CallKind, found["kind"], f"{where}.kind")
+            damaged(f"{where}.offset_in_caller", "a whole number")
+        offset = read_count(found["offset"], f"{where}.offset")
+        kind = read_choice(CallKind, found["kind"], f"{where}.kind")
         is_indirect = kind.is_indirect or kind is CallKind.INTERRUPT
         if found["indirect"] is not None and not is_indirect:
-            _damaged(f"{where}.indirect", "null for a direct call")
-        return CallSite(offset, kind, _text(found["module"], f"{where}.module"), offset)
+            damaged(f"{where}.indirect", "null for a direct call")
+        return CallSite(offset, kind, read_text(found["module"], f"{where}.module"), offset)
 
     def totals(self, content: object, where: str) -> Totals:
-        numbers = _list(content, where)
+        numbers = read_list(content, where)
         if len(numbers) != 4:
-            _damaged(where, "a list of 4 numbers")
-        return Totals(*(_count(number, where) for number in numbers))
+            damaged(where, "a list of 4 numbers")
+        return Totals(*(read_count(number, where) for number in numbers))
 
     def decision(self, content: object, where: str) -> Decision:
-        found = _object(content, where, "ops needed own conclusive")
+        found = read_object(content, where, "ops needed own conclusive")
         return Decision(
-            _count(found["ops"], f"{where}.ops"),
-            _count(found["needed"], f"{where}.needed"),
-            _count(found["own"], f"{where}.own"),
-            _switch(found["conclusive"], f"{where}.conclusive"),
+            read_count(found["ops"], f"{where}.ops"),
+            read_count(found["needed"], f"{where}.needed"),
+            read_count(found["own"], f"{where}.own"),
+            read_switch(found["conclusive"], f"{where}.conclusive"),
         )
 
     def ending(self, content: object, where: str) -> Ending:
-        found = _object(content, where, "cause maxcount loop_callee loop_calls loop_share note")
-        cause = _choice(Cause, found["cause"], f"{where}.cause")
+        found = read_object(content, where, "cause maxcount loop_callee loop_calls loop_share note")
+        cause = read_choice(Cause, found["cause"], f"{where}.cause")
         callee, note = found["loop_callee"], found["note"]
         calls, share = found["loop_calls"], found["loop_share"]
         parts = (callee, calls, share)
         if any((part is None) == (cause is Cause.LOOP) for part in parts):
-            _damaged(where, "an ending with a callee, calls and share for loops alone")
+            damaged(where, "an ending with a callee, calls and share for loops alone")
         return Ending(
             cause,
-            _count(found["maxcount"], f"{where}.maxcount"),
-            None if callee is None else _text(callee, f"{where}.loop_callee"),
-            None if calls is None else _number(calls, f"{where}.loop_calls"),
-            None if share is None else _number(share, f"{where}.loop_share", 1.0),
-            None if note is None else _text(note, f"{where}.note"),
+            read_count(found["maxcount"], f"{where}.maxcount"),
+            None if callee is None else read_text(callee, f"{where}.loop_callee"),
+            None if calls is None else read_number(calls, f"{where}.loop_calls"),
+            None if share is None else read_number(share, f"{where}.loop_share", 1.0),
+            None if note is None else read_text(note, f"{where}.note"),
         )
 
     def contests(self, content: object, nodes: Sequence[Fnode]) -> tuple[Contest, ...]:
         contests: dict[Fnode, Contest] = {}
-        for number, row in enumerate(_list(content, "contests")):
+        for number, row in enumerate(read_list(content, "contests")):
             where = f"contests[{number}]"
-            found = _object(row, where, "node seen own totals callees")
-            node = nodes[_count(found["node"], f"{where}.node", most=len(nodes) - 1)]
+            found = read_object(row, where, "node seen own totals callees")
+            node = nodes[read_count(found["node"], f"{where}.node", most=len(nodes) - 1)]
             if node in contests:
-                _damaged(f"{where}.node", "another one than before")
+                damaged(f"{where}.node", "another one than before")
             totals = self.totals(found["totals"], f"{where}.totals")
             contest = contests[node] = Contest(
                 node,
-                seen=_count(found["seen"], f"{where}.seen", least=1),
-                own=_count(found["own"], f"{where}.own"),
+                seen=read_count(found["seen"], f"{where}.seen", least=1),
+                own=read_count(found["own"], f"{where}.own"),
                 ops=totals.ops,
                 totals=totals,
             )
-            for index, callee in enumerate(_list(found["callees"], f"{where}.callees")):
+            for index, callee in enumerate(read_list(found["callees"], f"{where}.callees")):
                 place = f"{where}.callees[{index}]"
-                vote = _object(callee, place, "node votes totals")
-                child = nodes[_count(vote["node"], f"{place}.node", most=len(nodes) - 1)]
+                vote = read_object(callee, place, "node votes totals")
+                child = nodes[read_count(vote["node"], f"{place}.node", most=len(nodes) - 1)]
                 if child.parent is not node or child in contest.votes:
-                    _damaged(f"{place}.node", "a callee that is not there yet")
-                contest.votes[child] = _count(vote["votes"], f"{place}.votes")
+                    damaged(f"{place}.node", "a callee that is not there yet")
+                contest.votes[child] = read_count(vote["votes"], f"{place}.votes")
                 contest.callee_totals[child] = self.totals(vote["totals"], f"{place}.totals")
         return tuple(contests.values())
-
-
-def _object(value: object, where: str, keys: str) -> dict[str, Any]:
-    found = _mapping(value, where)
-    wanted = keys.split()
-    for key in wanted:
-        if key not in found:
-            _damaged(where, f"complete, it has no '{key}'")
-    for key in found:
-        if key not in wanted:
-            _damaged(where, f"as it must be, '{_short(key)}' does not belong there")
-    return found
-
-
-def _mapping(value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        _damaged(where, "an object")
-    return value
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        _damaged(where, "a list")
-    return value
-
-
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        _damaged(where, "a text")
-    if "\0" in value:  # no name of a program, file or symbol has one
-        _damaged(where, "a text without NUL")
-    return value
-
-
-def _switch(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        _damaged(where, "true or false")
-    return value
-
-
-def _count(value: object, where: str, least: int = 0, most: int = _LARGEST) -> int:
-    if type(value) is not int or not least <= value <= most:
-        _damaged(where, f"a whole number from {least}" + f" to {most}" * (most < _LARGEST))
-    return value
-
-
-def _number(value: object, where: str, most: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        _damaged(where, "a number")
-    if isinstance(value, int) and value > _LARGEST:
-        _damaged(where, "a number that can be")
-    if not 0 <= value <= most or math.isinf(value):
-        _damaged(where, "a number that can be")
-    return float(value)
-
-
-def _pair(value: object, where: str) -> tuple[int, int]:
-    numbers = _list(value, where)
-    if len(numbers) != 2:
-        _damaged(where, "a list of 2 numbers")
-    many = _count(numbers[1], where, least=1)
-    return _count(numbers[0], where, most=many - 1), many
-
-
-def _choice(kind: type[_Choice], value: object, where: str) -> _Choice:
-    for choice in kind:
-        if choice.value == value:
-            return choice
-    _damaged(where, f"one of {', '.join(str(choice.value) for choice in kind)}")
-
-
-def _short(key: str) -> str:
-    """A key of the file, fit to stand in a message of one line."""
-    text = ascii(key)[1:-1]
-    return text if len(text) <= 40 else text[:40] + "…"

@@ -94,25 +94,27 @@ class Contest:
         far as ``others``, the contests below this one, tell.
         """
         came = self._interrupted(others)
-        own = {child.function.address for child in self.node.children if is_interrupt(child)}
+        own = {_handler(child) for child in self.node.children if is_interrupt(child)}
         return [self.own, *(self._share(child, came, own, others) for child in self.node.children)]
 
-    def _share(self, child: Fnode, came: Mapping[int, int], own: set[int], others: Contests) -> int:
+    def _share(
+        self, child: Fnode, came: Mapping[_Handler, int], own: set[_Handler], others: Contests
+    ) -> int:
         if is_interrupt(child):
-            return came[child.function.address]
+            return came[_handler(child)]
         votes = self.votes.get(child, 0)
         if not votes or child not in others:
             return votes
         below = others[child]._interrupted(others)
         return max(0, votes - sum(count for handler, count in below.items() if handler in own))
 
-    def _interrupted(self, others: Contests) -> Counter[int]:
-        """By the handler's address, in how many calls it won here, or in a callee that did."""
-        came: Counter[int] = Counter()
+    def _interrupted(self, others: Contests) -> Counter[_Handler]:
+        """By the handler, in how many calls it won here, or in a callee that did."""
+        came: Counter[_Handler] = Counter()
         for child in self.node.children:
             votes = self.votes.get(child, 0)
             if is_interrupt(child):
-                came[child.function.address] += votes
+                came[_handler(child)] += votes
             elif votes and child in others:
                 for handler, count in others[child]._interrupted(others).items():
                     came[handler] += min(votes, count)
@@ -158,6 +160,15 @@ class Contest:
             for (child, mean), has_votes in zip(means.items(), by_votes, strict=True)
             if has_votes or mean >= enough
         }
+
+
+_Handler = tuple[str, int]
+"""A handler of interrupts. By where it is in its module: a session that was read from a file knows
+no addresses, and two modules may have handlers at the same offset."""
+
+
+def _handler(node: Fnode) -> _Handler:
+    return node.function.module, node.function.offset
 
 
 Contests = Mapping[Fnode, Contest]

@@ -36,7 +36,7 @@ AUTO_LOOKAHEAD = 3
 """Levels under analysis at one time when ``lookahead`` is auto, but see
 :mod:`darc.search.lookahead`."""
 
-AUTO_SPECULATION = 200
+AUTO_SPECULATION = 32
 """Call sites that are timed ahead at most when ``lookahead`` is auto."""
 
 AUTO_LEAST_OPS = decision.CHECKPOINTS[0]
@@ -186,6 +186,25 @@ class Descent:
                 copy.add(votes, seen)
                 found.append(copy)
         return tuple(contest for contest in found if contest.seen)
+
+    def leaders(self, votes: Votes) -> list[Fnode]:
+        """Before a decision is due: what would win by the ``votes`` since the last orders and is
+        not compared with its own callees yet. Changes nothing."""
+        found = []
+        ready = deque(node for node in self._frontier if node in self._contests)
+        while ready:
+            contest = self._contests[ready.popleft()]
+            counts = [
+                contest.votes.get(child, 0) + (votes[child].votes if child in votes else 0)
+                for child in contest.node.children
+            ]
+            chosen = decision.chosen(counts, self._parameters.maxcount_percentage)
+            for child, wins in zip(contest.node.children, chosen, strict=True):
+                if wins and child in self._contests:
+                    ready.append(child)
+                elif wins and child.depth < self._parameters.max_depth:
+                    found.append(child)
+        return found
 
     def _decide(self) -> Orders:
         ready = deque(node for node in self._frontier if node in self._contests)

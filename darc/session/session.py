@@ -19,16 +19,16 @@ from typing import TypeVar
 
 from darc.agent.damage import DamagedError
 from darc.analyses.analysis import Analysis, Step, Subject
+from darc.code.architecture import FunctionCode
 from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
-from darc.code.x86_64 import Function as Code
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.collector import Collector, Context
 from darc.collectors.pad_collector import PadCollector
-from darc.debuggee import procfs
-from darc.debuggee.ground import Ground
+from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
     DarcError,
     PadsImpossibleError,
@@ -39,7 +39,7 @@ from darc.model.errors import (
 from darc.model.ftree import Fnode
 from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.snapshot import Snapshot
-from darc.model.status import Status
+from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
 from darc.target.target import Outcome, Target
@@ -47,11 +47,22 @@ from darc.target.target import Outcome, Target
 _T = TypeVar("_T")
 
 
+_SLICE_SECONDS = 0.005
+"""For how long to look ahead at a time."""
+
+_AGAIN_SECONDS = 0.01
+"""After which to ask at the earliest who would win by now."""
+
+_GONE_SECONDS = 0.002
+"""By then the debugger has let the program go on."""
+
+
 class Message(Enum):
     """What the user is to be told at a stop."""
 
     CHOOSE_PEAK = auto()
     CHOOSE_NODES = auto()
+    CAUGHT = auto()
     RESULT = auto()
     END = auto()
     """The program has ended, or is about to: the debugger may be asked for nothing."""
@@ -63,20 +74,21 @@ class Session:
     def __init__(
         self,
         target: Target,
-        ground: Ground,
+        debuggee: Debuggee,
         program: Program,
+        *,
         entry: int,
         spec: str,
         parameters: Parameters,
-        *,
         analysis: Callable[[Subject], Analysis],
         changed: Callable[[Message], None],
         foothold: Foothold | None = None,
         notes: Iterable[str] = (),
+        collect: Callable[[Context], Collector] | None = None,
     ) -> None:
         """``entry`` is the address of f0, which the user knows as ``spec``. ``analysis`` makes what
         the session is for; ``foothold`` is what an earlier one has left; ``notes`` are told
-        first."""
+        first. ``collect`` makes the collector, where it is one for that analysis alone."""
         self._target = target
         self.program = program
         self.spec = spec
@@ -92,11 +104,16 @@ class Session:
         self._stop_seconds: list[float] = []
         self._message: Message | None = None
         self._alive = True
+        self._ran_since = self._started
+        self._ahead_at: float | None = None
+        """When to look ahead again; ``None``: nobody can, or it is under way."""
         self.root = Fnode(program.function_at(entry))
         self._pid = target.pid
-        self._ground = ground
+        self.debuggee = debuggee
         self._foothold = foothold
         self._new_analysis = analysis
+        self._collect = collect
+        self._switches = SwitchWatch(debuggee.watch_switches, self.note)
         self._unless_called: str | None = None
         """What to say where no call of f0 was seen."""
         self.collector: Collector
@@ -111,12 +128,14 @@ class Session:
         Raises:
             DarcError: it cannot be; whatever was changed was undone.
         """
-        if self._foothold is None or self._foothold.identity != self._ground.identity:
-            self.notes += self._ground.clean_up(self.program)  # before f0's code is read
+        if self._foothold is None or self._foothold.identity != self.debuggee.identity:
+            self.notes += self.debuggee.pads.clean_up(self.program)  # before f0's code is read
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
-        copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
+        copies: list[str] = []
+        if self._collect is None:
+            copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
         self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
         probes = self.parameters.probes
         try:
@@ -125,20 +144,22 @@ class Session:
             else:
                 self._install(code, self._collector(probes))
         except BaseException:
-            self._alive = False
+            self._over()
             raise
 
-    def _install_what_is_possible(self, code: Code) -> None:
+    def _install_what_is_possible(self, code: FunctionCode) -> None:
         """Pads; breakpoints where the program can take no pad at all and ends with the debugger.
         Else, and where only f0 can take none, they are for the user to choose."""
-        why = self._ground.risk_of_pads()
+        why = self.debuggee.pads.risk()
         if why is None:
             try:
                 self._install(code, self._collector(Probes.PAD))
                 return
             except PadsImpossibleError as error:
                 why = str(error)
-        if (danger := self._ground.danger_of_breakpoints()) is not None:
+        if self._collect is not None:
+            raise UnsupportedError(f"cannot time {self.spec}: only pads can, and {why}")
+        if (danger := self.debuggee.danger_of_breakpoints()) is not None:
             raise UnsupportedError(
                 f"cannot time {self.spec} with pads: {why}; '--probes breakpoint' can, but {danger}"
             )
@@ -148,13 +169,13 @@ class Session:
     @property
     def openings(self) -> list[str]:
         """What the user is to know before the program goes on."""
-        found = [] if self._ground.opening is None else [self._ground.opening]
+        found = [] if self.debuggee.opening is None else [self.debuggee.opening]
         if self.collector.kind is Probes.BREAKPOINT:
             why = "".join(f" ({note})" for note in self.notes if note.startswith("no pads"))
-            danger = self._ground.danger_of_breakpoints()
+            danger = self.debuggee.danger_of_breakpoints()
             found.append(
                 f"{self.spec} is timed by breakpoints{why}: each of its calls stops the program, "
-                f"and latencies below about {self._ground.breakpoints_blur} cannot be told apart"
+                f"and latencies below about {self.debuggee.breakpoints_blur} cannot be told apart"
                 + ("" if danger is None else f"; {danger}")
             )
         return found
@@ -163,7 +184,7 @@ class Session:
         context = Context(
             target=self._target,
             program=self.program,
-            ground=self._ground,
+            debuggee=self.debuggee,
             root=self.root,
             spec=self.spec,
             parameters=self.parameters,
@@ -171,14 +192,15 @@ class Session:
             note=self.notes.append,
             foothold=self._foothold,
         )
+        if self._collect is not None and probes is Probes.PAD:
+            return self._collect(context)
         return (BreakpointCollector if probes is Probes.BREAKPOINT else PadCollector)(context)
 
-    def _install(self, code: Code, collector: Collector) -> None:
+    def _install(self, code: FunctionCode, collector: Collector) -> None:
         self.collector = collector
         parameters = self.parameters
         if parameters.lookahead is None:
-            levels = collector.auto_lookahead or self._ground.auto_lookahead
-            parameters = dataclasses.replace(parameters, lookahead=levels)
+            parameters = dataclasses.replace(parameters, lookahead=collector.auto_lookahead)
         installed = False
         try:
             self.notes += collector.install(code, self.parameters.profile_calls)
@@ -192,6 +214,7 @@ class Session:
                     spec=self.spec,
                     parameters=parameters,
                     note=self.notes.append,
+                    switches=self._switches,
                 )
             )
             installed = True
@@ -212,6 +235,7 @@ class Session:
 
     def modules_changed(self) -> None:
         """The program has loaded or unloaded a file, or executes another one."""
+        self._stands()
         if not self._alive or self._target.pid is None:
             return
         if self.is_of_another():
@@ -221,7 +245,7 @@ class Session:
             self.damaged(why)
             return
         if not self.collector.is_there():
-            self.notes.append("the program executed another file")
+            self.notes.append(EXECUTED)
             self.program_ended()
             return
         try:
@@ -229,9 +253,11 @@ class Session:
         except UnsupportedError as error:
             self.notes.append(f"{self.spec} is not timed any more: {error}")
             self.stop(Status.STOPPED)
+            self._message = Message.RESULT
 
     def stop(self, status: Status = Status.STOPPED) -> None:
         """Takes every probe out and keeps what is known."""
+        self._stands()
         if not self._alive:
             return
 
@@ -247,7 +273,12 @@ class Session:
         try:
             self.collector.remove()
         finally:
-            self._alive = False
+            self._over()
+
+    def _over(self) -> None:
+        """No probe is in the program any more, and nothing watches it."""
+        self._alive = False
+        self._switches.end()
 
     def is_of_another(self) -> bool:
         """Whether the debugger has another program by now."""
@@ -259,7 +290,7 @@ class Session:
             return
         self._count_stops()
         self._ended = time.monotonic()
-        self._alive = False
+        self._over()
         if self.collector.outlives:
             self.analysis.collect()
         self.analysis.close(Status.ENDED, alive=self.collector.outlives)
@@ -281,7 +312,7 @@ class Session:
             return
         self._count_stops()
         self._ended = time.monotonic()
-        self._alive = False
+        self._over()
         self.collector.abandon()
 
     @property
@@ -298,6 +329,7 @@ class Session:
 
     def breakpoints_changed(self) -> None:
         """The user has set a breakpoint: darc's probes make way for it."""
+        self._stands()
         if not self._alive:
             return
         why = self._unless_damaged(self.collector.make_way, None)
@@ -308,14 +340,18 @@ class Session:
 
     def stands(self) -> None:
         """The program has just stopped for the user."""
+        self._stands()
         if self._alive:
+            self._switches.stands()
             self.collector.stands()
 
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
+        self._stands()
         if self._alive and (why := self.collector.lost()) is not None:
             self.vanished(why)
         elif self._alive:
+            self._switches.stands()
             self.analysis.stopped()
             self._unless_damaged(self._pause, None)
 
@@ -335,6 +371,12 @@ class Session:
         self.collector.pause()
         self.analysis.collect()
 
+    def end_if_interrupted(self) -> None:
+        """At a stop for the user that is a Ctrl-C: of an analysis that ends with that."""
+        if self._alive and self._target.was_interrupted and self.analysis.ends_at_interrupt:
+            self._message = Message.RESULT
+            self.stop(Status.STOPPED)
+
     def end_if_late(self) -> None:
         """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
         in kgdb cannot be interrupted."""
@@ -348,7 +390,7 @@ class Session:
 
     def _resume(self) -> None:
         self.notes += self.collector.resume()
-        self.analysis.goes_on()
+        self._goes_on()
 
     @property
     def paused(self) -> bool:
@@ -358,6 +400,7 @@ class Session:
     def beat(self) -> None:
         """A sign of life to the probes, several times a second. Any thread."""
         if self._alive:
+            self._switches.drain()
             if (why := self.collector.damage()) is not None:
                 raise TargetError(why)
             self.collector.beat()
@@ -373,7 +416,9 @@ class Session:
     def decide(self) -> Outcome:
         """Enough was seen, or time is up: decides what comes next."""
         begin = time.monotonic()
+        self._stands()
         self._stops += 1
+        self._switches.stands()
         self.analysis.stopped()
         try:
             outcome = self._unless_damaged(self._decide, Outcome.STOP)
@@ -382,7 +427,7 @@ class Session:
             self.analysis.fail()
             outcome = self._end()
         if outcome is Outcome.CONTINUE:
-            self.analysis.goes_on()
+            self._goes_on()
         self._stop_seconds.append(time.monotonic() - begin)
         return outcome
 
@@ -403,7 +448,7 @@ class Session:
         except DarcError as error:
             self.notes.append(str(error))
         finally:
-            self._alive = False
+            self._over()
         return Outcome.STOP
 
     def _unless_damaged(self, action: Callable[[], _T], otherwise: _T) -> _T:
@@ -415,7 +460,7 @@ class Session:
             if why is None:
                 return action()
         except Exception as error:
-            if self._alive and self._is_gone():
+            if self._alive and self.debuggee.is_gone():
                 self.notes.append("the program was killed while it stood still")
                 self.program_ended()
                 return otherwise
@@ -425,11 +470,6 @@ class Session:
         if self._alive:
             self.damaged(why)
         return otherwise
-
-    def _is_gone(self) -> bool:
-        # A kernel has no process here.
-        local = self._ground.is_readable_while_it_runs
-        return local and self._pid is not None and procfs.is_gone(self._pid)
 
     def vanished(self, why: str) -> Outcome:
         """See :class:`~darc.collectors.collector.Listener`."""
@@ -468,6 +508,40 @@ class Session:
         program runs and :attr:`is_readable`."""
         return self.analysis.look() if self._alive else math.inf
 
+    def look_ahead(self) -> float:
+        """While the program runs, whose memory can be read: prepares for the decision that comes,
+        for a moment, if it is time for that; tells in how many seconds to go on. On one thread that
+        may help."""
+        at, now = self._ahead_at, time.monotonic()
+        if not self._alive or at is None or now < at:
+            return math.inf if at is None else at - now
+        try:
+            goes_on = self.analysis.look_ahead(_SLICE_SECONDS)
+        except DarcError:
+            goes_on = False  # whatever it is, it will be met at the stop
+        now = time.monotonic()
+        pause = 0.0 if goes_on else max(_AGAIN_SECONDS, (now - self._ran_since) / 4)
+        if self._ahead_at is not None:
+            self._ahead_at = now + pause
+        return pause
+
+    def _goes_on(self) -> None:
+        self.analysis.goes_on()
+        self._switches.goes_on()
+        self.collector.goes_on()
+        self._ran_since = time.monotonic()
+        self._ahead_at = self._ran_since + _GONE_SECONDS if self.is_readable else None
+
+    def _stands(self) -> None:
+        """Nobody helps any more."""
+        self._ahead_at = None
+        self._target.turn.claim()
+
+    @property
+    def urgent(self) -> int | None:
+        """See :attr:`~darc.analyses.analysis.Analysis.urgent`. Any thread."""
+        return self.analysis.urgent if self._alive else None
+
     def is_due(self) -> bool:
         """Whether that time is up. Any thread."""
         left = self.seconds_left
@@ -505,6 +579,9 @@ class Session:
             return self._fall_back()
         if after is Step.GO_ON:
             return Outcome.CONTINUE
+        if after is Step.SHOW:
+            self._message = Message.CAUGHT
+            return Outcome.STOP
         peak = after is Step.CHOOSE_PEAK
         self._message = Message.CHOOSE_PEAK if peak else Message.CHOOSE_NODES
         return Outcome.STOP
@@ -526,7 +603,7 @@ class Session:
 
     def _fall_back_problem(self) -> str | None:
         """Why breakpoints would spoil more than they tell."""
-        risk = self._ground.risk_of_breakpoints()
+        risk = self.debuggee.risk_of_breakpoints()
         return self.analysis.why_no_fall_back() if risk is None else risk
 
     def _end(self) -> Outcome:
@@ -534,8 +611,9 @@ class Session:
         self._ended = time.monotonic()
         self._message = Message.RESULT
         goes_on = self.parameters.on_finish is OnFinish.CONTINUE
+        self._switches.end()
         self.collector.remove()
-        self._alive = False
+        self._over()
         if goes_on:
             self._changed(Message.RESULT)
             self._message = None
@@ -550,7 +628,7 @@ class Session:
 
     def live_snapshot(self) -> Snapshot:
         """What a live line shows. Any thread, while the program runs."""
-        readable = self._ground.is_readable_while_it_runs
+        readable = self.debuggee.is_readable_while_it_runs
         shown = self.analysis.live_snapshot(self._alive, readable)
         return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
 
@@ -629,7 +707,7 @@ class Session:
     @property
     def is_readable(self) -> bool:
         """Whether its counters can be read while the program runs. Any thread."""
-        return self._ground.is_readable_while_it_runs
+        return self.debuggee.is_readable_while_it_runs
 
     def note(self, text: str) -> None:
         """Keeps something that the user should know. Any thread."""
@@ -637,7 +715,7 @@ class Session:
 
     def knock(self) -> None:
         """Stops the program for the debugger to look, where no signal does. Any thread."""
-        self._ground.knock()
+        self.debuggee.knock()
 
     @property
     def bell_signal(self) -> int | None:

@@ -8,16 +8,78 @@ with its ``@in_gdb_thread``).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+class Beside(Protocol):
+    """What a helper may ask in place of a target: see :class:`Turn`. Methods as the target's."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Memory as it is, with breakpoints in it."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Writes memory."""
+
+    def flush(self) -> None:
+        """What was written is there."""
+
+    def breakpoints(self) -> Sequence[int]:
+        """Where the user's stood when the program went on."""
+
+
+class Turn:
+    """Whose turn it is to use a target, and all that is built on it: the debugger's own thread, or,
+    while the program runs, a helper that prepares something. A helper asks no debugger: it has
+    somebody :class:`Beside` it. It steps back as soon as the debugger's thread wants its turn."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._helper: int | None = None
+        self._beside: Beside | None = None
+        self._is_wanted = False
+
+    @contextlib.contextmanager
+    def taken(self, beside: Beside) -> Iterator[None]:
+        """This thread helps meanwhile, in small steps, and looks at :attr:`is_wanted`."""
+        with self._lock:
+            self._helper, self._beside = threading.get_ident(), beside
+            try:
+                yield
+            finally:
+                self._helper = self._beside = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the helper is to step back."""
+        return self._is_wanted
+
+    @property
+    def beside(self) -> Beside | None:
+        """Whom this thread is to ask: nobody, where it is not the helper."""
+        return self._beside if self._helper == threading.get_ident() else None
+
+    def claim(self) -> None:
+        """On the debugger's own thread: no helper is at work from now on, as long as the program
+        stands still."""
+        if self._helper is None:
+            return
+        self._is_wanted = True
+        with self._lock:
+            self._is_wanted = False
+
+
 class _Owned(Protocol):
+    @property
+    def turn(self) -> Turn:
+        """Whose turn it is."""
+
     def is_own_thread(self) -> bool:
         """Whether this thread may ask the debugger now."""
 
@@ -67,6 +129,9 @@ def begin_thread(function: Callable[[], None], name: str) -> threading.Thread:
 def _asserting(function: _F) -> _F:
     @functools.wraps(function)
     def wrapper(self: _Owned, *args: Any, **kwargs: Any) -> Any:
+        if (beside := self.turn.beside) is not None:
+            return getattr(beside, function.__name__)(*args, **kwargs)
+        self.turn.claim()
         assert self.is_own_thread(), f"{function.__name__} was called on another thread"
         return function(self, *args, **kwargs)
 

@@ -8,6 +8,7 @@ translate every native exception into :class:`darc.model.errors.TargetError`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 from abc import ABC, abstractmethod
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
+
+from darc.target.ownthread import Turn
 
 
 class State(Enum):
@@ -26,7 +29,7 @@ class State(Enum):
     RUNNING = "running"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Region:
     """One mapping of the program's memory: ``[start, end)``, as ``/proc/PID/maps`` has it."""
 
@@ -127,6 +130,11 @@ class Target(ABC):
 
     journal = Journal()
     """Where changes of the program are noted before they are made."""
+
+    @functools.cached_property
+    def turn(self) -> Turn:
+        """Whose turn it is to use it."""
+        return Turn()
 
     @property
     @abstractmethod
@@ -276,6 +284,12 @@ class Target(ABC):
         """The ids, in this system, of the debugger's own threads that have a part in a hit."""
 
     @property
+    def stops_unseen(self) -> bool:
+        """Whether darc's own stops are over before anybody hears of them: else each of them costs
+        the user a prompt."""
+        return True
+
+    @property
     @abstractmethod
     def hits_stop_all(self) -> bool:
         """Whether no other thread runs while ``on_hit`` decides."""
@@ -345,6 +359,11 @@ class Target(ABC):
     def inlined_into(self, function: str) -> Sequence[str]:
         """Names of the functions that copies of ``function`` stand in, each once: where compilers
         have put its code instead of calls. Also before the program runs."""
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the user's Ctrl-C is why the program stands still, where that is known."""
+        return False
 
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
         """Names of functions that are defined in the source file ``file``, for completion, where

@@ -7,6 +7,7 @@ fit to be shown before they are laid out and styled (:mod:`darc.views.words`).
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import sys
 from collections import Counter
@@ -16,13 +17,18 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
+from darc.model.errors import UsageError
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.parameters import MOST_CALLS
 from darc.model.peaks import PeakRange, far_right, least_calls, tail_of
 from darc.model.profile import Profile, format_cycles, longer_time, time_above
+from darc.model.shares import Explained, explain
 from darc.model.snapshot import SiteReport, SiteState, Snapshot
-from darc.model.status import Status
+from darc.model.status import EXECUTED, Status
+from darc.model.walk import Walk
 from darc.views.bars import CHOSEN, draw
+from darc.views.lapse import draw_hints, draw_lapse
+from darc.views.setview import draw_set
 from darc.views.treeview import (
     draw_tree,
     ending_text,
@@ -31,6 +37,9 @@ from darc.views.treeview import (
     place,
     votes_text,
 )
+from darc.views.waitsview import draw_waits
+from darc.views.walkview import draw_walk
+from darc.views.whyview import draw_why
 from darc.views.words import (
     LOG_NAME_WIDTH,
     NAME_WIDTH,
@@ -94,28 +103,69 @@ class Style:
 
 def histogram(snapshot: Snapshot, style: Style) -> Shown:
     """The profile drawn, with the table of its peaks."""
-    return _write(_profile_lines(snapshot, style), style)
+    lines, known = _profile_lines(snapshot, style), snapshot.set
+    if known is not None and known.every is not None and len(known.rows) == 1:
+        lines += [Text(), *draw_lapse(known.rows[0], known.every, style.width)]
+        lines += draw_hints(known, 1, style.name, is_table=False)
+    return write(lines, style)
+
+
+def of_row(snapshot: Snapshot, row: int | None) -> Snapshot:
+    """The profile of one function of a set, by its number in the table; without one, of all.
+
+    Raises:
+        NotFoundError: there is no such row.
+        UsageError: there is no table.
+    """
+    known = snapshot.set
+    if row is None:
+        return snapshot
+    if known is None:
+        raise UsageError("rows are those of 'darc profile': type 'darc histogram' alone")
+    found = known.row(row)
+    return dataclasses.replace(
+        snapshot,
+        function=found.function.name,
+        profile=found.profile,
+        peaks=found.peaks,
+        set=dataclasses.replace(known, rows=(found,)),
+    )
 
 
 def tree(snapshot: Snapshot, style: Style) -> Shown:
     """The ftree with maxcounts and states."""
-    return _write(_tree_lines(snapshot, style), style)
+    return write(_tree_lines(snapshot, style), style)
+
+
+def waits(snapshot: Snapshot, style: Style) -> Shown:
+    """Who kept the in-peak ops waiting."""
+    return write(_wait_lines(snapshot, style), style)
+
+
+def duration(seconds: float) -> str:
+    """A time of any length, such as 4.1ms."""
+    return format_cycles(seconds * 1e9, 10**9)
 
 
 def early_end(snapshot: Snapshot, style: Style) -> Shown:
     """The program ended before the search did: one line."""
-    line = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}: {_seen(snapshot)}"
-    return _write([Text(line)], style)
+    if any(one is not None for one in (snapshot.set, snapshot.walk, snapshot.why)):
+        return status(snapshot, style)
+    end = EXECUTED if EXECUTED in snapshot.notes else snapshot.status.value
+    line = f"darc: {style.name(snapshot.function)}: {end}: {_seen(snapshot, style)}"
+    return write([Text(line)], style)
 
 
-def _seen(snapshot: Snapshot) -> str:
+def _seen(snapshot: Snapshot, style: Style) -> str:
     profile = snapshot.profile
     calls = profile.count if profile is not None else 0
     if snapshot.peak is not None and profile is not None:
         inside = sum(count for number, count in profile.bins.items() if number in snapshot.peak)
         return f"{calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"
     wanted = snapshot.parameters.profile_calls
-    of = f" of {wanted}"
+    of = f" of {wanted}" if calls <= wanted else ""
+    if not calls and snapshot.status is Status.INCONCLUSIVE:
+        return f"no call of {style.name(snapshot.function)} was seen"
     if calls > wanted and snapshot.parameters.peak is not None:
         of = f", none of them in the peak '{snapshot.parameters.peak}'"
     elif snapshot.parameters.start_time is not None:
@@ -125,8 +175,14 @@ def _seen(snapshot: Snapshot) -> str:
 
 def status(snapshot: Snapshot, style: Style) -> Shown:
     """Where the search is, and the root cause paths so far."""
+    if snapshot.why is not None:
+        return why(snapshot, style)
+    if snapshot.set is not None:
+        return write(_set_lines(snapshot, style), style)
+    if snapshot.walk is not None:
+        return write(_walk_lines(snapshot, snapshot.walk, style), style)
     lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
-    lines.append(Text(f"  {_seen(snapshot)}"))
+    lines.append(Text(f"  {_seen(snapshot, style)}"))
     if snapshot.status is Status.SEARCHING:
         lines.append(
             Text(
@@ -139,7 +195,7 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
     lines.append(Text(f"  {_program(snapshot)}"))
     lines += _path_lines(snapshot, style)
     lines += [Text(f"  {style.note(note)}") for note in snapshot.notes]
-    return _write(lines, style)
+    return write(lines, style)
 
 
 def live(snapshot: Snapshot, style: Style) -> Shown:
@@ -172,12 +228,18 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
 def paths(snapshot: Snapshot, style: Style) -> Shown:
     """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
     doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
-    return _write([*_path_lines(snapshot, style), *doubts], style)
+    return write([*_path_lines(snapshot, style), *doubts], style)
 
 
 def report(snapshot: Snapshot, style: Style) -> Shown:
     """Everything: profile, peaks, root cause paths, ftree and what was done to the program."""
     function = style.name(snapshot.function)
+    if snapshot.why is not None:
+        return why(snapshot, style)
+    if snapshot.set is not None:
+        return write(_set_lines(snapshot, style), style)
+    if snapshot.walk is not None:
+        return write(_walk_lines(snapshot, snapshot.walk, style), style)
     lines = [Text(f"darc report: {function}: {snapshot.status.value}", "bold"), Text()]
     lines += [*_profile_lines(snapshot, style), Text()]
     if snapshot.paths:
@@ -192,7 +254,14 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
         lines += [Text("Function tree", _HEADING), *_tree_lines(snapshot, style), Text()]
     lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
     lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
-    return _write(lines, style)
+    return write(lines, style)
+
+
+def why(snapshot: Snapshot, style: Style) -> Shown:
+    """What is slow, in which call, and who was behind it; "" where nobody has asked."""
+    if snapshot.why is None:
+        return Shown("")
+    return write(draw_why(snapshot.why, style.name, style.note, path_text), style)
 
 
 def peak_name(peak: PeakRange) -> str:
@@ -221,7 +290,8 @@ def _clean(line: Text) -> Text:
     return made
 
 
-def _write(lines: Iterable[Text], style: Style) -> Shown:
+def write(lines: Iterable[Text], style: Style) -> Shown:
+    """The lines as text, in this style."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -335,6 +405,59 @@ def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     return list(draw_tree(snapshot.ftree, style.tree_width, style.verbose, latency, style.name))
 
 
+def _set_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    known = snapshot.set
+    assert known is not None
+    profile = snapshot.profile
+    calls = calls_text(profile.count if profile is not None else 0)
+    lines = [
+        Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold"),
+        Text(f"  {calls} of {len(known.rows)} functions in {known.seconds:.1f}s"),
+    ]
+    top = len(known.rows) if style.verbose or style.whole_names else known.top
+    lines += draw_set(known, top, style.width, style.name)
+    lines += draw_hints(known, top, style.name)
+    lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
+    return lines
+
+
+def _walk_lines(snapshot: Snapshot, known: Walk, style: Style) -> list[Text]:
+    title = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}"
+    lines = [Text(title, "bold"), *draw_walk(known, style.name)]
+    return lines + [Text(f"note: {style.note(note)}") for note in snapshot.notes]
+
+
+def _wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    waits, kept = snapshot.waits, snapshot.ops
+    if waits is None or kept is None:
+        return [Text("no op was kept yet: choose a peak, and let the program go on")]
+    if not waits.ops:
+        return [Text("no op inside the peak was kept: 'darc start' with a peak that is frequent")]
+
+    if not kept.sees_waits:
+        return [
+            Text(
+                "what the ops that were kept waited for was not watched: too few of them came at "
+                "the search's end, or their C library is not glibc"
+            )
+        ]
+
+    def latency(cycles: float) -> str:
+        return format_cycles(cycles, kept.hz)
+
+    against = snapshot.waits_of_fastest
+    lines = list(draw_waits(waits, against, snapshot.function, latency, style.name))
+    if kept.not_followed:
+        lines.append(
+            Text(f"{kept.not_followed} waits were not followed: too many at the same time", "dim")
+        )
+    if kept.not_kept:
+        lines.append(
+            Text(f"{kept.not_kept} calls were not watched: too many at the same time", "dim")
+        )
+    return lines
+
+
 def _wanted(snapshot: Snapshot, calls: int) -> str:
     """After what the peak is looked for."""
     parts = [] if calls >= MOST_CALLS else [calls_text(calls)]
@@ -350,7 +473,24 @@ def _path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         lines.append(Text(f"darc: root cause{of}: {path_text(path, style.name)}", "bold"))
         ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
         lines.append(Text(f"  {ending}"))
+        if told := explained_text(explain(path, snapshot), snapshot):
+            lines.append(Text(f"  {told}"))
     return lines
+
+
+def explained_text(explained: Explained, snapshot: Snapshot) -> str:
+    """What a cause explains, over how many kept ops: "" where there are too few."""
+    if explained.share is None:
+        return ""
+    whose = f"{peak_name(snapshot.peak)}'s" if snapshot.peak is not None else "the"
+    text = f"{100 * explained.share:.0f} % of {whose} time, over {explained.ops} calls"
+    without = explained.without
+    if without is None:
+        return text
+    bins = _bins(PeakRange(None, without.first_bin, without.last_bin))
+    name = "bin" if without.first_bin == without.last_bin else "bins"
+    peak = f" (peak {without.peak})" if without.peak is not None else ""
+    return f"{text}; without it these would lie in {name} {bins}{peak}"
 
 
 def _call_lines(root_cause_paths: Sequence[RootCausePath], style: Style) -> list[Text]:
@@ -419,8 +559,10 @@ def _site(site: SiteReport, style: Style) -> str:
 def _program(snapshot: Snapshot) -> str:
     program = snapshot.program
     stops = "1 stop" if program.stops == 1 else f"{program.stops} stops"
-    stopped = format_cycles(round(program.stopped_seconds * 1e9), 10**9)
+    nanoseconds = round(program.stopped_seconds * 1e9)
+    if nanoseconds:
+        stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped"
     return (
         f"probes: {snapshot.probes}, {program.probes} call sites timed; "
-        f"{program.in_peak_calls} calls inside the peak; {stops}, {stopped} stopped"
+        f"{program.in_peak_calls} calls inside the peak; {stops}"
     )

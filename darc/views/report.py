@@ -7,6 +7,7 @@ from pathlib import Path
 
 from darc.model.errors import DarcError, UsageError
 from darc.model.snapshot import Snapshot
+from darc.model.why import Verdict
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
 from darc.views.render import Style
@@ -24,12 +25,14 @@ def write_report(
     emit: Callable[[str], None],
     style: Style | None = None,
     require_root_cause: bool = False,
+    require_answer: bool = False,
 ) -> None:
     """Write the report to ``file``, which is replaced as a whole, or hand it to ``emit``.
 
     Raises :class:`UsageError` for a format or file name that cannot be, :class:`TargetError` when
     the system refuses the file (the old one then stays as it was), and, with
-    ``require_root_cause``, :class:`DarcError` after writing when no root cause was found.
+    ``require_root_cause``, :class:`DarcError` after writing when no root cause was found; with
+    ``require_answer``, when ``darc why`` has found none.
     """
     check_format(form)
     given = style or Style()
@@ -45,6 +48,10 @@ def write_report(
             f"no root cause of {snapshot.function} was found: {snapshot.status.value}; "
             "'darc status' tells more"
         )
+    answer = snapshot.why
+    if require_answer and (answer is None or answer.verdict is not Verdict.FOUND):
+        what = "'darc why' was not asked" if answer is None else answer.verdict.value
+        raise DarcError(f"no answer: {what}; 'darc status' tells more")
 
 
 def format_of(file: Path | None) -> str:
@@ -60,5 +67,6 @@ def format_of(file: Path | None) -> str:
 def check_format(form: str) -> None:
     """Raise :class:`UsageError` unless reports can be written in this format."""
     if form not in EXPORTERS:
-        there = " and ".join(EXPORTERS)
+        *others, last = EXPORTERS
+        there = f"{', '.join(others)} and {last}"
         raise UsageError(f"--format: '{form}' is not a format; there are {there}")

@@ -50,7 +50,7 @@ def draw_tree(
         if isinstance(item, str):
             yield Text(first + item, "dim")
             continue
-        yield _line(item, first, width, verbose, latency, show)
+        yield _line(item, first=first, width=width, verbose=verbose, latency=latency, show=show)
         bar = "│ " if item.children else "  "
         if item.end is not None:
             ending = ending_text(item.function.name, item.end, show)
@@ -163,6 +163,7 @@ def inlined(site: CallSite | None, callee: str, show: Show = name) -> str:
 
 def _line(
     node: Fnode,
+    *,
     first: str,
     width: int,
     verbose: bool,

@@ -37,9 +37,20 @@ _BLANK = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 ASCII = str.maketrans(
     {
-        **{"→": "->", "●": "*", "○": "o", "·": ".", "×": "x", "…": "...", "▲": "^", "–": "-"},
+        **{
+            "→": "->",
+            "←": "<-",
+            "●": "*",
+            "○": "o",
+            "·": ".",
+            "×": "x",
+            "…": "...",
+            "▲": "^",
+            "–": "-",
+        },
         **{"µ": "u", "μ": "u", "┤": "+", "│": "|", "└": "`", "├": "|", "─": "-", "═": "="},
         **{"▁": ".", "▂": ".", "▃": "_", "▄": "_", "▅": "#", "▆": "#", "▇": "#", "█": "#"},
+        **{"▏": "|", "░": ".", "▒": "=", "▓": "%"},
     }
 )
 """What darc draws with, and what stands for it in ASCII."""
@@ -167,6 +178,11 @@ def lines(text: str) -> Shown:
 def calls_text(count: int) -> str:
     """``1 call``, ``2000 calls``."""
     return "1 call" if count == 1 else f"{count} calls"
+
+
+def threads_text(count: int) -> str:
+    """``1 thread``, ``64 threads``."""
+    return "1 thread" if count == 1 else f"{count} threads"
 
 
 def elapsed_text(seconds: float) -> str:

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from darc import agent
 from darc.model.profile import thresholds
 from tests.agent.world import (
     CATCHER,
@@ -39,6 +40,8 @@ from tests.agent.world import (
 )
 
 _MOST_TAILS = 7
+_LIMITS = agent.load().constants
+MOST, FEW, SPANS = (_LIMITS[f"DARC_{name}"] for name in ("KEPT_OPS", "KEPT_FEW", "MAX_SPANS"))
 _ENDED = -1
 _SPREAD = 0x9E3779B97F4A7C15
 _MOST_OUTCOMES = 300
@@ -109,8 +112,21 @@ class Op:
     """When a jump began, 0: none."""
     is_gone: bool = False
     """A jump has left f0 itself."""
+    spans: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """Start, end, cost and node of its calls that are long enough."""
     is_spoiled: bool = False
     """A callee found no room for a record: its time would count as its caller's own."""
+
+
+@dataclass
+class Whole:
+    """An op that may have been kept."""
+
+    times: tuple[int, int, int, int]
+    """Start, end, cost and latency."""
+    spans: tuple[tuple[int, int, int, int], ...]
+    sums: frozenset[tuple[int, int, int, int]]
+    """Node, calls, sum and the longest one."""
 
 
 @dataclass
@@ -219,6 +235,8 @@ class Model:
         self.has_ended = False
         """A thread has given its context to others."""
         self.ops = 0
+        self.whole: tuple[list[Whole], list[Whole]] = ([], [])
+        """Of this round: those whose votes were counted, and those of the fastest peak."""
         self.choices: list[int] = []
         self.taken = 0
 
@@ -284,8 +302,27 @@ class Model:
             node = call.first if call.first is not None else call.node
             assert node is not None
             self._account(op, node, max(1, end - call.start - call.overhead - inner))
+            self._write_down(op, node, call.start, end, call.overhead + inner)
         for node, start, overhead in call.tails:
             self._account(op, node, max(1, end - start - (call.overhead - overhead)))
+            self._write_down(op, node, start - overhead, end, call.overhead)
+
+    def _write_down(self, op: Op, node: int, start: int, end: int, cost: int) -> None:
+        least = self.setting.least_span
+        if least is not None and max(1, end - start - cost) >= least:
+            op.spans.append((start, end, cost, node))
+
+    def _keep(self, op: Op, call: Call, end: int, latency: int, is_voted: bool) -> None:
+        low, high = self.setting.fast
+        is_fast = low <= latency < high and not op.is_spoiled
+        if self.setting.least_span is None or not (is_voted or is_fast):
+            return
+        if not is_voted and len(self.whole[1]) > FEW:
+            return
+        assert call.start is not None
+        sums = frozenset((n, s.count, s.all, s.longest) for n, s in op.sums.items() if n)
+        times = (call.start, end, call.overhead, latency)
+        self.whole[not is_voted].append(Whole(times, tuple(op.spans), sums))
 
     def _left(self, op: Op, live: Call, end: int) -> None:
         """Calls deeper than ``live`` were left by a jump."""
@@ -495,6 +532,7 @@ class Model:
         latency = max(1, end - call.start - call.overhead - setting.inner_cost)
         for node, start, overhead in call.tails:
             self._account(op, node, max(1, end - start - (call.overhead - overhead)))
+            self._write_down(op, node, start - overhead, end, call.overhead)
         thread.op = None
         if self.is_dead:
             self.enabled = False
@@ -504,7 +542,9 @@ class Model:
             context.weighted += (self.bin(latency) + 1) ** 2
         elif setting.peak[0] <= latency < setting.peak[1] and not self.bell and not op.is_spoiled:
             self._vote_all(context, op, latency)
+            self._keep(op, call, end, latency, is_voted=True)
         else:
+            self._keep(op, call, end, latency, is_voted=False)
             return
         context.unreported += 1
         if context.unreported >= setting.batch:
@@ -529,8 +569,8 @@ class Model:
         for number in self.tree.analysis:
             if number not in op.sums:
                 continue
-            node = self.tree.nodes[number]
-            children = range(node.first_child, node.first_child + node.child_count)
+            parent = self.tree.nodes[number]
+            children = range(parent.first_child, parent.first_child + parent.child_count)
             called = {child: op.sums[child] for child in children if child in op.sums}
             own, taken = _contestants(op.sums[number], called, by_longest=setting.by_longest)
             best = self.bin(max([own, *taken.values()]))
@@ -575,8 +615,10 @@ class Model:
         if op.epoch == self.epoch:
             setting = self.setting
             cost = setting.path_cost if call.start is None else setting.full_cost
-            op.chain[at - 1].overhead += call.overhead + cost
+            before = len(op.spans)
             self._close(op, call, end)
+            cost += (len(op.spans) - before) * setting.span_cost
+            op.chain[at - 1].overhead += call.overhead + cost
         del op.chain[at:]
 
     def _jump(self, thread: Thread, event: Event) -> None:
@@ -705,6 +747,7 @@ class Model:
         if event.a in (ROUND, TREE):
             self.round += 1
             self.seen = self.bell = 0
+            self.whole = ([], [])
         if event.a == TREE:
             self.tree_number = (self.tree_number + 1) % len(self.setting.trees)
         elif event.a == TOGGLE:
@@ -787,6 +830,40 @@ class DifferentError(Exception):
     """What was counted is not what the rules say."""
 
 
+def wrong_of_kept(model: Model, run: Run) -> str | None:
+    """What is not as it must be with the ops that were kept; ``None``: nothing is."""
+    if model.setting.least_span is None:
+        return None
+    for number, whole in enumerate(model.whole):
+        kept = [op for op in run.kept if op.is_fast == bool(number)]
+        if run.ops_seen[number] != len(whole):
+            return f"{run.ops_seen[number]} of {len(whole)} ops were seen"
+        there = [one for one in whole if one.times[0] < one.times[1]]
+        count = min(len(there), MOST + 1)
+        if len(there) == len(whole) and len(kept) != count:
+            return f"{len(kept)} ops were kept in place of {count}"
+        left = list(there)
+        for op in kept:
+            mine = (op.start, op.end, op.cost, op.latency)
+            spans = tuple((span.start, span.end, span.cost, span.node) for span in op.spans)
+            sums = frozenset((one.node, one.calls, one.sum, one.max) for one in op.sums)
+            lost = op.lost
+            same = (
+                one
+                for one in left
+                if (one.times, one.spans[:SPANS], one.sums) == (mine, spans, sums)
+                and lost == max(0, len(one.spans) - SPANS)
+            )
+            one = next(same, None)
+            if one is None:
+                return f"there was no op as {op}"
+            left.remove(one)
+            slowest = max(other.times[3] for other in whole)
+            if op.is_slowest and op.latency != slowest:
+                return f"{op.latency} is not the slowest: {slowest}"
+    return None
+
+
 def check(setting: Setting, run: Run) -> None:
     """Compares what was counted with the rules.
 
@@ -807,8 +884,11 @@ def check(setting: Setting, run: Run) -> None:
         }  # fmt: skip
         if model.was_doubtful:
             return
-        if want == fields:
+        if want == fields and (wrong := wrong_of_kept(model, run)) is None:
             return
+        if want == fields:
+            errors.append({"kept": (wrong, model.whole, run.kept)})
+            continue
         errors.append({name: (want[name], fields[name]) for name in want
                        if want[name] != fields[name]})  # fmt: skip
     raise AssertionError(f"in the end, by the rules and as counted: {errors[:3]}")

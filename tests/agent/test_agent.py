@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from iced_x86 import Instruction, InstructionInfoFactory, OpAccess, Register
 
-from darc.code.x86_64 import decode
+from darc.code.processor import decode
 from darc.pads.returns import WRITABLE
 from tests.agent import model
 from tests.agent.world import (
@@ -136,6 +136,7 @@ def settings_of(draw: st.DrawFn, *, small: bool = False) -> Setting:
         inner_cost=draw(costs),
         full_cost=draw(costs),
         path_cost=draw(costs),
+        span_cost=draw(costs),
         by_longest=draw(st.booleans()),
         records=draw(st.sampled_from((2, 4, 8, 16))) if small else 2048,
         contexts=draw(st.sampled_from((1, 2))) if small else 8,
@@ -321,7 +322,7 @@ def written(world: World, step: Step) -> list[int]:
     """Where an instruction writes to."""
     instruction: Instruction = decode(world.code_at(step.rip, 16), step.rip)[0]
 
-    found = []
+    found: list[int] = []
     for memory in InstructionInfoFactory().info(instruction).used_memory():
         if memory.access not in _WRITES:
             continue

@@ -21,11 +21,14 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from darc import agent
-from darc.agent.memory import AgentMemory, Node, Room, plan
+from darc.agent.layout import Room, plan
+from darc.agent.memory import AgentMemory
+from darc.agent.rows import KeptOp, Node
+from darc.code.architecture import Prologue, Site
 from darc.code.elf import FrameRule
-from darc.code.x86_64 import Prologue, Site, decode
+from darc.code.processor import decode
 from darc.model.ftree import CallKind
-from darc.pads import x86_64 as pads
+from darc.pads import processor as pads
 from darc.pads.returns import ReturnLandings
 from fixtures.build import build_once
 
@@ -91,6 +94,7 @@ class Setting:
     inner_cost: int = 0
     full_cost: int = 0
     path_cost: int = 0
+    span_cost: int = 0
     records: int = 2048
     contexts: int = 8
     signal: int = 0
@@ -101,6 +105,10 @@ class Setting:
     """No landing is left for f0's callers."""
     other_stack: bool = False
     """Handlers have stacks of their own."""
+    least_span: int | None = None
+    """Ops are kept whole, and calls of at least so many cycles one by one."""
+    fast: tuple[int, int] = (0, 0)
+    """Those outside the peak that are kept, too."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +161,9 @@ class Run:
     """By the number of the event."""
     fields: dict[str, int]
     fault: tuple[int, int] | None = None
+    kept: list[KeptOp] = field(default_factory=list)
+    """The ops that were kept of the last round, and from how many of each class."""
+    ops_seen: tuple[int, ...] = ()
     open_slots: dict[int, frozenset[int]] = field(default_factory=dict)
     """By the number of the event of a :data:`COMPACT`: what is open."""
 
@@ -389,7 +400,7 @@ class _Running:
         self._memory.write(self._world.address(name), struct.pack("<Q", value))
 
     def _get(self, name: str) -> int:
-        return struct.unpack("<Q", self._memory.read(self._world.address(name), 8))[0]
+        return int.from_bytes(self._memory.read(self._world.address(name), 8), "little")
 
     def run(self, scripts: Sequence[Sequence[tuple[int, ...]]]) -> Run:
         world, setting, layout = self._world, self._setting, self._layout
@@ -447,6 +458,7 @@ class _Running:
             inner_cost=setting.inner_cost,
             full_cost=setting.full_cost,
             path_cost=setting.path_cost,
+            span_cost=setting.span_cost,
             loops=int(setting.by_longest),
             bell_signal=setting.signal,
             heartbeat=0,
@@ -454,6 +466,8 @@ class _Running:
             process=os.getpid(),
             only_thread=only,
         )
+        if setting.least_span is not None:
+            tables.kept.keep(setting.least_span, setting.fast)
         if setting.no_callers:
             limits = world.blob.constants
             count = limits["DARC_LANDINGS"] - limits["DARC_LANDING_CALLERS"]
@@ -477,7 +491,8 @@ class _Running:
             tables.begin_epoch()
         elif what == ROUND:
             tables.begin_epoch()
-            tables.set(round=tables.get("round") + 1, seen=0, bell=0)
+            self._forget()
+            tables.set(round=tables.round + 1, seen=0, bell=0)
         elif what == TOGGLE:
             self._enabled = not self._enabled
             tables.enabled = self._enabled
@@ -491,9 +506,14 @@ class _Running:
             self._tree = (self._tree + 1) % len(self._setting.trees)
             tables.begin_epoch()
             self._write_tree(self._setting.trees[self._tree])
-            tables.set(round=tables.get("round") + 1, seen=0, bell=0)
+            self._forget()
+            tables.set(round=tables.round + 1, seen=0, bell=0)
         elif what == DEAD:
             tables.set(heartbeat=0, fresh=0, debugger=0, patience=0, wake=0)
+
+    def _forget(self) -> None:
+        if self._setting.least_span is not None:
+            self._tables.kept.forget()
 
     def _collect(self, done: Run) -> None:
         world, memory = self._world, self._memory
@@ -511,6 +531,9 @@ class _Running:
         for number, event in enumerate(done.events):
             if event.what == "SNAP":
                 done.counted[number] = _counted(words, event.a, event.b, event.c)
+        if self._setting.least_span is not None:
+            done.kept = self._tables.kept.ops()
+            done.ops_seen = self._tables.kept.seen()
         names = "seen bell lost_records lost_contexts lost_ops lost_callers epoch round"
         done.fields = {name: self._tables.get(name) for name in names.split()}
 
@@ -520,7 +543,10 @@ def _counted(words: Sequence[int], at: int, contexts: int, nodes: int) -> list[C
     for _ in range(contexts):
         head, rest = words[at : at + 8], words[at + 8 : at + 8 + 6 * nodes]
         totals = tuple(tuple(rest[i : i + 6]) for i in range(0, len(rest), 6))
-        found.append(Counted(*head, totals))
+        thread, total, dropped, in_peak, round_, unreported, number, weighted = head
+        found.append(
+            Counted(thread, total, dropped, in_peak, round_, unreported, number, weighted, totals)
+        )
         at += 8 + 6 * nodes
     return found
 
@@ -536,7 +562,7 @@ def _tail(site: Site, data: int, blocks: Sequence[int], stubs: pads.Stubs, at: i
 def _call(
     site: Site, data: int, blocks: Sequence[int], stubs: pads.Stubs, back: int, at: int
 ) -> pads.Pad:
-    return pads.call_pad(site, data, blocks, stubs, at, back)
+    return pads.call_pad(site, site_data=data, blocks=blocks, stubs=stubs, origin=at, landing=back)
 
 
 def _symbols(program: Path) -> dict[str, int]:

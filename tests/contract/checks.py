@@ -4,8 +4,10 @@ which debugger it is."""
 from __future__ import annotations
 
 import threading
+from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from darc.model.errors import TargetError
 from darc.target.ownthread import is_for_any_thread
@@ -16,6 +18,14 @@ WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
 NOWHERE = 0x7FFF_0000_0000_0000
+
+
+@runtime_checkable
+class _Owned(Protocol):
+    """A target that knows which thread may ask the debugger, as each does but it need not."""
+
+    def is_own_thread(self) -> bool:
+        """Whether this one may."""
 
 
 def refused(function: Callable[[], object]) -> bool:
@@ -67,7 +77,9 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
     other = threading.Thread(target=ask_all)
     other.start()
     other.join()
-    abstract = {n for n in type(target).__mro__[1].__abstractmethods__ if n != "hits_stop_all"}
+    base = type(target).__mro__[1]
+    assert isinstance(base, ABCMeta)
+    abstract = {n for n in base.__abstractmethods__ if n != "hits_stop_all"}
     assert abstract <= set(heard)
     marked = {
         name
@@ -78,6 +90,7 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
     assert not marked & {"read", "write", "read_register", "threads", "arm_bell", "breakpoints"}
     said = {n: w for n, w in heard.items() if "was called on another thread" not in w}
     assert set(said) <= marked, said
+    assert isinstance(target, _Owned)
     assert target.is_own_thread()
     assert target.threads()
 

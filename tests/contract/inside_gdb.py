@@ -25,14 +25,14 @@ class GdbWorld(World):
     def __init__(self) -> None:
         self._shown = Path("shown.txt")
         target = self.target = darc_gdb.target.TARGET = GdbTarget()
-        target.failed = self._failed
+        target.hooks.failed = self._failed
         self.failures: list[Exception] = []
         target.announce()
         for registry, handler in target.listeners():
             registry.connect(handler)
         gdb.events.stop.connect(lambda e: None if target.settle(e) else target.at_prompt())
         gdb.events.exited.connect(lambda _event: target.on_exit())
-        self._breakpoints = {}
+        self._breakpoints: dict[int, gdb.Breakpoint] = {}
         self._stop_here = gdb.Breakpoint("*stop_here")
 
     def _failed(self, error: Exception) -> None:

@@ -23,11 +23,13 @@ from tests.contract.world import World  # noqa: E402
 class LldbWorld(World):
     """The program in this lldb, with darc's stop hook."""
 
+    target: LldbTarget
+
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self._debugger = debugger
         debugger.SetAsync(False)
         self.target = darc_lldb.hook.TARGETS[debugger.GetID()] = LldbTarget(debugger)
-        self.target.failed = self._failed
+        self.target.inferior.listeners.failed = self._failed
         self.failures: list[Exception] = []
         self._execute("target stop-hook add -P darc_lldb.hook.StopHook")
         self.target.prepare()

@@ -26,10 +26,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flags = ["-g", "-O1", "-fPIE", "-pie", "-pthread"]
     source, library = HERE / "program.c", folder / "empty.c"
     library.write_text("int nothing;\n")
-    for command in (
+    commands: tuple[list[str | Path], ...] = (
         ["gcc", *flags, "-o", folder / "program", source],
         ["gcc", "-shared", "-fPIC", "-o", folder / "empty.so", library],
-    ):
+    )
+    for command in commands:
         subprocess.run(command, check=True)
     return folder / "program"
 

@@ -137,6 +137,35 @@ def test_who_knows_a_debugger(package: str, strange: set[str]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
+    processors = {"darc.code.x86_64", "darc.pads.x86_64"}
+    allowed = {
+        Path(f"darc/{floor}/{name}.py")
+        for floor in ("code", "pads")
+        for name in ("processor", "x86_64")
+    }
+    files = [*ENGINE, *(file for package in sorted(ABOVE) for file in python_files(package))]
+    wrong = [
+        str(one)
+        for file in files
+        for one in imports(file)
+        if one.name in processors and file not in allowed
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_debugged_may_have_no_proc() -> None:
+    """What stands on the seam asks that, and not the system, of what is debugged."""
+    seam = FLOORS.index("debuggee")
+    wrong = [
+        str(one)
+        for file in ENGINE
+        for one in imports(file)
+        if one.name == "darc.debuggee.procfs" and (floor(module_name(file)) or 0) > seam
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("name", PURE)
 def test_what_is_pure_reaches_nothing_outside(name: str) -> None:
     wrong = [

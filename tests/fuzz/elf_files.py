@@ -156,7 +156,7 @@ def trial(chance: random.Random) -> None:
             look(read_image(path, path.name), chance)
             return
         size = (len(data) + 4095) // 4096 * 4096
-        region = Region(BASE, BASE + size, "r-xp", 0, str(path))
+        region = Region(start=BASE, end=BASE + size, permissions="r-xp", offset=0, path=str(path))
         target = _Mapped(data.ljust(size, b"\0"))
         program = Program(target, Path("/"), [region])
         for module in program.modules:

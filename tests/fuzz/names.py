@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from typing import cast
 
 from darc.app import commands
 from darc.code.demangle import display_name
@@ -100,7 +101,8 @@ def trial(chance: random.Random) -> None:
     report.write_report(snapshot, "json", None, emit=out.append)
     check(out[0])
     assert json.loads(out[0])["function"] == whole(text)
-    commands.complete(_Completing(text), "start", "", "")
+    # Completion of 'start' asks for nothing else.
+    commands.complete(cast(commands.Actions, _Completing(text)), "start", "", "")
 
 
 class _Completing:

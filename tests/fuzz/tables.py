@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import random
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from darc import agent
-from darc.agent.memory import AgentMemory, Layout, layout_in, plan, room_for
+from darc.agent.layout import Layout, layout_in, plan, room_for
+from darc.agent.memory import AgentMemory
 from darc.model.errors import TargetError
-from darc.pads.implant import clean_up, restore_stacks
+from darc.pads.installer import clean_up, restore_stacks
 from tests.fake_target import FakeTarget
 
 BASE = 0x7F00_0000_0000
@@ -82,7 +84,7 @@ def trial(chance: random.Random) -> None:
         at = (area + chance.randrange(chance.choice((64, 512, 4096)))) // size * size
         value = chance.choice(ODD) if chance.random() < 0.7 else chance.getrandbits(64)
         program.tables[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    actions = (
+    actions: tuple[Callable[[], object], ...] = (
         tables.check,
         tables.begin_epoch,
         tables.contexts,
@@ -96,7 +98,7 @@ def trial(chance: random.Random) -> None:
         tables.patched_sites,
         lambda: tables.learned_targets(1),
         lambda: tables.overflow(1),
-        lambda: tables.set(heartbeat=tables.get("heartbeat") + 1),
+        lambda: tables.set(heartbeat=tables.heartbeat + 1),
         lambda: tables.reset(1),
         lambda: restore_stacks(program, tables, lambda word: word // 3 or None),
         lambda: clean_up(

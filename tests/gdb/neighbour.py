@@ -22,7 +22,7 @@ def looks(_event: object) -> None:
     """A context: registers, code, stack, frames, threads, memory, as gef and pwndbg show it."""
     for command in ("info registers", "x/6i $pc", "x/8gx $sp", "bt 4", "info threads", "info line"):
         gdb.execute(command, to_string=True)
-    frame = gdb.newest_frame()
+    frame: gdb.Frame | None = gdb.newest_frame()
     while frame is not None:
         frame.read_register("rip")
         frame = frame.older()

@@ -25,15 +25,15 @@ pytestmark = IN_BOTH
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 PATH = ("handle", "lookup", "burn")
 
-WITHOUT_A_HEART = """
-from darc.app.heart import Heart
-Heart._run = lambda self: None
+WITHOUT_A_MONITOR = """
+from darc.app.monitor import Monitor
+Monitor._run = lambda self: None
 """
 """As where the debugger's Python is busy all the time."""
 
 IMPATIENT = """
-from darc.debuggee import admission
-admission._PATIENCE_SECONDS = 0.05
+from darc.debuggee import process_pads
+process_pads._PATIENCE_SECONDS = 0.05
 """
 """The pads look for the debugger much sooner."""
 
@@ -82,10 +82,10 @@ threading.Thread(target=kill, daemon=True).start()
 """
 
 
-@pytest.mark.parametrize("has_heart", [True, False])
-def test_a_debugger_that_gives_no_sign(has_heart: bool, tmp_path: Path) -> None:
-    """It lives, and the pads stay awake: they have looked for it, as no heart was heard."""
-    scripts = [IMPATIENT] if has_heart else [IMPATIENT, WITHOUT_A_HEART]
+@pytest.mark.parametrize("has_monitor", [True, False])
+def test_a_debugger_that_gives_no_sign(has_monitor: bool, tmp_path: Path) -> None:
+    """It lives, and the pads stay awake: they have looked for it, as no monitor gave a sign."""
+    scripts = [IMPATIENT] if has_monitor else [IMPATIENT, WITHOUT_A_MONITOR]
     program, args = build("urgent"), ("12000", "20000", "1")
     commands = [TOOLS, with_app(tmp_path, *scripts)]
     commands += [
@@ -100,10 +100,10 @@ def test_a_debugger_that_gives_no_sign(has_heart: bool, tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, args)
 
 
-def test_time_is_up_without_a_heart(tmp_path: Path) -> None:
+def test_time_is_up_without_a_monitor(tmp_path: Path) -> None:
     """The agent rings by itself when f0 returns behind the limit."""
     program, args = build("server"), ()
-    commands = [TOOLS, with_app(tmp_path, WITHOUT_A_HEART)]
+    commands = [TOOLS, with_app(tmp_path, WITHOUT_A_MONITOR)]
     commands += ["darc start handle --start-ops 1000000000 --max-time 1s", "run", REPORT, "kill"]
     done = debug(tmp_path, program, args, commands)
     assert done.report is not None, done.gdb

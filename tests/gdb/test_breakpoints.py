@@ -102,6 +102,7 @@ def test_sleeping(tmp_path: Path) -> None:
     check(done, program, args, *find("mixture").paths)
     assert "No breakpoints, watchpoints" in done.gdb or "No breakpoints or" in done.gdb
     assert "cannot be told apart" in done.gdb
+    assert done.report is not None
     assert all(site["state"] == "instrumented" for site in done.report["program"]["sites"])
 
 

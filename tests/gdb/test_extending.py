@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -39,14 +42,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     commands = tree / "darc" / "app" / "commands"
     (mean,) = blocks("command")
     (commands / "mean.py").write_text(mean)
-    rate, its_command = blocks("analysis")
+    rate, its_command, its_test = blocks("analysis")
+    (tree / "test_rate.py").write_text(its_test)
     (tree / "darc" / "analyses" / "rate.py").write_text(rate)
-    (commands / "rate.py").write_text(
-        "from darc.analyses.rate import Rate\n"
-        "from darc.app.commands.command import Actions, Command, Parsed\n"
-        "from darc.app.commands.start import functions, parse_start, search_options\n"
-        "from darc.app.finding import Request\n" + its_command
-    )
+    (commands / "rate.py").write_text(its_command)
     registry = commands / "registry.py"
     for name in ("mean", "rate"):
         line = f"from darc.app.commands.{name} import {name.upper()}\n"
@@ -57,15 +56,14 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (exporters / "paths.py").write_text(paths)
     line = "from darc.views.exporters.paths import PATHS\n"
     insert(exporters / "__init__.py", line, "from darc.views.exporters.text")
-    text = (exporters / "__init__.py").read_text()
-    (exporters / "__init__.py").write_text(text.replace("(TEXT, JSON)", "(TEXT, JSON, PATHS)"))
+    insert(exporters / "__init__.py", "PATHS, ", "TEXT, JSON")
     return tree
 
 
 def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     source = f"source {tree / 'darc_gdb' / 'load.py'}"
-    commands = ["darc rate handle --start-ops 500", "run", "darc mean", "help darc rate"]
-    done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
+    commands = ["darc rate handle --start-time 1s", "run", "darc mean", "help darc rate"]
+    done = debug(tmp_path, build("mixture"), ("2000000",), [source, *commands], gdb=PLAIN_GDB)
     assert re.search(r"^  handle is called \d+ times a second$", done.gdb, re.M), done.gdb
     assert "darc: handle: done" in done.gdb
     assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
@@ -78,4 +76,14 @@ def test_an_exporter(tree: Path, tmp_path: Path) -> None:
     done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
     assert "report written" in done.gdb, done.gdb
     written = (tmp_path / "out.paths").read_text()
-    assert written.startswith("handle;flush;write_out;usleep"), done.gdb
+    assert re.match(r"handle(;\w+)*$", written, re.M), done.gdb
+
+
+def test_the_test_of_an_analysis(tree: Path) -> None:
+    """It finds the analysis in the copy, and what tests share here."""
+    where = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}"}
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider"]
+    command += ["--rootdir", str(tree), str(tree / "test_rate.py")]
+    done = subprocess.run(command, env=where, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout

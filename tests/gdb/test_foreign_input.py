@@ -30,7 +30,11 @@ def renamed(folder: Path, names: dict[bytes, bytes]) -> Path:
     data = build("mixture").read_bytes()
     for old, new in names.items():
         assert len(old) == len(new)
-        data, count = re.subn(rb"\0" + old + rb"\0", lambda _, new=new: b"\0" + new + b"\0", data)
+
+        def renamed(_: re.Match[bytes], new: bytes = new) -> bytes:
+            return b"\0" + new + b"\0"
+
+        data, count = re.subn(rb"\0" + old + rb"\0", renamed, data)
         assert count
     program = folder / "mixture"
     program.write_bytes(data)

@@ -61,8 +61,8 @@ def test_calls_that_a_stop_interrupts(tmp_path: Path) -> None:
 
 
 def release(output: Path, fifo: Path) -> None:
-    """Lets the child of the vfork end once the heart has sent its signal, which the program cannot
-    hear before."""
+    """Lets the child of the vfork end once the monitor has sent its signal, which the program
+    cannot hear before."""
     while not output.exists() or not (pid := output.read_bytes()).endswith(b"\n"):
         time.sleep(0.01)
     while found := procfs.status(int(pid)):

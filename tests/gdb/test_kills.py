@@ -50,10 +50,10 @@ while True:
 AT_A_WRITE = """
 import os
 import signal
-from darc.debuggee import process_ground
+from darc.debuggee import process_pads
 from darc_gdb.target import TARGET
 
-lead_home, write_register = process_ground.lead_home, TARGET.write_register
+lead_home, write_register = process_pads.lead_home, TARGET.write_register
 writes = []
 
 def write(*arguments):
@@ -67,7 +67,7 @@ def lead(*arguments):
     assert lead_home(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
 
-process_ground.lead_home = lead
+process_pads.lead_home = lead
 """
 """gdb dies when it has set so many of the registers of the thread that is to stop for the user."""
 
@@ -249,12 +249,12 @@ PadCollector.on_bell = die
 a thread to stop and was killed before that had."""
 
 UNWATCHED = """
-from darc.debuggee import process_ground
+from darc.debuggee import process
 
 def none(pid):
     raise OSError("no shell is here")
 
-process_ground.Guardian = none
+process.Guardian = none
 """
 
 

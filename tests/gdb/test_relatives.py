@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 def has_landlock() -> bool:
     """Whether this kernel has it (landlock_create_ruleset tells its version)."""
-    return ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
+    return int(ctypes.CDLL(None).syscall(444, None, 0, 1)) > 0
 
 
 @IN_BOTH

@@ -130,8 +130,8 @@ def test_indirect_callees_are_known_again(depth: int, tmp_path: Path) -> None:
     assert "not fit" not in notes(done)
     assert done.output == undisturbed(program, ("4000",))[1]
     assert done.report is not None
-    (callee,) = done.report["ftree"]["children"]
-    assert callee["maxcount"] == 20
+    (callee,) = (c for c in done.report["ftree"]["children"] if c["root_cause"])
+    assert callee["maxcount"] == 20  # others are called by fast ops alone
 
 
 def test_in_the_same_process(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ pytestmark = IN_BOTH
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 
-TWO_MODES = ("20000",)
+TWO_MODES = ("40000",)
 FLUSH = ("handle", "flush", "write_out", "usleep", "nanosleep", "clock_nanosleep")
 
 

@@ -173,3 +173,38 @@ def test_it_goes_on_by_itself_when_told(program: Path, tmp_path: Path) -> None:
     assert done.report["status"] == "root cause found"
     assert (done.program_status, done.output) == undisturbed(program, ("20000",))
     assert "root cause of" in done.gdb
+
+
+DEAD_ENDS = """
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) void inner(unsigned op) { usleep(400); __asm__(""); }
+__attribute__((noinline)) void slow(unsigned op)
+{
+    if (op == 4000000)
+        abort();
+    if (op % 32 == 0)
+        inner(op);
+    __asm__("");
+}
+__attribute__((noinline)) void handle(unsigned op) { slow(op); __asm__(""); }
+int main(void)
+{
+    for (unsigned op = 0; op < 20000; op++)
+        handle(op);
+}
+"""
+
+
+def test_a_breakpoint_in_code_that_is_read_while_the_program_runs(tmp_path: Path) -> None:
+    """It stands in the memory that is read then, where a call is: that call is known all the
+    same."""
+    source, program = tmp_path / "ends.c", tmp_path / "ends"
+    source.write_text(DEAD_ENDS)
+    subprocess.run(["gcc", "-O1", "-g", "-o", program, source], check=True)
+    commands = ["break ends.c:8", "darc start handle --peak last --start-ops 3000", "run", REPORT]
+    done = debug(tmp_path, program, (), commands)
+    assert done.root_causes[0]["functions"][:4] == ["handle", "slow", "inner", "usleep"], done.gdb
+    assert done.report is not None
+    (slow,) = done.report["ftree"]["children"]
+    assert [child["function"] for child in slow["children"]] == ["abort", "inner"]

@@ -85,6 +85,47 @@ def test_the_live_line_comes_and_goes(mixture: Terminal) -> None:
     assert "darc: every probe is out" in mixture.command("darc stop")
 
 
+def screen(text: str) -> list[str]:
+    """What stands on a terminal on which ``text`` was written, line by line."""
+    lines, column = [""], 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", text):
+        if part == "\n":
+            lines.append("")
+        elif part == "\r":
+            column = 0
+        elif part == "\x1b[K":
+            lines[-1] = lines[-1][:column]
+        elif not part.startswith("\x1b"):
+            lines[-1] = lines[-1][:column].ljust(column) + part + lines[-1][column + len(part) :]
+            column += len(part)
+    return lines
+
+
+def test_the_live_line_at_ctrl_c(mixture: Terminal) -> None:
+    """Nothing of it beside or below what the debugger says of the stop, whose words and prompt
+    stay; it is there again when the program goes on."""
+    mixture.command(f"darc start handle {ENDLESS}")
+    mixture.enter("run 4000000000 > program.out")
+    for _ in range(3):
+        begin = len(mixture.seen)
+        mixture.wait_for(LIVE)
+        mixture.type("\x03")
+        mixture.wait_for(INTERRUPTED)
+        mixture.prompt()
+        # Twice as long as from one line to the next.
+        mixture.type("shell sleep 2\n" if current() == GDB else "platform shell sleep 2\n")
+        mixture.prompt()
+        seen = mixture.seen[begin:]
+        lives = {re.sub(r"\x1b\[[0-9;]*m", "", line)[:20] for line in re.findall(LIVE, seen)}
+        assert lives
+        shown = screen(seen)
+        told = next(n for n, line in enumerate(shown) if re.search(INTERRUPTED, line))
+        assert not [line for line in shown[told:] for live in lives if live in line], shown
+        assert re.search(r"\((gdb|lldb)\)", shown[-1]), shown
+        mixture.enter("continue")
+    mixture.wait_for(LIVE)
+
+
 @EVERYWHERE
 def test_ctrl_c_then_on(mixture: Terminal) -> None:
     """At each Ctrl-C the program's own stack, and the analysis goes on afterwards."""

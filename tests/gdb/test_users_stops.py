@@ -31,12 +31,12 @@ from tests.debugger import (
 
 COUNTED = """
 python
-from darc.pads.implant import Implant
-make_way, made = Implant.make_way, []
+from darc.pads.installer import PadInstaller
+make_way, made = PadInstaller.make_way, []
 def counted(self):
     made.append(1)
     return make_way(self)
-Implant.make_way = counted
+PadInstaller.make_way = counted
 end
 """
 

@@ -44,7 +44,7 @@ def test_votes_of_many_threads(threads: int, ops: int, start_ops: int, tmp_path:
     )
     report = done.report
     assert report is not None, done.gdb
-    assert [path["functions"] for path in report["root_cause_paths"]] == [PATH], done.gdb
+    assert [path["functions"] for path in done.root_causes] == [PATH], done.gdb
     nodes = list(decided(report["ftree"]))
     assert [node["function"] for node in nodes] == PATH[:-1]
     for node in nodes:

@@ -155,8 +155,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compiled(folder: Path) -> Path:
     """The program that looks at its own code."""
     (folder / "ways.c").write_text(SOURCE)
-    command = ["gcc", "-O2", "-g", "-pthread", "-o", folder / "ways", folder / "ways.c"]
-    subprocess.run(command, check=True)
+    source, made = str(folder / "ways.c"), str(folder / "ways")
+    subprocess.run(["gcc", "-O2", "-g", "-pthread", "-o", made, source], check=True)
     return folder / "ways"
 
 
@@ -179,7 +179,7 @@ def test_crash(what: str, moment: str, program: Path, tmp_path: Path) -> None:
     texts = []
     for gdb, begin in (({}, [MOMENTS[moment]]), ({"gdb": PLAIN_GDB}, [])):
         done = debug(tmp_path, program, args, [*begin, "run", *look, *end], **gdb)
-        in_core = [*PLAIN_GDB, "-nx", "-q", "-batch", program, core]
+        in_core: list[str | Path] = [*PLAIN_GDB, "-nx", "-q", "-batch", program, core]
         for one in ("bt", "x/6i work", "x/6i handle"):
             in_core += ["-ex", one]
         text = subprocess.run(

@@ -142,6 +142,11 @@ def test_a_program_that_ends_in_a_search_is_told_at_its_end(program: Path, tmp_p
     assert "internal error" not in done.gdb
 
 
+def test_a_peak_before_the_first_call(program: Path, tmp_path: Path) -> None:
+    done = debug(tmp_path, program, (), ["darc start handle", "darc peak 1"])
+    assert "darc: waits for handle, of which no call was seen yet" in done.gdb
+
+
 @pytest.mark.parametrize("stopped", [False, True], ids=["run", "darc-stop"])
 def test_run_of_a_program_that_stands_still_analyses_the_new_one(
     stopped: bool, program: Path, tmp_path: Path
@@ -170,6 +175,39 @@ def test_required_root_cause_decides_the_exit_status(
     assert done.status == status
     assert done.report is not None, "the report is written all the same"
     assert bool(done.report["root_cause_paths"]) == (status == 0)
+
+
+SAME = """
+static __attribute__((noinline)) int helper(int x) { return x * %(factor)d + 1; }
+int %(name)s(int x) { return helper(x) - 1; }
+"""
+
+
+@pytest.mark.parametrize("line", ["-g", "-g0"])
+def test_a_name_that_nothing_tells_from_others(line: str, tmp_path: Path) -> None:
+    """Of static functions in files of one name the place is told as well."""
+    sources = []
+    for factor, name in enumerate(("first", "second"), 3):
+        source = tmp_path / name / "same.c"
+        source.parent.mkdir()
+        source.write_text(SAME % {"factor": factor, "name": name})
+        sources.append(source)
+    main = tmp_path / "main.c"
+    main.write_text(
+        "int first(int), second(int);"
+        "int main(void) { int x = 0; for (int i = 0; i < 500; i++) x += first(i) - second(x);"
+        " return x == 1; }"
+    )
+    program = tmp_path / "same"
+    command: list[str | Path] = ["gcc", "-O1", line, "-o", program, main, *sources]
+    subprocess.run(command, check=True)
+    done = debug(tmp_path, program, (), ["break main", "run", attempt("darc start helper")])
+    place = r"same\.c:2" if line == "-g" else r"same\+0x[0-9a-f]+"
+    found = re.search(rf"take one of (\*0x\w+) \({place}\), (\*0x\w+) \({place}\)", done.gdb)
+    assert found is not None, done.gdb
+    for address in found.groups():
+        commands = ["break main", "run", f"darc start {address} --start-ops 10 --peak last"]
+        assert "analyses *0x" in debug(tmp_path, program, (), commands).gdb
 
 
 def test_a_name_that_several_functions_have(tmp_path: Path) -> None:

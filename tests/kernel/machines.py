@@ -136,6 +136,17 @@ def at_work(started: machine.Machine, *commands: str) -> Iterator[subprocess.Pop
             gdb.kill()
 
 
+def at_patch(number: int, what: str) -> str:
+    """Python for gdb: ``what`` happens once it has written so often into the kernel's code."""
+    return (
+        "import itertools; patches = itertools.count(1); "
+        "text = [int(gdb.parse_and_eval(f'(long) &{one}')) for one in ('_stext', '_etext')]; "
+        "is_patch = lambda event: text[0] <= event.address - (1 << 64) < text[1]; "
+        "gdb.events.memory_changed.connect("
+        f"lambda event: {what} if is_patch(event) and next(patches) == {number} else None)"
+    )
+
+
 def darc_vm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs ``darc-vm`` as a person would."""
     return subprocess.run(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from darc.model.profile import Profile
 from kgdb.vm import cache
@@ -76,6 +77,7 @@ def address_of(kernel: Kernel, function: str) -> int:
     """Where a function stands, by the kernel's symbols."""
     with kernel.symbols.open("rb") as opened:
         table = ELFFile(opened).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
         found = {int(s["st_value"]) for s in table.get_symbol_by_name(function) or ()}
     assert len(found) == 1, f"{function}: {len(found)} of that name"
     return found.pop()

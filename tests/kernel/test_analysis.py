@@ -13,7 +13,7 @@ import pytest
 from kgdb.vm import guest
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS, assert_goes_on, workload
+from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS, assert_goes_on, at_patch, workload
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -22,11 +22,8 @@ COMMIT = ("do_iter_write", "do_iter_readv_writev", "ext4_file_write_iter")
 """What every write that has to be on the disk goes through first."""
 
 TEXT = "dump binary memory {} &_stext &_etext"
-DIE_AT_WORK = (
-    "import itertools, os; written = itertools.count(); gdb.events.memory_changed.connect("
-    "lambda _: os.kill(os.getpid(), 9) if next(written) == 60 else None)"
-)
-"""Kills gdb when it has written memory so many times."""
+DIE_AT_WORK = at_patch(3, "__import__('os').kill(__import__('os').getpid(), 9)")
+"""Kills gdb when it has put in some call sites' probes."""
 
 CTRL_C = (
     "import os, threading; gdb.events.cont.connect("
@@ -90,6 +87,24 @@ def test_the_path_to_the_slow_commit(machine: Machine, tmp_path: Path) -> None:
     assert any(path[:3] == COMMIT and "ext4_sync_file" in path for path in away), causes
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     assert "50 calls seen of 50" in done.gdb  # in the memory that was taken the first time
+    assert_unharmed(machine)
+
+
+def test_an_op_of_a_kernel_is_drawn(machine: Machine, tmp_path: Path) -> None:
+    """Its calls, by task, and what the slow writes do that the fast ones do not."""
+    commands = [START, "continue", debugger.REPORT, debugger.mark("one"), "darc ops 1"]
+    commands += [debugger.mark("compared"), "darc compare", debugger.mark("end"), "darc stop"]
+    done = connected(machine, tmp_path, *commands)
+    assert done.report is not None, done.gdb
+    first = done.report["ops"]["kept"][0]
+    calls = [span["function"] for span in first["spans"] if span["function"] in COMMIT]
+    assert calls[:2] == list(COMMIT[1:])  # others may be long enough for a span
+    assert all(first["start"] <= s["start"] < s["end"] <= first["end"] for s in first["spans"])
+    rows = [line.split()[0] for line in done.section("one").splitlines() if "█" in line]
+    assert [row for row in rows if row in COMMIT][:3] == list(COMMIT), done.section("one")
+    for path in done.report["root_cause_paths"]:
+        assert path["kept_ops"] < 8 or path["share"] is None or 0 <= path["share"] <= 1
+    assert "ext4_sync_file" in done.section("compared")
     assert_unharmed(machine)
 
 

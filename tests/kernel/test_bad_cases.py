@@ -25,24 +25,18 @@ ENDLESS = f"{START} --decision-ops 1000000"
 SLEEP = ("vfs_read", "pipe_read", "schedule")
 
 AT_WORK = """
-import itertools, os, socket, threading, time
+import os, socket, threading, time
 from pathlib import Path
 from kgdb.vm import qmp
-written = itertools.count()
 
 def happen():
     while not qmp.execute(Path('{monitor}'), 'query-status')['running']:
         time.sleep(0.02)
     {what}
 
-def count(_):
-    if next(written) == 60:
-        threading.Thread(target=happen, daemon=True).start()
-
-gdb.events.memory_changed.connect(count)
+{when}
 """
-"""Something happens when the machine runs again after gdb has written so often that it puts in call
-sites' probes."""
+"""Something happens when the machine runs again after gdb has put in call sites' probes."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +49,8 @@ def at_work(started: Machine, folder: Path, what: str) -> str:
     """A command that lets ``what``, Python in gdb, happen in the middle of a descent, while the
     machine runs."""
     file = folder / "at_work.py"
-    file.write_text(AT_WORK.format(monitor=started.monitor_socket, what=what))
+    when = machines.at_patch(3, "threading.Thread(target=happen, daemon=True).start()")
+    file.write_text(AT_WORK.format(monitor=started.monitor_socket, what=what, when=when))
     return f"source {file}"
 
 

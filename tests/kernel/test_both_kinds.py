@@ -20,8 +20,9 @@ START = "darc start hrtimer_nanosleep --task naps --start-ops 12 --peak '>400ms'
 SLEEP = ["hrtimer_nanosleep", "do_nanosleep", "schedule"]
 
 
-@pytest.fixture(scope="module", params=["debian", "kgdb"])
+@pytest.fixture(params=["debian", "kgdb"])
 def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
+    """One for each test: where a debugger was killed that hung, its breakpoints stay."""
     with workload("naps", kernel=request.param) as started:
         yield started
 
@@ -59,7 +60,7 @@ def test_where_a_task_sleeps(machine: Machine, tmp_path: Path, probes: str) -> N
 def test_breakpoints_where_kgdb_can_write_no_pads(machine: Machine, tmp_path: Path) -> None:
     """darc takes them by itself, and says so: nothing tells where the page tables are."""
     symbols = tmp_path / "vmlinux"
-    strip = ["objcopy", "--strip-symbol=level3_kernel_pgt", machine.symbols, symbols]
+    strip = ["objcopy", "--strip-symbol=level3_kernel_pgt", str(machine.symbols), str(symbols)]
     subprocess.run(strip, check=True)
     said = assert_finds_the_sleep(machine, tmp_path, START, "breakpoint", symbols)
     why = "no pads, but breakpoints: kgdb cannot write to the kernel's code"

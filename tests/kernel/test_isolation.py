@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from kgdb.vm import workloads
 from kgdb.vm.machine import Machine
@@ -39,7 +40,10 @@ def user_code() -> str:
     """Where the program stands before each of its system calls."""
     with workloads.built("syncwrite").file.open("rb") as file:
         symbols = ELFFile(file).get_section_by_name(".symtab")
-        return f"*{symbols.get_symbol_by_name('pwritev2')[0]['st_value']:#x}"
+        assert isinstance(symbols, SymbolTableSection)
+        found = symbols.get_symbol_by_name("pwritev2")
+        assert found is not None
+        return f"*{found[0]['st_value']:#x}"
 
 
 def test_stops_in_user_mode(machine: Machine, user_code: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import concurrent.futures
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from fixtures.build import build_hazard, hazards
@@ -113,7 +113,11 @@ def harm(done: Sequence[Kill]) -> list[Kill]:
     """The kills that did harm: they hurt a program, or left it stopped, and bare debuggers never
     did that to it, or so much less often that it is no chance."""
     beyond: list[Kill] = []
-    for is_harm in (lambda k: k.hurt is not None, lambda k: bool(k.stopped) and k.hurt is None):
+    harms: tuple[Callable[[Kill], bool], ...] = (
+        lambda k: k.hurt is not None,
+        lambda k: bool(k.stopped) and k.hurt is None,
+    )
+    for is_harm in harms:
         tried: Counter[tuple[str, str, bool]] = Counter()
         found: dict[tuple[str, str, bool], list[Kill]] = defaultdict(list)
         for kill in done:

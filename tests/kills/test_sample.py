@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import hazards
-from tests.kills import debuggers
+from tests.debugger import WATCHDOG_SECONDS
 from tests.kills.debuggers import DEBUGGERS, GDB, HELPER, LLDB, Orders, Session
 from tests.kills.programs import HurtError, LeftStoppedError, running, wait_until_let_go
 from tests.kills.run import chance, harm, line, plan
@@ -21,8 +21,10 @@ from tests.kills.trial import AFTER, BEFORE, RANDOM, Cell, Kill, Killer, Measure
 pytestmark = pytest.mark.timeout(900)
 
 _MORE = 6
-"""Kills of bare debuggers, and again of those with darc, where one with darc did harm: what a kill
-can hit by chance alone is for ``make kills``, which counts it."""
+"""Kills of bare debuggers, and again of those with darc, where one with darc did harm."""
+_TIMES = 5
+"""So often more of both are killed, as long as the bare ones seem to do less: a bare gdb harms
+``sharing`` once in ten kills, and six of them may well do nothing."""
 
 
 @functools.cache
@@ -51,8 +53,21 @@ def test_some_kills(name: str, tmp_path: Path) -> None:
         is_harm = bool(harm([*done, *compared]))
         done = [kill for kill in done if kill.cell.debugger != which]
         if is_harm:
-            done += [*compared, *killer.kills((same * _MORE)[:_MORE])]
+            done += _compared_at_length(killer, same, compared)
     assert not harm(done), "\n".join(map(line, done))
+
+
+def _compared_at_length(killer: Killer, same: list[Cell], compared: list[Kill]) -> list[Kill]:
+    """Kills of debuggers with darc and of ``compared`` bare ones and more, until it is plain."""
+    found = list(compared)
+    for _ in range(_TIMES):
+        found += killer.kills((same * _MORE)[:_MORE])
+        if not harm(found):
+            break
+        found += killer.kills([kill.cell for kill in compared])
+        if not harm(found):
+            break
+    return found
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -64,16 +79,18 @@ def test_a_debugger_is_killed_at_its_first_write(which: str, after: bool, tmp_pa
             which, bare=True, pid=program.pid, folder=tmp_path, orders=Orders(1, after=after)
         )
         try:
-            while session.hear(debuggers.WATCHDOG_SECONDS) is not None:
+            while session.hear(WATCHDOG_SECONDS) is not None:
                 pass
-            assert session.process.wait(debuggers.WATCHDOG_SECONDS) == -signal.SIGKILL
+            assert session.process.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
             assert session.count >= 1
         finally:
             session.end()
         wait_until_let_go(program.pid)
-        if program.stopped():
+        try:
+            program.check()
+        except LeftStoppedError:  # a bare debugger may: it may also be seen a moment after its end
             program.go_on()
-        program.check()
+            program.check()
         program.finish()
 
 

@@ -39,7 +39,13 @@ def altered_code(process: lldb.SBProcess) -> tuple[int, list[str]]:
     return compared, altered
 
 
-def tell_code(debugger, argument, context, result, namespace):
+def tell_code(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     compared, altered = altered_code(debugger.GetSelectedTarget().GetProcess())
     print(f"code: {compared} bytes compared, {len(altered)} altered: {' '.join(altered[:20])}")
 
@@ -48,13 +54,24 @@ class Watch:
     most = 0
 
 
-def watch_code(debugger, argument, context, result, namespace):
+def watch_code(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     Watch.most = 0
     made = debugger.GetSelectedTarget().BreakpointCreateByName(argument)
     made.SetScriptCallbackFunction(f"{__name__}.look_at_code")
 
 
-def look_at_code(frame, location, extra, namespace):
+def look_at_code(
+    frame: lldb.SBFrame,
+    location: lldb.SBBreakpointLocation,
+    extra: lldb.SBStructuredData,
+    namespace: dict[str, object],
+) -> bool:
     """Looks at the code while the program is under way: lldb's own breakpoints stand in it then."""
     process = frame.GetThread().GetProcess()
     Watch.most = Watch.most or len(altered_code(process)[1])
@@ -65,17 +82,35 @@ def look_at_code(frame, location, extra, namespace):
     return False
 
 
-def tell_watched(debugger, argument, context, result, namespace):
+def tell_watched(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     print(f"watched: {Watch.most} altered")
 
 
-def attempt(debugger, argument, context, result, namespace):
+def attempt(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     own = lldb.SBCommandReturnObject()
     debugger.GetCommandInterpreter().HandleCommand(argument, own)
     sys.stdout.write((own.GetOutput() or "") + (own.GetError() or "").removeprefix("error: "))
 
 
-def complete(debugger, argument, context, result, namespace):
+def complete(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     found = lldb.SBStringList()
     interpreter = debugger.GetCommandInterpreter()
     interpreter.HandleCompletion(argument, len(argument), 0, -1, found)
@@ -84,7 +119,13 @@ def complete(debugger, argument, context, result, namespace):
         print(before + found.GetStringAtIndex(number).strip())
 
 
-def start_at(debugger, argument, context, result, namespace):
+def start_at(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     offset, _, options = argument.partition(" ")
     target = debugger.GetSelectedTarget()
     header = target.GetModuleAtIndex(0).GetObjectFileHeaderAddress()
@@ -92,13 +133,25 @@ def start_at(debugger, argument, context, result, namespace):
     attempt(debugger, f"darc start *{address:#x} {options}", context, result, namespace)
 
 
-def tell_exit(debugger, argument, context, result, namespace):
+def tell_exit(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     process = debugger.GetSelectedTarget().GetProcess()
     ended = process.GetState() == lldb.eStateExited
     print("program exit:", process.GetExitStatus() if ended else None)
 
 
-def with_app(debugger, argument, context, result, namespace):
+def with_app(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     from darc_lldb.commands import APPS
 
     def execute(command: str) -> None:
@@ -114,20 +167,33 @@ def with_app(debugger, argument, context, result, namespace):
     )
 
 
-def slow_decisions(debugger, argument, context, result, namespace):
+def slow_decisions(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     from darc.session.session import Session
+    from darc.target.target import Outcome
 
     decide = Session._decide
     moment = threading.Event()
 
-    def decide_slowly(session):
+    def decide_slowly(session: Session) -> Outcome:
         moment.wait(1)
         return decide(session)
 
-    Session._decide = decide_slowly
+    Session._decide = decide_slowly  # type: ignore[method-assign, assignment]
 
 
-def interrupt_at(debugger, argument, context, result, namespace):
+def interrupt_at(
+    debugger: lldb.SBDebugger,
+    argument: str,
+    context: lldb.SBExecutionContext,
+    result: lldb.SBCommandReturnObject,
+    namespace: dict[str, object],
+) -> None:
     from darc_lldb.commands import APPS
 
     app = APPS[debugger.GetID()]
@@ -138,7 +204,8 @@ def interrupt_at(debugger, argument, context, result, namespace):
         while not done.wait(0.005):
             session = app.session
             if session is not None and session.alive and session.collector.seen >= wanted:
-                os.kill(session.foothold.pid, signal.SIGSTOP)
+                assert session.foothold is not None
+                os.kill(session.foothold.identity, signal.SIGSTOP)
                 return
 
     threading.Thread(target=watch, daemon=True).start()
@@ -158,7 +225,7 @@ COMMANDS = (
 )
 
 
-def __lldb_init_module(debugger, namespace):
+def __lldb_init_module(debugger: lldb.SBDebugger, namespace: dict[str, object]) -> None:
     for command in COMMANDS:
         name = command.__name__
         debugger.HandleCommand(

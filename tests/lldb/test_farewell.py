@@ -26,12 +26,12 @@ PATIENCE = time.monotonic() + 60
 def tell():
     before_continue()
     os.kill(os.getpid(), signal.SIGTERM)
-    while target._leaving is None and time.monotonic() < PATIENCE:
+    while not target.stopping.leaving.is_wanted and time.monotonic() < PATIENCE:
         time.sleep(0.01)
 
 def leave():
     own = threading.current_thread().name == "darc-leave"
-    while own and target._watcher.program_stands() and time.monotonic() < PATIENCE:
+    while own and target.inferior.watcher.program_stands() and time.monotonic() < PATIENCE:
         time.sleep(0.01)
     on_leave()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from darc.app import commands
-from darc.model.parameters import PARAMETERS
+from darc.model.parameters import PARAMETERS, Parameter
 from tests.lldb.runner import Done, debug, mark
 
 AVAILABLE = [parameter for parameter in PARAMETERS if parameter.is_available]
@@ -39,7 +39,7 @@ def test_help(name: str, helped: Done) -> None:
 
 
 @pytest.mark.parametrize("parameter", AVAILABLE, ids=lambda parameter: parameter.name)
-def test_parameters(parameter, helped: Done) -> None:
+def test_parameters(parameter: Parameter, helped: Done) -> None:
     name = parameter.name.replace("-", "_")
     text = " ".join(words(helped.section(f"set_{name}")))
     assert " ".join(words(commands.parameter_help(parameter.name))) in text

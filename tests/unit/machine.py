@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from iced_x86 import Mnemonic
+from iced_x86 import Instruction, Mnemonic
 
 from darc.code import x86_64
-from darc.debuggee.process_ground import ProcessGround
+from darc.code.architecture import FunctionCode
+from darc.code.processor import read_function
+from darc.debuggee.process import ProcessDebuggee
+from darc.debuggee.process_pads import ProcessPads
 from darc.model.ftree import Fnode, Function
 from darc.pads.guards import Guard
 from darc.target.target import Outcome
@@ -48,8 +51,8 @@ class Program(Code):
     modules: tuple[()] = ()
     interrupts: tuple[()] = ()
 
-    def function(self, entry: int) -> x86_64.Function:
-        return x86_64.read_function(entry, self)
+    def function(self, entry: int) -> FunctionCode:
+        return read_function(entry, self)
 
     def function_at(self, address: int, name: str | None = None) -> Function:
         name = next(n for n, (start, end) in self.parts.items() if start <= address < end)
@@ -67,21 +70,30 @@ class Program(Code):
         return None
 
 
-class Ground(ProcessGround):
+class Pads(ProcessPads):
+    def clean_up(self, program: object, *, unmap: bool = True) -> list[str]:
+        return []
+
+
+class Debuggee(ProcessDebuggee):
     hz = 10**9
     begun = False
 
     def __init__(self, target: FakeTarget, program: Program) -> None:
         self._target = target
         self._program = program
+        self._pads = Pads(target, 1)
 
-    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
-        return []
+    def is_gone(self) -> bool:
+        return False
 
     def danger_of_breakpoints(self) -> str | None:
         return None
 
     def risk_of_breakpoints(self) -> str | None:
+        return None
+
+    def watch_switches(self) -> None:
         return None
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
@@ -94,17 +106,17 @@ class Ground(ProcessGround):
         self.begun = False
 
     def check_supported(self) -> None: ...
-    def refresh(self, program: Program) -> None: ...
+    def refresh(self, program: object) -> None: ...
     def use(self, thread: int) -> None:
         return None
 
     def waited_ns(self, thread: int) -> int:
         return 0
 
-    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+    def guard_places(self, program: object) -> Iterator[tuple[Guard, int, str]]:
         for kind, name in ((Guard.SHOW, "catch"), (Guard.JUMP, "jump")):
-            if name in program.symbols:
-                yield kind, program.symbols[name], name
+            if name in self._program.symbols:
+                yield kind, self._program.symbols[name], name
 
 
 class Machine:
@@ -175,7 +187,7 @@ class Machine:
                 self.registers["rsp"] += 8
                 return
 
-    def _call(self, name: str, instruction: x86_64.Instruction) -> None:
+    def _call(self, name: str, instruction: Instruction) -> None:
         target = x86_64._branch_target(instruction) or self.registers["r11"]
         before = self.registers["rsp"]
         self._push(int(instruction.next_ip))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_a_search_without_stops_is_told_in_words() -> None:
 def test_a_program_that_is_not_installed_is_told_in_a_line(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     subject = next(one for one in real.SUBJECTS if one.name == name)
     with pytest.raises(measure.MeasurementError, match=r"^[a-z-]+ is not installed$"):
         subject.start(tmp_path)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.rootcauses import RootCauses
+from darc.code.program import Program
 from darc.collectors.breakpoints import FREE_HITS, HITS_PER_CALL, MAX_HITS, BreakpointCollector
 from darc.collectors.collector import Context
-from darc.collectors.hitclock import HitClock
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
@@ -16,28 +18,28 @@ from darc.model.profile import bin_of
 from darc.model.snapshot import SiteState
 from darc.model.status import Status
 from darc.target.target import Outcome
-from tests.unit.machine import MS, PLAIN, STACK, TID, Ground, Machine, ThrownError
-from tests.unit.test_code_reading import Code
+from tests.unit.machine import MS, PLAIN, STACK, TID, Debuggee, Machine, ThrownError
+from tests.unit.test_code_reading import Assemble, Code
 from tests.unit.test_code_reading import assembled as assembled
 
 
 class Bench:
     """A machine with an analysis of one of its functions."""
 
-    def __init__(self, code: Code, f0: str = "f", **parameters: object) -> None:
+    def __init__(self, code: Code, f0: str = "f", **parameters: Any) -> None:
         self.machine = Machine(code)
-        self.parameters = Parameters(
-            **{"peak": ">10ms", "start_ops": 20, "decision_ops": 4, "lookahead": 1, **parameters}
-        )
+        settings: dict[str, Any] = {"peak": ">10ms", "start_ops": 20, "decision_ops": 4}
+        self.parameters = Parameters(**{"lookahead": 1, **settings, **parameters})
         self.notes: list[str] = []
         target, program = self.machine.target, self.machine.code
+        as_read = cast(Program, program)
         self.root = Fnode(program.function_at(program.symbols[f0]))
-        self.ground = ground = Ground(self.machine.target, program)
+        self.debuggee = debuggee = Debuggee(self.machine.target, program)
         self.collector = BreakpointCollector(
             Context(
                 target=target,
-                program=program,
-                ground=ground,
+                program=as_read,
+                debuggee=debuggee,
                 root=self.root,
                 spec=f0,
                 parameters=self.parameters,
@@ -45,13 +47,13 @@ class Bench:
                 note=self.notes.append,
             )
         )
-        self.collector._clock = HitClock(target.hits_stop_all, read=lambda: self.machine.now)
+        self.collector._clock._read = lambda: self.machine.now
         self.late = False
         self.gave_up: list[str] = []
         self.collector.install(program.function(program.symbols[f0]), self.parameters.profile_calls)
         self.analysis = RootCauses(
             Subject(
-                program=program,
+                program=as_read,
                 collector=self.collector,
                 root=self.root,
                 spec=f0,
@@ -62,6 +64,10 @@ class Bench:
 
     def is_due(self) -> bool:
         return self.late
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None
 
     def decide(self) -> Outcome:
         if self.late:
@@ -75,6 +81,14 @@ class Bench:
         self.gave_up.append(why)
         self.collector.remove()
         return Outcome.STOP
+
+    damaged = vanished = give_up
+
+    def before_resume(self) -> None:
+        pass
+
+    def exits(self) -> None:
+        pass
 
     @property
     def found(self) -> list[list[str]]:
@@ -98,7 +112,7 @@ class Bench:
     ("slow", "path"),
     [("w", ["f", "g", "w"]), ("g", ["f", "g"]), ("h", ["f", "h"]), ("f", ["f"])],
 )
-def test_path(assembled, slow: str, path: list[str]) -> None:
+def test_path(assembled: Assemble, slow: str, path: list[str]) -> None:
     """And in the end nothing is left."""
     bench = Bench(assembled(PLAIN))
     bench.slow(slow)
@@ -107,10 +121,10 @@ def test_path(assembled, slow: str, path: list[str]) -> None:
     assert bench.machine.stopped
     assert bench.analysis.status is Status.FOUND
     assert bench.machine.target.breaks == {}
-    assert not bench.ground.begun
+    assert not bench.debuggee.begun
 
 
-def test_profile_is_without_the_hits(assembled) -> None:
+def test_profile_is_without_the_hits(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), peak=None, start_ops=50)
     bench.slow("h")
     bench.run()
@@ -122,7 +136,9 @@ def test_profile_is_without_the_hits(assembled) -> None:
     assert profile.total == slow * 40 * MS + (profile.count - slow) * Machine.COST // 2
 
 
-def test_only_the_outermost_call_counts(assembled) -> None:
+def test_only_the_outermost_call_counts(
+    assembled: Assemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Recursion is followed in the ftree."""
     source = "f: sub rsp,8\ncall g\nadd rsp,8\nret\ng: sub rsp,8\ncall f2\nadd rsp,8\nret\n"
     bench = Bench(assembled(source + "f2: jmp f\nmain: call f\nret\n"))
@@ -140,7 +156,7 @@ def test_only_the_outermost_call_counts(assembled) -> None:
         finally:
             frames.pop()
 
-    bench.machine._run = limited
+    monkeypatch.setattr(bench.machine, "_run", limited)
     bench.call = 0
     bench.machine.latency = lambda name: (
         40 * MS * (name == "g" and frames.count("f") == 2 and bench.call % 5 == 0)
@@ -149,7 +165,7 @@ def test_only_the_outermost_call_counts(assembled) -> None:
     assert bench.found == [["f", "g", "f2", "f", "g"]]
 
 
-def test_tail_call(assembled) -> None:
+def test_tail_call(assembled: Assemble) -> None:
     """f0 itself and a callee hand their frames over."""
     source = "f: sub rsp,8\ncall g\nadd rsp,8\njmp h\ng: jmp w\nh: ret\nw: ret\n"
     for slow, path in (("w", ["f", "g", "w"]), ("h", ["f", "h"])):
@@ -159,7 +175,7 @@ def test_tail_call(assembled) -> None:
         assert bench.found == [path]
 
 
-def test_indirect_call(assembled) -> None:
+def test_indirect_call(assembled: Assemble) -> None:
     source = "f: sub rsp,8\ncall r11\nadd rsp,8\nret\ng: ret\nh: ret\nmain: call f\nret\n"
     bench = Bench(assembled(source))
     symbols = bench.machine.code.symbols
@@ -176,7 +192,7 @@ def test_indirect_call(assembled) -> None:
 
 
 @pytest.mark.parametrize("catcher", ["f", "g"])
-def test_calls_that_end_by_an_exception(assembled, catcher: str) -> None:
+def test_calls_that_end_by_an_exception(assembled: Assemble, catcher: str) -> None:
     bench = Bench(assembled(PLAIN))
     bench.slow("w")
     bench.machine.throws = lambda name: name == "w" and bench.call % 5 == 0
@@ -185,7 +201,7 @@ def test_calls_that_end_by_an_exception(assembled, catcher: str) -> None:
     assert bench.found == [["f", "g", "w"]]
 
 
-def test_exceptions_that_leave_f0(assembled) -> None:
+def test_exceptions_that_leave_f0(assembled: Assemble) -> None:
     """They are operations as well, up to the handler."""
     bench = Bench(assembled(PLAIN))
     bench.slow("w")
@@ -195,7 +211,7 @@ def test_exceptions_that_leave_f0(assembled) -> None:
     assert bench.found == [["f", "g", "w"]]
 
 
-def test_frames_that_vanish(assembled) -> None:
+def test_frames_that_vanish(assembled: Assemble) -> None:
     """Nothing tells of their end: f0's is not measured, and what comes later is."""
     bench = Bench(assembled(PLAIN), peak=None, start_ops=20)
     bench.slow("w", 0)
@@ -212,7 +228,7 @@ def test_frames_that_vanish(assembled) -> None:
     assert max(profile.bins) < 20
 
 
-def test_threads_are_told_apart(assembled) -> None:
+def test_threads_are_told_apart(assembled: Assemble) -> None:
     """Hits of one stop the other; what it took is taken out of both."""
     bench = Bench(assembled(PLAIN))
     machine = bench.machine
@@ -234,7 +250,7 @@ def test_threads_are_told_apart(assembled) -> None:
     assert bench.found == [["f", "g", "w"]]
 
 
-def test_one_thread_alone(assembled) -> None:
+def test_one_thread_alone(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), thread=TID, peak=None)
     bench.slow("w")
     bench.machine.target.map(STACK - 0x40000, bytes(0x10000))
@@ -248,11 +264,11 @@ def test_one_thread_alone(assembled) -> None:
         Bench(assembled(PLAIN), task="prog")
 
 
-def test_tasks_that_take_turns_on_a_processor_are_told_apart(assembled) -> None:
+def test_tasks_that_take_turns_on_a_processor_are_told_apart(assembled: Assemble) -> None:
     """In a kernel a debugger's thread is a processor, and a task is known by its stack."""
     bench = Bench(assembled(PLAIN))
     machine, other = bench.machine, STACK - 0x30000
-    bench.ground.strand = lambda thread: machine.registers["rsp"] >> 14  # type: ignore[method-assign]
+    bench.debuggee.strand = lambda thread: machine.registers["rsp"] >> 14  # type: ignore[method-assign]
     machine.target.map(STACK - 0x40000, bytes(0x10000))
     bench.call = nested = 0
 
@@ -271,7 +287,7 @@ def test_tasks_that_take_turns_on_a_processor_are_told_apart(assembled) -> None:
     assert bench.found == [["f", "g", "w"]]
 
 
-def test_at_a_stop_for_the_user_nothing_is_there(assembled) -> None:
+def test_at_a_stop_for_the_user_nothing_is_there(assembled: Assemble) -> None:
     """A call that was under way is not measured."""
     bench = Bench(assembled(PLAIN), peak=None)
     bench.slow("w", 0)
@@ -292,7 +308,7 @@ def test_at_a_stop_for_the_user_nothing_is_there(assembled) -> None:
     assert max(collector.profile().bins) < 20
 
 
-def test_a_call_site_that_is_hit_too_often(assembled) -> None:
+def test_a_call_site_that_is_hit_too_often(assembled: Assemble) -> None:
     """Its calls from elsewhere would cost too much: it is left alone, and the report says why."""
     bench = Bench(assembled(PLAIN))
     bench.slow("w")
@@ -311,7 +327,7 @@ def test_a_call_site_that_is_hit_too_often(assembled) -> None:
     assert bench.found == [["f", "g"]]
 
 
-def test_signals_that_come_faster_than_hits(assembled) -> None:
+def test_signals_that_come_faster_than_hits(assembled: Assemble) -> None:
     """f0 is entered, and its breakpoint hit again and again."""
     bench = Bench(assembled(PLAIN))
     entry = bench.machine.code.symbols["f"]
@@ -323,7 +339,7 @@ def test_signals_that_come_faster_than_hits(assembled) -> None:
     assert bench.machine.target.breaks == {}
 
 
-def test_time_limit(assembled) -> None:
+def test_time_limit(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), start_ops=1000)
     bench.slow("w")
     bench.run(10)
@@ -334,7 +350,7 @@ def test_time_limit(assembled) -> None:
     assert any("the time is up" in note for note in bench.notes)
 
 
-def test_program_that_ends(assembled) -> None:
+def test_program_that_ends(assembled: Assemble) -> None:
     """What was counted outlives it."""
     bench = Bench(assembled(PLAIN))
     bench.slow("w")

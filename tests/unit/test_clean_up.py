@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from darc.agent.memory import AgentMemory, PatchedSite
+from darc.agent.memory import AgentMemory
+from darc.agent.rows import PatchedSite
 from darc.model.errors import TargetError
-from darc.pads.implant import clean_up
-from darc.pads.x86_64 import patch_bytes, patch_short
+from darc.pads.installer import clean_up
+from darc.pads.processor import patch_bytes, patch_short
 from darc.target.target import Target
 
 SITE, CAVE, PADS = 0x40_1000, 0x40_1020, 0x50_0000

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import struct
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from darc.code import x86_64
+from darc.code.architecture import Prologue, Site
 from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule, Image
 from darc.code.epilogues import epilogues
@@ -58,15 +60,18 @@ class Code:
         return BASE <= address < BASE + len(self.data)
 
 
+Assemble = Callable[[str], Code]
+
+
 @pytest.fixture
-def assembled(tmp_path: Path):
+def assembled(tmp_path: Path) -> Assemble:
     """Assembles functions, each given as ``name: lines``, back to back."""
 
     def make(source: str) -> Code:
         (tmp_path / "code.s").write_text(".intel_syntax noprefix\n.text\n" + source)
         elf, raw = tmp_path / "code.elf", tmp_path / "code.bin"
         subprocess.run(["gcc", "-c", tmp_path / "code.s", "-o", tmp_path / "code.o"], check=True)
-        link = ["ld", f"-Ttext={BASE:#x}", "-e", "0", "-o", elf, tmp_path / "code.o"]
+        link = ["ld", f"-Ttext={BASE:#x}", "-e", "0", "-o", str(elf), str(tmp_path / "code.o")]
         subprocess.run(link, check=True)
         subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, raw], check=True)
         data = raw.read_bytes()
@@ -86,7 +91,7 @@ def assembled(tmp_path: Path):
     return make
 
 
-def sites(code: Code, name: str = "f") -> list[x86_64.Site]:
+def sites(code: Code, name: str = "f") -> list[Site]:
     return x86_64.read_function(code.symbols[name], code).sites
 
 
@@ -95,7 +100,7 @@ def where(code: Code, text: str) -> int:
     return next(int(i.ip) for i in x86_64.decode(code.data, BASE) if str(i) == text)
 
 
-def test_direct_calls_are_found_in_order_with_their_return_addresses(assembled):
+def test_direct_calls_are_found_in_order_with_their_return_addresses(assembled: Assemble) -> None:
     code = assembled("f: sub rsp,8\ncall g\ncall h\nadd rsp,8\nret\ng: ret\nh: ret\n")
     found = sites(code)
     assert [s.target for s in found] == [code.symbols["g"], code.symbols["h"]]
@@ -103,11 +108,13 @@ def test_direct_calls_are_found_in_order_with_their_return_addresses(assembled):
     assert all(s.slot == FrameRule("rsp", 16) for s in found)
 
 
-def test_a_call_of_the_next_instruction_reads_its_own_address_and_is_no_call(assembled):
+def test_a_call_of_the_next_instruction_reads_its_own_address_and_is_no_call(
+    assembled: Assemble,
+) -> None:
     assert sites(assembled("f: call 1f\n1: pop rax\nret\n")) == []
 
 
-def test_a_short_indirect_call_takes_earlier_instructions_along(assembled):
+def test_a_short_indirect_call_takes_earlier_instructions_along(assembled: Assemble) -> None:
     code = assembled("f: sub rsp,8\nmov rdi,rax\ncall rax\nadd rsp,8\nret\n")
     (site,) = sites(code)
     assert site.problem is None
@@ -116,7 +123,7 @@ def test_a_short_indirect_call_takes_earlier_instructions_along(assembled):
     assert site.back == site.patch + site.length
 
 
-def test_no_instruction_is_moved_that_a_jump_leads_behind(assembled):
+def test_no_instruction_is_moved_that_a_jump_leads_behind(assembled: Assemble) -> None:
     code = assembled(
         "f: sub rsp,8\ntest edi,edi\nje 1f\nmov rax,rsi\n1: xor edi,edi\ncall rax\nadd rsp,8\nret\n"
     )
@@ -124,27 +131,29 @@ def test_no_instruction_is_moved_that_a_jump_leads_behind(assembled):
     assert site.problem == "a jump leads between the bytes that a patch needs"
 
 
-def test_what_is_displaced_never_holds_another_call(assembled):
+def test_what_is_displaced_never_holds_another_call(assembled: Assemble) -> None:
     code = assembled("f: sub rsp,8\ncall g\ncall rax\nadd rsp,8\nret\ng: ret\n")
     first, second = sites(code)
     assert first.problem is None
     assert second.problem is not None
 
 
-def test_a_jump_to_another_function_is_a_tail_call_and_a_jump_inside_is_not(assembled):
+def test_a_jump_to_another_function_is_a_tail_call_and_a_jump_inside_is_not(
+    assembled: Assemble,
+) -> None:
     code = assembled("f: test edi,edi\nje 1f\njmp g\n1: jmp 1b\n.balign 16\ng: ret\n")
     (site,) = sites(code)
     assert (site.kind, site.target) == (CallKind.TAIL, code.symbols["g"])
 
 
-def test_conditional_tail_jumps_are_seen(assembled):
+def test_conditional_tail_jumps_are_seen(assembled: Assemble) -> None:
     code = assembled("f: test edi,edi\n.byte 0x0f,0x84\n.long g-.-4\nret\n.skip 200,0x90\ng: ret\n")
     (site,) = sites(code)
     assert (site.kind, site.target) == (CallKind.TAIL, code.symbols["g"])
     assert site.patch == site.address
 
 
-def test_a_short_tail_jump_uses_the_padding_behind_it(assembled):
+def test_a_short_tail_jump_uses_the_padding_behind_it(assembled: Assemble) -> None:
     code = assembled("f: jmp g\nnop\nnop\nnop\nnop\ng: ret\n")
     code.parts["f"] = (BASE, BASE + 2)
     (site,) = sites(code)
@@ -152,14 +161,14 @@ def test_a_short_tail_jump_uses_the_padding_behind_it(assembled):
     assert site.length >= x86_64.PATCH_LENGTH
 
 
-def test_a_cold_part_belongs_to_its_function(assembled):
+def test_a_cold_part_belongs_to_its_function(assembled: Assemble) -> None:
     code = assembled("f: test edi,edi\nje f_cold\nret\nf_cold: sub rsp,8\ncall g\nud2\ng: ret\n")
     (site,) = sites(code)
     assert site.target == code.symbols["g"]
     assert len(x86_64.read_function(code.symbols["f"], code).parts) == 2
 
 
-def test_jump_tables_are_not_calls(assembled):
+def test_jump_tables_are_not_calls(assembled: Assemble) -> None:
     code = assembled(
         "f: lea rdx,[rip+table]\nmovsxd rax,dword ptr [rdx+rdi*4]\nadd rax,rdx\njmp rax\n"
         "1: ret\n.balign 4\ntable: .long 1b-table\n"
@@ -179,7 +188,7 @@ def test_jump_tables_are_not_calls(assembled):
         ),
     ],
 )
-def test_labels_in_tables_are_targets(jump, form, assembled):
+def test_labels_in_tables_are_targets(jump: str, form: str, assembled: Assemble) -> None:
     """Whole addresses, or distances from a label: nothing may move that one of them is amid."""
     code = assembled(
         f"f: sub rsp,8\n{jump}\n1: mov eax,11\nmov rcx,rsi\n2: mov rdi,rcx\ncall rbx\n"
@@ -199,7 +208,7 @@ def test_labels_in_tables_are_targets(jump, form, assembled):
     assert site.is_short
 
 
-def test_code_whose_address_is_taken_is_a_target(assembled):
+def test_code_whose_address_is_taken_is_a_target(assembled: Assemble) -> None:
     """A table of labels may be made while the program runs."""
     code = assembled(
         f"f: sub rsp,8\nlea rax,[rip+1f]\nmov [rsi],rax\njmp [{TABLE}+rdi*8]\n"
@@ -212,28 +221,28 @@ def test_code_whose_address_is_taken_is_a_target(assembled):
     assert {second, call} <= function.targets
 
 
-def test_an_indirect_jump_without_a_table_is_a_tail_call(assembled):
+def test_an_indirect_jump_without_a_table_is_a_tail_call(assembled: Assemble) -> None:
     code = assembled("f: mov rax,[rdi]\nmov rsi,rdx\njmp [rax+16]\n")
     (site,) = sites(code)
     assert site.kind is CallKind.TAIL_INDIRECT
     assert site.problem is None
 
 
-def test_a_prologue_is_not_moved_when_a_loop_leads_into_it(assembled):
+def test_a_prologue_is_not_moved_when_a_loop_leads_into_it(assembled: Assemble) -> None:
     code = assembled("f: xor eax,eax\n1: inc eax\ncmp eax,edi\njne 1b\nret\n")
     function = x86_64.read_function(code.symbols["f"], code)
     assert x86_64.read_prologue(function, code) == "a jump leads into its first bytes"
 
 
-def test_a_prologue_is_not_moved_when_another_function_jumps_into_it(assembled):
+def test_a_prologue_is_not_moved_when_another_function_jumps_into_it(assembled: Assemble) -> None:
     code = assembled("f: mov rax,rdi\ncmp rdx,16\nret\n")
     function = x86_64.read_function(code.symbols["f"], code)
-    assert isinstance(x86_64.read_prologue(function, code), x86_64.Prologue)
+    assert isinstance(x86_64.read_prologue(function, code), Prologue)
     code.entered = {BASE + 3}
     assert x86_64.read_prologue(function, code) == "a jump leads into its first bytes"
 
 
-def test_a_function_shorter_than_a_jump_needs_padding_behind_it(assembled):
+def test_a_function_shorter_than_a_jump_needs_padding_behind_it(assembled: Assemble) -> None:
     code = assembled("f: mov eax,edi\nret\ng: ret\n")
     function = x86_64.read_function(code.symbols["f"], code)
     assert "shorter than a jump" in str(x86_64.read_prologue(function, code))
@@ -241,7 +250,7 @@ def test_a_function_shorter_than_a_jump_needs_padding_behind_it(assembled):
     code.parts["f"] = (BASE, BASE + 3)
     function = x86_64.read_function(code.symbols["f"], code)
     prologue = x86_64.read_prologue(function, code)
-    assert isinstance(prologue, x86_64.Prologue)
+    assert isinstance(prologue, Prologue)
     assert prologue.length >= x86_64.PATCH_LENGTH
 
 
@@ -263,14 +272,16 @@ def test_a_function_shorter_than_a_jump_needs_padding_behind_it(assembled):
         ("f: test edi,edi\nje 1f\npush rax\n1: call g\nret\ng: ret\n", None),
     ],
 )
-def test_the_frame_is_known_from_the_code_or_not_at_all(assembled, source, rule):
+def test_the_frame_is_known_from_the_code_or_not_at_all(
+    assembled: Assemble, source: str, rule: FrameRule | None
+) -> None:
     code = assembled(source)
     (site,) = sites(code)
     assert site.slot == rule
     assert (site.problem is None) == (rule is not None)
 
 
-def test_depths_agree_with_the_frame_information_of_the_c_library():
+def test_depths_agree_with_the_frame_information_of_the_c_library() -> None:
     """The two ways to the same answer, on thousands of real call sites."""
     from darc.code.modules import load_image
 
@@ -311,7 +322,9 @@ def test_depths_agree_with_the_frame_information_of_the_c_library():
         ("f: test edi,edi\njz 1f\nret\n1: add rsp,16\nret\n", None),
     ],
 )
-def test_where_a_function_is_about_to_return(assembled, code: str, offset: int | None) -> None:
+def test_where_a_function_is_about_to_return(
+    assembled: Assemble, code: str, offset: int | None
+) -> None:
     """A patch fits there: no jump leads into it, and what it spoils is not looked at."""
     read = assembled(code + "g: ret\n")
     function = x86_64.read_function(read.symbols["f"], read)

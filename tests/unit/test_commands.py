@@ -1,5 +1,5 @@
+import dataclasses
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,57 +7,17 @@ import pytest
 from darc import __version__
 from darc.app import commands
 from darc.model.errors import DarcError, NotFoundError, UsageError
-from darc.model.parameters import PARAMETERS, Parameters
-from darc.model.snapshot import Snapshot
-from tests.unit import samples
-
-
-class FakeApp:
-    colour = False
-    width = 80
-
-    def __init__(self, snapshot: Snapshot | None = None) -> None:
-        self.parameters = Parameters()
-        self.done: list[object] = []
-        self.shown: list[str] = []
-        self._snapshot = snapshot
-
-    def start(self, function: str, overrides: dict[str, object]) -> None:
-        self.done.append(("start", function, overrides))
-
-    def peak(self, spec: str) -> None:
-        self.done.append(("peak", spec))
-
-    def descend(self, ids: Sequence[str]) -> None:
-        self.done.append(("descend", tuple(ids)))
-
-    def stop(self) -> None:
-        self.done.append(("stop",))
-
-    def save(self, file: Path) -> None:
-        self.done.append(("save", file))
-
-    def resume(self, file: Path, overrides: dict[str, object]) -> None:
-        self.done.append(("resume", file, overrides))
-
-    def snapshot(self) -> Snapshot:
-        if self._snapshot is None:
-            raise NotFoundError("nothing was started; type 'darc start FUNCTION'")
-        return self._snapshot
-
-    def set_parameter(self, name: str, text: str) -> None:
-        self.parameters = self.parameters.with_text(name, text)
-
-    def emit(self, text: str) -> None:
-        self.shown.append(text)
-
-    def complete_function(self, prefix: str) -> list[str]:
-        return [name for name in ("handle", "handle_all", "ns::f") if name.startswith(prefix)]
+from darc.model.parameters import PARAMETERS, Parameter, Parameters
+from darc.saved import storage
+from darc.saved.storage import Stored
+from darc.views.exporters import EXPORTERS
+from tests.fake_app import FakeApp
+from tests.unit import ops, samples
 
 
 @pytest.fixture
 def app() -> FakeApp:
-    return FakeApp(samples.snapshot())
+    return FakeApp(ops.snapshot())
 
 
 @pytest.mark.parametrize(
@@ -73,6 +33,12 @@ def app() -> FakeApp:
         ("descend", "", ("descend", ())),
         ("descend", "1.3.2 1.4", ("descend", ("1.3.2", "1.4"))),
         ("stop", "", ("stop",)),
+        ("walk", "", ("walk", None, 0.25, 2.0)),
+        ("why", "", ("why", 30.0)),
+        ("why", "--time 2m", ("why", 120.0)),
+        ("walk", "handle --threshold 10% --window 500ms", ("walk", "handle", 0.1, 0.5)),
+        ("profile", "read_* 'A::*'", ("profile", ("read_*", "A::*"), 5.0, 20)),
+        ("profile", "f.c --time=2m --top 3", ("profile", ("f.c",), 120.0, 3)),
         ("save", "out.json", ("save", Path("out.json"))),
         ("save", "'a b.json'", ("save", Path("a b.json"))),
         ("save", "~/out.json", ("save", Path.home() / "out.json")),
@@ -95,6 +61,9 @@ def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) 
         ("strat", "f", "no command 'strat'; did you mean start"),
         ("", "safe x", "darc has no command 'safe'; did you mean save"),
         ("save", "", "darc save needs one file: darc save FILE"),
+        ("contexts", "--top 0", "'0' is not a number of paths from 1"),
+        ("contexts", "--base ''", "--base needs the name of a file: --base FILE"),
+        ("contexts", "''", "takes files of 'darc save'"),
         ("save", "''", "darc save needs one file"),
         ("save", "a b.json", "not a and b.json; put quotes"),
         ("save", "~no-such-user/x", "there is no home directory"),
@@ -110,6 +79,7 @@ def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) 
         ("peak", "", "darc peak needs a peak"),
         ("peak", "none", "darc peak takes a peak"),
         ("peak", "third", "'third' is not a peak"),
+        ("peak", "last extra", "darc peak takes one peak, not 'last extra'"),
         ("status", "now", "darc status takes no argument, not 'now'"),
         ("stop", "--force", "darc stop has no option '--force'"),
         ("descend", "1.x", "'1.x' is not an fnode"),
@@ -123,6 +93,15 @@ def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) 
         ("report", "-o ~no-such-user/x", "there is no home directory"),
         ("report", "--require everything", "type '--require root-cause'"),
         ("report", "--from x", "did you mean --format"),
+        ("ops", "1 2", "darc ops takes one op"),
+        ("ops", "first", "'first' is not an op"),
+        ("ops", "0", "there is no op 0: 'darc ops' lists 1 to 22"),
+        ("ops", "1 --format html", "'html' is not a format"),
+        ("compare", "1 2 3", "darc compare takes two peaks or files, not 3"),
+        ("compare", "''", "darc compare takes peaks"),
+        ("compare", "2", "no op of peak 2 is kept, but of peak 3 and peak 1"),
+        ("compare", "1 1", "peak 1 is compared with itself"),
+        ("compare", "1", "peak 1 is compared with itself"),
     ],
 )
 def test_usage_errors_are_one_line(app: FakeApp, name: str, argline: str, message: str) -> None:
@@ -133,7 +112,7 @@ def test_usage_errors_are_one_line(app: FakeApp, name: str, argline: str, messag
     assert app.done == app.shown == []
 
 
-@pytest.mark.parametrize("name", ["status", "histogram", "tree", "report"])
+@pytest.mark.parametrize("name", ["status", "histogram", "tree", "report", "ops", "compare"])
 def test_views_need_a_session(name: str) -> None:
     with pytest.raises(DarcError, match="nothing was started"):
         commands.run(FakeApp(), name, "")
@@ -146,6 +125,8 @@ def test_views_need_a_session(name: str) -> None:
         ("histogram", "log2(cycles)"),
         ("tree", "● 1.7.1 write_out"),
         ("report", "Root cause paths"),
+        ("ops", "11 of 31 ops of peak 3 are kept"),
+        ("compare", "1.7 flush ← handle"),
     ],
 )
 def test_views(app: FakeApp, name: str, part: str) -> None:
@@ -163,6 +144,52 @@ def test_report_takes_the_format_from_the_file_unless_it_is_given(
     assert (tmp_path / "a b.json").read_text().startswith("darc report: handle")
     commands.run(app, "report", "--format json --require root-cause")
     assert json.loads(app.shown[-1])["function"] == "handle"
+
+
+def test_ops_and_comparisons_are_written_as_json(app: FakeApp, tmp_path: Path) -> None:
+    commands.run(app, "ops", f"3 -o {tmp_path}/op.json")
+    op = json.loads((tmp_path / "op.json").read_text())
+    assert (op["number"], op["class"], op["hz"]) == (3, "in peak", samples.HZ)
+    commands.run(app, "compare", "--format json")
+    made = json.loads(app.shown[-1])
+    assert made["calls"][0]["function"] == "flush"
+    assert (made["first"]["ops"], made["second"]["ops"]) == (10, 10)
+
+
+def test_saved_sessions_are_compared(app: FakeApp, tmp_path: Path) -> None:
+    made = ops.snapshot()
+    assert made.ftree is not None
+    stored = Stored(
+        "handle", Parameters(), made.status, samples.profile(samples.BINS), None, made.ftree, {},
+        ops=made.ops,
+    )  # fmt: skip
+    old, empty = tmp_path / "old.json", tmp_path / "empty.json"
+    old.write_text(storage.to_text(stored))
+    empty.write_text(storage.to_text(dataclasses.replace(stored, ops=None)))
+    commands.run(app, "compare", str(old))
+    assert "10 kept" in app.shown[0].splitlines()[0]
+    assert old.name in app.shown[0].splitlines()[0]
+    commands.run(FakeApp(), "compare", f"{old} {old}")  # needs no session
+    with pytest.raises(UsageError, match="holds no ops"):
+        commands.run(app, "compare", f"3 {empty}")
+    with pytest.raises(NotFoundError, match="there is no file"):
+        commands.run(app, "compare", "nowhere.json")
+    other = dataclasses.replace(made.ftree.function, name="serve")
+    made.ftree.function = other
+    old.write_text(storage.to_text(stored))
+    with pytest.raises(UsageError, match=r"is of handle, and .* of serve"):
+        commands.run(app, "compare", str(old))
+
+
+def test_what_is_wrong_where_no_op_is_kept() -> None:
+    for changes, message in (
+        ({"peak": None}, "choose a peak first"),
+        ({"probes": "breakpoint"}, "timed by a breakpoint"),
+        ({}, "no op of peak 3 is kept yet"),
+    ):
+        for name in ("ops", "compare"):
+            with pytest.raises(UsageError, match=message):
+                commands.run(FakeApp(samples.snapshot(**changes)), name, "")
 
 
 def test_report_can_require_a_root_cause(tmp_path: Path) -> None:
@@ -201,9 +228,11 @@ def test_darc_alone_is_its_help(app: FakeApp) -> None:
 
 
 def test_the_commands_of_this_release() -> None:
-    assert list(commands.COMMANDS) == (
-        "start peak status histogram tree descend stop save resume report version".split()
+    names = (
+        "start peak status histogram tree descend ops compare waits catch profile walk contexts "
+        "why stop save resume report version"
     )
+    assert set(names.split()) <= set(commands.COMMANDS), "scripts rely on them"
 
 
 @pytest.mark.parametrize(
@@ -225,12 +254,19 @@ def test_the_commands_of_this_release() -> None:
         ("start", "f --peak last --pe", "--pe", []),
         ("peak", "", "", ["1", "2", "3", "last"]),
         ("peak", "l", "l", ["last"]),
-        ("descend", "1.7", "1.7", ["1.7", "1.7.1", "1.7.1.1", "1.7.2"]),
+        ("descend", "1.7", "1.7", ["1.7", "1.7.1", "1.7.1.1", "1.7.2",
+                                   "1.7.2.1"]),
         ("descend", "1.7 1.7.1.", "", ["1"]),
         ("report", "", "", ["--format", "-o", "--output", "--require"]),
-        ("report", "--format ", "", ["text", "json"]),
+        ("report", "--format ", "", list(EXPORTERS)),
         ("report", "--format j", "j", ["json"]),
-        ("report", "--require ", "", ["root-cause"]),
+        ("report", "--require ", "", ["root-cause", "answer"]),
+        ("ops", "2", "2", ["2", "20", "21", "22"]),
+        ("ops", "1 --f", "--f", ["--format"]),
+        ("compare", "", "", ["1", "3"]),
+        ("compare", "3 --format ", "", ["text", "json"]),
+        ("contexts", "--format ", "", ["text", "json"]),
+        ("contexts", "a.json --i", "--i", ["--import"]),
         ("resume", "a.json --max-d", "--max-d", ["--max-depth"]),
         ("resume", "a.json --lookahead ", "", ["auto", "1"]),
         ("save", "--", "--", []),
@@ -328,7 +364,7 @@ def test_parameters_are_set_and_shown(app: FakeApp) -> None:
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
-def test_parameter_help(parameter) -> None:
+def test_parameter_help(parameter: Parameter) -> None:
     text = commands.parameter_help(parameter.name)
     assert parameter.valid in text
     assert text.splitlines()[-1] == f"  set darc {parameter.name} {parameter.example}"

@@ -12,6 +12,7 @@ from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Decision, Fnode, NodeState, Totals
 from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
+from darc.search.contest import Contest
 from darc.search.descent import MAX_DEPTH_NOTE, Descent, Orders, Vote
 from darc.views.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
@@ -652,7 +653,8 @@ def test_paths_that_had_ended_stay() -> None:
 def test_votes_that_did_not_suffice_count_when_the_search_goes_on(lookahead: int | None) -> None:
     f0 = slow_chain("a", "b", "c", "d", "e")
     parameters = replace(PAPER, lookahead=lookahead)
-    root, contests, runs = None, (), 0
+    contests: tuple[Contest, ...] = ()
+    root, runs = None, 0
     while True:  # a program that ends after every 8 in-peak calls
         run = Simulation(f0, parameters, root=root)
         orders = run.descent.begin(contests)
@@ -844,3 +846,16 @@ def test_a_node_that_was_on_the_path_each_time_may_be_missing_once() -> None:
     f0 = Routine("f0", own=now_and_then).call(a, [1] * 20 + [0] + [1] * 40)
     simulation = search(f0)
     assert simulation.paths() == [["f0", "a", "slow"]]
+
+
+def test_who_leads_before_the_votes_suffice() -> None:
+    """What leads and is compared already leads on to its own leader."""
+    f0 = slow_chain("a", "b")
+    simulation = Simulation(f0, Parameters(lookahead=2))
+    orders = simulation.descent.begin()
+    root, a = orders.analyse[0], next(n for n in orders.analyse if n.function.name == "a")
+    b = next(child for child in a.children if child.function.name == "b")
+    votes = {root: Vote(ops=3), a: Vote(ops=3, votes=3), b: Vote(ops=3, votes=2)}
+    assert simulation.descent.leaders({}) == []
+    assert simulation.descent.leaders(votes) == [b]
+    assert names(simulation.descent.decide({}, 0).analyse) == names(orders.analyse)

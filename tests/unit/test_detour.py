@@ -46,7 +46,7 @@ def test_a_system_call_needs_little_of_the_stack(thread: dict[str, int]) -> None
 
 def test_where_it_may_stand() -> None:
     def region(permissions: str, path: str, start: int = 0x1000) -> Region:
-        return Region(start, start + 0x1000, permissions, 0, path)
+        return Region(start=start, end=start + 0x1000, permissions=permissions, offset=0, path=path)
 
     def read(address: int, size: int) -> bytes:
         if address < 0x3000:

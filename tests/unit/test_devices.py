@@ -54,7 +54,7 @@ def test_a_handler_is_told_by_its_vectors(handler: int, note: str | None) -> Non
 
 
 def test_a_kernel_that_does_not_tell() -> None:
-    assert Devices(Memory().read, {}.get, PLACES).note(DISK) is None
+    assert Devices(Memory().read, dict[str, int]().get, PLACES).note(DISK) is None
     symbols = {"__per_cpu_offset": OFFSETS, "nr_cpu_ids": COUNT}
     assert Devices(Memory().read, symbols.get, PLACES).note(DISK) is None
 

@@ -95,6 +95,15 @@ def test_the_way_of_one_latency_names_what_there_is() -> None:
         assert re.search(declared, (ROOT / file).read_text(), re.M), f"{file}: {name}"
 
 
+def test_the_glossary_names_what_there_is() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    files = {p.relative_to(ROOT).as_posix() for p in (ROOT / "darc").rglob("*.py")}
+    places = re.findall(r"`([\w/]+\.py)`", text)
+    assert len(places) > 30
+    for place in places:
+        assert any(f"/{file}".endswith(f"/{place}") for file in files), place
+
+
 def test_the_floors_are_those_of_the_tree() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == FLOORS

@@ -10,7 +10,7 @@ import pytest
 from iced_x86 import Instruction
 
 from darc.code.faults import SIGBUS, SIGFPE, SIGILL, SIGSEGV, leaves_frame, may_raise
-from darc.code.x86_64 import decode
+from darc.code.processor import decode
 from darc.debuggee.handlers import Handler, own_handlers
 from tests.unit.test_code_reading import BASE, Code
 from tests.unit.test_code_reading import assembled as assembled

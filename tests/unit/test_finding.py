@@ -80,7 +80,7 @@ def test_names_without_arguments(name: str, plain: str) -> None:
 
 
 class Kernel:
-    """A ground that finds no function, and never hears of code that is loaded later."""
+    """A debuggee that finds no function, and never hears of code that is loaded later."""
 
     tells_of_files = False
 
@@ -88,7 +88,7 @@ class Kernel:
         pass
 
     def watch_over(self) -> Callable[[bool], None]:
-        return lambda: None
+        return lambda _is_there: None
 
     def program(self) -> Program:
         return Program(FakeTarget(), Path("/"), [])

@@ -11,17 +11,19 @@ import ctypes
 import os
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import FlowControl, Instruction
 
+from darc.code.architecture import FunctionCode, Site
 from darc.code.depth import frame_rules
 from darc.code.elf import FrameRule
-from darc.code.x86_64 import PATCH_LENGTH, Function, Site, decode, read_function, read_prologue
+from darc.code.processor import PATCH_LENGTH, decode, read_function, read_prologue
 from darc.model.errors import DarcError, TargetError
-from darc.pads import x86_64 as pads
+from darc.pads import processor as pads
 
 BASE = 0x5555_5555_0000
 AREA = BASE - 0x100000
@@ -88,7 +90,7 @@ code = st.builds(
 ) | st.builds(Code, mutated(), st.integers(200, 400), st.booleans())
 
 
-def covered(function: Function, start: int, end: int) -> list[Instruction]:
+def covered(function: FunctionCode, start: int, end: int) -> list[Instruction]:
     """The instructions that a patch of these bytes replaces: whole ones."""
     found = []
     while start < end:
@@ -98,7 +100,7 @@ def covered(function: Function, start: int, end: int) -> list[Instruction]:
     return found
 
 
-def check_untouched_inside(function: Function, start: int, end: int) -> None:
+def check_untouched_inside(function: FunctionCode, start: int, end: int) -> None:
     """Neither a jump nor a call's return leads between the bytes."""
     assert not any(start < target < end for target in function.targets)
     for instruction in function.instructions.values():
@@ -111,7 +113,7 @@ def check_pad(pad: pads.Pad, origin: int) -> None:
     assert not any(i.is_invalid for i in decode(pad.code[:end], origin))
 
 
-def check_site(function: Function, site: Site) -> None:
+def check_site(function: FunctionCode, site: Site) -> None:
     covered(function, site.patch, site.back)
     assert site.length >= PATCH_LENGTH
     check_untouched_inside(function, site.patch, site.patch + site.length)
@@ -162,9 +164,10 @@ def test_any_code_is_read_and_patched_whole_or_not_at_all(code: Code) -> None:
 def test_many_more(seed: int) -> None:
     """Faster than hypothesis's own search; ``DARC_FUZZ_SEEDS=1000`` for a long one."""
     source = random.Random(seed)
+    given_any: Any = test_any_code_is_read_and_patched_whole_or_not_at_all
     for _ in range(150):
         data = bytearray(source.choice(FUNCTIONS))
         for _ in range(source.randrange(20)):
             data[source.randrange(len(data))] = source.randrange(256)
         test = Code(bytes(data), source.randrange(1, 400), source.random() < 0.5)
-        test_any_code_is_read_and_patched_whole_or_not_at_all.hypothesis.inner_test(test)
+        given_any.hypothesis.inner_test(test)

@@ -112,11 +112,11 @@ def end(program: subprocess.Popen[bytes]) -> None:
 @pytest.mark.parametrize("how", MAKERS)
 def test_a_child_that_has_just_been_made(how: str) -> None:
     """It goes on, and the program that waits for it."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", MAKERS[how]], **pipes) as program:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", MAKERS[how]], stdin=pipe, stdout=pipe) as program:
         command = [sys.executable, "-m", "tests.abandons", str(program.pid), "guarded"]
         try:
-            with subprocess.Popen(command, cwd=ROOT, **pipes) as debugger:
+            with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as debugger:
                 assert debugger.stdout is not None
                 assert program.stdin is not None
                 assert debugger.stdout.readline() == b"traces\n"
@@ -135,7 +135,8 @@ def test_a_child_that_somebody_has_stopped() -> None:
         try:
             wait_until(lambda: children(program.pid))
             (child,) = children(program.pid)
-            wait_until(lambda: b"sleep" in Path(f"/proc/{child}/cmdline").read_bytes())
+            begun = b"sleep\0" + b"1000\0"
+            wait_until(lambda: Path(f"/proc/{child}/cmdline").read_bytes() == begun)
             guardian = Guardian(program.pid)
             stop(child)
             os.close(guardian._pipe)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection
 
 from darc.code.elf import read_image
 from darc.code.headers import FileContent, Headers
@@ -39,6 +40,7 @@ def test_headers_are_those_of_the_file(path: Path) -> None:
             if theirs["sh_type"] != "SHT_NOBITS" and mine.size:
                 assert headers.data(mine) == theirs.data()
         notes = elf.get_section_by_name(".note.gnu.build-id")
+        assert notes is None or isinstance(notes, NoteSection)
         told = None if notes is None else next(iter(notes.iter_notes()))["n_desc"]
         assert headers.build_id() == told
 
@@ -84,6 +86,8 @@ def test_a_program_in_another_root_folder(is_same: bool, tmp_path: Path) -> None
     """The kernel tells where its file is for this process, which may not be where it is there."""
     path = build("mixture")
     inode = path.stat().st_ino + (not is_same)
-    region = Region(0x10000, 0x20000, "r-xp", 0, str(path), inode)
+    region = Region(
+        start=0x10000, end=0x20000, permissions="r-xp", offset=0, path=str(path), inode=inode
+    )
     program = Program(FakeTarget(), tmp_path, [region])
     assert [module.name for module in program.modules] == ([path.name] if is_same else [])

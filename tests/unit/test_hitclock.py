@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.collectors.hitclock import HitClock, Moment
-from darc.debuggee.procfs import Use
+from darc.debuggee.clock import Use
 
 TIMES = st.integers(0, 10**7)
 FIRST, SECOND, OTHER = 0x1000, 0x1004, 0x2000
@@ -25,7 +25,12 @@ class World:
     own: int = 0
 
     def clock(self, stops_all: bool = True) -> HitClock:
-        return HitClock(stops_all, lambda _: self.waited, lambda: {1: self.own}, lambda: self.now)
+        return HitClock(
+            stops_all,
+            waited=lambda _: self.waited,
+            own_waits=lambda: {1: self.own},
+            read=lambda: self.now,
+        )
 
     def hit(
         self,
@@ -58,8 +63,13 @@ class Linux(World):
     """What a hit makes the thread execute."""
 
     def clock(self, stops_all: bool = True) -> HitClock:
-        known = (stops_all, lambda _: self.waited, lambda: {1: self.own}, lambda: self.now)
-        return HitClock(*known, use=lambda _: Use(self.used, self.pauses))
+        return HitClock(
+            stops_all,
+            waited=lambda _: self.waited,
+            own_waits=lambda: {1: self.own},
+            read=lambda: self.now,
+            use=lambda _: Use(self.used, self.pauses),
+        )
 
     def hit(
         self,
@@ -142,7 +152,7 @@ def test_a_clock_that_stands_still_at_hits() -> None:
     """That of a machine that the debugger stops: what the debugger waits for is nothing to it."""
     world = World(before=20_000, after=7_000)
     clock = HitClock(
-        True, lambda _: 0, lambda: {1: world.own}, lambda: world.now, stands_still=True
+        True, own_waits=lambda: {1: world.own}, read=lambda: world.now, stands_still=True
     )
     while not clock.is_calibrated:
         world.hit(clock, handler=0, at=FIRST)

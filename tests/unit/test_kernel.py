@@ -5,20 +5,25 @@ from __future__ import annotations
 import lzma
 import struct
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from darc.code.elf import FrameRule, Segment, Symbol
+from darc.code.architecture import Site
+from darc.code.elf import FrameRule, Symbol
+from darc.code.elf import Image as ElfImage
+from darc.code.headers import Segment
 from darc.code.lookup import Lookup
 from darc.code.modules import Module
-from darc.code.x86_64 import Site
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from kgdb.btf import Btf
+from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.modules import Loaded, ModuleImage, loaded
+from kgdb.pads import KernelPads
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
-from kgdb.stub import Stub, stub
 from kgdb.vm.kernels import module_name, unpack_module
 from tests.fake_target import FakeTarget
 
@@ -101,7 +106,14 @@ def kernel(
     for at, data in (changes or {}).items():
         live[CALLER - TEXT + at : CALLER - TEXT + at + len(data)] = data
     image = Image(symbols, bytes(text), __entry_text_start=ENTRY, __entry_text_end=ENTRY + 0x100)
-    module = Module("vmlinux", "vmlinux", 0, TEXT, TEXT + 0x1000, image)  # type: ignore[arg-type]
+    module = Module(
+        path="vmlinux",
+        name="vmlinux",
+        bias=0,
+        start=TEXT,
+        end=TEXT + 0x1000,
+        image=cast(ElfImage, image),
+    )
     return KernelProgram(Memory((TEXT, bytes(live))), module, lambda: modules)  # type: ignore[arg-type]
 
 
@@ -352,8 +364,8 @@ class Machine(Memory):
                 at = address - start
                 self.parts[number] = (start, old[:at] + data + old[at + len(data) :])
 
-    def stub(self) -> Stub:
-        return stub(self, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])  # type: ignore[arg-type]
+    def gdbstub(self) -> GdbStub:
+        return gdbstub(self, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])  # type: ignore[arg-type]
 
     def writable(self) -> list[bool]:
         """Whether the large page is, and the two small ones."""
@@ -363,7 +375,7 @@ class Machine(Memory):
 
 def test_kgdb_writes_what_is_read_only_and_leaves_it_so() -> None:
     machine = Machine()
-    found = machine.stub()
+    found = machine.gdbstub()
     assert (found.name, found.writes_text) == ("kgdb", False)
     assert machine.writable() == [False, False, True]
     assert found.unlock(machine.LARGE + 0x1FFFFE, 5)  # the end of one, the begin of the other
@@ -378,16 +390,16 @@ def test_kgdb_writes_what_is_read_only_and_leaves_it_so() -> None:
 def test_what_a_killed_debugger_made_writable(protects: int, left: bool) -> None:
     """Unless the kernel was told to protect nothing (rodata=off)."""
     machine = Machine(protects=protects)
-    machine.stub().unlock(machine.LARGE, 5)
-    machine.stub().lock_again(machine.LARGE, machine.LARGE + 0x1000)
+    machine.gdbstub().unlock(machine.LARGE, 5)
+    machine.gdbstub().lock_again(machine.LARGE, machine.LARGE + 0x1000)
     assert machine.writable() == [left, False, True]
 
 
 def test_the_processor_that_kgdb_has_stopped() -> None:
     machine = Machine()
-    assert machine.stub().gs_base() == 0x8000
+    assert machine.gdbstub().gs_base() == 0x8000
     with pytest.raises(TargetError, match="has not stopped a processor"):
-        Machine(active=-1).stub().gs_base()
+        Machine(active=-1).gdbstub().gs_base()
 
 
 @pytest.mark.parametrize(
@@ -395,11 +407,19 @@ def test_the_processor_that_kgdb_has_stopped() -> None:
     [(0x110000, True), (0x80110001, True), (0x120000, False), (0x110100, False), (0, False)],
 )
 def test_a_task_is_borrowed_in_kgdb_only_outside_of_interrupts(count: int, quiet: bool) -> None:
-    assert Machine().stub().is_quiet(count) is quiet
+    assert Machine().gdbstub().is_quiet(count) is quiet
+
+
+@pytest.mark.parametrize(("connected", "levels"), [(1, 1), (0, None)])
+def test_how_far_auto_looks_ahead_is_known_before_anything_is_put_in(
+    connected: int, levels: int | None
+) -> None:
+    kernel = SimpleNamespace(gdbstub=Machine(connected=connected).gdbstub())
+    assert KernelPads(kernel).auto_lookahead == levels  # type: ignore[arg-type]
 
 
 def test_the_same_kernel_behind_the_gdbstub_of_its_machine() -> None:
-    found = Machine(connected=0).stub()
+    found = Machine(connected=0).gdbstub()
     assert (found.name, found.gs_base()) == ("QEMU", 0x9000)
     assert found.is_quiet(1 << 31)
     assert not found.is_quiet(1)
@@ -451,7 +471,14 @@ def test_modules_and_their_symbols() -> None:
 def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
     start = 0xFFFFFFFFC0001000
     image = Image({"request": (0, 16)})
-    module = Module("virtio_blk", "virtio_blk", start, start, start + 0x100, image)  # type: ignore[arg-type]
+    module = Module(
+        path="virtio_blk",
+        name="virtio_blk",
+        bias=start,
+        start=start,
+        end=start + 0x100,
+        image=cast(ElfImage, image),
+    )
     program = kernel(b"\xc3", (module,))
     assert [m.name for m in program.modules] == ["vmlinux"]
     assert program.function_at(start + 4).name == "request"

@@ -7,8 +7,9 @@ import random
 import pytest
 from iced_x86 import FlowControl, Instruction, InstructionInfoFactory, OpAccess
 
+from darc.code.architecture import Site
 from darc.code.elf import FrameRule
-from darc.code.x86_64 import Site, decode
+from darc.code.processor import decode
 from darc.model.ftree import CallKind
 from darc.pads.landings import SIZE, Landings
 
@@ -22,7 +23,15 @@ def site(address: int, call: str, nop: str) -> Site:
     length = instruction.len + len(bytes.fromhex(nop))
     rule = FrameRule("rsp", 8)
     return Site(
-        *(address, CallKind.INDIRECT, address, length, back, None, None, instruction, rule),
+        address=address,
+        kind=CallKind.INDIRECT,
+        patch=address,
+        length=length,
+        back=back,
+        target=None,
+        pointer=None,
+        instruction=instruction,
+        slot=rule,
         is_short=True,
         nop=len(bytes.fromhex(nop)),
     )

@@ -13,7 +13,8 @@ def test_own_bytes_are_read(
     patches: dict[int, bytes], address: int, size: int, data: st.DataObject
 ) -> None:
     own = bytes(range(256))
-    overlay, left = Overlay(), {}
+    overlay = Overlay()
+    left: dict[int, bytes] = {}
     live = bytearray(own)
     for start, patch in patches.items():
         if any(start < s + len(p) and s < start + len(patch) for s, p in left.items()):

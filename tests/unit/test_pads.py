@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iced_x86 import FlowControl
+from iced_x86 import FlowControl, Instruction
 
+from darc.code.architecture import Site
 from darc.code.elf import FrameRule
-from darc.code.x86_64 import Site, decode
+from darc.code.processor import decode
 from darc.model.ftree import CallKind
-from darc.pads import x86_64 as pads
+from darc.pads import processor as pads
 
 ADDRESS = 0x5555_5555_0000
 STUBS = pads.Stubs(*(ADDRESS + 0x9000 + 16 * n for n in range(7)))
@@ -18,7 +19,9 @@ near = st.integers(-(1 << 31) + (1 << 17), (1 << 31) - (1 << 17))
 
 
 @given(st.integers(5, 15), near)
-def test_a_call_of_any_length_is_one_instruction_that_returns_where_the_original_did(length, far):
+def test_a_call_of_any_length_is_one_instruction_that_returns_where_the_original_did(
+    length: int, far: int
+) -> None:
     target = ADDRESS + far
     code = pads.patch_bytes(CallKind.INDIRECT, ADDRESS, length, target)
     (call,) = decode(code, ADDRESS)
@@ -27,13 +30,13 @@ def test_a_call_of_any_length_is_one_instruction_that_returns_where_the_original
 
 
 @given(st.integers(5, 15), near)
-def test_a_jump_goes_to_its_target_and_fills_what_it_covers(length, far):
+def test_a_jump_goes_to_its_target_and_fills_what_it_covers(length: int, far: int) -> None:
     code = pads.patch_bytes(None, ADDRESS, length, ADDRESS + far)
     assert len(code) == length
     assert decode(code, ADDRESS)[0].near_branch_target == ADDRESS + far
 
 
-def test_what_is_out_of_reach_is_refused():
+def test_what_is_out_of_reach_is_refused() -> None:
     with pytest.raises(pads.OutOfReachError):
         pads.patch_bytes(CallKind.DIRECT, ADDRESS, 5, ADDRESS + (1 << 32))
     with pytest.raises(pads.OutOfReachError):
@@ -43,8 +46,16 @@ def test_what_is_out_of_reach_is_refused():
 def site_of(code: bytes, slot: FrameRule, target: int | None, kind: CallKind) -> Site:
     call = decode(code, ADDRESS)[0]
     return Site(
-        ADDRESS, kind, ADDRESS, call.len, int(call.next_ip), target, None, call, slot
-    )  # fmt: skip
+        address=ADDRESS,
+        kind=kind,
+        patch=ADDRESS,
+        length=call.len,
+        back=int(call.next_ip),
+        target=target,
+        pointer=None,
+        instruction=call,
+        slot=slot,
+    )
 
 
 rules = st.builds(
@@ -56,20 +67,24 @@ rules = st.builds(
 
 
 @given(rules, st.booleans())
-def test_a_call_pad_passes_through_to_the_same_target_and_calls_it_on_the_path(slot, is_far):
+def test_a_call_pad_passes_through_to_the_same_target_and_calls_it_on_the_path(
+    slot: FrameRule, is_far: bool
+) -> None:
     target = ADDRESS + ((1 << 40) if is_far else 0x800)
     site = site_of(b"\xe8\0\0\0\0", slot, target, CallKind.DIRECT)
     origin = ADDRESS - 0x100000
-    pad = pads.call_pad(site, 0x7FFF_0000_0000, (origin & ~0xFFFFFF,), STUBS, origin)
+    pad = pads.call_pad(
+        site, site_data=0x7FFF_0000_0000, blocks=(origin & ~0xFFFFFF,), stubs=STUBS, origin=origin
+    )
     code = decode(pad.code[: min(pad.cells.values())], origin)
     assert not any(i.is_invalid for i in code)
     assert pad.back is not None
     before = next(i for i in code if i.next_ip == origin + pad.back)
     assert before.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 
-    def leads_to(instruction):
+    def leads_to(instruction: Instruction) -> int:
         if instruction.flow_control in (FlowControl.CALL, FlowControl.UNCONDITIONAL_BRANCH):
-            return instruction.near_branch_target
+            return int(instruction.near_branch_target)
         cell = instruction.memory_displacement - origin
         return int.from_bytes(pad.code[cell : cell + 8], "little")
 
@@ -82,11 +97,13 @@ def test_a_call_pad_passes_through_to_the_same_target_and_calls_it_on_the_path(s
 
 
 @given(st.sampled_from(["ff542410", "41ff5308", "ffd0", "41ffd2", "ff1500100000"]))
-def test_an_indirect_operand_means_the_same_at_each_stack_depth(code):
+def test_an_indirect_operand_means_the_same_at_each_stack_depth(code: str) -> None:
     raw = bytes.fromhex(code)
     site = site_of(raw, FrameRule("rsp", 64), None, CallKind.INDIRECT)
     origin = ADDRESS - 0x100000
-    pad = pads.call_pad(site, 0x7FFF_0000_0000, (origin & ~0xFFFFFF,), STUBS, origin)
+    pad = pads.call_pad(
+        site, site_data=0x7FFF_0000_0000, blocks=(origin & ~0xFFFFFF,), stubs=STUBS, origin=origin
+    )
     original = site.instruction
     shifts = {FlowControl.INDIRECT_BRANCH: 8, FlowControl.INDIRECT_CALL: 0}
     for instruction in decode(pad.code[: min(pad.cells.values())], origin):
@@ -102,7 +119,7 @@ def test_an_indirect_operand_means_the_same_at_each_stack_depth(code):
 
 
 @given(near)
-def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset):
+def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset: int) -> None:
     block = (ADDRESS + offset) & ~(pads.BLOCK - 1)
     for address in (block, block + pads.BLOCK - 1):
         assert address.to_bytes(8, "little")[3:7] == block.to_bytes(8, "little")[3:7]

@@ -2,11 +2,13 @@ import dataclasses
 
 import pytest
 
+from darc.app.commands.start import start_parser
 from darc.app.options import parse_start_options
 from darc.model.errors import UsageError
 from darc.model.parameters import (
     PARAMETERS,
     OnFinish,
+    Parameter,
     Parameters,
     Probes,
     find_parameter,
@@ -19,7 +21,7 @@ def test_every_field_is_declared_once() -> None:
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
-def test_defaults_and_completions_can_be_typed(parameter) -> None:
+def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
     assert parameter.read(parameter.text(parameter.default)) == parameter.default
     assert Parameters().with_text(parameter.name, parameter.example) is not None
     for word in parameter.completions:
@@ -174,6 +176,13 @@ def test_parse_start_options(line: str, function: str, overrides: dict[str, obje
 def test_start_options_that_are_not_right(line: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_start_options(line)
+
+
+def test_another_command_with_these_options_says_its_own_name() -> None:
+    for line in ("", "f g", "f --zzzzzz"):
+        with pytest.raises(UsageError, match="darc rate") as met:
+            start_parser("rate")(line)
+        assert "darc start" not in str(met.value)
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,10 @@ def test_another_build_with_all_the_same_calls(stored: Stored) -> None:
 def test_the_same_build_goes_by_offset_not_by_name(stored: Stored) -> None:
     """Which of two calls of one function it was is not guessed."""
     write = next(n for n in stored.root.walk() if n.function.symbol == "write" and n.root_cause)
+    assert write.parent is not None
     second = next(
         n for n in write.parent.children if n.function.symbol == "write" and n is not write
-    )  # type: ignore[union-attr]
+    )
     write.root_cause, second.root_cause = False, True
     program = Program(FUNCTIONS, bias=0, build="b1")
     program.fit(stored)

@@ -1,8 +1,11 @@
+import dataclasses
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from darc.model.ftree import (
     CallKind,
@@ -17,6 +20,7 @@ from darc.model.ftree import (
 )
 from darc.model.parameters import Parameters
 from darc.model.peaks import PeakRange, find_peaks
+from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
@@ -141,7 +145,9 @@ def test_a_tail_is_told_with_the_peak_that_takes_it() -> None:
 @pytest.mark.parametrize(
     "view", [render.histogram, render.tree, render.status, render.paths, render.report]
 )
-def test_escape_codes_only_with_colour_and_ascii_on_demand(view) -> None:
+def test_escape_codes_only_with_colour_and_ascii_on_demand(
+    view: Callable[[Snapshot, Style], str],
+) -> None:
     snapshot = samples.snapshot()
     plain = view(snapshot, PLAIN)
     coloured = view(snapshot, Style(colour=True))
@@ -274,6 +280,21 @@ def test_status_says_what_is_missing() -> None:
     assert "0 calls seen of 100" in pending
 
 
+def test_status_says_what_was_not_seen() -> None:
+    never = samples.snapshot(status=Status.INCONCLUSIVE, profile=None, peak=None, paths=())
+    assert "no call of handle was seen" in render.status(never, PLAIN)
+    more = samples.snapshot(
+        status=Status.NO_PEAK, peak=None, paths=(), parameters=Parameters(start_ops=200)
+    )
+    assert "2000 calls seen\n" in render.status(more, PLAIN)
+
+
+def test_no_time_is_told_where_nothing_stood_still() -> None:
+    program = dataclasses.replace(samples.snapshot().program, stops=0, stopped_seconds=0.0)
+    text = render.status(samples.snapshot(program=program), PLAIN)
+    assert "60 calls inside the peak; 0 stops\n" in text
+
+
 def test_every_view_works_before_anything_is_known() -> None:
     snapshot = samples.snapshot(
         status=Status.PENDING, profile=None, peaks=(), peak=None, ftree=None, paths=()
@@ -306,7 +327,7 @@ def test_the_live_line_where_memory_cannot_be_read() -> None:
 def test_the_live_line_is_one_line_that_fits(name: str, width: int, unicode: bool) -> None:
     snapshot = samples.snapshot(function=" ".join(name.split()))
     line = render.live(snapshot, Style(width, unicode=unicode))
-    assert len(line) <= width
+    assert cell_len(line) <= width
     assert "\n" not in line
 
 

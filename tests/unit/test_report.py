@@ -6,17 +6,54 @@ from pathlib import Path
 import pytest
 
 from darc.model.errors import DarcError, TargetError, UsageError
+from darc.model.ops import KeptOps, ObjectKind
+from darc.model.snapshot import Snapshot
 from darc.model.status import Status
+from darc.model.waits import Holder, Role, WaitedFor, Waits
+from darc.views.exporters import EXPORTERS
 from darc.views.exporters.json import to_json
 from darc.views.render import Style
 from darc.views.report import format_of, write_report
-from tests.unit import samples
+from tests.unit import ops, samples
 
 
-def write(snapshot=None, form: str = "json", file: Path | None = None, **more) -> list[str]:
+def write(
+    snapshot: Snapshot | None = None,
+    form: str = "json",
+    file: Path | None = None,
+    style: Style | None = None,
+    require_root_cause: bool = False,
+) -> list[str]:
     shown: list[str] = []
-    write_report(snapshot or samples.snapshot(), form, file, emit=shown.append, **more)
+    write_report(
+        snapshot or samples.snapshot(),
+        form,
+        file,
+        emit=shown.append,
+        style=style,
+        require_root_cause=require_root_cause,
+    )
     return shown
+
+
+def test_the_json_report_has_the_ops_and_what_causes_explain() -> None:
+    report = to_json(ops.snapshot())
+    path, loop = report["root_cause_paths"]
+    assert (path["kept_ops"], path["without"]) == (10, None)
+    assert 0.59 < path["share"] < 0.61
+    assert loop["without"] == {"first_bin": 23, "last_bin": 23, "peak": 3}
+    kept = report["ops"]
+    assert (kept["hz"], kept["in_peak_seen"], kept["fastest_seen"]) == (samples.HZ, 31, 1805)
+    first = kept["kept"][0]
+    assert (first["number"], first["class"], first["slowest"]) == (1, "in peak", False)
+    assert first["spans"][0] == {
+        "id": "1.7", "function": "flush", "start": ops.MS // 2, "end": 9 * ops.MS // 2, "cost": 0,
+    }  # fmt: skip
+    assert {"id": "1.1", "function": "parse0", "calls": 1, "sum": 700, "max": 700} in first["sums"]
+    assert first["off"] is None
+    few = to_json(samples.snapshot())
+    assert few["ops"] is None
+    assert [p["share"] for p in few["root_cause_paths"]] == [None, None]
 
 
 def test_the_json_report_is_schema_1() -> None:
@@ -31,17 +68,24 @@ def test_the_json_report_is_schema_1() -> None:
         "peak",
         "root_cause_paths",
         "ftree",
+        "ops",
+        "waits",
+        "set",
+        "walk",
+        "why",
         "decisions",
         "program",
     ]
     assert (report["schema"], report["function"], report["probes"]) == (1, "handle", "pad")
     assert report["status"] == "root cause found"
+    profile = samples.snapshot().profile
+    assert profile is not None
     assert report["profile"] == {
         "unit": "cycles",
         "hz": samples.HZ,
         "resolution": 1,
         "count": 2000,
-        "sum": samples.snapshot().profile.total,
+        "sum": profile.total,
         "bins": {"11": 1805, "12": 70, "19": 94, "23": 30, "24": 1},
     }
     assert report["peaks"][0] == {"number": 1, "first_bin": 11, "last_bin": 12, "count": 1875}
@@ -110,6 +154,7 @@ def test_the_json_report_is_schema_1() -> None:
 
 def test_the_counts_agree_with_each_other() -> None:
     snapshot = samples.snapshot()
+    assert snapshot.profile is not None
     snapshot.profile.check()
     report = json.loads(json.dumps(to_json(snapshot)))
     profile = report["profile"]
@@ -147,15 +192,18 @@ def test_text_in_a_file_has_no_escape_codes(tmp_path: Path) -> None:
     assert "\x1b[" in write(form="text", style=Style(colour=True))[0]
 
 
+FORMATS = ", ".join(list(EXPORTERS)[:-1]) + " and " + list(EXPORTERS)[-1]
+
+
 @pytest.mark.parametrize("form", ["html", "folded", "speedscope"])
 def test_formats_that_there_are_not(form: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"'{form}' is not a format; there are text and json"):
+    with pytest.raises(UsageError, match=f"'{form}' is not a format; there are {FORMATS}"):
         write(form=form, file=tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
 def test_unknown_formats_are_refused() -> None:
-    with pytest.raises(UsageError, match="'pdf' is not a format; there are text and json"):
+    with pytest.raises(UsageError, match=f"'pdf' is not a format; there are {FORMATS}"):
         write(form="pdf")
 
 
@@ -217,7 +265,8 @@ def test_a_refused_write_keeps_the_old_file(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(*((Path, step) if step == "replace" else (os, step)), refuse)
+        owner: object = Path if step == "replace" else os
+        patch.setattr(owner, step, refuse)
         with pytest.raises(TargetError, match=r"cannot write .*: No space left on device"):
             write(file=file)
     assert file.read_text() == "old"
@@ -232,3 +281,25 @@ def test_a_full_device_is_one_line() -> None:
 def test_a_name_that_is_too_long_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="File name too long"):
         write(file=tmp_path / ("a" * 300))
+
+
+def test_who_waited_for_whom_is_a_graph() -> None:
+    held = Holder(Role.HELD, "worker", ("checkpoint", "janitor"), 750, 3, (7,))
+    free = Holder(Role.HANDED_OVER, "", (), 50, 3)
+    lock = WaitedFor(ObjectKind.LOCK, 'log"lock', ("append", "handle"), 800, 3, 3, (held, free))
+    kept = KeptOps(samples.HZ, sees_waits=True)
+    shown = samples.snapshot(ops=kept, waits=Waits(3, 1000, (lock,)))
+    (text,) = write(shown, "dot")
+    assert text.splitlines() == [
+        "digraph waits {",
+        "  rankdir=LR;",
+        "  node [shape=box];",
+        '  f0 [label="handle"];',
+        '  object1 [shape=ellipse, label="the lock log\\"lock"];',
+        '  f0 -> object1 [label="80 %\\nin append <- handle"];',
+        '  holder1_1 [label="held by thread 7 \\"worker\\" in checkpoint ← janitor: 3 calls"];',
+        '  object1 -> holder1_1 [label="75 %"];',
+        "}",
+    ]
+    (text,) = write(samples.snapshot(), "dot")
+    assert text.splitlines()[-2:] == ['  f0 [label="handle"];', "}"]

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from darc.analyses.analysis import Analysis, Subject
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
-from darc.collectors.hitclock import HitClock
 from darc.model.errors import TargetError, UnsupportedError, UsageError
 from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.status import Status
 from darc.session.session import Message, Session
 from darc.target.target import Outcome
-from tests.unit.machine import MS, PLAIN, Ground, Machine
+from tests.unit.machine import MS, PLAIN, Debuggee, Machine
 from tests.unit.test_code_reading import Code
 from tests.unit.test_code_reading import assembled as assembled
 
@@ -22,22 +22,27 @@ Assembled = Callable[[str], Code]
 
 
 class Bench:
-    """A machine with a session; calls of f are slow in w every fifth time."""
+    """A machine with a session of an ``analysis``; calls of f are slow in w every fifth time."""
 
-    def __init__(self, code: Code, **parameters: object) -> None:
+    def __init__(
+        self,
+        code: Code,
+        analysis: Callable[[Subject], Analysis] = RootCauses,
+        **parameters: object,
+    ) -> None:
         defaults = {"peak": ">10ms", "start_ops": 20, "decision_ops": 4, "lookahead": 1}
         self.machine = machine = Machine(code)
         machine.target.process = 1
-        self.ground = Ground(machine.target, machine.code)
+        self.debuggee = Debuggee(machine.target, machine.code)
         self.told: list[Message] = []
         self.session = Session(
             machine.target,
-            self.ground,
+            self.debuggee,
             machine.code,  # type: ignore[arg-type]
-            machine.code.symbols["f"],
-            "f",
-            Parameters(**{**defaults, "probes": Probes.BREAKPOINT, **parameters}),  # type: ignore[arg-type]
-            analysis=RootCauses,
+            entry=machine.code.symbols["f"],
+            spec="f",
+            parameters=Parameters(**{**defaults, "probes": Probes.BREAKPOINT, **parameters}),  # type: ignore[arg-type]
+            analysis=analysis,
             changed=self.told.append,
             notes=["first of all"],
         )
@@ -48,9 +53,7 @@ class Bench:
         self.session.install()
         collector = self.session.collector
         assert isinstance(collector, BreakpointCollector)
-        collector._clock = HitClock(
-            self.machine.target.hits_stop_all, read=lambda: self.machine.now
-        )
+        collector._clock._read = lambda: self.machine.now
         return self
 
     def run(self, calls: int) -> None:
@@ -64,7 +67,7 @@ class Bench:
 
     @property
     def is_clean(self) -> bool:
-        return not self.machine.target.breaks and not self.ground.begun
+        return not self.machine.target.breaks and not self.debuggee.begun
 
 
 @pytest.fixture
@@ -170,7 +173,7 @@ def test_a_collector_that_cannot_begin_leaves_nothing(
     bench = Bench(assembled(PLAIN))
 
     def install(self: BreakpointCollector, *about: object) -> None:
-        self._ground.begin()
+        self._debuggee.begin()
         raise UnsupportedError("no room")
 
     monkeypatch.setattr(BreakpointCollector, "install", install)

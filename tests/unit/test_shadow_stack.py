@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from darc.debuggee import procfs
-from darc.debuggee.process_ground import ProcessGround
+from darc.debuggee.process_pads import ProcessPads
+from tests.fake_target import FakeTarget
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,4 @@ def test_threads_with_shadow_stacks(
     monkeypatch.setattr(procfs, "status", lambda _pid, _thread=None: fields)
     monkeypatch.setattr(procfs, "threads", lambda _pid: [7, 8])
     assert procfs.has_shadow_stack(7) is has
-    ground = ProcessGround.__new__(ProcessGround)
-    ground._pid = 7
-    assert (ground.risk_of_pads() is not None) is has
+    assert (ProcessPads(FakeTarget(), 7).risk() is not None) is has

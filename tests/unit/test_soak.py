@@ -34,7 +34,7 @@ def test_what_differs_from_run_to_run_is_cleaned_away() -> None:
 def test_figures_of_a_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     analysis = {"event": "analysis", "f0": "p!f", "calls": 10, "below": 5, "sites": 2}
-    entries = [
+    entries: list[dict[str, object]] = [
         {"event": "begin", "program": "p"},
         analysis,
         analysis,
@@ -51,7 +51,7 @@ def test_figures_of_a_log(tmp_path: Path) -> None:
 
 def test_what_must_not_be_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    entries = [
+    entries: list[dict[str, object]] = [
         {"event": "refused", "f0": "f", "why": "darc: internal error: KeyError(1)"},
         {"event": "altered", "f0": "f", "places": ["libc.so.6+0x10"]},
         {"event": "trouble", "error": "gdb says no"},

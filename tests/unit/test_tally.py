@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.collectors.tally import Sum, Tally
+from darc.model.ftree import Fnode
 from darc.model.parameters import Loops, Parameters
 from darc.search.descent import Orders
 from tests.unit.simulation import Routine, Simulation
@@ -26,7 +27,7 @@ def programs(draw: st.DrawFn, depth: int = 3) -> Routine:
     return routine
 
 
-def sums_of(simulation: Simulation, orders: Orders) -> dict:
+def sums_of(simulation: Simulation, orders: Orders) -> dict[Fnode, Sum]:
     """What the calls of one call of f0 add up to, in an order that does not matter."""
     found = {}
     for node in simulation.root.walk():

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from darc.app.finding import Request
 from darc.app.options import split_line, split_options
+from darc.model.contexts import Context
 from darc.model.errors import UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
@@ -36,6 +37,23 @@ class Actions(Protocol):
     def analyse(self, request: Request) -> None:
         """Begin a session with any other analysis."""
 
+    def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
+        """Stop inside the next call that has been under way for ``seconds``, or for as long as the
+        calls of ``peak`` take."""
+
+    def profile(
+        self, texts: Sequence[str], seconds: float, top: int, every: float | None = None
+    ) -> None:
+        """Profile the functions that patterns mean, while the program runs for ``seconds``,
+        counted in intervals of ``every`` seconds where that is given."""
+
+    def walk(self, function: str | None, threshold: float, seconds: float) -> None:
+        """Walk down the calls that hold at least ``threshold`` (0 to 1) of their threads' time, in
+        windows of ``seconds`` for each level: from ``function``, or from where threads begin."""
+
+    def why(self, seconds: float) -> None:
+        """Find what is slow now and then, and why, while the program runs for ``seconds``."""
+
     def peak(self, spec: str) -> None:
         """Choose the peak to explain."""
 
@@ -53,6 +71,9 @@ class Actions(Protocol):
 
     def snapshot(self) -> Snapshot:
         """What is known now; an error when there is no session."""
+
+    def measured(self) -> list[Context]:
+        """The trees that were measured since the debugger began, of any f0, each by itself."""
 
     def set_parameter(self, name: str, text: str) -> None:
         """Keep the parameter called ``name``, as typed by the user."""
@@ -98,6 +119,8 @@ class Command:
     complete_argument: Callable[[Actions, str], list[str]] | None = None
     takes_file: bool = False
     """Whether the argument is the name of a file."""
+    begins: bool = False
+    """Whether it may begin an analysis."""
     only_looks: bool = False
     """Whether nothing becomes of the program by it."""
 

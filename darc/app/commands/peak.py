@@ -10,10 +10,18 @@ from darc.model.parameters import find_parameter
 
 
 def _parse_peak(argline: str) -> Parsed:
-    spec = "".join(split_line(argline))
-    if not spec:
+    words = split_line(argline)
+    if not words:
         raise UsageError("darc peak needs a peak: N, last, bins as 17-19, '>4ms' or p99")
-    value = find_parameter("peak").read(spec)
+    try:
+        value = find_parameter("peak").read("".join(words))  # "> 4ms"
+    except UsageError:
+        if len(words) == 1:
+            raise
+        typed = " ".join(words)
+        raise UsageError(
+            f"darc peak takes one peak, not '{typed}': N, last, bins as 17-19, '>4ms' or p99"
+        ) from None
     if not isinstance(value, str):
         raise UsageError("darc peak takes a peak: N, last, bins as 17-19, '>4ms' or p99")
     return Parsed((value,))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from darc.app.commands.catch import CATCH
 from darc.app.commands.command import Command
+from darc.app.commands.contexts import CONTEXTS
+from darc.app.commands.ops import COMPARE, OPS
 from darc.app.commands.peak import DESCEND, PEAK
+from darc.app.commands.profile import PROFILE
 from darc.app.commands.report import REPORT
 from darc.app.commands.session import SAVE, STOP
 from darc.app.commands.start import RESUME, START
 from darc.app.commands.version import VERSION
-from darc.app.commands.views import HISTOGRAM, STATUS, TREE
+from darc.app.commands.views import HISTOGRAM, STATUS, TREE, WAITS
+from darc.app.commands.walk import WALK
+from darc.app.commands.why import WHY
 from darc.model.errors import UsageError, near
 
 COMMANDS: Mapping[str, Command] = {
@@ -22,6 +28,14 @@ COMMANDS: Mapping[str, Command] = {
         HISTOGRAM,
         TREE,
         DESCEND,
+        OPS,
+        COMPARE,
+        WAITS,
+        CATCH,
+        PROFILE,
+        WALK,
+        CONTEXTS,
+        WHY,
         STOP,
         SAVE,
         RESUME,

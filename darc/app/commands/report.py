@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Command, Option, Parsed, path_of, style_of
+from darc.app.commands.command import Actions, Command, Option, Parsed, style_of
+from darc.app.commands.written import FILE_OPTION, file_of
 from darc.app.options import split_line, split_options
 from darc.model.errors import UsageError
 from darc.views import report
@@ -14,21 +15,16 @@ REPORT_OPTIONS = (
     Option(
         "--format",
         "FORMAT",
-        "text or json; the default is what FILE ends in, else text.",
+        f"{', '.join(EXPORTERS)}; the default is what FILE ends in, else text.",
         tuple(EXPORTERS),
     ),
-    Option(
-        "-o",
-        "FILE",
-        "Write to FILE, which is replaced as a whole; the default is to show it.",
-        is_file=True,
-    ),
+    FILE_OPTION,
     Option("--output", "FILE", "The same as -o.", is_file=True),
     Option(
         "--require",
-        "root-cause",
-        "An error when no root cause was found; the default is none.",
-        ("root-cause",),
+        "WHAT",
+        "An error without a root-cause, or without an answer of 'darc why'; the default is none.",
+        ("root-cause", "answer"),
     ),
 )
 
@@ -42,16 +38,15 @@ def _parse_report(argline: str) -> Parsed:
             f"'darc report -o {arguments[0]}'"
         )
     texts = dict(found)
-    file = texts.get("-o", texts.get("--output"))
-    if file == "":
-        raise UsageError("-o needs the name of a file: -o FILE")
-    path = path_of(file) if file is not None else None
+    path = file_of(texts.get("-o", texts.get("--output")))
     form = texts.get("--format") or report.format_of(path)
     report.check_format(form)
     require = texts.get("--require")
-    if require not in (None, "root-cause"):
-        raise UsageError(f"--require: '{require}' is not root-cause; type '--require root-cause'")
-    return Parsed((), {"format": form, "file": path, "require": require is not None})
+    if require not in (None, "root-cause", "answer"):
+        raise UsageError(
+            f"--require: '{require}' is neither root-cause nor answer; type '--require root-cause'"
+        )
+    return Parsed((), {"format": form, "file": path, "require": require})
 
 
 def _report(app: Actions, parsed: Parsed) -> None:
@@ -62,14 +57,15 @@ def _report(app: Actions, parsed: Parsed) -> None:
         file if isinstance(file, Path) else None,
         emit=app.emit,
         style=style_of(app),
-        require_root_cause=bool(parsed.options["require"]),
+        require_root_cause=parsed.options["require"] == "root-cause",
+        require_answer=parsed.options["require"] == "answer",
     )
 
 
 REPORT = Command(
     name="report",
     summary="Show or write the result.",
-    usage="darc report [--format FORMAT] [-o FILE] [--require root-cause]",
+    usage="darc report [--format FORMAT] [-o FILE] [--require WHAT]",
     details=(
         "The report has the profile, its peaks, the root cause paths, the function tree "
         "and what was done to the program. JSON is for scripts: times are cycles, with hz."
@@ -77,7 +73,9 @@ REPORT = Command(
     examples=(
         ("darc report", "Show it."),
         ("darc report -o out.json", "Write it as JSON."),
+        ("darc report -o waits.dot", "Write who waited for whom, for Graphviz."),
         ("darc report --require root-cause", "Fail when there is no root cause."),
+        ("darc report --require answer", "Fail where 'darc why' has found nothing."),
     ),
     parse=_parse_report,
     action=_report,

@@ -39,8 +39,8 @@ SAVE = Command(
     usage="darc save FILE",
     details=(
         "At any stop, also after the end: f0, the parameters, the profile, the peak, the "
-        "tree with its maxcounts and the votes that were not decided yet. FILE is JSON and "
-        "is replaced as a whole."
+        "tree with its maxcounts, the votes that were not decided yet and the ops that were "
+        "kept. FILE is JSON and is replaced as a whole."
     ),
     examples=(
         ("darc save slow.json", "Keep what is known by now."),

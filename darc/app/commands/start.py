@@ -10,10 +10,15 @@ from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
 from darc.model.parameters import Parameter
 
 
-def parse_start(argline: str) -> Parsed:
-    """A function and options of ``darc start``. Raises :class:`~darc.model.errors.UsageError`."""
-    function, overrides = parse_start_options(argline)
-    return Parsed((function,), overrides)
+def start_parser(name: str) -> Callable[[str], Parsed]:
+    """The parser of the command ``name``, which takes a function and the options of ``darc
+    start``. It raises :class:`~darc.model.errors.UsageError`."""
+
+    def parse(argline: str) -> Parsed:
+        function, overrides = parse_start_options(argline, f"darc {name}")
+        return Parsed((function,), overrides)
+
+    return parse
 
 
 def _start(app: Actions, parsed: Parsed) -> None:
@@ -79,8 +84,9 @@ START = Command(
             "A finer profile of a C++ function.",
         ),
     ),
-    parse=parse_start,
+    parse=start_parser("start"),
     action=_start,
+    begins=True,
     options=search_options(lambda parameter: parameter.text(parameter.default)),
     complete_argument=functions,
 )
@@ -104,6 +110,7 @@ RESUME = Command(
     ),
     parse=_parse_resume,
     action=_resume,
+    begins=True,
     options=search_options(_default_of_resume),
     takes_file=True,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
+from darc.app.options import split_line, split_options
+from darc.model.errors import UsageError
 from darc.model.snapshot import Snapshot
 from darc.views import render
 
@@ -29,17 +31,34 @@ STATUS = Command(
     only_looks=True,
 )
 
+
+def _parse_histogram(argline: str) -> Parsed:
+    arguments, _ = split_options("darc histogram", split_line(argline), {})
+    if len(arguments) > 1 or not all(one.isdecimal() for one in arguments):
+        raise UsageError("darc histogram takes the number of a row of 'darc profile', or nothing")
+    return Parsed(tuple(arguments))
+
+
+def _histogram(app: Actions, parsed: Parsed) -> None:
+    row = int(parsed.arguments[0]) if parsed.arguments else None
+    app.emit(render.histogram(render.of_row(app.snapshot(), row), style_of(app)))
+
+
 HISTOGRAM = Command(
     name="histogram",
     summary="Show the latency profile with its peaks.",
-    usage="darc histogram",
+    usage="darc histogram [ROW]",
     details=(
         "Both axes are logarithmic: bin b holds the calls of 2^b cycles and more, and the "
-        "labels above are the average latency of a bin."
+        "labels above are the average latency of a bin. After 'darc profile' ROW tells whose: the "
+        "number before the function in the table; without it, of all functions together."
     ),
-    examples=(("darc histogram", "Draw the profile and list its peaks."),),
-    parse=no_arguments("histogram"),
-    action=_shows(render.histogram),
+    examples=(
+        ("darc histogram", "Draw the profile and list its peaks."),
+        ("darc histogram 3", "After 'darc profile': that of the function in the third row."),
+    ),
+    parse=_parse_histogram,
+    action=_histogram,
     only_looks=True,
 )
 
@@ -57,5 +76,22 @@ TREE = Command(
     examples=(("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
     parse=no_arguments("tree"),
     action=_shows(render.tree),
+    only_looks=True,
+)
+
+WAITS = Command(
+    name="waits",
+    summary="Show who kept the slow calls waiting.",
+    usage="darc waits",
+    details=(
+        "Of the calls inside the peak that are kept whole: which locks, conditions, semaphores "
+        "and threads they waited for, in which function, and who had them meanwhile, in which "
+        "function. A wait is divided among those who held the lock one after the other. Shares "
+        "are of all the time of these calls. What is locked without the C library's functions "
+        "is not seen."
+    ),
+    examples=(("darc waits", "When the root cause ends in a lock's wait."),),
+    parse=no_arguments("waits"),
+    action=_shows(render.waits),
     only_looks=True,
 )

@@ -6,9 +6,10 @@ It touches no file, no program and no session.
 
 from __future__ import annotations
 
+from darc.views.exporters.dot import DOT
 from darc.views.exporters.exporter import Exporter
 from darc.views.exporters.json import JSON
 from darc.views.exporters.text import TEXT
 
-EXPORTERS: dict[str, Exporter] = {one.name: one for one in (TEXT, JSON)}
+EXPORTERS: dict[str, Exporter] = {one.name: one for one in (TEXT, JSON, DOT)}
 """By the name that ``darc report --format`` takes; the first is the default."""

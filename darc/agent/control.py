@@ -1,0 +1,106 @@
+"""The agent's control structure (``struct darc_control`` of ``abi.h``), in the program's memory."""
+
+from __future__ import annotations
+
+import functools
+
+from darc.agent import Blob
+from darc.agent.damage import guarded
+from darc.agent.layout import Layout, Read, Write
+
+
+class Word:
+    """A field of the control structure, by the name of the attribute. It is read from the program
+    each time, and set by :meth:`Control.set`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, control: Control, owner: type) -> int:
+        return control.get(self._name)
+
+
+@guarded
+class Control:
+    """That of tables at ``base`` with this ``layout``, which ``read`` and ``write`` reach."""
+
+    def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
+        self.blob = blob
+        self.base = base
+        self.layout = layout
+        self._read = read
+        self._write = write
+
+    magic, version = Word(), Word()
+    epoch = Word()
+    """Advanced at every stop."""
+    round = Word()
+    """Advanced at every decision: totals start anew."""
+    heartbeat = Word()
+    """The time-stamp counter at the debugger's last sign of life."""
+    resolution = Word()
+    seen = Word()
+    """Calls that counted since they were last asked for."""
+    bell = Word()
+    """``enum darc_bell``: whether a thread has rung, or is about to."""
+    bell_signal = Word()
+    """0: the agent may not ring by itself."""
+    bell_return, bell_slot = Word(), Word()
+    """Where the thread that rang goes on in the program, and the stack word that held that."""
+    bell_start, bell_end = Word(), Word()
+    """The time-stamp counter when it rang, and when the program went on."""
+    exiting = Word()
+    """Whether the program is about to end."""
+    full_cost, path_cost, span_cost = Word(), Word(), Word()
+    """Cycles that a call adds to its caller: one that is timed, one on the path that is not, and
+    what is added to the first where the span is kept."""
+    faults = Word()
+    """Bits: the program sets handlers for these signals now."""
+    short_of = Word()
+    """Bits (``enum darc_short``): there is no more room for these."""
+    record_count = Word()
+    """How many records were ever claimed."""
+    older_count = Word()
+    """How many tables of contexts were full."""
+    life_at = Word()
+    """Where, seen from its fs base, a thread has the id of its own; 0: that is unknown."""
+    least_span = Word()
+    """Cycles: shorter calls are not kept one by one."""
+    block_next = Word()
+    """How many blocks of a set were asked for."""
+    kept_next, sheet_next, not_kept, not_followed = Word(), Word(), Word(), Word()
+    """Where room for an op is looked for next; how many found none; waits that found no place."""
+    lost_records, lost_callers, lost_foreign = Word(), Word(), Word()
+    """Calls that were not timed: no room, too many callers, callers in code that was generated."""
+    lost_contexts, lost_ops = Word(), Word()
+    """And as there were too many threads; ops whose exceptions were caught out of sight."""
+
+    def raw(self, address: int, size: int) -> bytes:
+        """Memory as it is, with the debugger's breakpoints."""
+        return self._read(address, size)
+
+    @property
+    def control(self) -> int:
+        """Address of the control structure."""
+        return self.base + self.layout.control
+
+    def field(self, name: str) -> tuple[int, int]:
+        """Address and size in bytes of a field of the control structure."""
+        offset, size = self.blob.fields[f"darc_control.{name}"]
+        return self.base + self.layout.control + offset, size
+
+    def get(self, name: str) -> int:
+        """One field of the control structure, where its name is known only now; else the attribute
+        of that name."""
+        return int.from_bytes(self._read(*self.field(name)), "little")
+
+    def set(self, **values: int) -> None:
+        """Sets fields of the control structure, one store each."""
+        for name, value in values.items():
+            address, size = self.field(name)
+            self._write(address, value.to_bytes(size, "little"))
+
+    @functools.cached_property
+    def knows_lives(self) -> bool:
+        """Whether threads can be told apart by ids of their own."""
+        return bool(self.life_at or self.get("id_of"))

@@ -1,0 +1,183 @@
+"""The ops that the agent has kept (``ops.c``)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from darc.agent import words
+from darc.agent.control import Control
+from darc.agent.damage import DamagedError, guarded
+from darc.agent.layout import Read, Write
+from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch
+
+
+@guarded
+class KeptOps:
+    """Those of the tables that ``control`` belongs to."""
+
+    def __init__(self, control: Control, read: Read, write: Write) -> None:
+        self._control = control
+        self._blob = control.blob
+        self._read = read
+        self._write = write
+        self._fast_high = 0
+        """What :meth:`keep` has set: the agent sets it to 0 when it has seen enough."""
+
+    def keep(self, least_span: int, fast: tuple[int, int]) -> None:
+        """From now on ops are kept, of the peak and of those with a latency from ``fast[0]`` to
+        below ``fast[1]``; calls of at least ``least_span`` have spans. All in cycles."""
+        self._control.set(fast_low=fast[0], fast_high=fast[1], least_span=least_span)
+        self._fast_high = fast[1]
+
+    def forget(self) -> None:
+        """Those that were kept are not needed any more: room for others. The program stands still.
+        What an op that is under way has had so far is lost."""
+        at, size = self._control.field("classes")
+        self._write(at, bytes(size))
+        entry, owner = self._blob.sizes["darc_kept"], self._blob.offset("darc_kept.owner")
+        at, size = self._blob.fields["darc_kept.sheets"]
+        for number in range(min(self._control.kept_next, self._control.layout.room.kept)):
+            place = self._control.base + self._control.layout.kept + number * entry
+            self._write(place + owner, bytes(8))
+            self._write(place + at, bytes(size))
+        for name in ("waiters", "waiting"):
+            at, size = self._control.field(name)
+            self._write(at, bytes(size))
+        self._control.set(
+            kept_next=0, sheet_next=0, not_kept=0, not_followed=0, fast_high=self._fast_high
+        )
+
+    def ops(self) -> list[KeptOp]:
+        """Those of this round. The program stands still, or has ended here."""
+        at, size = self._control.field("classes")
+        raw, found = self._read(at, size), []
+        step = self._blob.sizes["darc_class"]
+        slowest = self._blob.offset("darc_class.slowest")
+        first, length = self._blob.fields["darc_class.kept"]
+        for number in range(self._blob.constants["DARC_KEPT_CLASSES"]):
+            row = raw[number * step : (number + 1) * step]
+            entries = [(words(row[slowest : slowest + 8])[0], True)]
+            entries += [(entry, False) for entry in words(row[first : first + length])]
+            for entry, is_slowest in entries:
+                op = self._kept_op(entry, bool(number), is_slowest) if entry else None
+                if op is not None:
+                    found.append(op)
+        return found
+
+    def _kept_op(self, entry: int, is_fast: bool, is_slowest: bool) -> KeptOp | None:
+        blob, first = self._blob, self._control.base + self._control.layout.kept
+        size, head = blob.sizes["darc_kept"], blob.offset("darc_kept.spans")
+        if (entry - first) % size or not 0 <= (
+            entry - first
+        ) // size < self._control.layout.room.kept:
+            raise DamagedError
+        values = blob.unpack("darc_kept", self._read(entry, head).ljust(size, b"\0"))
+        limits = blob.constants
+        if (
+            values["span_count"] > limits["DARC_MAX_SPANS"]
+            or values["sum_count"] > limits["DARC_MAX_SUMS"]
+        ):
+            raise DamagedError
+        start, end = values["start"], values["end"]
+        spans = [KeptSpan(*row) for row in self._rows(entry + head, values["span_count"])]
+        sums = self._rows(entry + blob.offset("darc_kept.sums"), values["sum_count"])
+        if not start < end or not all(start <= span.end <= end for span in spans):
+            return None  # an op that a stop has fallen into
+        return KeptOp(
+            is_fast=is_fast,
+            is_slowest=is_slowest,
+            life=values["life"] if self._control.knows_lives else 0,
+            start=start,
+            end=end,
+            cost=values["cost"],
+            latency=values["latency"],
+            lost=values["lost"],
+            spans=tuple(spans),
+            sums=tuple(KeptSum(node, calls, total, most) for total, most, calls, node in sums),
+            events=tuple(self.events(entry, values["event_count"], range(start, end))),
+            lost_events=max(0, values["event_count"] - limits["DARC_MAX_EVENTS"])
+            + values["lost_events"],
+            switches=tuple(self._switches(entry, values["switch_count"], range(start, end + 1))),
+            lost_switches=self._lost_switches(entry, values["switch_count"]),
+        )
+
+    def _sheets(self, entry: int) -> tuple[int, ...]:
+        """The addresses of an op's sheets; 0 for those that it has not taken."""
+        at, length = self._blob.fields["darc_kept.sheets"]
+        numbers = struct.unpack(f"<{length // 4}I", self._read(entry + at, length))
+        if any(number > self._control.layout.room.sheets for number in numbers):
+            raise DamagedError
+        first, size = (
+            self._control.base + self._control.layout.sheets,
+            self._blob.sizes["darc_sheet"],
+        )
+        return tuple(first + (number - 1) * size if number else 0 for number in numbers)
+
+    def _lost_switches(self, entry: int, count: int) -> int:
+        has_sheet = count and self._sheets(entry)[-1]
+        return max(0, count - self._blob.constants["DARC_MAX_SWITCHES"]) if has_sheet else count
+
+    def _switches(self, entry: int, count: int, during: range) -> Iterator[KeptSwitch]:
+        size, first = self._blob.sizes["darc_switch"], self._sheets(entry)[-1] if count else 0
+        count = min(count, self._blob.constants["DARC_MAX_SWITCHES"])
+        raw = self._read(first, size * count) if first else b""
+        for out, back, is_ready, after, name in struct.iter_unpack("<2Q2I16s", raw):
+            if out in during and back in during and out < back:
+                yield KeptSwitch(out, back, bool(is_ready), after, _name(name))
+
+    def events(self, entry: int, count: int, during: range) -> list[KeptEvent]:
+        """Of the first ``count`` of an op whose entry is there those in the time ``during``."""
+        blob, found = self._blob, []
+        at, length = blob.fields["darc_event.words"]
+        named, _ = blob.fields["darc_event.name"]
+        count = min(count, blob.constants["DARC_MAX_EVENTS"])
+        for row in self._event_rows(entry, count) if count else ():
+            event = blob.unpack("darc_event", row)
+            if event["time"] not in during:
+                continue  # not written to its end, or another op's
+            node = event["node"]
+            found.append(
+                KeptEvent(
+                    event["time"],
+                    event["object"],
+                    event["kind"] == blob.constants["DARC_EVENT_RELEASE"],
+                    event["what"],
+                    event["life"] if self._control.knows_lives else 0,
+                    None if node == blob.constants["DARC_NO_PARENT"] else node,
+                    event["frame"],
+                    event["stack"],
+                    words(row[at : at + length]),
+                    _name(row[named : named + 16]),
+                )
+            )
+        return sorted(found, key=lambda event: event.time)
+
+    def _event_rows(self, entry: int, count: int) -> Iterator[bytes]:
+        size, each = self._blob.sizes["darc_event"], self._blob.constants["DARC_SHEET_EVENTS"]
+        for number, sheet in enumerate(self._sheets(entry)[:-1]):
+            rows = min(count - number * each, each)
+            if sheet and rows > 0:
+                raw = self._read(sheet, size * rows)
+                yield from (raw[at : at + size] for at in range(0, len(raw), size))
+
+    def _rows(self, address: int, count: int) -> list[tuple[int, int, int, int]]:
+        raw = self._read(address, 24 * count) if count else b""
+        return list(struct.iter_unpack("<2Q2I", raw))
+
+    def seen(self) -> tuple[int, int, int, int]:
+        """From how many ops of the peak, and of the fastest one, were chosen, how many found no
+        room, and how many waits."""
+        at, size = self._control.field("classes")
+        raw, step = self._read(at, size), self._blob.sizes["darc_class"]
+        seen = [
+            words(raw[n * step : n * step + 8])[0]
+            + bool(words(raw[n * step + 8 : n * step + 16])[0])
+            for n in range(self._blob.constants["DARC_KEPT_CLASSES"])
+        ]
+        return seen[0], seen[1], self._control.not_kept, self._control.not_followed
+
+
+def _name(raw: bytes) -> str:
+    """What a kernel has written into ``task_struct.comm``."""
+    return raw.split(b"\0")[0].decode("utf-8", "replace")

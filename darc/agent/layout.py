@@ -1,0 +1,207 @@
+"""Where the agent's tables are in the program: how much room they have, and in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from darc.agent import Blob, words
+from darc.model.errors import TargetError
+
+_PAGE = 4096
+_MOST_OF_ANY = 1 << 24  # entries of a table that could be
+_MOST_BYTES = 1 << 36  # of what takes part of a mapping
+Read = Callable[[int, int], bytes]
+Write = Callable[[int, bytes], None]
+
+
+def _pages(size: int) -> int:
+    return (size + _PAGE - 1) // _PAGE * _PAGE
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much each table holds. ``nodes``, ``records`` and ``contexts`` are powers of two;
+    ``kept`` are ops with all their calls, ``sheets`` what these have for waits and switches,
+    ``blocks`` what threads have of functions of a set."""
+
+    sites: int
+    nodes: int
+    routes: int
+    records: int
+    contexts: int
+    kept: int = 128
+    sheets: int = 512
+    blocks: int = 0
+
+    def holds(self, other: Room) -> bool:
+        """Whether what fits into ``other`` fits into this too."""
+        mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
+        return all(own >= wanted for own, wanted in zip(mine, others, strict=True))
+
+
+_LEAST_NODES = 256
+_MOST_NODES = 4096
+_MOST_SITES = 8192
+MOST_CONTEXTS = 1 << 14
+"""Of one table: room for some 8,000 threads at one time without much search."""
+
+MOST_RECORDS = 1 << 18
+"""Of all threads together: 48 MiB."""
+
+_CONTEXT_BYTES, _BYTES_OF_EACH = 640 << 10, 40 << 10
+"""What the contexts of all threads may take, and each of few, before each holds fewer nodes."""
+
+_GUARDS = 384  # sites of guards, and of those that are made ahead of decisions
+_BYTES_PER_NODE = 72  # darc_sum and darc_total
+_KEPT = 70  # ops of both classes, and some that are under way
+_SHEETS = 72  # two for each op of the peak, and some for those of the fastest one
+_DEPTHS = 16  # at which calls of a thread are open, on average
+
+
+def room_for(probes: int, threads: int) -> Room:
+    """What an analysis needs that times ``probes`` call sites at once at most, in a program that
+    has ``threads`` now, and perhaps some more later. Where there are many, each holds fewer nodes,
+    and callees are timed in turns."""
+    contexts = min(_power_of_two(max(threads * 5 // 4 + 1, 4)), MOST_CONTEXTS)
+    allowed = min(_CONTEXT_BYTES, contexts * _BYTES_OF_EACH)
+    nodes = _power_of_two(min(max(2 * probes, 32), _MOST_NODES))
+    while nodes > _LEAST_NODES and contexts * nodes * _BYTES_PER_NODE > allowed:
+        nodes //= 2
+    return Room(
+        sites=min(probes + _GUARDS, _MOST_SITES),
+        nodes=nodes,
+        routes=2 * nodes,
+        records=max(2048, records_for_threads(threads)),
+        contexts=contexts,
+        kept=min(_KEPT + threads, Room.kept),
+        sheets=_SHEETS,
+    )
+
+
+_MOST_BLOCKS = 1 << 18
+"""Of functions of a set in all threads: 64 MiB."""
+
+
+def room_for_set(functions: int, threads: int) -> Room:
+    """What a set of so many functions needs. Its pads take a row each, and one more for a relay; a
+    context has a word for each function where others have its nodes."""
+    room = room_for(0, threads)
+    return dataclasses.replace(
+        room,
+        sites=min(2 * functions + _GUARDS, _MOST_SITES),
+        nodes=_power_of_two(max(room.nodes, functions * 8 // _BYTES_PER_NODE + 1)),
+        records=max(room.records, _power_of_two(4 * _DEPTHS * threads)),
+        contexts=max(room.contexts, 8),  # every call counts, those of the first new threads too
+        blocks=min(functions * (threads + 8), _MOST_BLOCKS),
+    )
+
+
+def room_for_threads(threads: int) -> int:
+    """How many contexts a table has that is found to be too small for so many threads."""
+    return min(_power_of_two(2 * threads), MOST_CONTEXTS)
+
+
+def records_for_threads(threads: int) -> int:
+    """How many records so many threads need, as a rule."""
+    return min(_power_of_two(_DEPTHS * threads), MOST_RECORDS)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Offsets in bytes of the tables in one mapping, and the size of all."""
+
+    room: Room
+    control: int
+    live: int
+    doorbell: int
+    sites: int
+    nodes: int
+    routes: int
+    analysis: int
+    record_list: int
+    code: int
+    records: int
+    kept: int
+    sheets: int
+    blocks: int
+    contexts: int
+    size: int
+    context_size: int
+    totals_at: int
+
+
+def plan(blob: Blob, room: Room) -> Layout:
+    """Lays the tables out one behind the other, each on pages of its own."""
+    sizes = blob.sizes
+    totals_at = blob.offset("darc_context.sums") + sizes["darc_sum"] * room.nodes
+    context_size = -(-(totals_at + sizes["darc_total"] * room.nodes) // _CACHE_LINES) * _CACHE_LINES
+    at = 0
+    places: list[int] = []
+    for size in (
+        sizes["darc_control"],
+        sizes["darc_live"],
+        sizes["darc_doorbell"],
+        sizes["darc_site"] * room.sites,
+        sizes["darc_node"] * room.nodes,
+        sizes["darc_route"] * room.routes,
+        4 * room.nodes,
+        4 * room.records,
+        sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
+        sizes["darc_record"] * room.records,
+        sizes["darc_kept"] * room.kept,
+        sizes["darc_sheet"] * room.sheets,
+        sizes["darc_block"] * room.blocks,
+        contexts_size(blob, context_size, room.contexts),
+    ):
+        places.append(at)
+        at += _pages(size)
+    places += [at, context_size, totals_at]
+    return Layout(room, *places)
+
+
+_CACHE_LINES = 128  # bytes: what one thread writes, processors fetch for no other
+
+
+def contexts_size(blob: Blob, context_size: int, contexts: int) -> int:
+    """Bytes of a table of contexts."""
+    return _pages(blob.sizes["darc_contexts"] + (context_size + 4) * contexts)
+
+
+def records_size(blob: Blob, records: int) -> tuple[int, int]:
+    """Bytes of the list of records in use, and of the records behind it."""
+    return _pages(4 * records), _pages(blob.sizes["darc_record"] * records)
+
+
+def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
+    """The layout of the tables whose control structure, at ``address``, is ``raw``.
+
+    Raises:
+        TargetError: it is damaged.
+    """
+    values = blob.unpack("darc_control", raw)
+    at, size = blob.fields["darc_control.older"]
+    older = words(raw[at : at + size])
+    first = older[0] if values["older_count"] else values["contexts"]
+    nodes, records = values["node_mask"] + 1, (values["record_mask"] >> 6) + 1
+    contexts = words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1
+    kept, sheets = values["kept_room"], values["sheet_room"]
+    blocks = values["block_room"]
+    routes = values["route_room"]
+    room = Room(values["site_room"], nodes, routes, records, contexts, kept, sheets, blocks)
+    tables = "live doorbell sites nodes routes analysis record_list code records kept sheets blocks"
+    places = [values[name] - address for name in tables.split()]
+    sizes = (values["tables_size"], values["context_size"], values["totals_at"])
+    if (
+        not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room)[:-1])
+        or not 0 <= blocks <= _MOST_OF_ANY
+        or not all(0 < size <= _MOST_BYTES for size in sizes)
+        or values["older_count"] > len(older)
+    ):
+        raise TargetError("darc's tables in the program are damaged")
+    return Layout(room, *(0, *places, first - address, *sizes))

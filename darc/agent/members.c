@@ -1,0 +1,235 @@
+/* A set of functions, each timed by itself (OSprof 3.1). Part of agent.c, whose rules hold here.
+ *
+ * A call is a record, by the slot, as one of f0 is, and comes back through a landing of its own caller: what
+ * was said of f0's return (darc/pads/returns.py) holds for a thousand functions as well. There is no stack of
+ * calls beside the program's: it would have to follow coroutines, and a shared return stub that asks it for the
+ * way back could send the program elsewhere. So no call knows of another one:
+ *   - whether a function is called within a call of its own, its block tells (the call that began last);
+ *   - what probes of calls inside have cost, one sum of the thread's tells (spent), before and after;
+ *   - what an exception leaves was hidden from it, and what a longjmp leaves is found when a frame further out
+ *     comes back, or when something else has its slot.
+ */
+
+static inline struct darc_block **blocks_of(context *ctx)
+{
+    return (struct darc_block **)ctx->sums;
+}
+
+/* The block that a record was opened for; 0 where it is not one of this set's. */
+static inline struct darc_block *block_of(const control *ctl, const record *rec)
+{
+    u64 offset = rec->block - ctl->blocks;
+    return offset < ctl->block_room * sizeof(struct darc_block) ? (struct darc_block *)rec->block : 0;
+}
+
+static COLD struct darc_block *claim_block(control *ctl, context *ctx, u32 member)
+{
+    u64 number = __atomic_fetch_add(&ctl->block_next, 1, __ATOMIC_RELAXED);
+    if (number >= ctl->block_room) {
+        __atomic_fetch_add(&ctl->lost_blocks, 1, __ATOMIC_RELAXED);
+        return 0;
+    }
+    struct darc_block *block = (struct darc_block *)ctl->blocks + number;
+    block->member = member + 1;
+    blocks_of(ctx)[member] = block;
+    return block;
+}
+
+/* The frame of an open call is gone, and did not return. */
+static COLD void leave_behind(control *ctl, record *rec)
+{
+    struct darc_block *block = block_of(ctl, rec);
+    rec->open = 0;
+    if (!block)
+        return;
+    block->left++;
+    context *ctx = (context *)rec->context;
+    for (u32 i = 0; i < rec->tail_count && i < DARC_MAX_TAILS; i++) {
+        struct darc_block *tail = blocks_of(ctx)[rec->tail_nodes[i]];
+        if (tail)
+            tail->left++;
+    }
+}
+
+/* A longjmp has left frames that are deeper than one that comes back now, and began before it. */
+static COLD void leave_jumped(control *ctl, context *ctx, const record *live)
+{
+    u64 count = ctl->record_count;
+    for (u64 i = 0; i < count && i < record_room(ctl); i++) {
+        u64 number = ((u32 *)ctl->record_list)[i] & (record_room(ctl) - 1);
+        record *rec = &((record *)ctl->records)[number];
+        if (rec->open == OPEN && rec->context == (u64)ctx && live->slot - rec->slot < NEAR_STACK
+            && rec->slot < live->slot && rec->start > live->start && rec->start < ctx->jump_time)
+            leave_behind(ctl, rec);
+    }
+    ctx->jump_time = 0;
+}
+
+/* Whether a call of the block's function is under way of which the one at slot is a part: only the outermost one
+ * counts. On another stack, as coroutines have, another one may be: that has a record of its own. */
+static inline int is_recursion(control *ctl, context *ctx, struct darc_block *block, u64 slot)
+{
+    record *open = (record *)block->open;
+    if (likely(!open || open->serial != block->serial || open->context != (u64)ctx || !open->open))
+        return 0;
+    if (open->slot - slot < NEAR_STACK && op_runs(ctl, open, slot))
+        return 1;
+    if (open->slot - slot < NEAR_STACK || open->open == HIDDEN || open->start < ctx->jump_time)
+        leave_behind(ctl, open);
+    return 0;
+}
+
+static inline void add_call(struct darc_block *block, u64 latency)
+{
+    u32 bin = 63 - (u32)__builtin_clzl(latency | 1);
+    block->calls++;
+    block->sum += latency;
+    if (unlikely(latency > block->max))
+        block->max = latency;
+    u32 *count = &block->bins[likely(bin < DARC_BLOCK_BINS) ? bin : DARC_BLOCK_BINS - 1];
+    *count += likely(*count != ~0u);
+}
+
+/* A function that another one has jumped to in its end returns where that does. word leads to its landing. */
+static COLD void enter_tail(control *ctl, context *ctx, struct darc_block *block, u32 member, u64 slot, u64 word)
+{
+    record *rec = find_record(ctl, slot);
+    if (!rec || rec->open != OPEN || rec->pad_back != word || rec->context != (u64)ctx)
+        return;
+    if (rec->tail_count >= DARC_MAX_TAILS) {
+        ctl->lost_tails++;
+        return;
+    }
+    block->open = (u64)rec;
+    block->serial = rec->serial;
+    rec->tail_nodes[rec->tail_count] = member;
+    rec->tails[rec->tail_count] = tsc() - ctx->spent;
+    rec->tail_count++;
+}
+
+static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u64 slot)
+{
+    u64 back = *(u64 *)slot, landing = 0;
+    if (is_recursion(ctl, ctx, block, slot))
+        return 0;
+    if (unlikely(back == s->pad_back || own_back(ctl, back))) {
+        enter_tail(ctl, ctx, block, s->route_first, slot, back);
+        return 0;
+    }
+    record *rec = place(ctl, slot, 0);
+    if (unlikely(rec->slot != slot))
+        rec = claim_record(ctl, slot);
+    if (unlikely(!rec))
+        return 0;
+    if (s->landings && !(landing = claim_landing(ctl, s, back)))
+        return 0;
+    if (unlikely(rec->open)) { /* what stood there is gone, or was copied elsewhere */
+        if (rec->open == HIDDEN || rec->start < ((context *)rec->context)->jump_time)
+            leave_behind(ctl, rec);
+        else
+            ctl->lost_moved++;
+    }
+    rec->context = (u64)ctx;
+    rec->site = (u64)s;
+    rec->back = back;
+    rec->pad_back = landing ? landing + DARC_LANDING_BACK : s->pad_back;
+    rec->overhead = ctx->spent;
+    rec->parent = 0;
+    rec->node = 0;
+    rec->tail_count = 0;
+    rec->entered = ctl->epoch;
+    rec->block = (u64)block;
+    block->open = (u64)rec;
+    block->serial = ctx->serial;
+    STATE(rec) = (u64)OPEN << 32 | ctx->serial;
+    if (landing)
+        *(u64 *)slot = landing + DARC_LANDING_ENTER; /* the pad goes on there */
+    return rec;
+}
+
+/* Of a walk (CrossWalk 3.1): whether a call of this member is one of those that are timed now. What comes back
+ * elsewhere was called elsewhere, or jumped to. */
+static inline int is_asked_for(const control *ctl, u32 member, u64 slot)
+{
+    if (likely(!ctl->from_count) || member < ctl->free_members)
+        return 1;
+    u64 back = *(u64 *)slot;
+    for (u64 i = 0; i < ctl->from_count && i < DARC_MAX_FROM; i++) {
+        if (back > ctl->from[i].start && back <= ctl->from[i].end)
+            return 1;
+    }
+    return 0;
+}
+
+/* What was under way when the window began has ended by now. */
+static inline void note_first(const control *ctl, context *ctx, u32 member)
+{
+    u32 kind = member < ctl->idle_members;
+    if (ctx->first_epoch[kind] != ctl->epoch) {
+        ctx->first[kind] = tsc();
+        ctx->first_epoch[kind] = ctl->epoch;
+    }
+}
+
+static __attribute__((noinline)) record *enter_member(control *ctl, site *s, u64 slot)
+{
+    if (unlikely(!((struct darc_live *)ctl->live)->enabled || ctl->mode != DARC_SET))
+        return 0;
+    if (ctl->thread_key == DARC_BY_STACK && !is_watched(ctl))
+        return 0;
+    if (unlikely(!is_asked_for(ctl, s->route_first, slot)))
+        return 0;
+    context *ctx = find_context(ctl, slot, 1);
+    if (unlikely(!ctx || (!ctx->idle && ctx->stuck != ctx->serial)))
+        return 0;
+    if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
+        return 0;
+    ctx->idle = 0;
+    BARRIER();
+    ctx->serial++;
+    if (unlikely(ctl->from_count))
+        note_first(ctl, ctx, s->route_first);
+    struct darc_block *block = blocks_of(ctx)[s->route_first];
+    if (unlikely(!block))
+        block = claim_block(ctl, ctx, s->route_first);
+    record *rec = likely(block) ? open_member(ctl, ctx, s, block, slot) : 0;
+    BARRIER();
+    ctx->idle = DARC_FREE;
+    return rec;
+}
+
+/* A call's frame returns. As ring_bell. */
+static __attribute__((noinline)) u64 leave_member(control *ctl, record *rec, u64 end)
+{
+    context *ctx = (context *)rec->context;
+    struct darc_block *block = block_of(ctl, rec);
+    rec->open = 0;
+    if (unlikely(ctx->thread != thread_of(ctl, rec->slot) || (!ctx->idle && ctx->stuck != ctx->serial) || !block)) {
+        ctl->lost_moved++;
+        return 0;
+    }
+    u64 rings = 0;
+    ctx->idle = 0;
+    BARRIER();
+    if (likely(rec->entered == ctl->epoch)) {
+        u64 latency = since(end, rec->start, ctx->spent - rec->overhead + ctl->member_inner);
+        add_call(block, latency);
+        if (unlikely(block->member <= ctl->idle_members))
+            ctx->spent += latency;
+        for (u32 i = 0; unlikely(i < rec->tail_count) && i < DARC_MAX_TAILS; i++) {
+            struct darc_block *tail = blocks_of(ctx)[rec->tail_nodes[i]];
+            if (tail)
+                add_call(tail, since(end - ctx->spent, rec->tails[i], 0));
+        }
+    } else {
+        block->dropped++;
+    }
+    if (unlikely(ctx->jump_time))
+        leave_jumped(ctl, ctx, rec);
+    ctx->spent += ctl->member_cost;
+    if (unlikely((long)(end - ctl->wake) > 0))
+        rings = look_around(ctl, end, rec->back, rec->slot);
+    BARRIER();
+    ctx->idle = DARC_FREE;
+    return rings;
+}

@@ -1,0 +1,216 @@
+"""What the agent's tables tell, a class for each kind of row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NodeTotal:
+    """What the agent counted of one node over all threads since the last decision."""
+
+    own: int
+    votes: int
+    ops: int
+    calls: int
+    sum: int
+    max_sum: int
+
+
+@dataclass(frozen=True)
+class MemberCounts:
+    """What the agent counted of one function of a set: latencies in cycles, calls by bins of
+    powers of two."""
+
+    calls: int
+    sum: int
+    max: int
+    left: int
+    """Calls that an exception or a longjmp has left: in no other figure."""
+    dropped: int
+    """Calls that spanned a stop: in no other figure."""
+    bins: Mapping[int, int]
+
+    def merged(self, other: MemberCounts) -> MemberCounts:
+        """The calls of both."""
+        bins = dict(self.bins)
+        for number, calls in other.bins.items():
+            bins[number] = bins.get(number, 0) + calls
+        return MemberCounts(
+            self.calls + other.calls,
+            self.sum + other.sum,
+            max(self.max, other.max),
+            self.left + other.left,
+            self.dropped + other.dropped,
+            bins,
+        )
+
+
+@dataclass(frozen=True)
+class Node:
+    """One row of the node table."""
+
+    parent: int
+    first_child: int
+    child_count: int
+    timed: bool
+    passes: bool = False
+    """Whether its calls are left alone, as if there was no pad."""
+
+
+@dataclass(frozen=True)
+class PatchedSite:
+    """A place whose bytes were replaced, and what stood there."""
+
+    index: int
+    address: int
+    original: bytes
+
+
+@dataclass(frozen=True)
+class Stale:
+    """Something in a context that looks as if a longjmp had left it behind."""
+
+    context: int
+    serial: int
+    what: str
+
+
+@dataclass(frozen=True)
+class OpenCall:
+    """An open record: whose op it is of, and whether its pad's return address stands in its
+    slot."""
+
+    serial: int
+    stands: bool
+
+
+@dataclass(frozen=True)
+class OpenRecord:
+    """A call that is under way, as the agent has noted it."""
+
+    address: int
+    slot: int
+    start: int
+    tails: tuple[int, ...]
+    """When each tail call in its frame began."""
+
+
+@dataclass(frozen=True)
+class KeptSpan:
+    """A call of node ``node``: times of the TSC, and the cycles of probes between them."""
+
+    start: int
+    end: int
+    cost: int
+    node: int
+
+
+@dataclass(frozen=True)
+class KeptSum:
+    """All calls of a node in one op: their latencies in cycles, summed and the longest one's."""
+
+    node: int
+    calls: int
+    sum: int
+    max: int
+
+
+@dataclass(frozen=True)
+class KeptEvent:
+    """An op's thread may be about to wait for ``object``, or another thread to release it."""
+
+    time: int
+    """Of the TSC."""
+    object: int
+    is_release: bool
+    what: int
+    """The kind of the function that was entered, as the agent numbers them."""
+    life: int
+    """The id of who releases, or of the mutex's owner; 0: not known."""
+    node: int | None
+    """The number of the innermost open call below f0, where it is in one."""
+    frame: int
+    """What the thread had in rbp,"""
+    stack: int
+    """where the return address of the function is,"""
+    words: tuple[int, ...]
+    """and the stack from there on."""
+    name: str
+    """Of a kernel's task that does so; empty in an interrupt."""
+
+
+@dataclass(frozen=True)
+class Walker:
+    """What the agent has counted of one thread in a walk."""
+
+    context: int
+    spent: int
+    """Cycles that are taken out of the calls that they fall into."""
+    first: tuple[int, ...]
+    """When the first call began of a counted member, and of an idle one (TSC); 0: none was."""
+    counted: Mapping[int, tuple[int, int]]
+    """Calls and cycles, by the number of the member."""
+
+
+@dataclass(frozen=True)
+class KeptSwitch:
+    """An op's task was off the processor: times of the TSC, and whether it could have run."""
+
+    out: int
+    back: int
+    is_ready: bool
+    next: int
+    """The id of the task that had the processor then,"""
+    name: str
+    """and its name."""
+
+
+@dataclass(frozen=True)
+class KeptOp:
+    """An op as the agent has kept it; ``life`` is its thread's own id, where that is known."""
+
+    is_fast: bool
+    """Of the fastest peak, not of the chosen one."""
+    is_slowest: bool
+    life: int
+    start: int
+    end: int
+    cost: int
+    latency: int
+    lost: int
+    spans: tuple[KeptSpan, ...]
+    sums: tuple[KeptSum, ...]
+    events: tuple[KeptEvent, ...]
+    """By time."""
+    lost_events: int
+    switches: tuple[KeptSwitch, ...] = ()
+    """In a kernel: by time."""
+    lost_switches: int = 0
+
+
+@dataclass(frozen=True)
+class RunningOp:
+    """A call of f0 that is under way: of which context and serial, in the thread with which id of
+    its own (0: not known), and since when (TSC)."""
+
+    context: int
+    serial: int
+    life: int
+    start: int
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A call of f0 that is being measured."""
+
+    context: int
+    thread: int
+    """By what the agent knows it."""
+    serial: int
+    is_sure: bool
+    """Whether its thread was not in the agent, nor in the middle of an unwinder's work."""
+    began: int
+    jump_time: int
+    records: tuple[OpenRecord, ...]

@@ -1,0 +1,121 @@
+"""What is counted of a set of functions (``members.c``)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from darc.agent.control import Control
+from darc.agent.damage import guarded
+from darc.agent.layout import Read, Write
+from darc.agent.rows import MemberCounts, Walker
+
+
+@guarded
+class SetCounts:
+    """That in the tables that ``control`` belongs to, whose ``contexts`` are at these addresses."""
+
+    def __init__(
+        self, control: Control, contexts: Callable[[], Sequence[int]], read: Read, write: Write
+    ) -> None:
+        self._control = control
+        self._contexts = contexts
+        self._blob = control.blob
+        self._read = read
+        self._write = write
+
+    @property
+    def most(self) -> int:
+        """How many functions a set can have here."""
+        return (self._control.layout.context_size - self._blob.offset("darc_context.sums")) // 8
+
+    def forget(self) -> None:
+        """No thread has a block of a set any more, and nobody is in the agent."""
+        sums = self._blob.offset("darc_context.sums")
+        for context in self._contexts():
+            self._write(context + sums, bytes(self._control.layout.context_size - sums))
+        size, count = (
+            self._blob.sizes["darc_block"],
+            min(self._control.block_next, self._control.layout.room.blocks),
+        )
+        self._write(self._control.base + self._control.layout.blocks, bytes(size * count))
+        self._control.set(block_next=0, lost_blocks=0, lost_moved=0, lost_tails=0)
+
+    def forget_open(self) -> None:
+        """The records of calls are about to go: no block is to lead there. The program stands
+        still."""
+        size, at = self._blob.sizes["darc_block"], self._blob.offset("darc_block.open")
+        first = self._control.base + self._control.layout.blocks + at
+        for number in range(min(self._control.block_next, self._control.layout.room.blocks)):
+            self._write(first + number * size, bytes(8))
+
+    def counts(self) -> dict[int, MemberCounts]:
+        """What was counted of each function of the set, by its number, over all threads. May be
+        asked while the program runs: a call that just ends may be counted in part."""
+        blob, size = self._blob, self._blob.sizes["darc_block"]
+        count = min(self._control.block_next, self._control.layout.room.blocks)
+        raw = (
+            self._read(self._control.base + self._control.layout.blocks, size * count)
+            if count
+            else b""
+        )
+        names = ("member", "calls", "sum", "max", "left", "dropped")
+        places = [blob.fields[f"darc_block.{name}"] for name in names]
+        first, length = blob.fields["darc_block.bins"]
+        found: dict[int, MemberCounts] = {}
+        for start in range(0, len(raw), size):
+            member, calls, total, longest, left, dropped = (
+                int.from_bytes(raw[start + at : start + at + width], "little")
+                for at, width in places
+            )
+            if not member:
+                continue  # just claimed
+            at = start + first
+            own = struct.unpack(f"<{length // 4}I", raw[at : at + length])
+            bins = {number: calls for number, calls in enumerate(own) if calls}
+            counts = MemberCounts(calls, total, longest, left, dropped, bins)
+            known = found.get(member - 1)
+            found[member - 1] = counts if known is None else known.merged(counts)
+        return found
+
+    def walk_from(self, stretches: Sequence[range], free: int, idle: int) -> None:
+        """From now on only calls count that come from code in these ``stretches``, but for members
+        below ``free``; what calls of those below ``idle`` take is taken out of all that they are
+        in. No stretch: no other call counts. The program stands still."""
+        kept = stretches[: self._blob.constants["DARC_MAX_FROM"]] or [range(0)]
+        raw = b"".join(struct.pack("<QQ", one.start, one.stop) for one in kept)
+        self._write(self._control.field("from")[0], raw)
+        self._control.set(from_count=len(kept), free_members=free, idle_members=idle)
+
+    def walkers(self, epoch: int) -> dict[int, Walker]:
+        """What was counted in each thread, by its key; the first calls are those of ``epoch``. The
+        program stands still."""
+        found: dict[int, Walker] = {}
+        sums, blob = self._blob.offset("darc_context.sums"), self._blob
+        words = self._control.layout.context_size - sums
+        size, first = blob.sizes["darc_block"], self._control.base + self._control.layout.blocks
+        raw = self._read(
+            first, size * min(self._control.block_next, self._control.layout.room.blocks)
+        )
+        calls_at, sum_at = blob.offset("darc_block.calls"), blob.offset("darc_block.sum")
+        for context in self._contexts():
+            own = self._read(context, blob.offset("darc_context.bins"))
+            values = blob.unpack("darc_context", own.ljust(blob.sizes["darc_context"], b"\0"))
+            counted = {}
+            pointers = self._read(context + sums, words)
+            for number, place in enumerate(
+                struct.unpack(f"<{words // 8}Q", pointers[: words & ~7])
+            ):
+                at = place - first
+                if 0 <= at < len(raw) and not at % size:
+                    (calls,) = struct.unpack_from("<Q", raw, at + calls_at)
+                    (total,) = struct.unpack_from("<Q", raw, at + sum_at)
+                    counted[number] = calls, total
+            firsts = struct.unpack(
+                "<4Q", self._read(context + blob.offset("darc_context.first"), 32)
+            )
+            begun = tuple(
+                time if of == epoch else 0 for time, of in zip(firsts[:2], firsts[2:], strict=True)
+            )
+            found[values["thread"] - 1] = Walker(context, values["spent"], begun, counted)
+        return found

@@ -1,0 +1,283 @@
+"""Profiles of many functions at once, for a while: where to look (OSprof 3.1)."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from darc.agent.rows import MemberCounts
+from darc.analyses.analysis import Analysis, Step, Subject
+from darc.collectors.set_collector import SetCollector
+from darc.model.errors import UsageError
+from darc.model.ftree import Function
+from darc.model.functionset import TOP, FunctionProfile, FunctionSet, ranked
+from darc.model.profile import Profile
+from darc.model.slices import TimeSlices, less
+from darc.model.snapshot import ProgramFigures, Snapshot
+from darc.model.status import Status
+from darc.saved.sets import PART, to_part
+from darc.saved.storage import Stored
+
+_LOOK_SECONDS = 0.1
+_FIRST_SLICE = 0.02
+"""Seconds of the first time slices: to read what was counted takes some milliseconds."""
+
+_PATIENCE = 10.0
+"""Seconds in which the pads are made while the program runs; the rest is made at a stop."""
+
+_BETWEEN_STOPS = 0.5
+"""Seconds between two stops at which functions go out."""
+
+_HOT_SHARE = 0.01
+"""Of a processor: so much may the probe of one function take,"""
+
+_HOT_COSTS = 10
+"""where its calls are not longer than that many of it."""
+
+
+class FunctionProfiles(Analysis):
+    """The calls of each function of a set, for ``seconds`` in which the program runs."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        seconds: float,
+        top: int = TOP,
+        every: float | None = None,
+        left_out: Sequence[tuple[Function, str]] = (),
+    ) -> None:
+        super().__init__(subject)
+        if not isinstance(subject.collector, SetCollector):
+            raise UsageError("'darc profile' times functions by pads alone: '--probes pad'")
+        self._set = subject.collector
+        self._wanted = seconds
+        self._top = top
+        self._every = every
+        self._intervals: list[Mapping[Function, Mapping[int, int]]] = []
+        """The calls by bin at the end of each interval."""
+        self._slices = {function: TimeSlices(_FIRST_SLICE) for function in self._set.functions}
+        self._next_slice = _FIRST_SLICE
+        self._marks = threading.Lock()
+        self._left_out = tuple(left_out)
+        self._ran = 0.0
+        self._begun: float | None = None
+        """When the program first went on."""
+        self._since: float | None = None
+        self._known = FunctionSet(())
+        self._looked: tuple[float, Mapping[Function, int]] = (0.0, {})
+        """When the counts were looked at last, in seconds that the program ran, and the calls."""
+        self._gave_up = -_BETWEEN_STOPS
+        self._hot: frozenset[Function] = frozenset()
+        self._until: dict[Function, float] = {}
+        self._set.await_user()
+        self.collect()
+
+    # -------------------------------------------------------------------- time
+
+    @property
+    def _seconds(self) -> float:
+        since = self._since
+        return self._ran + (0.0 if since is None else time.monotonic() - since)
+
+    def stopped(self) -> None:
+        self._ran, self._since = self._seconds, None
+
+    def goes_on(self) -> None:
+        if self._begun is None:
+            self._begun = time.monotonic()
+        if self._since is None and self._set.is_in:
+            self._since = time.monotonic()
+
+    @property
+    def seconds_left(self) -> float | None:
+        return 0.0 if self._hot or self._may_put_in else self._wanted - self._seconds
+
+    @property
+    def _may_put_in(self) -> bool:
+        """Whether the pads are made, and wait for a stop; or for long, as the machine is busy."""
+        if self._set.is_in or self._begun is None:
+            return False
+        return self._set.is_prepared or time.monotonic() - self._begun > _PATIENCE
+
+    def look_ahead(self, seconds: float) -> bool:
+        return self._set.look_ahead(lambda: (), 0, seconds)
+
+    def look(self) -> float:
+        """Functions that are too hot go out at a stop that is asked for here: one whose probe
+        takes more than a hundredth of a processor, and whose calls are so short that the probe
+        tells little of them."""
+        if not self._set.is_in:
+            return _LOOK_SECONDS / 10
+        now, before = self._seconds, self._looked
+        due = now - before[0] >= _LOOK_SECONDS
+        if self._since is None or not (due or now >= self._next_mark):
+            return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
+        counts, cost = self._set.counts(), self._set.call_cost
+        self._mark(now, counts)
+        if self._hot or not due:
+            return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
+        self._looked = now, {function: one.calls for function, one in counts.items()}
+        if now - self._gave_up < _BETWEEN_STOPS:
+            return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
+        most = _HOT_SHARE * self._set.hz * (now - before[0])
+        self._hot = frozenset(
+            function
+            for function, one in counts.items()
+            if function not in self._until
+            and (one.calls - before[1].get(function, 0)) * cost > most
+            and self._row(function, one).quantile(0.99) < _HOT_COSTS * cost
+        )
+        return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
+
+    @property
+    def _next_mark(self) -> float:
+        """When the counts are to be read again, for slices and intervals."""
+        if self._every is None:
+            return self._next_slice
+        return min(self._next_slice, (len(self._intervals) + 1) * self._every)
+
+    def _mark(self, now: float, counts: Mapping[Function, MemberCounts]) -> None:
+        """What was counted up to now is the end of a slice, or of intervals, where one is due.
+        Any thread."""
+        with self._marks:
+            if now >= self._next_slice:
+                for function, slices in self._slices.items():
+                    slices.look(now, counts[function].bins if function in counts else {})
+                self._next_slice = next(iter(self._slices.values())).next_look
+            if self._every is not None:
+                bins = {function: one.bins for function, one in counts.items()}
+                while len(self._intervals) < int(now / self._every):
+                    self._intervals.append(bins)
+
+    @property
+    def urgent(self) -> int | None:
+        return 0 if self._hot or self._may_put_in else None
+
+    @property
+    def ends_at_interrupt(self) -> bool:
+        return True
+
+    # ----------------------------------------------------------------- decisions
+
+    @property
+    def needed(self) -> int:
+        return 0
+
+    def decide(self) -> Step:
+        hot, self._hot = self._hot, frozenset()
+        if hot:
+            self._set.give_up(hot)
+            self._gave_up = self._seconds
+            self._until |= dict.fromkeys(hot, round(self._seconds, 3))
+        if not self._set.is_in:
+            if self._may_put_in:
+                self._set.put_in()
+            return Step.GO_ON
+        self.collect()
+        if self._seconds < self._wanted:
+            return Step.GO_ON
+        self._status = Status.DONE
+        return Step.END
+
+    def collect(self) -> None:
+        counts, timed = self._set.counts(), self._set
+        self._mark(self._seconds, counts)
+        rows = [
+            self._whole_row(function, one)
+            for function, one in counts.items()
+            if one.calls or one.left or one.dropped
+        ]
+        out = {**dict(self._left_out), **timed.left_out}
+        seen = {row.function for row in rows}
+        uncalled = (f for f in timed.functions if f not in seen and f not in out)
+        self._known = FunctionSet(
+            ranked(rows),
+            tuple(uncalled),
+            tuple(out.items()),
+            round(self._seconds, 3),
+            self._every,
+            self._top,
+        )
+
+    def _whole_row(self, function: Function, one: MemberCounts) -> FunctionProfile:
+        before: Mapping[int, int] = {}
+        lapse = []
+        for ends in list(self._intervals):
+            bins = ends.get(function, {})
+            lapse.append(less(bins, before))
+            before = bins
+        slices = self._slices[function].take(one.bins, least=2)
+        return dataclasses.replace(self._row(function, one), slices=slices, lapse=tuple(lapse))
+
+    def _row(self, function: Function, one: MemberCounts) -> FunctionProfile:
+        profile = Profile(1, self._set.hz, one.bins, sum(one.bins.values()), one.sum)
+        until = self._until.get(function)
+        return FunctionProfile(function, profile, one.max, one.left, one.dropped, until)
+
+    def finish_early(self, why: str) -> None:
+        self.collect()
+        self._note(f"{why}: this is what was known by then")
+        self._status = Status.DONE
+
+    # -------------------------------------------------------------------- views
+
+    @property
+    def known(self) -> FunctionSet:
+        """What was counted at the latest look."""
+        return self._known
+
+    def snapshot(self, alive: bool) -> Snapshot:
+        if alive:
+            self.collect()
+        return Snapshot(
+            function=self._spec,
+            status=self._status,
+            probes=self._collector.kind.value,
+            profile=_together(self._known, self._set.hz),
+            program=ProgramFigures(probes=self._set.timed if alive else len(self._timed)),
+            parameters=self.parameters,
+            set=self._known,
+        )
+
+    @property
+    def _timed(self) -> Sequence[Function]:
+        return [*(row.function for row in self._known.rows), *self._known.uncalled]
+
+    def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
+        profile = self._set.profile() if alive and readable else None
+        return Snapshot(
+            function=self._spec,
+            status=self._status,
+            probes=self._collector.kind.value,
+            profile=profile,
+            collected=None if profile is None else profile.count,
+            program=ProgramFigures(probes=self._set.timed if alive else 0),
+            parameters=self.parameters,
+        )
+
+    def stored(self, alive: bool) -> Stored:
+        if alive:
+            self.collect()
+        profile = _together(self._known, self._set.hz)
+        if not profile.count:
+            raise UsageError("nothing was collected yet: let the program go on, then 'darc save'")
+        return Stored(
+            spec=self._spec,
+            parameters=dataclasses.replace(self.parameters, resolution=1, peak=None),
+            status=self._status,
+            profile=profile,
+            peak=None,
+            root=self.root,
+            modules={},
+            parts={PART: to_part(self._known)},
+        )
+
+
+def _together(known: FunctionSet, hz: int) -> Profile:
+    found = Profile.empty(1, hz)
+    for row in known.rows:
+        found = found.merged(row.profile)
+    return found

@@ -1,0 +1,140 @@
+"""A breakpoint on latency: the program stops inside a call of f0 that has been under way for long.
+
+f0 is probed as in any analysis. While the program runs, calls that are under way are looked at
+when one may have become late: the probe's record tells since when each is. Then a signal stops the
+program in that call's own thread, and the call is looked at again, as it may have ended meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.names import ProgramNames
+from darc.collectors.collector import Running
+from darc.model.errors import UsageError
+from darc.model.ops import Event
+from darc.model.profile import Profile
+from darc.model.snapshot import ProgramFigures, Snapshot
+from darc.model.status import Status
+
+LEAST_SECONDS = 1e-3
+"""The shortest time for which a call can be told to be late."""
+
+_LOOK_SECONDS = 0.5e-3
+"""Between two looks at the least."""
+
+_LONGEST = (1 << 64) - 1  # cycles
+
+_SPANS = 64
+"""As a part of the time: calls so short are of no matter."""
+
+
+@dataclass(frozen=True)
+class Caught:
+    """The call that the program stands in."""
+
+    call: Running
+    waits_for: Event | None
+    """What its thread began to wait for last, if that is seen."""
+
+
+class LateCalls(Analysis):
+    """Stops the program inside calls of f0 that have been under way for ``seconds``."""
+
+    def __init__(self, subject: Subject, *, seconds: float) -> None:
+        super().__init__(subject)
+        collector = subject.collector
+        if collector.running() is None:
+            raise UsageError(
+                "'darc catch' needs probes that can be read while the program runs: neither "
+                "breakpoints nor a kernel behind a gdb server can be"
+            )
+        self._seconds = seconds
+        self._told: set[Hashable] = set()
+        self._suspect: Running | None = None
+        self.caught: Caught | None = None
+        self.missed = 0
+        """Calls that were late when they were looked at, and had ended when the program stood."""
+        cycles = int(seconds * collector.hz)
+        collector.search(cycles, _LONGEST)
+        collector.keep_ops(max(cycles // _SPANS, 1), (0, 0))
+        collector.watch_waits()
+        collector.await_user()
+        self._status = Status.SEARCHING
+
+    # -------------------------------------------------------------------- time
+
+    def look(self) -> float:
+        if self._suspect is not None:
+            return _LOOK_SECONDS  # the program is about to stop
+        late: list[Running] = []
+        wait = self._seconds
+        for call in self._collector.running() or ():
+            if call.key in self._told:
+                continue
+            left = self._seconds - call.seconds
+            if left <= 0:
+                late.append(call)
+            else:
+                wait = min(wait, left)
+        if late:
+            self._suspect = max(late, key=lambda call: call.seconds)
+        return max(wait, _LOOK_SECONDS)
+
+    @property
+    def urgent(self) -> int | None:
+        suspect = self._suspect
+        return None if suspect is None else suspect.thread
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None if self._suspect is None else 0.0
+
+    # ----------------------------------------------------------------- decisions
+
+    @property
+    def needed(self) -> int:
+        return 0
+
+    def decide(self) -> Step:
+        suspect, self._suspect = self._suspect, None
+        if suspect is None:
+            return Step.GO_ON
+        running = self._collector.running() or ()
+        now = next((call for call in running if call.key == suspect.key), None)
+        if now is None:
+            self.missed += 1
+            return Step.GO_ON
+        self._told = {call.key for call in running} & self._told
+        self._told.add(now.key)
+        self.caught = Caught(now, self._collector.waits_for(now))
+        return Step.SHOW
+
+    def collect(self) -> None:
+        pass
+
+    def goes_on(self) -> None:
+        self.caught = None
+
+    # -------------------------------------------------------------------- views
+
+    def names(self) -> ProgramNames:
+        """Of functions and objects of the program."""
+        return ProgramNames(self._program, {})
+
+    def snapshot(self, alive: bool) -> Snapshot:
+        del alive
+        return Snapshot(
+            function=self.root.function.name,
+            status=self.status,
+            probes=self._collector.kind.value,
+            profile=Profile.empty(self.parameters.resolution, self._collector.hz),
+            program=ProgramFigures(),
+            parameters=self.parameters,
+        )
+
+    def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
+        del readable
+        return self.snapshot(alive)

@@ -1,0 +1,111 @@
+"""Names for what a wait tells of: functions, objects and threads of the program."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+
+from darc.code.demangle import display_name
+from darc.code.program import Program
+from darc.code.unwind import callers
+from darc.code.unwind import path as path_of
+from darc.model.errors import DarcError
+from darc.model.ops import ObjectKind, Stack
+
+
+class ProgramNames:
+    """Names of a program, whose threads have these ``threads`` for names."""
+
+    def __init__(self, program: Program, threads: Mapping[int, str]) -> None:
+        self._program = program
+        self._threads = threads
+
+    def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
+        """The functions of a thread, innermost first, up to the one that is called ``within``, or
+        to the C library's that begins threads."""
+        found: list[str] = []
+        backs = self._backs(stack)
+        if backs and (jumped := self._jumped_from(backs[0])) is not None:
+            found.append(jumped)
+        for back in backs:
+            if self._is_signal_return(back):
+                found.append("(signal handler)")
+                break
+            name = self._program.function_at(back - 1).name
+            if name in _BEGINNINGS:
+                break
+            found.append(name)
+            if name == within:
+                break
+        return tuple(found)
+
+    def _backs(self, stack: Stack) -> tuple[int, ...]:
+        """The return addresses, innermost first, behind the C library's function that it is in."""
+        if not stack.pc:
+            return callers(self._program, stack.pointer, stack.frame, stack.words)
+        inside = self._program.module_at(stack.pc)
+        backs = path_of(self._program, stack.pc, stack.pointer, stack.frame, stack.words)[1:]
+        is_inside = itertools.takewhile(lambda b: self._program.module_at(b) is inside, backs)
+        hidden = len(list(is_inside)) if inside is not None and _LIBC.match(inside.name) else 0
+        return backs[hidden:]
+
+    def _is_signal_return(self, back: int) -> bool:
+        """Whether what is returned to makes the kernel take up what a signal has interrupted."""
+        try:
+            return self._program.read(back, len(_SIGNAL_RETURN)) == _SIGNAL_RETURN
+        except DarcError:
+            return False
+
+    def _jumped_from(self, back: int) -> str | None:
+        """The function that the call before ``back`` calls, where that has handed its frame on to
+        the C library's by a tail call: it stands on no stack."""
+        try:
+            code = self._program.read(back - _CALL, _CALL)
+            module = self._program.module_at(back)
+            if code[:1] != b"\xe8" or module is None:
+                return None
+            target = back + int.from_bytes(code[1:], "little", signed=True)
+            if target not in range(module.start, module.end):
+                return None
+            first = self._program.read(target, 8).removeprefix(_ENDBR)
+        except DarcError:
+            return None
+        is_stub = first.removeprefix(_BND).startswith(_JUMP_THROUGH)
+        return None if is_stub else self._program.function_at(target).name
+
+    def object(self, kind: ObjectKind, address: int) -> str:
+        """Its symbol; else the module and where it is in that; else that it is on the heap or a
+        stack."""
+        if kind is ObjectKind.THREAD:
+            return f"thread {address:#x}"
+        before = [module for module in self._program.modules if module.start <= address]
+        if before:
+            module = before[-1]
+            found = module.image.object_at(address - module.bias)
+            if found is not None:
+                name, offset = found
+                shown = display_name(name)
+                return f"{shown}+{offset:#x}" if offset else shown
+        region = next((r for r in self._program.regions if r.start <= address < r.end), None)
+        if region is not None and before and region.path == before[-1].path:
+            return f"{before[-1].name}+{address - before[-1].bias:#x}"
+        if region is not None and region.path.startswith("[stack"):
+            return f"{address:#x} on a stack"
+        if region is not None and region.inode and "s" in region.permissions:
+            return f"{address:#x} in shared memory"
+        return f"{address:#x} on the heap"
+
+    def thread(self, number: int) -> str:
+        """What it is called; empty where that is not known."""
+        return self._threads.get(number, "")
+
+
+_LIBC = re.compile(r"lib(c|pthread)[.-]")
+_SIGNAL_RETURN = bytes.fromhex("48c7c00f0000000f05")  # mov rax, SYS_rt_sigreturn; syscall
+_CALL = 5  # bytes of a direct call
+_ENDBR, _BND, _JUMP_THROUGH = b"\xf3\x0f\x1e\xfa", b"\xf2", b"\xff\x25"
+
+_BEGINNINGS = frozenset(
+    ("start_thread", "clone3", "clone", "__libc_start_call_main", "__libc_start_main", "_start")
+)

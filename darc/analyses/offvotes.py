@@ -1,0 +1,296 @@
+"""Votes of ops that were kept whole, by the search's own rules, on time that is the program's own.
+
+The agent's votes know nothing of switches: a call that was preempted has the latency of one that is
+slow. Where an op is known as a whole, the time in which its thread was ready but off the processor
+is taken out of every call that it fell into, and its *sum* is one more contestant at f0's level,
+as events of one type are one cause however many calls they fall into (DARC 3.6). Time in which the
+debugger held the thread is taken out as well, and is nobody's. What a thread waited for (blocked)
+stays in the call that waited: the path is to lead there, and what it ends in is told by
+:func:`ending_of`. Time that nothing is known of stays where it is.
+
+All times are in cycles. Pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from darc.model.ftree import Cause, Ending, Fnode, RootCausePath, Totals
+from darc.model.offtimes import cycles_within
+from darc.model.ops import Off, OffReason, Op
+from darc.model.profile import bin_of
+from darc.search import decision
+from darc.search.contest import Vote, Votes
+from darc.search.loops import Sum, contributions
+
+_NOT_ITS_OWN = (OffReason.READY, OffReason.STOPPED)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the search was told."""
+
+    resolution: int = 1
+    """Bins in an octave."""
+    by_longest: bool = False
+    """Callees are compared by their longest call (``--loops paper``)."""
+    percentage: float = 0.5
+    """What part of the most votes makes a root cause."""
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """The votes of kept ops."""
+
+    ops: int
+    """How many voted: those whose thread was watched."""
+    votes: Votes
+    """As the agent's would be: for every node that is compared, and for its callees."""
+    preemption: int = 0
+    """In how many of them the time ready was among the largest contributors to f0."""
+    ready: int = 0
+    """Σ of that time."""
+    latency: int = 0
+    """Σ of their latencies, with that time, but without what the debugger took."""
+
+    def preemption_wins(self, root: Fnode, rules: Rules) -> bool:
+        """Whether it is a root cause of f0's, by the rule that chooses callees."""
+        mine = self.votes.get(root, Vote())
+        rivals = [self.votes.get(child, Vote()).votes for child in root.children]
+        return decision.chosen([self.preemption, mine.own, *rivals], rules.percentage)[0]
+
+    def preemption_ending(self, note: str | None = None) -> Ending:
+        """How the path that is f0 alone ends where :meth:`preemption_wins`."""
+        return Ending(Cause.PREEMPTION, self.preemption, note=note)
+
+
+class _Times:
+    """What the calls of one op took, with nothing in them that is not the program's."""
+
+    def __init__(self, op: Op, root: Fnode) -> None:
+        self._off = tuple(off for off in op.off or () if off.reason in _NOT_ITS_OWN)
+        self.ready = op.off_time(OffReason.READY)
+        self.stopped = op.off_time(OffReason.STOPPED)
+        whole = self._own(op.latency, op.start, op.end)
+        self.of: dict[Fnode, Sum] = {root: Sum(whole, whole, 1)}
+        for total in op.sums:
+            self.of[total.node] = self._sum(op, total.node, total.calls, total.sum, total.max)
+
+    def _own(self, latency: int, start: int, end: int) -> int:
+        return max(1, latency - cycles_within(self._off, start, end))
+
+    def _sum(self, op: Op, node: Fnode, calls: int, total: int, longest: int) -> Sum:
+        spans = [span for span in op.spans if span.node is node]
+        taken = sum(span.latency - self._own(span.latency, span.start, span.end) for span in spans)
+        if taken and spans:
+            # Calls that have no span are shorter than any that has, or there was no room for them.
+            others = min(longest, op.least) if len(spans) < calls and not op.lost else 0
+            seen = max(self._own(span.latency, span.start, span.end) for span in spans)
+            longest = max(seen, others)
+        total = max(total - taken, longest)
+        return Sum(longest, total, calls)
+
+
+def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules) -> Ballot:
+    """What these ops of f0 (``root``) vote for at each node of ``analyse``, all of whose timed
+    callees are among its children. Ops of threads that were not watched have no vote."""
+    ops = [op for op in ops if op.off is not None]
+    nodes = list(analyse)
+    found: dict[Fnode, Vote] = {}
+    preemption = ready = latency = 0
+    for op in ops:
+        times = _Times(op, root)
+        ready += times.ready
+        latency += max(1, op.latency - times.stopped)
+        for node, total in times.of.items():
+            one = Totals(1, total.calls, total.sum, total.longest)
+            found[node] = _plus(found.get(node), ops=1, totals=one)
+        for node in nodes:
+            if node not in times.of:
+                continue
+            children = [child for child in node.children if child in times.of]
+            own, parts = contributions(
+                times.of[node], [times.of[c] for c in children], by_longest=rules.by_longest
+            )
+            waited = times.ready if node is root else 0
+            best = bin_of(max([own, waited, *parts]), rules.resolution)
+            preemption += bool(waited) and bin_of(waited, rules.resolution) == best
+            if bin_of(own, rules.resolution) == best:
+                found[node] = _plus(found[node], own=1)
+            for child, part in zip(children, parts, strict=True):
+                if bin_of(part, rules.resolution) == best:
+                    found[child] = _plus(found[child], votes=1)
+    return Ballot(len(ops), found, preemption, ready, latency)
+
+
+def _plus(
+    vote: Vote | None, *, own: int = 0, ops: int = 0, votes: int = 0, totals: Totals | None = None
+) -> Vote:
+    before = vote or Vote()
+    return dataclasses.replace(
+        before,
+        own=before.own + own,
+        ops=before.ops + ops,
+        votes=before.votes + votes,
+        totals=before.totals + (totals or Totals()),
+    )
+
+
+# ------------------------------------------------------------------- paths' ends
+
+
+@dataclass(frozen=True)
+class OwnTime:
+    """What a function did in its own time, in the ops that it was called in: that of its calls,
+    without those of its callees that were timed."""
+
+    ops: int
+    """In how many it was called."""
+    ran: int
+    """Σ of the time in which it was on a processor, or nothing is known."""
+    off: Mapping[OffReason, int]
+    """Σ of the time in which it was not, by reason."""
+    won: Mapping[Cause, int]
+    """In how many ops the time spent so was among the largest contributors to its own:
+    ``FUNCTION`` (it ran), ``BLOCKED`` and ``PREEMPTION``."""
+
+    @property
+    def cause(self) -> Cause:
+        """What most ops say; where as many say one as the other, what took longer."""
+        time = {
+            Cause.FUNCTION: self.ran,
+            Cause.BLOCKED: self.off.get(OffReason.BLOCKED, 0),
+            Cause.PREEMPTION: self.off.get(OffReason.READY, 0),
+        }
+        return max(time, key=lambda cause: (self.won.get(cause, 0), time[cause]))
+
+
+def own_time(node: Fnode, root: Fnode, ops: Sequence[Op], rules: Rules) -> OwnTime:
+    """See :class:`OwnTime`. Ops of threads that were not watched do not count."""
+    called = ran = 0
+    off = dict.fromkeys(OffReason, 0)
+    won = dict.fromkeys((Cause.FUNCTION, Cause.BLOCKED, Cause.PREEMPTION), 0)
+    for op in ops:
+        if op.off is None:
+            continue
+        whole = _within(node, root, op)
+        if whole is None:
+            continue
+        latency, by_reason = whole
+        for child in node.children:
+            if (part := _within(child, root, op)) is not None:
+                latency -= part[0]
+                for reason in OffReason:
+                    by_reason[reason] -= part[1][reason]
+        called += 1
+        latency = left = max(0, latency)
+        for reason in OffReason:  # callees that were too short for spans may have waited, too
+            by_reason[reason] = min(max(0, by_reason[reason]), left)
+            left -= by_reason[reason]
+            off[reason] += by_reason[reason]
+        on = max(0, latency - sum(t for r, t in by_reason.items() if r is not OffReason.UNKNOWN))
+        ran += on
+        spent = {
+            Cause.FUNCTION: on,
+            Cause.BLOCKED: by_reason[OffReason.BLOCKED],
+            Cause.PREEMPTION: by_reason[OffReason.READY],
+        }
+        best = bin_of(max(spent.values()), rules.resolution)
+        for cause, time in spent.items():
+            won[cause] += bool(time) and bin_of(time, rules.resolution) == best
+    return OwnTime(called, ran, off, won)
+
+
+def _within(node: Fnode, root: Fnode, op: Op) -> tuple[int, dict[OffReason, int]] | None:
+    """The latency of all calls of a node in an op, and the time off the processor in them; ``None``
+    where it was not called."""
+    if node is root:
+        return op.latency, {reason: op.off_time(reason) for reason in OffReason}
+    total = next((total.sum for total in op.sums if total.node is node), None)
+    if total is None:
+        return None
+    spans = [span for span in op.spans if span.node is node]
+    return total, {
+        reason: sum(_cycles(op.off or (), reason, span.start, span.end) for span in spans)
+        for reason in OffReason
+    }
+
+
+def _cycles(off: Iterable[Off], reason: OffReason, start: int, end: int) -> int:
+    return cycles_within((one for one in off if one.reason is reason), start, end)
+
+
+def ending_of(
+    ending: Ending,
+    node: Fnode,
+    root: Fnode,
+    ops: Sequence[Op],
+    rules: Rules,
+    note: Callable[[OwnTime], str | None] = lambda own: None,
+) -> Ending:
+    """The ending of a path at ``node``, whose own time was the cause: ``blocked`` or ``preemption``
+    where most ops say so, with the votes that say it; else the same one. ``note`` may add to it."""
+    if ending.cause is not Cause.FUNCTION:
+        return ending
+    own = own_time(node, root, ops, rules)
+    if own.cause is Cause.FUNCTION:
+        return ending
+    words = [text for text in (ending.note, note(own)) if text]
+    return dataclasses.replace(
+        ending, cause=own.cause, maxcount=own.won[own.cause], note="; ".join(words) or None
+    )
+
+
+# -------------------------------------------------------------------- conclusions
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What kept ops say of paths that were found by the agent's votes."""
+
+    ballot: Ballot
+    preemption: Ending | None
+    """How f0 itself ends where preemption is a root cause, wherever in the op it fell."""
+    endings: Mapping[Fnode, Ending]
+    """The paths' last fnodes, with the endings that these ops give them."""
+    disputed: tuple[Fnode, ...]
+    """Fnodes on the paths that are no root causes by these ops, each nearest to f0."""
+
+
+def conclude(
+    paths: Iterable[RootCausePath],
+    root: Fnode,
+    ops: Sequence[Op],
+    rules: Rules,
+    note: Callable[[OwnTime], str | None] = lambda own: None,
+) -> Conclusion:
+    """What ``ops`` of f0 (``root``), of one class and all in the peak, say of ``paths``. Where none
+    of them was watched, nothing that the paths do not."""
+    paths = list(paths)
+    nodes = dict.fromkeys(node for path in paths for node in path.nodes)
+    ballot = votes(ops, root, nodes, rules)
+    endings: dict[Fnode, Ending] = {}
+    disputed: dict[Fnode, None] = {}
+    for path in paths:
+        last = path.nodes[-1]
+        endings[last] = ending_of(path.ending, last, root, ops, rules, note)
+        if ballot.ops and (first := _first_disputed(path, ballot, rules)) is not None:
+            disputed[first] = None
+    wins = ballot.ops > 0 and ballot.preemption_wins(root, rules)
+    return Conclusion(
+        ballot, ballot.preemption_ending() if wins else None, endings, tuple(disputed)
+    )
+
+
+def _first_disputed(path: RootCausePath, ballot: Ballot, rules: Rules) -> Fnode | None:
+    for above, node in pairwise(path.nodes):
+        rivals = [ballot.votes.get(child, Vote()).votes for child in above.children]
+        own = ballot.votes.get(above, Vote()).own
+        waited = ballot.preemption if above.parent is None else 0
+        chosen = decision.chosen([waited, own, *rivals], rules.percentage)
+        if not chosen[2 + above.children.index(node)]:
+            return node
+    return None

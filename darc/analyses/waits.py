@@ -1,0 +1,252 @@
+"""Who kept ops waiting: from the events of single ops to shares of the whole (DepGraph III, IV).
+
+Who owns a lock when a wait begins is mostly not who releases it in the end. Between two releases
+the lock was held by whoever made the second one, so a wait is divided among the successive
+holders. What is signalled (a condition, a semaphore, a barrier, a thread's end) was waited for
+until the last signal before the wait's end.
+
+Everything here is pure: names come from a :class:`Namer`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from darc.model.ops import By, Event, ObjectKind, OffReason, Op, Stack
+from darc.model.waits import Holder, Role, WaitedFor, Waits
+from darc.pads.guards import WAIT_AT
+
+
+class Namer(Protocol):
+    """Names of what the program has, as a user knows it."""
+
+    def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
+        """The functions of a thread, innermost first, up to the one that is called ``within``."""
+
+    def object(self, kind: ObjectKind, address: int) -> str:
+        """What a lock or a thread is called."""
+
+    def thread(self, number: int) -> str:
+        """What a thread is called."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a wait's time, in cycles of the TSC, and by whom."""
+
+    start: int
+    end: int
+    role: Role
+    by: Event | None = None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """One wait of an op."""
+
+    begin: Event
+    end: int
+    parts: tuple[Part, ...]
+
+    @property
+    def cycles(self) -> int:
+        """How long it was."""
+        return self.end - self.begin.time
+
+
+def waits_of(op: Op) -> list[Wait]:
+    """The waits of an op of which something is known, by time. Of those that are shorter than
+    the shortest call that has a span, nothing is said."""
+    begins = _begins(op)
+    found = []
+    for number, begin in enumerate(begins):
+        limit = begins[number + 1].time if number + 1 < len(begins) else op.end
+        later = [e for e in op.events if e.is_release and begin.time < e.time <= limit]
+        limit = min([limit, *(e.time for e in later if op.thread and e.thread == op.thread)])
+        releases = [e for e in later if e.time < limit and _is_of(e, begin)]
+        end = _end(op, begin, releases, limit)
+        if end - begin.time < max(op.least, 1):
+            continue
+        parts = tuple(_parts(begin, [e for e in releases if e.time <= end], end))
+        if parts[0].role in (Role.NOT_SEEN, Role.HELD_FIRST):
+            parts = tuple(_parts(begin, _wakers(op, begin, end), end))
+        found.append(Wait(begin, end, parts))
+    return found
+
+
+def _begins(op: Op) -> list[Event]:
+    """Where its thread may have begun to wait. A thread is joined once, by a function that goes on
+    in another one, which is watched as well."""
+    found: list[Event] = []
+    for event in op.events:
+        is_join = event.kind is ObjectKind.THREAD and found and event.object == found[-1].object
+        if not event.is_release and not is_join:
+            found.append(event)
+    return found
+
+
+def _is_of(release: Event, begin: Event) -> bool:
+    """Whether it is a release of what is waited for: of a condition's mutex, too."""
+    return release.object == begin.object or begin.kind is ObjectKind.CONDITION
+
+
+_SPINNING = 1 << 17
+"""Cycles for which a thread runs at most in the C library before it sleeps, or between two sleeps
+in one wait, and for which it may be that it only then comes to call the kernel."""
+
+_LOCKS = (ObjectKind.LOCK, ObjectKind.RWLOCK)
+_WAITING = frozenset(name for names in WAIT_AT.values() for name in names)
+
+
+def _end(op: Op, begin: Event, releases: Sequence[Event], limit: int) -> int:
+    """When the thread went on: when the function returned in which it waited, where that was timed.
+    Else when it slept no more; else, at the last release that was seen."""
+    inside = [span for span in op.spans if span.start <= begin.time < span.end]
+    innermost = max(inside, key=lambda span: span.start, default=None)
+    if innermost is not None and innermost.node is begin.node:
+        limit = min(limit, innermost.end)
+        if innermost.node.function.name in _WAITING:
+            return limit
+    last = max((release.time for release in releases), default=begin.time)
+    if op.off is None:
+        return last
+    releases = releases or (_wakers(op, begin, limit) if begin.kind in _LOCKS else [])
+    end = begin.time
+    for off in op.off:
+        if off.start < begin.time or off.start >= limit:
+            continue
+        is_next = off.start - end <= _SPINNING
+        is_woken = any(off.start <= release.time <= off.end for release in releases)
+        if not is_next or (end > begin.time and not is_woken and off.reason is OffReason.BLOCKED):
+            break
+        end = off.end
+    return min(max(end, last), limit)
+
+
+def _wakers(op: Op, begin: Event, end: int) -> list[Event]:
+    """Those who woke it meanwhile, as releases, where none was seen; not its own timer."""
+    return [
+        replace(e, kind=begin.kind, object=begin.object)
+        for e in op.wakers or ()
+        if e.by is By.TASK and begin.time < e.time <= end
+    ]
+
+
+def _parts(begin: Event, releases: Sequence[Event], end: int) -> Iterator[Part]:
+    now = begin.time
+    if begin.kind in _LOCKS:
+        for release in releases:
+            yield Part(now, release.time, Role.HELD, release)
+            now = release.time
+    else:
+        signals = [release for release in releases if release.object == begin.object]
+        if signals:
+            yield Part(now, signals[-1].time, Role.WOKE, signals[-1])
+            now = signals[-1].time
+        for release in releases:  # of the mutex that a condition's wait takes again
+            if release.object != begin.object and release.time > now and signals:
+                yield Part(now, release.time, Role.HELD, release)
+                now = release.time
+    if now > begin.time:
+        if end > now:
+            yield Part(now, end, Role.HANDED_OVER)
+    elif begin.thread:
+        yield Part(now, end, Role.HELD_FIRST, begin)
+    else:
+        yield Part(now, end, Role.NOT_SEEN)
+
+
+@dataclass
+class _Sum:
+    cycles: int = 0
+    ops: set[int] = field(default_factory=set)
+    threads: set[int] = field(default_factory=set)
+
+    def add(self, cycles: int, op: int, by: Event | None = None) -> None:
+        self.cycles += cycles
+        self.ops.add(op)
+        if by is not None and by.thread:
+            self.threads.add(by.thread)
+
+
+@dataclass
+class _Object:
+    own: _Sum = field(default_factory=_Sum)
+    waits: int = 0
+    holders: dict[tuple[Role, str, tuple[str, ...], bool], _Sum] = field(
+        default_factory=lambda: defaultdict(_Sum)
+    )
+
+
+def merge(
+    ops: Iterable[Op], f0: str, name: Namer, divide: Callable[[Op], Sequence[Wait]] = waits_of
+) -> Waits:
+    """The waits of ``ops``, which are calls of the function ``f0``, added up; ``divide`` tells
+    those of one."""
+    found: dict[tuple[ObjectKind, str, tuple[str, ...]], _Object] = defaultdict(_Object)
+    count = cycles = lost = 0
+    for op in ops:
+        count, cycles, lost = count + 1, cycles + op.latency, lost + op.lost_events
+        for wait in divide(op):
+            begin = wait.begin
+            one = found[begin.kind, *_what(begin, f0, name)]
+            one.own.add(wait.cycles, op.number)
+            one.waits += 1
+            for part in wait.parts:
+                who, path = _who(part, name)
+                if begin.kind is ObjectKind.THREAD:
+                    path = ()  # where the C library ends all threads
+                is_outside = part.by is not None and part.by.is_outside
+                total = one.holders[part.role, who, path, is_outside]
+                total.add(part.end - part.start, op.number, part.by)
+    objects = [_waited_for(key, one) for key, one in found.items()]
+    return Waits(count, cycles, tuple(sorted(objects, key=lambda o: -o.cycles)), lost)
+
+
+def _what(begin: Event, f0: str, name: Namer) -> tuple[str, tuple[str, ...]]:
+    """The name of what is waited for, and in which functions."""
+    if begin.kind is ObjectKind.PROCESSOR:
+        return "", ()  # wherever that comes, it is one cause (DARC 3.6)
+    if begin.kind is ObjectKind.WAKE_UP:
+        above = begin.node.route()[1:] if begin.node is not None else ()
+        return "", (*(node.function.name for node in reversed(above)), f0)
+    return name.object(begin.kind, begin.object), name.path(begin.stack, f0)
+
+
+_WAKES = frozenset(
+    (
+        *("try_to_wake_up", "wake_up_process", "wake_up_state", "wake_up_q", "__wake_up"),
+        *("default_wake_function", "autoremove_wake_function", "woken_wake_function"),
+        *("__wake_up_common", "__wake_up_common_lock", "__wake_up_sync_key"),
+    )
+)
+"""A kernel's functions that only pass on that somebody is to be woken."""
+
+
+def _who(part: Part, name: Namer) -> tuple[str, tuple[str, ...]]:
+    if part.by is None:
+        return "", ()
+    who = part.by.name or name.thread(part.by.thread)
+    if part.role in (Role.HELD_FIRST, Role.RAN):
+        return who, ()
+    if part.by.kind is ObjectKind.WAKE_UP:
+        path = name.path(part.by.stack, None)
+        return who, tuple(itertools.dropwhile(lambda function: function in _WAKES, path)) or path
+    return who, name.path(part.by.stack, None)
+
+
+def _waited_for(key: tuple[ObjectKind, str, tuple[str, ...]], one: _Object) -> WaitedFor:
+    holders = [
+        Holder(
+            *(role, who, path, total.cycles, len(total.ops), tuple(sorted(total.threads))),
+            is_outside=outside,
+        )
+        for (role, who, path, outside), total in one.holders.items()
+    ]
+    holders.sort(key=lambda holder: -holder.cycles)
+    kind, name, path = key
+    return WaitedFor(kind, name, path, one.own.cycles, len(one.own.ops), one.waits, tuple(holders))

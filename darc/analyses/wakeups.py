@@ -1,0 +1,78 @@
+"""Who woke the tasks of a kernel's ops, and who ran in their places (DepGraph III).
+
+There every time off the processor is known with its reason, and so is who ends it: no lock has to
+be known for that. A sleep's time is divided into that up to the wake-up, and that until the task
+had a processor again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from darc.analyses.waits import Part, Wait, waits_of
+from darc.model.ftree import Fnode
+from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, Stack
+from darc.model.waits import Role
+
+_ROLES = {
+    By.TASK: Role.WOKE,
+    By.INTERRUPT: Role.INTERRUPT,
+    By.SOFT_INTERRUPT: Role.SOFT_INTERRUPT,
+}
+_KINDS = {
+    OffReason.BLOCKED: ObjectKind.WAKE_UP,
+    OffReason.READY: ObjectKind.PROCESSOR,
+}
+
+
+def sleeps_of(op: Op) -> list[Wait]:
+    """The times in which the task of an op had no processor, by time."""
+    return [
+        Wait(_begin(op, off, kind), off.end, tuple(_parts(op, off, kind)))
+        for off in op.off or ()
+        if (kind := _KINDS.get(off.reason)) is not None
+    ]
+
+
+def waits_and_sleeps_of(op: Op) -> list[Wait]:
+    """The waits of an op of a process; where it is known who woke its thread, its other sleeps as
+    well."""
+    known = waits_of(op)
+    if op.wakers is None:
+        return known
+    sleeps = [
+        Wait(_begin(op, off, ObjectKind.WAKE_UP), off.end, tuple(_woken(off, op.wakers)))
+        for off in op.off or ()
+        if off.reason is OffReason.BLOCKED and off.end - off.start >= op.least
+        if not any(wait.begin.time < off.end and off.start < wait.end for wait in known)
+    ]
+    return sorted([*known, *sleeps], key=lambda wait: wait.begin.time)
+
+
+def _begin(op: Op, off: Off, kind: ObjectKind) -> Event:
+    return Event(off.start, 0, kind, False, 0, _innermost(op, off.start), Stack(0, 0, ()))
+
+
+def _innermost(op: Op, time: int) -> Fnode | None:
+    """The call that was under way; ``None``: none that has a span."""
+    inside = [span for span in op.spans if span.start <= time < span.end]
+    found = max(inside, key=lambda span: span.node.depth, default=None)
+    return None if found is None else found.node
+
+
+def _parts(op: Op, off: Off, kind: ObjectKind) -> Iterator[Part]:
+    during = [e for e in op.events if e.kind is kind and off.start <= e.time <= off.end]
+    if kind is ObjectKind.PROCESSOR and during:
+        yield Part(off.start, off.end, Role.RAN, during[0])
+    else:
+        yield from _woken(off, during)
+
+
+def _woken(off: Off, wakers: Iterable[Event]) -> Iterator[Part]:
+    during = [event for event in wakers if off.start <= event.time <= off.end]
+    if not during:
+        yield Part(off.start, off.end, Role.NOT_SEEN)
+        return
+    first = during[0]  # who comes later finds the task woken
+    yield Part(off.start, first.time, _ROLES[first.by], first)
+    yield Part(first.time, off.end, Role.HANDED_OVER)

@@ -1,0 +1,116 @@
+"""The steps of ``darc why``: profiles of many functions until one stands out, and the search for
+what makes it slow. The choice is :mod:`darc.search.suspects`'."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from darc.analyses.analysis import Step, Subject
+from darc.analyses.functionset import FunctionProfiles
+from darc.analyses.rootcauses import RootCauses
+from darc.collectors.walk_collector import EVENT_WAITS, plain_name
+from darc.model.ftree import Cause, Function, RootCausePath
+from darc.search.suspects import agree, choice, is_disturbed
+
+FIRST_SECONDS = 3.0
+"""After which it is first asked whether a function stands out; then after twice as long, and so
+on."""
+
+_LONG = 12.0
+"""Seconds after which it is searched also where the halves of the time disagree: that is told."""
+
+_INTERVALS = 100
+"""In which calls are counted at most,"""
+
+_LEAST_INTERVAL = 0.25
+"""of so many seconds each at least."""
+
+_WAITS = EVENT_WAITS | frozenset("poll ppoll select pselect accept accept4".split())
+"""What a thread calls that waits for whatever comes next."""
+
+
+class SuspectProfiles(FunctionProfiles):
+    """For as long as it takes until both halves of the time choose the same function, and for
+    ``limit`` seconds of it at most."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        limit: float,
+        latest: float,
+        left_out: Sequence[tuple[Function, str]] = (),
+    ) -> None:
+        """``latest`` counts from when the program first goes on, and so with the time in which pads
+        are made."""
+        every = max(_LEAST_INTERVAL, limit / _INTERVALS)
+        super().__init__(subject, seconds=min(FIRST_SECONDS, limit), every=every, left_out=left_out)
+        self._limit = limit
+        self._latest = latest
+
+    @property
+    def begun(self) -> float | None:
+        """When the program first went on, on the monotonic clock."""
+        return self._begun
+
+    @property
+    def _rest(self) -> float:
+        """Seconds up to the limit, or up to when it is too late for a search."""
+        since = self._begun
+        gone = 0.0 if since is None else time.monotonic() - since
+        return min(self._limit - self._seconds, self._latest - gone)
+
+    @property
+    def seconds_left(self) -> float | None:
+        left = super().seconds_left
+        return self._rest if left is None else min(left, self._rest)
+
+    def decide(self) -> Step:
+        if self._rest <= 0 and not self._set.is_in:
+            self.finish_early("the time was up before anything was timed")
+            return Step.END
+        if self._set.is_in and self._seconds >= self._wanted and self._rest > 0:
+            self.collect()
+            if not self._stands_out():
+                self._wanted *= 2
+        if self._rest <= 0:
+            self._wanted = min(self._wanted, self._seconds)
+        return super().decide()
+
+    def _stands_out(self) -> bool:
+        found = choice(self._known, nobody)
+        if found is None or is_disturbed(self._known, found):
+            return False
+        return self._seconds >= _LONG or agree(self._known, nobody)
+
+
+def nobody(_function: Function) -> bool:
+    """No function is out."""
+    return False
+
+
+class SuspectCauses(RootCauses):
+    """The search for what makes a suspect slow. Ctrl-C ends it."""
+
+    @property
+    def ends_at_interrupt(self) -> bool:
+        return True
+
+
+def is_preempted(paths: Sequence[RootCausePath]) -> bool:
+    """Whether another thread or program had the processor."""
+    return any(path.ending.cause is Cause.PREEMPTION for path in paths)
+
+
+def idle_in(paths: Sequence[RootCausePath]) -> str | None:
+    """Where all of these paths end in a wait for whatever comes next, the function that waits."""
+    waits: list[str] = []
+    for path in paths:
+        if path.ending.cause not in (Cause.BLOCKED, Cause.FUNCTION):
+            continue
+        found = [n.function.name for n in path.nodes if plain_name(n.function.symbol) in _WAITS]
+        if not found:
+            return None
+        waits += found[:1]
+    return waits[0] if waits else None

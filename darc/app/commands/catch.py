@@ -1,0 +1,56 @@
+"""``darc catch``: a breakpoint on latency."""
+
+from __future__ import annotations
+
+from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.start import functions
+from darc.app.options import split_line, split_options
+from darc.model.errors import UsageError
+from darc.model.profile import parse_time
+
+_OPTIONS = {"--peak": "P", "--above": "TIME"}
+
+
+def _parse(argline: str) -> Parsed:
+    names, found = split_options("darc catch", split_line(argline), _OPTIONS)
+    options: dict[str, object] = {option.lstrip("-"): text for option, text in found}
+    if len(names) > 1:
+        raise UsageError(f"'darc catch' takes one function, not {len(names)}")
+    if len(options) > 1:
+        raise UsageError("'darc catch' takes --peak or --above, not both")
+    if "above" in options:
+        options["above"] = parse_time(str(options["above"]))
+    return Parsed(tuple(names), options)
+
+
+def _catch(app: Actions, parsed: Parsed) -> None:
+    function = parsed.arguments[0] if parsed.arguments else None
+    peak, above = parsed.options.get("peak"), parsed.options.get("above")
+    assert peak is None or isinstance(peak, str)
+    assert above is None or isinstance(above, float)
+    app.catch(function, peak, above)
+
+
+CATCH = Command(
+    name="catch",
+    summary="Stop inside the next call of FUNCTION that is slow, while it is.",
+    usage="darc catch [FUNCTION] [--peak P | --above TIME]",
+    details=(
+        "A breakpoint on latency: the program goes on until a call of FUNCTION has been under way "
+        "for TIME, at least 1ms, and stops inside it, in its thread. Without FUNCTION it is the "
+        "one that was analysed last; without TIME, the fastest call of the peak that was chosen "
+        "there, or of --peak. 'continue' goes on to the next one, 'darc stop' ends it."
+    ),
+    examples=(
+        ("darc catch serve --above 4ms", "Stop in a call that takes longer."),
+        ("darc catch", "After a search: stop in a call of the peak that was explained."),
+    ),
+    parse=_parse,
+    action=_catch,
+    begins=True,
+    options=(
+        Option("--peak", "P", "As long as the calls of this peak take. Default: the chosen one."),
+        Option("--above", "TIME", "For how long at least, such as 4ms."),
+    ),
+    complete_argument=functions,
+)

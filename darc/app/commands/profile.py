@@ -1,0 +1,80 @@
+"""``darc profile``: many functions at once."""
+
+from __future__ import annotations
+
+from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.start import functions
+from darc.app.options import split_line, split_options
+from darc.model.errors import UsageError
+from darc.model.functionset import TOP
+from darc.model.profile import longer_time, parse_time
+
+_OPTIONS = {"--time": "TIME", "--every": "TIME", "--top": "N"}
+_LEAST_EVERY = 0.01
+_MOST_INTERVALS = 1000
+_SECONDS = 5.0
+
+
+def _parse(argline: str) -> Parsed:
+    patterns, found = split_options("darc profile", split_line(argline), _OPTIONS)
+    if not patterns:
+        raise UsageError("darc profile needs functions: darc profile 'read_*' [--time 5s]")
+    texts = dict(found)
+    seconds = parse_time(texts["--time"]) if "--time" in texts else _SECONDS
+    if seconds <= 0:
+        raise UsageError("--time: profiles take some time, such as 5s")
+    every = parse_time(texts["--every"]) if "--every" in texts else None
+    if every is not None and not _LEAST_EVERY <= every <= seconds / 2:
+        raise UsageError("--every: intervals are of 10ms and more, and two fit into --time")
+    if every is not None and seconds / every > _MOST_INTERVALS:
+        raise UsageError(
+            f"--every: --time may have {_MOST_INTERVALS} intervals: take one of "
+            f"{longer_time(seconds / _MOST_INTERVALS)}"
+        )
+    top = texts.get("--top", str(TOP))
+    if not top.isdecimal() or not int(top):
+        raise UsageError(f"--top: '{top}' is not a number of rows from 1")
+    return Parsed(tuple(patterns), {"seconds": seconds, "top": int(top), "every": every})
+
+
+def _profile(app: Actions, parsed: Parsed) -> None:
+    seconds, top = parsed.options["seconds"], parsed.options["top"]
+    assert isinstance(seconds, float)
+    assert isinstance(top, int)
+    every = parsed.options["every"]
+    assert every is None or isinstance(every, float)
+    app.profile(parsed.arguments, seconds, top, every)
+
+
+PROFILE = Command(
+    name="profile",
+    summary="Profile many functions at once, to see where to look.",
+    usage="darc profile PATTERN… [--time 5s] [--every TIME] [--top N]",
+    details=(
+        "Up to 2,000 functions, each for itself, in all threads. PATTERN may be a glob as "
+        "'read_*' or 'Cache::*', a regular expression as '/^(read|write)_/', one of these behind "
+        "'lib.so!', a source file, or @FILE with a pattern in each line. Without a library it "
+        "means functions of the program's own file, and where that has none, of its libraries. "
+        "The most interesting function comes first: that with the most excess, which is the time "
+        "that calls took beyond those of its fastest peak. 'darc histogram 3' draws the third "
+        "row's profile, and 'darc start 3' looks for the cause. With --every that also has its "
+        "calls by latency and time, and peaks that come at equal distances are told below the "
+        "table, with what else the numbers of calls let one suppose. Ends after --time in which "
+        "the program runs; 'darc status' shows the table at any stop, 'darc stop' ends it before."
+    ),
+    examples=(
+        ("darc profile '*'", "All functions of the program, for five seconds."),
+        ("darc profile 'libz.so!*' 'read_*' --time 20s", "Those of a library, and some more."),
+        ("darc profile '*' --time 1m --every 500ms", "What comes and goes with the time."),
+        ("darc profile handler.c --top 50", "Those of a source file; fifty rows."),
+    ),
+    parse=_parse,
+    action=_profile,
+    begins=True,
+    options=(
+        Option("--time", "TIME", "For how long the program runs meanwhile. Default: 5s."),
+        Option("--every", "TIME", "Count in intervals of so long; 10ms and more."),
+        Option("--top", "N", f"So many rows are shown. Default: {TOP}."),
+    ),
+    complete_argument=functions,
+)

@@ -1,0 +1,72 @@
+"""``darc walk``: from where threads begin down to the calls that hold the time."""
+
+from __future__ import annotations
+
+import re
+
+from darc.analyses.walk import THRESHOLD, WINDOW_SECONDS
+from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.start import functions
+from darc.app.options import split_line, split_options
+from darc.model.errors import UsageError
+from darc.model.profile import parse_time
+
+_OPTIONS = {"--threshold": "SHARE", "--window": "TIME"}
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+
+
+def _parse(argline: str) -> Parsed:
+    names, found = split_options("darc walk", split_line(argline), _OPTIONS)
+    if len(names) > 1:
+        raise UsageError(f"darc walk begins with one function, not {' and '.join(names)}")
+    texts = dict(found)
+    threshold, seconds = THRESHOLD, WINDOW_SECONDS
+    if "--threshold" in texts:
+        share = _SHARE.fullmatch(texts["--threshold"])
+        threshold = float(share[1]) / 100 if share else 0.0
+        if not 0.01 <= threshold <= 1:
+            raise UsageError(
+                f"--threshold: '{texts['--threshold']}' is no share from 1% to 100%, such as 25%"
+            )
+    if "--window" in texts:
+        seconds = parse_time(texts["--window"])
+        if seconds < 0.05:
+            raise UsageError("--window: a window takes at least 50ms, such as 2s")
+    return Parsed(tuple(names), {"threshold": threshold, "seconds": seconds})
+
+
+def _walk(app: Actions, parsed: Parsed) -> None:
+    threshold, seconds = parsed.options["threshold"], parsed.options["seconds"]
+    assert isinstance(threshold, float)
+    assert isinstance(seconds, float)
+    app.walk(parsed.arguments[0] if parsed.arguments else None, threshold, seconds)
+
+
+WALK = Command(
+    name="walk",
+    summary="Walk down the calls that hold the time, to see where to look.",
+    usage="darc walk [FUNCTION] [--threshold 25%] [--window 2s]",
+    details=(
+        "From main and from where each thread began, or from FUNCTION, level by level: the calls "
+        "that a function makes are timed for --window, and those that hold at least --threshold of "
+        "the time of its group of threads are looked into next. Threads with the same start "
+        "function are a group; their waits for work are idle time, which is told and counts in no "
+        "share. Ends where functions hold the time themselves, or in a system call; 'darc start 1' "
+        "goes on with the last function of chain 1."
+    ),
+    examples=(
+        ("darc walk", "From main and from the start of every thread."),
+        ("darc walk handle --threshold 10%", "Down from handle, with less important calls."),
+        ("darc walk --window 500ms", "Quicker, where calls are many and short."),
+    ),
+    parse=_parse,
+    action=_walk,
+    begins=True,
+    options=(
+        Option(
+            "--threshold", "SHARE", "Share that a call must hold. Default: 25%.", ("10%", "25%")
+        ),
+        Option("--window", "TIME", "For how long each level is timed. Default: 2s."),
+    ),
+    complete_argument=functions,
+)

@@ -1,0 +1,50 @@
+"""``darc why``: what is slow now and then, and why, without a function to begin with."""
+
+from __future__ import annotations
+
+from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.options import split_line, split_options
+from darc.app.pursuit import SECONDS
+from darc.model.errors import UsageError
+from darc.model.profile import parse_time
+
+
+def _parse(argline: str) -> Parsed:
+    arguments, found = split_options("darc why", split_line(argline), {"--time": "TIME"})
+    if arguments:
+        raise UsageError(
+            f"darc why takes no function: 'darc start {arguments[0]}' looks into that one"
+        )
+    texts = dict(found)
+    seconds = parse_time(texts["--time"]) if "--time" in texts else SECONDS
+    if seconds < 1:
+        raise UsageError("--time: an answer takes a second at least, such as 30s")
+    return Parsed((), {"seconds": seconds})
+
+
+def _why(app: Actions, parsed: Parsed) -> None:
+    seconds = parsed.options["seconds"]
+    assert isinstance(seconds, float)
+    app.why(seconds)
+
+
+WHY = Command(
+    name="why",
+    summary="Find what is slow now and then, and why, without a function.",
+    usage="darc why [--time 30s]",
+    details=(
+        "Times the program's own functions, up to 2,000 of them, takes the one whose slow calls "
+        "cost most, and looks for their root cause, for who was waited for, and for up to two "
+        "others that are slow by themselves: 'darc profile', 'darc start' and 'darc waits' in "
+        "one, and by itself. Ends after --time in which the program runs, or before, and says "
+        "what to type next. In gdb Ctrl-C ends it with what is known; in lldb 'darc stop' does."
+    ),
+    examples=(
+        ("darc why", "Then 'run' or 'continue', and wait."),
+        ("darc why --time 5min", "Where slow calls are rare."),
+    ),
+    parse=_parse,
+    action=_why,
+    begins=True,
+    options=(Option("--time", "TIME", "For how long the program runs at most. Default: 30s."),),
+)

@@ -1,0 +1,44 @@
+"""The line below a debugger's output that shows how far an analysis is."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from darc.views import glyphs
+
+
+class LiveLine:
+    """One line, on the terminal that standard error is. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_shown = False
+
+    def show(self, text: str, encoding: str) -> None:
+        """In place of what stands there."""
+        with self._lock:
+            self._is_shown = True
+            line = glyphs.fitting(text, encoding)[: len(text)]
+            _write(glyphs.encoded(line, encoding))
+
+    def hide(self) -> None:
+        """Takes it away, if it is there."""
+        with self._lock:
+            if self._is_shown:
+                self._is_shown = False
+                _write(b"")
+
+    def is_behind(self) -> None:
+        """The debugger has written behind it: it is not to be taken away."""
+        with self._lock:
+            self._is_shown = False
+
+
+def is_terminal() -> bool:
+    """Whether output takes a line that changes."""
+    return os.isatty(1) and os.isatty(2) and glyphs.takes_escapes(os.environ)
+
+
+def _write(line: bytes) -> None:
+    os.write(2, b"\r\x1b[K" + line)

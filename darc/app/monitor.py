@@ -1,0 +1,216 @@
+"""A thread that runs while the program does: signs of life for the pads, the live line, and the
+time limit. It never asks the debugger (:mod:`darc.target.ownthread`), only memory and signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from darc.model.errors import DarcError
+from darc.session.session import Session
+from darc.target.ownthread import begin_thread
+from darc.target.target import Target
+from darc.views import render
+
+_TICK_SECONDS = 0.1
+"""Half of what a sign of life counts for (``darc/debuggee/process_pads.py``)."""
+
+_FIRST_LOOK = 0.001
+"""Seconds between two looks at the profile at the least."""
+
+_GRACE_SECONDS = 0.2
+"""How long an agent that may not ring by itself waits before it is done for it."""
+
+_AGAIN = 1.0
+"""Seconds between two knocks, where only the debugger can stop the program."""
+
+_PATIENCE_SECONDS = 3.0
+"""How long one that may ring has for it, on a busy machine."""
+
+
+_BARE_SECONDS = 1.0
+"""What runs for longer without probes under a front end was not let go on for a step."""
+
+_DEEP_SECONDS = 1.0
+"""How long a stop is put off while a thread is in a wait that no signal ends."""
+
+_DEEP_NOTE = (
+    "a thread waited for a child of its vfork, or for a device, for longer than a second: the "
+    "program was stopped all the same, until it came back"
+)
+
+
+class Monitor:
+    """One thread, from its making until :meth:`stop`."""
+
+    def __init__(self, session: Session, target: Target, style: render.Style) -> None:
+        """``style`` is that of the live line, as the debugger has it now."""
+        self._session = session
+        self._style = style
+        self._columns = _columns()
+        self._target = target
+        self._done = threading.Event()
+        self._deep_since: float | None = None
+        self._knocked = -_AGAIN
+        self._thread = begin_thread(self._run, "darc")
+        if session.is_readable:
+            begin_thread(self._help, "darc ahead")
+
+    def stop(self) -> None:
+        """Waits for the thread to end, and takes the live line away."""
+        self._done.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._target.live(None)
+
+    def _help(self) -> None:
+        """Prepares for decisions, on a thread of its own: a step may take longer than there may be
+        between two signs of life. It ends by itself, soon after :meth:`stop`."""
+        wait = _FIRST_LOOK
+        while not self._done.wait(wait) and self._session.alive:
+            wait = _TICK_SECONDS
+            with contextlib.suppress(DarcError):  # the program is gone, or its tables are damaged
+                wait = min(self._session.look_ahead(), _TICK_SECONDS)
+
+    def _stands(self) -> bool:
+        """Whether the debugger has stopped the program: it may be telling so at this moment."""
+        return self._session.debuggee.is_stopped()
+
+    def _run(self) -> None:
+        begin = time.monotonic()
+        late_since: float | None = None
+        next_tick = begin + _TICK_SECONDS
+        wait = _FIRST_LOOK
+        while not self._done.wait(wait):
+            session = self._session
+            if not session.alive:
+                return
+            try:
+                look = session.look() if session.is_readable else _TICK_SECONDS
+                now = time.monotonic()
+                if session.urgent is not None:
+                    look = self._stop_in(session.urgent, now, look)
+                wait = min(max(look, _FIRST_LOOK), max(next_tick - now, 0))
+                if now < next_tick:
+                    continue
+                next_tick = now + _TICK_SECONDS
+                wait = min(max(look, _FIRST_LOOK), _TICK_SECONDS)
+                if session.is_readable:
+                    session.beat()
+                if now - begin >= 1 and not self._stands():
+                    self._target.live(render.live(session.live_snapshot(), self._line_style()))
+                late_since = self._knock(late_since, now)
+            except AssertionError:
+                raise  # the debugger was asked, from here
+            except Exception:  # the program is gone, or has written over the tables
+                wait = _TICK_SECONDS
+                if not session.is_readable or session.debuggee.is_gone():
+                    return  # the debugger will tell
+                late_since = self._insist(late_since, time.monotonic())
+
+    def _stop_in(self, own: int, now: float, look: float) -> float:
+        """Stops the program in the thread with the id ``own``, as the program knows it; tells in
+        how many seconds to look again."""
+        number = self._session.bell_signal
+        if number is None or now - self._knocked < _AGAIN:
+            return look
+        if self._is_awaited(now):
+            return look
+        self._knocked = now
+        self._session.debuggee.send(number, own)
+        return look
+
+    def _line_style(self) -> render.Style:
+        """A terminal whose window has another size than at the start has the last word, as it has
+        with the debugger."""
+        columns = _columns()
+        if columns != self._columns:
+            self._columns = columns
+            self._style = dataclasses.replace(self._style, width=columns)
+        return self._style
+
+    def _knock(self, late_since: float | None, now: float) -> float | None:
+        """When the agent may not ring by itself (seccomp), or f0 is not called any more at the
+        time limit, the program is stopped by a signal from here."""
+        left = self._session.seconds_left
+        if not self._session.is_readable:
+            if left is None or left > 0 or (late_since is not None and now - late_since < _AGAIN):
+                return late_since
+            self._session.knock()
+            return now
+        if left is not None and left <= 0:
+            self._session.time_up_soon()
+        elif not self._session.rings and not self._runs_bare:
+            return None
+        if late_since is None:
+            return now
+        patience = _PATIENCE_SECONDS if self._session.rings_itself else _GRACE_SECONDS
+        if self._runs_bare:
+            patience = _BARE_SECONDS
+        if now - late_since >= patience:
+            number = self._session.bell_signal
+            # The debugger may take its time. One signal too many would come to the program, or
+            # stop it for the user, once darc does not listen any more.
+            if number is not None and not self._session.debuggee.is_signalled(number):
+                if self._is_awaited(now):
+                    return late_since
+                self._session.debuggee.send(number)
+            return now
+        return late_since
+
+    @property
+    def _runs_bare(self) -> bool:
+        """Whether the program may have been let go on, and not by a command that darc hears of: the
+        probes are to come back."""
+        return self._target.goes_on_unseen and self._session.paused
+
+    def _insist(self, late_since: float | None, now: float) -> float | None:
+        """The debugger is to see what has become of the tables: the program is stopped by a signal
+        from here, whatever they say."""
+        if late_since is not None and now - late_since < _PATIENCE_SECONDS:
+            return late_since
+        number = self._session.bell_signal
+        if number is not None and not self._session.debuggee.is_signalled(number):
+            self._session.debuggee.send(number)
+        return now
+
+    def _is_awaited(self, now: float) -> bool:
+        """Whether a thread waits so that the stop would last until it comes back, with all others
+        stopped. It is given a second."""
+        if not self._session.debuggee.waits_deeply():
+            self._deep_since = None
+            return False
+        if self._deep_since is None:
+            self._deep_since = now
+        if now - self._deep_since < _DEEP_SECONDS:
+            return True
+        self._deep_since = None
+        self._session.note(_DEEP_NOTE)
+        return False
+
+
+def _columns() -> int:
+    """The terminal's own width, 0 where there is none."""
+    try:
+        return os.get_terminal_size(1).columns
+    except OSError:
+        return 0
+
+
+def ring_to_leave(session: Session | None, prepare: Callable[[], None] = lambda: None) -> bool:
+    """The debugger is about to leave: has the program stop at the bell, for the probes to be taken
+    out, when ``prepare`` has said what the bell is to do. Whether it will: not where no probes are,
+    and not where the bell takes no signal. Any thread."""
+    if session is None or not session.alive or session.paused or session.debuggee.is_gone():
+        return False
+    number = session.bell_signal
+    if number is None:
+        return False
+    prepare()
+    session.debuggee.send(number)
+    return True

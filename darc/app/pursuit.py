@@ -1,0 +1,275 @@
+"""``darc why``: one analysis after the other, without a word of the user's.
+
+First profiles of many functions, until one stands out; then the search for what makes that one
+slow, and up to two more that have nothing to do with it. The application begins each at the stop
+at which the one before has ended.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Sequence
+
+from darc.analyses.why import SuspectCauses, SuspectProfiles, idle_in, is_preempted
+from darc.app.finding import Members, Request
+from darc.code.callers import most_called
+from darc.code.patterns import parse_patterns
+from darc.collectors.set_collector import MOST_FUNCTIONS
+from darc.model.ftree import Function
+from darc.model.functionset import FunctionSet
+from darc.model.parameters import OnFinish, Parameters
+from darc.model.profile import OCTAVES
+from darc.model.shares import explain
+from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.status import Status
+from darc.model.why import Suspect, Verdict
+from darc.search.suspects import LEAST_CALLS, agree, choice, is_disturbed, suspects, without
+from darc.session.session import Session
+
+SECONDS = 30.0
+"""For how long in all, where nobody says."""
+
+_PROFILE_PART = 0.5
+"""Of the time, at most, is for finding a function that stands out."""
+
+_LATEST_PART = 0.8
+"""Of it that is over when the last search begins where one has none yet, as pads took long."""
+
+_START_SECONDS = 0.5
+"""Of a search: its function's profile is known."""
+
+_LEAST_SECONDS = 1.0
+"""A search that has less is not begun."""
+
+MOST_ANSWERS = 3
+_MOST_SEARCHES = 6
+"""With those that end in a wait for whatever comes next."""
+
+ENOUGH_VOTES = 0.9
+"""So many of the votes agree, where an answer is sure."""
+
+_DISTURBED = (
+    "calls of all functions take longer now and then, in the same measure: the machine is busy, or "
+    "its host"
+)
+
+_ENOUGH_TIME = 0.5
+"""Of the slow calls' time is explained by an answer that is sure."""
+
+_ENDED = (Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.DONE)
+"""How an analysis has ended that another one may follow."""
+
+WHOLE_PROGRAM = "the program's functions"
+
+
+class Pursuit:
+    """What ``darc why`` was asked for, and what it has come to."""
+
+    def __init__(self, seconds: float, parameters: Parameters) -> None:
+        """``seconds`` of the program are for all of it."""
+        self._seconds = seconds
+        self._parameters = parameters
+        self._begun: float | None = None
+        self._set = FunctionSet(())
+        self._suspect: Suspect | None = None
+        """Whom the search that goes on is for."""
+        self._searched: list[tuple[Answer, Session | None]] = []
+        """Each answer, and the session that has found it."""
+        self._seen: set[int] = set()
+        """Addresses of functions that need no search of their own any more."""
+        self._profiled = False
+        self._is_over = False
+
+    def first(self) -> Request:
+        """What comes first: profiles of the program's own functions."""
+        limit, latest = _PROFILE_PART * self._seconds, _LATEST_PART * self._seconds
+        members = Members(
+            WHOLE_PROGRAM,
+            tuple(parse_patterns("*")),
+            functools.partial(SuspectProfiles, limit=limit, latest=latest),
+            narrow=functools.partial(most_called, most=MOST_FUNCTIONS),
+        )
+        parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
+        return Request("main", parameters, members.analysis, members=members, verb="times")
+
+    # --------------------------------------------------------------------- steps
+
+    def may_follow(self, session: Session) -> bool:
+        """Whether ``session`` has ended so that something may come behind it."""
+        return not session.alive and session.analysis.status in _ENDED
+
+    def take(self, session: Session, shown: Snapshot) -> None:
+        """``session`` is over, and ``shown`` is what it has found."""
+        analysis = session.analysis
+        if isinstance(analysis, SuspectProfiles):
+            self._set, self._profiled, self._begun = analysis.known, True, analysis.begun
+            return
+        suspect, self._suspect = self._suspect, None
+        if suspect is None:
+            return
+        idle = idle_in(shown.paths)
+        self._add(self._answer(suspect, shown), session)
+        if shown.paths:
+            nodes = (
+                session.root.walk() if idle is None else (n for p in shown.paths for n in p.nodes)
+            )
+            self._seen |= {node.function.address for node in nodes}
+
+    def _answer(self, suspect: Suspect, shown: Snapshot) -> Answer:
+        """What a search has found, ``shown``, as an answer."""
+        is_all = is_disturbed(self._set, suspect) and not is_preempted(shown.paths)
+        return Answer(suspect, shown, idle=idle_in(shown.paths), is_disturbed=is_all)
+
+    def failed(self, why: str) -> None:
+        """What :meth:`next` has asked for could not be begun."""
+        suspect, self._suspect = self._suspect, None
+        if suspect is not None:
+            self._add(Answer(suspect, None, why=why), None)
+
+    def _add(self, answer: Answer, session: Session | None) -> None:
+        self._searched.append((answer, session))
+        self._seen.add(answer.suspect.row.function.address)
+
+    def next(self) -> tuple[int, Request] | None:
+        """The function to search in next, by its address, and how; ``None``: that was all."""
+        self._suspect = None
+        rest = self._rest
+        found = without(suspects(self._set), self._is_seen)
+        suspect = choice(self._set, self._is_seen)
+        answered = len([one for one in self._ranked(self._answers) if one.paths])
+        if suspect is not None and self._answers and is_disturbed(self._set, suspect):
+            suspect = None  # one is enough to hear who had the processor
+        left = min(MOST_ANSWERS - answered, _MOST_SEARCHES - len(self._answers), len(found))
+        if suspect is None or left <= 0 or rest < _LEAST_SECONDS:
+            self._is_over = True
+            return None
+        self._suspect = suspect
+        parameters = dataclasses.replace(
+            self._parameters,
+            peak=suspect.spec(1, OCTAVES),
+            resolution=1,
+            start_ops=None,
+            start_time=min(_START_SECONDS, rest / 4),
+            max_time=max(_LEAST_SECONDS, rest / min(left, 2)),
+            auto=True,
+            on_finish=OnFinish.STOP,
+        )
+        request = Request(suspect.name, parameters, SuspectCauses, verb="searches")
+        return suspect.row.function.address, request
+
+    @property
+    def _rest(self) -> float:
+        """Seconds that are left."""
+        begun = self._begun
+        return self._seconds - (0.0 if begun is None else time.monotonic() - begun)
+
+    @property
+    def _answers(self) -> list[Answer]:
+        return [answer for answer, _ in self._searched]
+
+    def _is_seen(self, function: Function) -> bool:
+        return function.address in self._seen
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Those that have searched."""
+        return [session for _, session in self._searched if session is not None]
+
+    @property
+    def best(self) -> Session | None:
+        """The session whose answer is the first one."""
+        ranked = self._ranked(self._answers)
+        if not ranked or not ranked[0].paths:
+            return None
+        return next(session for answer, session in self._searched if answer is ranked[0])
+
+    # ---------------------------------------------------------------------- views
+
+    def known(self, session: Session, shown: Snapshot) -> Why:
+        """What is known by now, with what ``session`` has found so far, which is ``shown``."""
+        answers, known, suspect = self._answers, self._set, self._suspect
+        if not self._profiled and shown.set is not None:
+            known = shown.set
+        elif suspect is not None:
+            answers.append(self._answer(suspect, shown))
+        idle = [one for one in answers if one.idle is not None or one.is_disturbed]
+        ranked = self._ranked(answers)
+        verdict, reasons = self._verdict(known, ranked, idle)
+        is_sure = False
+        if verdict is Verdict.FOUND:
+            reasons = self._doubts(known, ranked[0], idle)
+            is_sure = not reasons
+        return Why(
+            verdict=verdict,
+            answers=tuple(ranked[:MOST_ANSWERS]),
+            functions=len(known.rows),
+            calls=sum(row.profile.count for row in known.rows),
+            seconds=known.seconds,
+            is_sure=is_sure,
+            reasons=tuple(reasons),
+            open=self._open(known, ranked, idle)[:MOST_ANSWERS],
+            is_over=self._is_over or not session.alive,
+            idle=tuple(f"{o.suspect.name} in {o.idle}" for o in idle if o.idle is not None),
+        )
+
+    @staticmethod
+    def _ranked(answers: Sequence[Answer]) -> list[Answer]:
+        """Those with an answer first, then those with the most time; none that is idle, or is slow
+        only as all others are."""
+        busy = [one for one in answers if one.idle is None and not one.is_disturbed]
+        return sorted(busy, key=lambda one: (not one.paths, -one.suspect.share))
+
+    def _verdict(
+        self, known: FunctionSet, ranked: Sequence[Answer], idle: Sequence[Answer]
+    ) -> tuple[Verdict, list[str]]:
+        if ranked and ranked[0].paths:
+            return Verdict.FOUND, []
+        reasons = []
+        if ranked:
+            names = ", ".join(one.suspect.name for one in ranked)
+            reasons.append(f"slow now and then, and why was not known by then: {names}")
+        if self._open(known, ranked, idle):
+            reasons.append("it ended before all that is slow now and then was looked into")
+        if reasons:
+            return Verdict.UNKNOWN, reasons
+        if not known.rows:
+            return Verdict.UNKNOWN, ["no function that was timed was called"]
+        most = max(row.profile.count for row in known.rows)
+        if most < LEAST_CALLS:
+            why = f"no function was called {LEAST_CALLS} times in {known.seconds:.1f}s"
+            return Verdict.UNKNOWN, [why]
+        if not self._profiled:
+            return Verdict.UNKNOWN, ["it has only just begun"]
+        if any(one.is_disturbed for one in idle):
+            return Verdict.NOTHING, [_DISTURBED]
+        return Verdict.NOTHING, []
+
+    def _open(
+        self, known: FunctionSet, ranked: Sequence[Answer], idle: Sequence[Answer]
+    ) -> tuple[Suspect, ...]:
+        """Suspects that are slow by themselves, and that no search was for."""
+        looked = {one.suspect.row.function.address for one in (*ranked, *idle)} | self._seen
+        return tuple(
+            one
+            for one in suspects(known)
+            if one.row.function.address not in looked and not is_disturbed(known, one)
+        )
+
+    def _doubts(self, known: FunctionSet, first: Answer, idle: Sequence[Answer]) -> list[str]:
+        """Why the answer is not sure."""
+        doubts = []
+        out = {node.function.address for one in idle for path in one.paths for node in path.nodes}
+        out |= {one.suspect.row.function.address for one in idle}
+        if not agree(known, lambda function: function.address in out):
+            doubts.append("the two halves of the time choose different functions")
+        if first.agreement < ENOUGH_VOTES:
+            doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))
+        share = None if first.found is None else explain(first.paths[0], first.found).share
+        if share is not None and share < _ENOUGH_TIME:
+            told = f"{share:.0%}".replace("%", " %")
+            doubts.append(f"the root cause explains {told} of the slow calls' time")
+        if first.found is not None and first.found.status is not Status.FOUND:
+            doubts.append("the search was not at its end")
+        return doubts

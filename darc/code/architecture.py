@@ -1,0 +1,146 @@
+"""What darc asks of a processor's code, and the values that it speaks of.
+
+There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
+
+- a :class:`CodeReader`: the call sites of a function from its bytes, and what of them can be moved;
+- how deep the stack is at an instruction (``depth.py``), which instructions leave a function
+  (``epilogues.py``), where an indirect branch leads (``branches.py``), where short jumps can be led
+  on (``relays.py``), and what may fault (``faults.py``);
+- a :class:`~darc.pads.architecture.PadWriter`: the code of pads, landings and patches; and how
+  landings are laid out (``darc/pads/returns.py``, ``landings.py``);
+- entry and exit of the agent (``darc/agent/stubs.S``), its clock, and the registers that it saves;
+- a call and a system call in a stopped thread (``darc/debuggee/detour.py``,
+  ``process_foothold.py``).
+
+``processor.py``, here and in ``darc/pads/``, is the one place that says which one it is.
+
+A frame is known by the stack word that holds its return address, as x86-64's calls put it there.
+Where calls use a link register it is known by the stack pointer at its entry (DWARF's canonical
+frame address): a pad at a call site knows that before the call, and it is the same behind it. See
+docs/extending/architecture.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from iced_x86 import Instruction
+
+from darc.code.elf import FrameRule
+from darc.model.ftree import CallKind
+
+MAX_FUNCTION = 1 << 20
+"""Bytes; more than that is no function but a mistake in the symbols."""
+
+
+class Surroundings(Protocol):
+    """What must be known of the code around a function."""
+
+    def read(self, address: int, size: int) -> bytes: ...
+    def extent(self, address: int) -> tuple[int, int] | None: ...
+    def frame_rule(self, address: int) -> FrameRule | None: ...
+    def landing_pads(self, address: int) -> frozenset[int] | None: ...
+    def is_function_start(self, address: int) -> bool: ...
+    def is_cold_part(self, address: int) -> bool: ...
+    def is_code(self, address: int) -> bool: ...
+    def is_jumped_into(self, start: int, end: int) -> bool: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A place where a function leaves for another one.
+
+    ``patch`` and ``length`` are the bytes that a patch covers; ``back`` is the return address (for
+    a tail jump the address behind it); ``target`` is set where it is fixed; ``slot`` says where
+    the calling frame's return address stands, seen from ``address``. ``displaced`` are the
+    instructions before a short call or jump that must move into the pad. ``problem`` says why no
+    pad can stand here.
+    """
+
+    address: int
+    kind: CallKind
+    patch: int
+    length: int
+    back: int
+    target: int | None
+    pointer: int | None
+    instruction: Instruction
+    slot: FrameRule | None
+    displaced: tuple[Instruction, ...] = ()
+    problem: str | None = None
+    is_short: bool = False
+    """Whether its own bytes have room for a short jump, which is all that fits: ``problem`` says
+    why nothing longer does."""
+    thunk: int | None = None
+    """What an indirect call or jump really goes through (see :data:`Thunks`)."""
+    is_own_callee: bool = False
+    """Whether what is called there is the function that it stands in, whatever it calls in turn: an
+    interrupt's handler."""
+    nop: int = 0
+    """Bytes of a nop behind a short call, which together have room for a long jump. Threads come
+    back to the nop while that stands there (see :mod:`darc.pads.landings`)."""
+
+
+Thunks = Callable[[Instruction], Instruction | None]
+"""What a direct call or jump to a thunk does in the end: a kernel's compiler writes
+``call thunk_rax`` for ``call *%rax``. ``None`` for all others. Address and length stay those of the
+instruction."""
+
+
+@dataclass
+class FunctionCode:
+    """One function's code: its parts, instructions, branch targets and call sites."""
+
+    entry: int
+    parts: list[tuple[int, int]]
+    instructions: dict[int, Instruction]
+    targets: set[int] = field(default_factory=set)
+    sites: list[Site] = field(default_factory=list)
+    complete: bool = True
+    depths: dict[int, FrameRule] | None = None
+    thunks: dict[int, int] = field(default_factory=dict)
+    """Where the instructions lead that were taken for others, by their addresses."""
+
+    def contains(self, address: int) -> bool:
+        return any(start <= address < end for start, end in self.parts)
+
+
+@dataclass(frozen=True)
+class Prologue:
+    """The instructions at a function's entry that a 5-byte jump displaces."""
+
+    entry: int
+    instructions: tuple[Instruction, ...]
+    length: int
+    original: bytes
+
+
+class CodeReader(Protocol):
+    """Reads code of one architecture."""
+
+    PATCH_LENGTH: int
+    """Bytes of a direct call or jump: what a patch needs at least."""
+    SHORT_JUMP: int
+    """Bytes of the shortest jump."""
+
+    def decode(self, data: bytes, address: int) -> list[Instruction]:
+        """All instructions of ``data``, swept from its first byte."""
+
+    def read_function(
+        self, entry: int, around: Surroundings, thunks: Thunks | None = None
+    ) -> FunctionCode:
+        """Reads the function that starts at ``entry``."""
+
+    def read_prologue(
+        self, function: FunctionCode, around: Surroundings, room: int = ...
+    ) -> Prologue | str:
+        """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
+        cannot."""
+
+    def jump_target(self, instruction: Instruction) -> int | None:
+        """Where a jump leads that says so itself; ``None`` for everything else."""
+
+    def may_move(self, instruction: Instruction) -> bool:
+        """Whether it does the same in a pad: no jump, nothing that looks at where it stands."""

@@ -1,0 +1,168 @@
+"""Callees that are never called through a pad (notrace), and code that no call enters."""
+
+from __future__ import annotations
+
+import re
+
+from darc.code.program import LOOKS, Program
+from darc.model.errors import TargetError
+from darc.model.ftree import CallKind, Function
+
+RETURNS_TWICE = ("setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "getcontext")
+
+VFORK = ("vfork", "__vfork")
+"""Behind such a call a child runs in the program's own memory, in which no debugger may be."""
+
+_SWITCHES = ("swapcontext", "__swapcontext")
+"""They keep their return address for one thing: to come back to it, which a landing is made for."""
+
+NOTRACE = {
+    **dict.fromkeys((*RETURNS_TWICE, *VFORK), "it returns twice"),
+    **dict.fromkeys(
+        (
+            *("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen"),
+            *("dl_iterate_phdr", "__dl_iterate_phdr", "mcount", "__fentry__"),
+        ),
+        LOOKS,
+    ),
+    **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
+}
+"""Callees that are never called through a pad, by symbol, and why."""
+
+_NEVER_RETURN = frozenset(
+    (
+        *("abort", "exit", "_exit", "_Exit", "quick_exit", "pthread_exit", "thrd_exit"),
+        *("__assert_fail", "__assert_perror_fail", "__assert_rtn", "__stack_chk_fail"),
+        *("__stack_chk_fail_local", "__fortify_fail", "__chk_fail", "__libc_fatal"),
+        *("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "setcontext"),
+        *("_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast", "__cxa_bad_typeid"),
+        *("__cxa_pure_virtual", "__cxa_throw_bad_array_new_length", "__clang_call_terminate"),
+        *("std::terminate", "__rust_start_panic", "rust_panic", "rust_begin_unwind"),
+        *("panic", "nmi_panic", "do_exit", "do_group_exit", "rewind_stack_and_make_dead"),
+    )
+)
+_ENDS_BADLY = re.compile(
+    r"std::__throw_\w+|(core|std)::panicking::\w+|core::(option|result)::(unwrap|expect)_failed"
+    r"|core::slice::(index|copy_from_slice_impl)::\w+_fail|core::cell::panic_\w+"
+    r"|core::str::slice_error_fail|alloc::alloc::handle_alloc_error"
+    r"|alloc::raw_vec::(capacity_overflow|handle_error)"
+)
+
+
+def never_returns(callee: str | None) -> bool:
+    """Whether a call of the function that is shown as ``callee`` ends its caller too: in no call of
+    that which has returned was it made."""
+    if callee is None:
+        return False
+    return callee in _NEVER_RETURN or _ENDS_BADLY.match(callee) is not None
+
+
+NEVER_CALLED = ("_start", "_dl_start_user", "__start_context", "__restore_rt")
+"""Symbols of code that is not entered by a call, for where no frame information tells."""
+
+_TAIL_DEPTH = 4
+"""How many tail calls in a row are followed to a notrace callee."""
+
+
+def why_notrace(program: Program, function: Function, depth: int = _TAIL_DEPTH) -> str | None:
+    """Why a call of ``function`` is left alone: for itself, or for what it jumps to at its end,
+    which sees the same return address. ``None`` when it is not."""
+    if function.symbol.startswith("_Unwind_"):
+        return "it walks the stack"
+    if function.symbol in _SWITCHES:
+        return None
+    if depth < _TAIL_DEPTH:
+        return _read_why(program, function, depth)
+    key, unbound = (function.address, function.symbol), program.unbound
+    if key not in program.notrace:
+        reason = _read_why(program, function, depth)
+        if program.unbound != unbound:
+            return reason  # it may be another one when that is bound
+        program.notrace[key] = reason
+    return program.notrace[key]
+
+
+def _read_why(program: Program, function: Function, depth: int) -> str | None:
+    reason = NOTRACE.get(function.symbol) or program.why_notrace(function)
+    module = program.module_at(function.address)
+    if reason is not None or module is None or depth == 0:
+        return reason
+    if program.sees_callers and _ends_in_a_look(program, function.address, depth):
+        return LOOKS
+    if not module.image.imports_any(NOTRACE):
+        return None
+    if not _may_end_in_one(program, function.address, depth):
+        return None
+    for site in program.function(function.address).sites:
+        if site.kind is CallKind.TAIL and site.target is not None:
+            reason = why_notrace(program, program.callee_at(site.target), depth - 1)
+            if reason is not None:
+                return reason
+    return None
+
+
+def entered_otherwise(program: Program, function: Function) -> str | None:
+    """Why ``function`` cannot be timed at its first instruction: what lies on top of the stack
+    there is no return address, as no call leads there (the first code of a program or a thread,
+    the dynamic linker's trampolines, labels that look like functions). ``None`` where it can."""
+    address = function.address
+    module = program.module_at(address)
+    if module is None:
+        return None
+    if program.in_sequence(address, address + 1):
+        return "it begins with a restartable sequence (rseq), which may be executed nowhere else"
+    own = address - module.bias
+    if own == module.image.entry or function.symbol in NEVER_CALLED:
+        return "it is not called: the program begins there, or comes back to it"
+    if not module.image.may_be_called(own):
+        return "it is not called: its frame information knows of no caller's address there"
+    extent = module.image.frame_range(own)
+    is_start = extent is not None and extent[0] == own
+    if not is_start and _follows_call(program, address):
+        return "it is not called: the call before it returns to it"
+    return None
+
+
+def _follows_call(program: Program, address: int) -> bool:
+    """Whether the bytes before ``address`` look like a call that returns to it."""
+    try:
+        before = program.read(address - 6, 6)
+    except TargetError:
+        return False  # nothing stands there
+    if before[1] == 0xE8:
+        return program.is_code(address + int.from_bytes(before[2:], "little", signed=True))
+    return before[:2] == b"\xff\x15" or (before[4] == 0xFF and 0xD0 <= before[5] <= 0xD7)
+
+
+def _ends_in_a_look(program: Program, address: int, depth: int) -> bool:
+    """Whether a part that was split off it, or what it jumps to at its end, looks at the return
+    address of both."""
+    seen = {address}
+    ahead = program.far_jumps(address)
+    for _ in range(depth):
+        kept = (t for t in ahead if program.names_of(t).isdisjoint(_SWITCHES))
+        ahead = frozenset(program.part_around(_real(program, target)) for target in kept) - seen
+        if any(map(program.looks_at_caller, ahead)):
+            return True
+        seen |= ahead
+        ahead = frozenset().union(*map(program.far_jumps, ahead))
+    return False
+
+
+def _may_end_in_one(program: Program, address: int, depth: int) -> bool:
+    """Whether jumps out of the function may lead there in the end: cheap, as it is asked of
+    thousands of callees."""
+    seen: set[int] = set()
+    ahead = program.far_jumps(address)
+    for _ in range(depth):
+        if any(not program.names_of(target).isdisjoint(NOTRACE) for target in ahead):
+            return True
+        seen |= ahead
+        ahead = frozenset().union(*(program.far_jumps(_real(program, t)) for t in ahead)) - seen
+    return False
+
+
+def _real(program: Program, target: int) -> int:
+    """Through a PLT entry that is bound by now."""
+    resolved = program.resolve(target)
+    return target if resolved is None else resolved[0]

@@ -1,0 +1,183 @@
+"""Patterns for many functions: globs, regular expressions, files, and lists of them."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from darc.code.demangle import display_name
+from darc.code.elf import Symbol
+from darc.code.modules import Module
+from darc.code.program import Program
+from darc.code.spelling import is_cold_name, split_spec
+from darc.model.errors import NotFoundError, TargetError, UsageError
+from darc.model.ftree import Function
+from darc.target.target import Target
+
+_SOURCE = re.compile(r"[^!:*?\[\]]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|rs|f|f90|d|zig|m|mm|s|S)")
+_MOST_LINES = 100_000
+CHOSEN_LATE = "the program chooses its code when it is loaded (IFUNC)"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One of the words of ``darc profile``."""
+
+    text: str
+    scope: str | None
+    """``lib.so!``, or a source file; ``None``: the program's own file first, then its libraries."""
+    expression: re.Pattern[str]
+    """What a whole name must be."""
+    words: tuple[str, ...] = ()
+    """What is sure to be in the symbol, for a quick look."""
+
+    @property
+    def is_of_source(self) -> bool:
+        """Whether the scope is a source file."""
+        return self.scope is not None and not self.scope.endswith("!")
+
+    def fits(self, symbol: str) -> bool:
+        """Whether a function with this symbol is meant."""
+        if not all(word in symbol for word in self.words):
+            return False
+        if self.expression.fullmatch(symbol):
+            return True
+        shown = display_name(symbol)
+        return shown != symbol and self.expression.fullmatch(shown) is not None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What patterns have come to."""
+
+    functions: tuple[Function, ...]
+    """By address, each once."""
+    left_out: tuple[tuple[Function, str], ...] = ()
+    """Those that cannot be among them, and why."""
+
+
+def parse_patterns(
+    texts: Iterable[str], read: Callable[[Path], str] = Path.read_text
+) -> list[Pattern]:
+    """The patterns that words stand for; ``@FILE`` stands for those in its lines.
+
+    Raises:
+        UsageError: one is none, or the file cannot be read.
+    """
+    found: list[Pattern] = []
+    for text in texts:
+        if text.startswith("@"):
+            found += parse_patterns(_lines(text[1:], read))
+        else:
+            found.append(_pattern(text))
+    return found
+
+
+def _lines(name: str, read: Callable[[Path], str]) -> list[str]:
+    try:
+        lines = read(Path(name).expanduser()).splitlines()
+    except (OSError, RuntimeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"cannot read the list of functions {name}: {why}") from None
+    plain = (line.split("#", 1)[0].strip() for line in lines[:_MOST_LINES])
+    patterns = [line for line in plain if line]
+    if any(line.startswith("@") for line in patterns):
+        raise UsageError(f"{name}: a list of functions names no other list")
+    return patterns
+
+
+def _pattern(text: str) -> Pattern:
+    if _SOURCE.fullmatch(text):
+        return Pattern(text, text, re.compile(".*", re.DOTALL))
+    if text.startswith("/"):
+        return Pattern(text, None, _expression(text, text))
+    scope, name = split_spec(text)
+    if not name:
+        raise UsageError(f"'{text}' names no function: type '{text}*' for all")
+    if name.startswith("/"):
+        return Pattern(text, scope, _expression(name, text))
+    # The names of classes and namespaces before it may be left out.
+    expression = re.compile(rf"(?:.*::)?(?:{fnmatch.translate(name)})", re.DOTALL)
+    words = () if "operator" in name or "[" in name else tuple(re.findall(r"\w+", name))
+    return Pattern(text, scope, expression, words)
+
+
+def _expression(name: str, text: str) -> re.Pattern[str]:
+    if len(name) < 3 or not name.endswith("/"):
+        raise UsageError(f"'{text}': a regular expression stands between slashes, as /^read_/")
+    try:
+        return re.compile(rf".*(?:{name[1:-1]}).*", re.DOTALL)
+    except re.error as error:
+        raise UsageError(f"'{text}' is no regular expression: {error}") from None
+
+
+def choose(
+    program: Program, target: Target, patterns: Sequence[Pattern], own: Module | None
+) -> Chosen:
+    """The functions of ``program`` that the patterns mean; ``own`` is the program's own file.
+
+    Raises:
+        NotFoundError: a pattern means none.
+    """
+    functions: dict[int, Function] = {}
+    left_out: dict[int, tuple[Function, str]] = {}
+    for pattern in patterns:
+        found = list(_find(program, target, pattern, own))
+        if not found:
+            raise NotFoundError(f"no function is called {pattern.text}{_hint(pattern)}")
+        for address, symbol in found:
+            function = program.function_at(address)
+            if symbol is not None and symbol.ifunc:
+                left_out[address] = function, CHOSEN_LATE
+            else:
+                functions[address] = function
+    return Chosen(
+        tuple(functions[address] for address in sorted(functions)),
+        tuple(left_out[address] for address in sorted(left_out)),
+    )
+
+
+def _hint(pattern: Pattern) -> str:
+    if pattern.is_of_source:
+        return ": for source files the debugger needs debug information"
+    return "" if pattern.scope is None else ": 'info sharedlibrary' lists what is loaded"
+
+
+def _find(
+    program: Program, target: Target, pattern: Pattern, own: Module | None
+) -> Iterator[tuple[int, Symbol | None]]:
+    if pattern.is_of_source:
+        assert pattern.scope is not None
+        yield from ((address, None) for address in _of_source(target, pattern.scope, pattern))
+        return
+    if pattern.scope is not None:
+        modules = program.modules_called(pattern.scope)
+        yield from _of_modules(modules, pattern)
+        return
+    first = [] if own is None else [own]
+    found = list(_of_modules(first, pattern))
+    others = [m for m in program.modules if m is not own and m.name != "[vdso]"]
+    if not found:
+        others = [m for m in others if not m.name.startswith("ld")]
+        found = list(_of_modules(others, pattern))
+    yield from found
+
+
+def _of_modules(modules: Iterable[Module], pattern: Pattern) -> Iterator[tuple[int, Symbol | None]]:
+    for module in modules:
+        for symbol in module.image.symbols:
+            if not is_cold_name(symbol.name) and pattern.fits(symbol.name):
+                yield symbol.address + module.bias, symbol
+
+
+def _of_source(target: Target, file: str, pattern: Pattern) -> Iterator[int]:
+    for name in target.functions_of(file, ""):
+        plain = name.split("(", 1)[0]
+        if pattern.expression.fullmatch(plain):
+            try:
+                yield from target.functions_in(file, name)
+            except TargetError:
+                continue

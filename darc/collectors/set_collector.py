@@ -1,0 +1,284 @@
+"""Collecting the latencies of many functions at once, each for itself (OSprof 3.1).
+
+Every function of the set has an entry pad of its own, which counts its calls in bins of powers of
+two (``darc/agent/members.c``). There are no call sites, no votes and no kept ops: what an
+:class:`~darc.analyses.analysis.Analysis` may order of other collectors, it may not of this one.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from darc.agent.layout import Room
+from darc.agent.rows import MemberCounts
+from darc.code.architecture import FunctionCode
+from darc.code.notrace import entered_otherwise
+from darc.code.program import NotNowError
+from darc.collectors.collector import Context
+from darc.collectors.pad_collector import PadCollector
+from darc.collectors.standstill import Standstill
+from darc.model.errors import DarcError, TargetError, UnsupportedError
+from darc.model.ftree import Fnode, Function
+from darc.model.profile import Profile
+from darc.pads.foothold import Area
+from darc.pads.returns import ReturnLandings
+
+MOST_FUNCTIONS = 2000
+"""Of one set."""
+
+_OF_A_POOL = 100
+"""Functions that share a pool of landings: about 900 places that they are called from."""
+
+_AT_ONCE = 50
+"""So many pads are made at a stop, in less than a tenth of a second."""
+
+_LOSSES = {
+    "lost_blocks": "calls were not timed: there were too many threads and functions together",
+    "lost_moved": "calls were not measured: their frames moved to another thread or stack",
+    "lost_tails": "tail calls were not measured: there were too many in one frame",
+}
+
+
+class SetCollector(PadCollector):
+    """Entry pads at the functions of a set, in a process."""
+
+    def __init__(
+        self, context: Context, functions: Sequence[Function], *, runs: bool = False
+    ) -> None:
+        """``functions`` are at most :data:`MOST_FUNCTIONS`. Of a program that ``runs`` already, and
+        may have work to do, the pads of many are made while it does: see :meth:`put_in`."""
+        super().__init__(context)
+        self.functions = tuple(functions)
+        self._runs = runs
+        self._to_make: collections.deque[int] = collections.deque()
+        self._at_stop: list[int] = []
+        """Those whose code cannot be read while the program runs."""
+        self._is_in = False
+        self._guarded: AbstractSet[int] = frozenset()
+        self.left_out: dict[Function, str] = {}
+        """Those that are not timed, and why."""
+        self._pools: dict[int, list[ReturnLandings]] = {}
+        self._lost |= dict.fromkeys(_LOSSES, 0)
+
+    def _room(self) -> Room:
+        room = self._backend.room_for_set(self._room_of())
+        assert room is not None, "whoever chose the functions has asked"
+        return room
+
+    def _room_of(self) -> int:
+        """For how many functions there is to be room."""
+        return len(self.functions)
+
+    # ------------------------------------------------------------- begin and end
+
+    def _check(self) -> list[str]:
+        why: UnsupportedError | None = None
+        for function in self.functions:
+            try:
+                return self._debuggee.check(self._program, function, self._spec)
+            except UnsupportedError as error:
+                why = error  # of the program, or of this function alone
+        assert why is not None
+        raise why
+
+    def _prepare(self, code: FunctionCode) -> None:
+        del code
+        assert len(self.functions) <= self.tables.members.most
+        self._guarded = {place for _, place, _ in self._debuggee.guard_places(self._program)}
+        self._to_make.extend(range(len(self.functions)))
+        assert self.foothold is not None
+        is_later = self._runs and self.foothold.memory_beside is not None
+        while self._to_make:
+            if is_later and self.installer.members and len(self._to_make) > _AT_ONCE:
+                break  # there is one at least
+            self._prepare_next()
+        self._check_any()
+        for number in self._to_make:  # memory is made at stops
+            at = self.functions[number].address
+            area = self.foothold.area_for(at, at + 1)
+            if area is not None:
+                self._pools_of(area, at)
+
+    def _prepare_next(self) -> None:
+        number = self._to_make[0]
+        why = self._prepare_one(number, self.functions[number], self._guarded)
+        if why is not None:
+            self.left_out[self.functions[number]] = why
+        self._to_make.popleft()
+
+    # ------------------------------------------------------------- while it runs
+
+    @property
+    def is_in(self) -> bool:
+        """Whether the functions are timed. Any thread."""
+        return self._is_in
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether what can be made while the program runs is made. Any thread."""
+        return not self._to_make
+
+    def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
+        """Makes pads, to which nothing leads."""
+        del nodes, levels
+        memory = None if self.foothold is None else self.foothold.memory_beside
+        if memory is None or self.is_prepared or not self._alive:
+            return False
+        if self.paused or self._debuggee.is_stopped():
+            return False
+        end = time.monotonic() + seconds
+        with self._helping(memory):
+            while self._to_make and time.monotonic() < end and not self._is_over():
+                try:
+                    self._prepare_next()
+                except NotNowError:
+                    if self._is_over():
+                        return False
+                    self._at_stop.append(self._to_make.popleft())
+        return not self.is_prepared
+
+    def put_in(self) -> None:
+        """At a stop: all of them are timed from now on. Raises
+        :class:`~darc.model.errors.UnsupportedError`: none can be."""
+        self._to_make.extend(self._at_stop)
+        self._at_stop.clear()
+        while self._to_make:
+            self._prepare_next()
+        self._put_in()
+
+    def _check_any(self) -> None:
+        if not self.installer.members:
+            reasons = sorted(set(self.left_out.values()))
+            raise UnsupportedError(f"none of these functions can be timed: {'; '.join(reasons)}")
+
+    def _prepare_one(self, number: int, function: Function, guards: AbstractSet[int]) -> str | None:
+        """Makes its pad; a string says why there can be none."""
+        program, at = self._program, function.address
+        if at in guards:
+            return "darc watches it itself"
+        try:
+            why = self.installer.why_notrace(program, function)
+            why = why or entered_otherwise(program, function)
+            if why is not None:
+                return why
+            code = program.function(at)
+            if not code.parts:
+                return "its code cannot be read"
+            assert self.foothold is not None
+            area = self.foothold.area_for(at, at + 1)
+            if area is None:
+                return "no room for a pad within 2 GiB of it"
+            pools = self._pools_of(area, at)
+            pool = pools[number % len(pools)] if pools else None
+            return self.installer.prepare_member(number, code, pool)
+        except TargetError as error:
+            return str(error)
+
+    def _pools_of(self, area: Area, address: int) -> list[ReturnLandings]:
+        """The landings of the functions of a module."""
+        module = self._program.module_at(address)
+        start, end = (address, address + 1) if module is None else (module.start, module.end)
+        if start not in self._pools:
+            own = sum(start <= function.address < end for function in self.functions)
+            assert self.foothold is not None
+            wanted = math.ceil(own / _OF_A_POOL)
+            self._pools[start] = self.foothold.more_landings(area, start, end, wanted)
+        return self._pools[start]
+
+    def _enable(self) -> None:
+        assert self.foothold is not None
+        self.tables.begin_set()
+        self.foothold.calibrate_members()
+        self.tables.members.forget()
+        if self.is_prepared:
+            self._put_in()
+        else:
+            self.tables.enabled = True  # so that the agent rings
+
+    def _put_in(self) -> None:
+        self._is_in = True
+        for number, why in self.installer.enable_members().items():
+            self.left_out[self.functions[number]] = why
+        self._check_any()
+
+    # ---------------------------------------------------------- the user's stops
+
+    def _standstill(self, *, closes: bool = True) -> Standstill | None:
+        del closes  # calls that are under way at a stop are dropped, and counted where they return
+        return None
+
+    def passes(self) -> bool:
+        return False
+
+    def make_way(self) -> str | None:
+        before = self.installer.members
+        why = self.installer.make_way()
+        for number in before - self.installer.members:
+            self.left_out[self.functions[number]] = "a breakpoint stands in its first bytes"
+        if why is None and not self.installer.members:
+            why = "breakpoints stand in the first bytes of all its functions"
+        return why
+
+    def _more_records(self) -> str | None:
+        self.tables.members.forget_open()
+        return super()._more_records()
+
+    # ------------------------------------------------------------------- counting
+
+    def counts(self) -> Mapping[Function, MemberCounts]:
+        """What was counted of each function that was called. Any thread."""
+        found = self.tables.members.counts()
+        return {
+            self.functions[number]: counts
+            for number, counts in found.items()
+            if number < len(self.functions)
+        }
+
+    @property
+    def call_cost(self) -> int:
+        """Cycles that a call of a function takes more."""
+        return self.tables.get("member_cost")
+
+    def give_up(self, functions: AbstractSet[Function]) -> None:
+        """These are timed no more; what was counted of them stays."""
+        for number in sorted(self.installer.members):
+            if self.functions[number] in functions:
+                self.installer.give_up_member(number)
+
+    @property
+    def timed(self) -> int:
+        """How many functions are timed now. Any thread."""
+        return len(self.installer.members)
+
+    @property
+    def seen(self) -> int:
+        return sum(counts.calls for counts in self.tables.members.counts().values())
+
+    def profile(self) -> Profile:
+        """The calls of all functions together."""
+        bins: dict[int, int] = {}
+        calls = total = 0
+        for counts in self.tables.members.counts().values():
+            calls, total = calls + counts.calls, total + counts.sum
+            for number, count in counts.bins.items():
+                bins[number] = bins.get(number, 0) + count
+        return Profile(1, self.hz, bins, calls, total)
+
+    @property
+    def cut_short(self) -> int:
+        try:
+            return sum(counts.dropped for counts in self.tables.members.counts().values())
+        except DarcError:
+            return 0
+
+    @property
+    def used(self) -> AbstractSet[int]:
+        return frozenset(function.address for function in self.functions)
+
+    def losses(self) -> list[str]:
+        found = super().losses()
+        return found + [f"{self._lost[n]} {text}" for n, text in _LOSSES.items() if self._lost[n]]

@@ -1,0 +1,275 @@
+"""Timing the calls below one function at a time, in windows (CrossWalk 3.1).
+
+As a set's (:mod:`darc.collectors.set_collector`), but for the choice of what counts: the members of
+a level are the callees of one function, and only its calls of them count (``is_asked_for`` in
+``darc/agent/members.c``). The members of each level take the place of those of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from darc.agent.rows import Walker
+from darc.code.architecture import FunctionCode
+from darc.code.program import Program
+from darc.code.unwind import Frame, frames
+from darc.collectors.collector import Context
+from darc.collectors.pad_collector import PadCollector
+from darc.collectors.set_collector import SetCollector
+from darc.debuggee import clock
+from darc.model.errors import DarcError, TargetError
+from darc.model.ftree import Function
+
+MOST_WALKED = 1000
+"""Functions that are timed in one walk, over all its levels."""
+
+_WORDS = 8192
+"""Of a stack that are looked at."""
+
+_PER_LEVEL = 200
+
+EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
+"""Functions that threads wait in for whatever comes next, wherever that is called."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Where a thread stands: its key in the agent, and its frames, the outermost first."""
+
+    key: int
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Of one thread in a window, in cycles: calls that began and ended there, with the parts of
+    those that were under way at its end. By function."""
+
+    calls: Mapping[Function, int] = field(default_factory=dict)
+    cycles: Mapping[Function, int] = field(default_factory=dict)
+    first: int = 0
+    """TSC of the first call; 0: there was none. And of the first one of an event wait:"""
+    first_wait: int = 0
+
+
+class WalkCollector(SetCollector):
+    """See the module."""
+
+    def __init__(self, context: Context, goes_below: bool) -> None:
+        """``goes_below`` says that the walk begins with a function whose own calls are timed as
+        well."""
+        super().__init__(context, ())
+        self._goes_below = goes_below
+        self._free = self._idle = 0
+        self._before: dict[tuple[int, int], tuple[int, int]] = {}
+        self._epoch = 0
+        self.entered: AbstractSet[int] = frozenset()
+        """Where the return addresses of calls stand that began in the latest window and have not
+        ended, when that was counted."""
+
+    # ------------------------------------------------------------- begin and end
+
+    def _room_of(self) -> int:
+        return MOST_WALKED
+
+    def _check(self) -> list[str]:
+        return PadCollector._check(self)
+
+    def _prepare(self, code: FunctionCode) -> None:
+        del code
+        idle = _exported(self._program)
+        self._idle = self._add(idle)
+        self._free = self._idle + (self._add([self._root.function]) if self._goes_below else 0)
+
+    def _check_any(self) -> None:
+        """A level may have no callee that can be timed."""
+
+    def _enable(self) -> None:
+        super()._enable()
+        self.tables.members.walk_from((), self._free, self._idle)
+
+    def _add(self, functions: Sequence[Function]) -> int:
+        guards = {place for _, place, _ in self._debuggee.guard_places(self._program)}
+        first = len(self.functions)
+        self.functions = (*self.functions, *functions)
+        for number, function in enumerate(functions, first):
+            why = self._prepare_one(number, function, guards)
+            if why is not None:
+                self.left_out[function] = why
+        return len(functions)
+
+    # -------------------------------------------------------------------- levels
+
+    def begin_level(self, parts: Sequence[tuple[int, int]], callees: Sequence[Function]) -> None:
+        """The calls of ``callees`` count that come from code in these ``parts``, and no others. The
+        program stands still."""
+        for number in sorted(self.installer.members):
+            if number >= self._free:
+                self.installer.give_up_member(number)
+        always = {function.address for function in self.functions[: self._free]}
+        callees = [function for function in callees if function.address not in always]
+        room = min(self.tables.members.most, MOST_WALKED) - len(self.functions)
+        chosen = callees[: min(_PER_LEVEL, room)]
+        for function in callees[len(chosen) :]:
+            self.left_out[function] = "there are too many functions on the way"
+        self._add(chosen)
+        self.tables.members.walk_from([range(*part) for part in parts], self._free, self._idle)
+        for number, why in self.installer.enable_members().items():
+            self.left_out[self.functions[number]] = why
+
+    def begin_window(self) -> None:
+        """The program is about to go on."""
+        self._epoch = self.tables.epoch
+        walkers = self.tables.members.walkers(self._epoch)
+        self._before = {
+            (key, number): counted
+            for key, walker in walkers.items()
+            for number, counted in walker.counted.items()
+        }
+
+    def counted(self, start: int, end: int) -> dict[int, Counted]:
+        """What was counted since :meth:`begin_window`, by the threads' keys."""
+        walkers = self.tables.members.walkers(self._epoch)
+        contexts = {walker.context: key for key, walker in walkers.items()}
+        calls: dict[int, dict[Function, int]] = {key: {} for key in walkers}
+        cycles: dict[int, dict[Function, int]] = {key: {} for key in walkers}
+
+        def add(key: int, number: int, many: int, long: int) -> None:
+            function = self.functions[number]
+            calls[key][function] = calls[key].get(function, 0) + many
+            cycles[key][function] = cycles[key].get(function, 0) + long
+
+        for key, walker in walkers.items():
+            for number, (many, total) in walker.counted.items():
+                before = self._before.get((key, number), (0, 0))
+                if many > before[0] and number < len(self.functions):
+                    add(key, number, many - before[0], total - before[1])
+        for key, number, begun, inner in self._under_way(contexts, walkers, end):
+            add(key, number, 1, max(end - max(begun, start) - inner, 0))
+        return {
+            key: Counted(calls[key], cycles[key], *walker.first) for key, walker in walkers.items()
+        }
+
+    def _under_way(
+        self, contexts: Mapping[int, int], walkers: Mapping[int, Walker], end: int
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """The calls of this window that have not ended: thread, member, start, and cycles that are
+        not theirs."""
+        tables = self.tables
+        size = tables.blob.sizes["darc_block"]
+        first = tables.base + tables.layout.blocks
+        at = tables.blob.offset("darc_block.member")
+        found = []
+        self.entered = entered = set()
+        for record in tables.open_records():
+            key = contexts.get(record["context"])
+            if key is None or record["open"] != 1 or record["entered"] != self._epoch:
+                continue
+            if (record["block"] - first) % size or not self._stands(record):
+                continue
+            entered.add(record["slot"])
+            number = int.from_bytes(tables.raw(record["block"] + at, 4), "little") - 1
+            if 0 <= number < len(self.functions):
+                found.append((key, number, record))
+        for key, number, record in found:
+            inner = walkers[key].spent - record["overhead"]
+            for other, idle, waits in found:
+                if other == key and idle < self._idle <= number and waits["slot"] < record["slot"]:
+                    inner += end - waits["start"]
+            yield key, number, record["start"], max(inner, 0)
+
+    def _stands(self, record: Mapping[str, int]) -> bool:
+        try:
+            word = int.from_bytes(self.tables.raw(record["slot"], 8), "little")
+        except TargetError:
+            return False
+        return word == record["pad_back"]
+
+    @property
+    def cut_short(self) -> int:
+        """Calls at the edges of windows count up to there."""
+        return 0
+
+    # -------------------------------------------------------------------- stacks
+
+    def stacks(self) -> dict[int, Stack]:
+        """Of all threads, by the system's ids. The program stands still."""
+        backs = {r["slot"]: r["back"] for r in self.tables.open_records() if self._stands(r)}
+        found = {}
+        for thread in self._target.threads():
+            try:
+                found[thread] = self._stack(thread, backs)
+            except DarcError:
+                continue  # it has just ended
+        return found
+
+    def _stack(self, thread: int, backs: Mapping[int, int]) -> Stack:
+        target, foothold = self._target, self.foothold
+        assert foothold is not None
+        names = ("rip", "rsp", "rbp", "fs_base")
+        pc, stack, frame, key = (target.read_register(thread, name) for name in names)
+        slots: dict[int, int] = dict(backs)
+        if self.tables.bell and self.tables.bell_slot:
+            slots[self.tables.bell_slot] = self.tables.bell_return
+        raw = _read_stack(target.read, stack)
+
+        def word(at: int) -> int | None:
+            if at in slots:
+                return slots[at]
+            begin = at - stack
+            if not 0 <= begin <= len(raw) - 8:
+                return None
+            return int.from_bytes(raw[begin : begin + 8], "little")
+
+        if foothold.holds(pc):
+            above = [slot for slot in slots if stack <= slot < stack + len(raw)]
+            if not above:
+                return Stack(key, ())
+            slot = min(above)
+            pc, stack = slots[slot], slot + 8
+            raw = raw[slot + 8 - target.read_register(thread, "rsp") :]
+        found = frames(self._program, pc, stack, frame, word)
+        return Stack(key, tuple(reversed(found)))
+
+    def ran(self, thread: int) -> tuple[int, int] | None:
+        """See :meth:`darc.debuggee.debuggee.Debuggee.ran`."""
+        return self._debuggee.ran(thread)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the debugger has stopped the program. Any thread."""
+        return self._debuggee.is_stopped()
+
+    @property
+    def now(self) -> int:
+        """The time-stamp counter."""
+        return clock.tsc_now()
+
+
+def _read_stack(read: Callable[[int, int], bytes], stack: int) -> bytes:
+    size = 8 * _WORDS
+    while size >= 8:
+        try:
+            return read(stack, size)
+        except DarcError:
+            size //= 2
+    return b""
+
+
+def plain_name(symbol: str) -> str:
+    """``poll`` of ``__poll`` and ``poll@@GLIBC_2.2.5``."""
+    return symbol.split("@", 1)[0].lstrip("_")
+
+
+def _exported(program: Program) -> list[Function]:
+    found: dict[int, Function] = {}
+    for module in program.modules:
+        if not module.name.startswith("libc.") and not module.name.startswith("ld-musl"):
+            continue
+        for symbol in module.image.symbols:
+            if symbol.name.split("@", 1)[0] in EVENT_WAITS:
+                address = symbol.address + module.bias
+                found[address] = program.function_at(address, symbol.name.split("@", 1)[0])
+    return [found[address] for address in sorted(found)]

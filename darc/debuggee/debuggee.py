@@ -1,0 +1,223 @@
+"""What is debugged: a process of this machine, or a kernel.
+
+Descent, votes, tables and pads are the same everywhere. What differs is here: where code comes
+from, what may be timed, whose calls count, and what stops it. How pads live there is the matter of
+its :class:`~darc.pads.backend.PadBackend`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from darc.code.program import Program
+from darc.debuggee import procfs
+from darc.debuggee.clock import Use
+from darc.model.ftree import Function
+from darc.model.offtimes import OffWatch
+from darc.model.parameters import Parameters
+from darc.pads.backend import PadBackend
+from darc.pads.guards import Guard
+from darc.target.target import Outcome
+
+
+class Debuggee(ABC):
+    """One process or kernel that a debugger has stopped."""
+
+    @property
+    @abstractmethod
+    def pads(self) -> PadBackend:
+        """How pads live there."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> int:
+        """Tells it from others that the debugger had or will have: a process id, for a kernel what
+        stays the same until it boots anew."""
+
+    @property
+    @abstractmethod
+    def hz(self) -> int:
+        """Cycles of its time-stamp counter in a second."""
+
+    @property
+    @abstractmethod
+    def is_readable_while_it_runs(self) -> bool:
+        """Whether counters can be read, and a sign of life be given, while it runs."""
+
+    def risk_of_breakpoints(self) -> str | None:
+        """Why darc takes no breakpoints there that the user has not asked for; ``None`` where
+        nothing speaks against them."""
+        return "a breakpoint there stops the whole machine"
+
+    def danger_of_breakpoints(self) -> str | None:
+        """Why what runs there may end with the debugger, were that killed with breakpoints in it;
+        ``None`` where it ends with the debugger in any case, or outlives them."""
+        return None
+
+    calibration_steps = 1
+    """How many instructions are executed between the two breakpoints that tell what a hit costs.
+    With one the debugger is there as soon as it has stepped; with two the hit costs as much as
+    others, which matters where nothing but a clock tells."""
+
+    @property
+    def breakpoints_blur(self) -> str:
+        """About what latencies cannot be told apart where breakpoints collect, for the user."""
+        return "1 ms"
+
+    @property
+    def opening(self) -> str | None:
+        """What the user is to know before an analysis goes on."""
+        return None
+
+    tells_of_files = True
+    """Whether darc hears of code that is loaded later."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Probes are about to be put in."""
+
+    @abstractmethod
+    def leave(self, is_there: bool = True) -> None:
+        """Every probe is out: undoes what :meth:`begin` changed, as far as what runs there
+        ``is_there`` still."""
+
+    @abstractmethod
+    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+        """Tells of a thread that has come to f0, at a breakpoint, whether its call counts.
+
+        Raises:
+            NotFoundError: there is no such thread or task.
+        """
+
+    def strand(self, thread: int) -> int:
+        """What runs in a thread that has come to a breakpoint: its calls are told from others by
+        that. In a process the thread itself."""
+        return thread
+
+    def own_clock(self) -> Callable[[], int] | None:
+        """A clock in ns, to be read at a breakpoint, that stands still while the debugger has
+        stopped what runs there. ``None``: there is no such clock."""
+        return None
+
+    def waited_ns(self, thread: int) -> int:
+        """For how long a thread has waited for a processor so far, in ns; 0 where nothing tells."""
+        return 0
+
+    def use(self, thread: int) -> Use | None:
+        """What a thread that has come to a breakpoint has had of processors so far; ``None`` where
+        nothing tells."""
+        return None
+
+    def watch_switches(self) -> OffWatch | None:
+        """From now on it is known when its threads leave their processors; the caller closes it.
+        ``None``: that is not told from outside.
+
+        Raises:
+            UnsupportedError: it would be, but this debugger may not ask.
+        """
+        return None
+
+    def is_gone(self) -> bool:
+        """Whether it has ended, as far as that can be seen without the debugger. Any thread."""
+        return False
+
+    def is_stopped(self) -> bool:
+        """Whether the debugger has stopped it, and may be telling so at this moment. Any thread."""
+        return False
+
+    def thread_called(self, own: int) -> int | None:
+        """The thread that it knows itself as ``own``, if there is one. Any thread."""
+        del own
+        return None
+
+    def ran(self, thread: int) -> tuple[int, int] | None:
+        """For how long a thread has run so far, and waited for a processor, in ns; ``None``: that
+        is not known."""
+        del thread
+        return None
+
+    def waits_deeply(self) -> bool:
+        """Whether a thread is in a wait that no signal ends, so that a stop would last until it
+        comes back. Any thread."""
+        return False
+
+    def is_signalled(self, number: int) -> bool:
+        """Whether the signal ``number`` is on its way already, or the debugger has it. Any
+        thread."""
+        return False
+
+    def send(self, number: int, own: int | None = None) -> None:  # noqa: B027  a kernel takes none
+        """Sends it the signal ``number``, with darc's mark: to the thread with the id ``own``, as
+        it knows that itself, or to another one that does not block it. Any thread."""
+
+    def waited_by(self, threads: Iterable[int]) -> Mapping[int, int]:
+        """For how long each of the debugger's own ``threads`` has waited for a processor so far, in
+        ns. The debugger is of this machine in any case."""
+        return {thread: procfs.waited_ns(thread) for thread in threads}
+
+    @abstractmethod
+    def check_supported(self) -> None:
+        """Raises :class:`~darc.model.errors.UnsupportedError` for modes of the debugger that darc
+        refuses."""
+
+    def entry(self) -> int | None:
+        """Where the program itself begins, when everything that is loaded with it is there;
+        ``None`` where there is no such place."""
+        return None
+
+    @abstractmethod
+    def is_at_start(self) -> bool:
+        """Whether it has just been loaded, and its threads cannot be told apart yet."""
+
+    @abstractmethod
+    def program(self) -> Program:
+        """Its code, as it is now."""
+
+    @abstractmethod
+    def refresh(self, program: Program) -> None:
+        """Looks again at what code there is.
+
+        Raises:
+            UnsupportedError: there is some by now that nothing may be timed beside.
+        """
+
+    @abstractmethod
+    def check(self, program: Program, function: Function, spec: str) -> list[str]:
+        """What is to be told before ``function`` is timed, which the user knows as ``spec``.
+
+        Raises:
+            UnsupportedError: it cannot be timed.
+        """
+
+    def watch_over(self) -> Callable[[bool], None]:
+        """From now on it goes on if the debugger is killed, where that can be seen to. What is
+        returned is called with ``False`` when the debugger lets it go, or it is gone; with ``True``
+        when the debugger has lost it."""
+        return lambda lost: None
+
+    @abstractmethod
+    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+        """The kind, address and name of every place that is to have a guard
+        (see :mod:`darc.pads.guards`)."""
+
+    def thread_name(self, number: int) -> str | None:
+        """What the thread with that id, as the program knows it, is called."""
+        return None
+
+    def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+        """The same of every place that tells who waits for whom."""
+        return iter(())
+
+    @abstractmethod
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
+        """Without an agent: ``handler`` decides, with everything stopped, at the signal whose
+        number is returned, or after :meth:`knock` where that takes no signal."""
+
+    @abstractmethod
+    def disarm_limit(self) -> None:
+        """Takes back what :meth:`arm_limit` set."""
+
+    def knock(self) -> None:  # noqa: B027  a process is sent a signal
+        """Stops everything, and the handler of :meth:`arm_limit` decides, where that takes no
+        signal. Any thread."""

@@ -1,0 +1,404 @@
+"""The kernel's records of when threads leave their processors, and of who wakes them
+(perf_event_open(2)).
+
+A *dummy* event counts nothing; with ``context_switch`` the kernel writes a record of each switch of
+its thread into a ring of memory that is shared with this process. It needs no privilege where
+``kernel.perf_event_paranoid`` is 2 or less. Nothing of it is in the program: events and rings are
+this process's, and are gone with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import struct
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+_SYS_PERF_EVENT_OPEN = 298
+_FD_CLOEXEC = 8
+_SET_OUTPUT = 0x2405
+
+_SOFTWARE, _DUMMY = 1, 9
+_TID, _TIME, _CPU = 1 << 1, 1 << 2, 1 << 7
+_INHERIT, _EXCLUDE_KERNEL, _TASK = 1 << 1, 1 << 5, 1 << 13
+_SAMPLE_ID_ALL, _USE_CLOCKID, _CONTEXT_SWITCH = 1 << 18, 1 << 25, 1 << 26
+_INHERIT_THREAD = 1 << 35
+_CLOCK_MONOTONIC_RAW = 4
+
+_ATTR = struct.Struct("<IIQQQQQ32xQIi32x")
+"""perf_event_attr up to ``clockid``; all that is not named is 0."""
+
+_TRACEPOINT = 2
+_RAW, _REGS_USER, _STACK_USER = 1 << 10, 1 << 12, 1 << 13
+_BP_SP_IP = 1 << 6 | 1 << 7 | 1 << 8
+_SET_FILTER = 0x40082406
+
+_PAGE = mmap.PAGESIZE
+_HEAD, _POINTERS = 1024, 16
+"""Where ``data_head`` and ``data_tail`` are in the first page of a ring's memory."""
+
+_HIGH = 1024
+"""Descriptors lie above: a debugger that waits by select(2) can take none that is higher."""
+
+_LARGEST_RECORD = 64
+"""Bytes. With less room than that in a ring, a record may have been lost that nothing tells of
+yet."""
+
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (
+    *(ctypes.c_void_p, ctypes.c_size_t),
+    *(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long),
+)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+
+def _attributes(*, inherit: bool, only_threads: bool) -> bytes:
+    flags = _EXCLUDE_KERNEL | _SAMPLE_ID_ALL | _USE_CLOCKID | _CONTEXT_SWITCH
+    if inherit:
+        flags |= _INHERIT | (_INHERIT_THREAD if only_threads else 0)
+    else:
+        flags |= _TASK
+    # With the processor a record has 32 bytes, and none lies across the end of a page.
+    kind = _TID | _TIME | _CPU
+    size = _ATTR.size
+    return _ATTR.pack(_SOFTWARE, size, _DUMMY, 0, kind, 0, flags, 0, 0, _CLOCK_MONOTONIC_RAW)
+
+
+def open_event(thread: int, processor: int = -1, *, inherit: bool = False) -> int:
+    """A descriptor of the event that records the switches of a thread: wherever it runs, or on one
+    processor alone. ``inherit``: also those of all threads that it will make, and they theirs;
+    which takes an event for each processor.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    for only_threads in (True, False):  # Linux before 5.13 has children of forks inherit it, too
+        attributes = _attributes(inherit=inherit, only_threads=only_threads)
+        fd = _libc.syscall(*(_SYS_PERF_EVENT_OPEN, attributes, thread, processor, -1, _FD_CLOEXEC))
+        number = ctypes.get_errno()
+        if fd >= 0:
+            return _raised(fd)
+        if not (inherit and number == errno.EINVAL):
+            break
+    raise OSError(number, os.strerror(number))
+
+
+def open_wakings(tracepoint: int, processor: int, stack: int) -> int:
+    """A descriptor of the event that records who wakes threads on a processor, in whatever process:
+    the tracepoint ``sched_waking``, which has that number here, with ``stack`` bytes of the waker's
+    own stack.
+
+    Raises:
+        OSError: the kernel refuses, as it does where this process is not privileged.
+    """
+    kind = _TID | _TIME | _CPU | _RAW | _REGS_USER | _STACK_USER
+    attributes = _ATTR.pack(
+        *(_TRACEPOINT, _ATTR.size, tracepoint, 1, kind, 0, _SAMPLE_ID_ALL | _USE_CLOCKID),
+        *(_BP_SP_IP, stack, _CLOCK_MONOTONIC_RAW),
+    )
+    fd = _libc.syscall(*(_SYS_PERF_EVENT_OPEN, attributes, -1, processor, -1, _FD_CLOEXEC))
+    if fd < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return _raised(fd)
+
+
+def set_filter(fd: int, wanted: str) -> None:
+    """Only records of a tracepoint's event for which that holds are written.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    if _libc.ioctl(fd, ctypes.c_ulong(_SET_FILTER), ctypes.c_char_p(wanted.encode())):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _raised(fd: int) -> int:
+    """The same descriptor, above those that others in this process may need."""
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    except OSError:  # the limit is not higher
+        return fd
+    os.close(fd)
+    return high
+
+
+def why_refused(number: int) -> str:
+    """What an error of :func:`open_event` means, and what to do about it: one line."""
+    if number in (errno.EACCES, errno.EPERM):
+        try:
+            paranoid = int(_PARANOID.read_text())
+        except (OSError, ValueError):
+            paranoid = 0
+        if paranoid > 2:
+            why = f"kernel.perf_event_paranoid is {paranoid}"
+            how = "'sysctl kernel.perf_event_paranoid=2', or CAP_PERFMON for the debugger, allows"
+            return f"{why}: {how} it"
+        return (
+            "perf_event_open is forbidden here: a container must allow the call (its seccomp "
+            "profile), and the program must be one that this user may debug"
+        )
+    if number == errno.ENOSYS:
+        return "this kernel, or a container's seccomp profile, has no perf_event_open"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "the debugger has too many open files: raise 'ulimit -n'"
+    if number == errno.ENOMEM:
+        return "no memory may be locked for it: raise 'ulimit -l', or kernel.perf_event_mlock_kb"
+    if number == errno.ESRCH:
+        return "its threads have ended"
+    return f"perf_event_open failed: {os.strerror(number)}"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was in a ring: whole records, one after the other."""
+
+    data: bytes
+    was_full: bool
+    """Whether there may have been no room for more, which no record tells of yet."""
+
+
+class Ring:
+    """The memory that the records of one event, and of those led to it, come to. Its owner closes
+    it."""
+
+    def __init__(self, fd: int, pages: int) -> None:
+        """``pages``: of data, a power of two. Takes over the descriptor.
+
+        Raises:
+            OSError: there may not be so much of it.
+        """
+        self.fd = fd
+        self.size = pages * _PAGE
+        """Bytes for records."""
+        # Python's mmap would keep a second descriptor.
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        address = _libc.mmap(None, _PAGE + self.size, access, mmap.MAP_SHARED, fd, 0)
+        if address is None or address == ctypes.c_void_p(-1).value:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._address = address
+        memory = (ctypes.c_char * (_PAGE + self.size)).from_address(address)
+        self._view = memoryview(memory).cast("B")
+        self._pointers = self._view[_HEAD : _HEAD + _POINTERS].cast("Q")
+
+    def take(self) -> Taken:
+        """Takes out all records that are there.
+
+        The kernel writes a record before it moves the head behind it; x86 keeps the order of two
+        reads, and that of a read and a later write, so that no fence is needed on this side
+        (perf_event.h, ``data_head``).
+        """
+        head, tail = self._pointers[0], self._pointers[1]
+        begin, count = tail % self.size, head - tail
+        first = min(count, self.size - begin)
+        start = _PAGE + begin
+        taken = bytes(self._view[start : start + first])
+        taken += bytes(self._view[_PAGE : _PAGE + count - first])
+        self._pointers[1] = head
+        return Taken(taken, count > self.size - _LARGEST_RECORD)
+
+    def lead_here(self, fd: int) -> None:
+        """The records of another event on the same processor come to this ring as well."""
+        fcntl.ioctl(fd, _SET_OUTPUT, self.fd)
+
+    def close(self) -> None:
+        """Also the event ends. Nothing may be taken any more."""
+        self._pointers.release()
+        self._view.release()
+        _libc.munmap(self._address, _PAGE + self.size)
+        os.close(self.fd)
+
+
+def map_ring(fd: int, most: int) -> Ring:
+    """A ring of ``most`` pages of data, or of as many as this user may lock in memory. Takes over
+    the descriptor, also where it raises.
+
+    Raises:
+        OSError: not even one.
+    """
+    pages = 1 << max(0, most.bit_length() - 1)
+    while True:
+        try:
+            return Ring(fd, pages)
+        except OSError as error:
+            if pages == 1:
+                os.close(fd)
+                raise OSError(errno.ENOMEM, str(error)) from None
+            pages //= 2
+
+
+def processors() -> list[int]:
+    """The numbers of those that are in use."""
+    text = Path("/sys/devices/system/cpu/online").read_text().strip()
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+# ------------------------------------------------------------------------ records
+
+_LOST, _FORK, _SAMPLE, _SWITCH = 2, 7, 9, 14
+_MISC_OUT, _MISC_PREEMPTED = 1 << 13, 1 << 14
+
+_HEADER = struct.Struct("<IHH")
+_RECORD = struct.Struct("<IHHIIQQ")
+"""A switch: header, process, thread, time, processor."""
+_TRAILER = struct.Struct("<IIQQ")
+"""The end of every record: process, thread, time, processor."""
+_NEW_THREAD = struct.Struct("<IIII")
+"""Of a fork: process, its parent, thread, its parent."""
+
+
+class Switch(NamedTuple):
+    """A thread left its processor, or came back to one."""
+
+    time: int
+    """In ns of CLOCK_MONOTONIC_RAW."""
+    thread: int
+    is_out: bool
+    was_preempted: bool = False
+    """Going out, it could have run on."""
+
+
+@dataclass(frozen=True)
+class Born:
+    """A thread was made."""
+
+    time: int
+    process: int
+    thread: int
+
+
+@dataclass(frozen=True)
+class Loss:
+    """There was no room for records, for some time up to this one."""
+
+    time: int
+
+
+def time_of_first(data: bytes) -> int | None:
+    """That of the first record, in ns; ``None``: there is none."""
+    if len(data) < _RECORD.size:
+        return None
+    _kind, _misc, size = _HEADER.unpack_from(data)
+    if not _TRAILER.size <= size <= len(data):
+        return None
+    return int(_TRAILER.unpack_from(data, size - _TRAILER.size)[2])
+
+
+def switches_between(data: bytes, begin: int, end: int) -> list[Switch] | None:
+    """The switches of these times, where ``data`` holds nothing but switches, which come by time;
+    ``None``: it holds others as well. Reads few of many."""
+    count, rest = divmod(len(data), _RECORD.size)
+    kinds, sizes = bytes([_SWITCH]) * count, bytes([_RECORD.size]) * count
+    if rest or data[:: _RECORD.size] != kinds or data[6 :: _RECORD.size] != sizes:
+        return None
+    times = memoryview(data).cast("Q")[2:][:: _RECORD.size // 8]
+    part = data[bisect_left(times, begin) * _RECORD.size : bisect_right(times, end) * _RECORD.size]
+    return [
+        Switch(time, thread, bool(misc & _MISC_OUT), bool(misc & _MISC_PREEMPTED))
+        for _, misc, _, _, thread, time, _ in _RECORD.iter_unpack(part)
+    ]
+
+
+def records(data: bytes) -> Iterator[Switch | Born | Loss]:
+    """All that :meth:`Ring.take` has taken out, in its order. What cannot be read is a loss."""
+    at, end = 0, len(data)
+    unpack, last = _RECORD.unpack_from, 0
+    while end - at >= _RECORD.size:
+        kind, misc, size, _process, thread, time, _processor = unpack(data, at)
+        if size < _RECORD.size or size > end - at:
+            break
+        if kind == _SWITCH:
+            last = time
+            yield Switch(time, thread, bool(misc & _MISC_OUT), bool(misc & _MISC_PREEMPTED))
+        else:
+            last = _TRAILER.unpack_from(data, at + size - _TRAILER.size)[2]
+            if kind == _LOST:
+                yield Loss(last)
+            elif kind == _FORK:
+                process, _parent, born, _maker = _NEW_THREAD.unpack_from(data, at + _HEADER.size)
+                yield Born(last, process, born)
+        at += size
+    if at != end:
+        yield Loss(last or sys.maxsize)
+
+
+_WAKING = struct.Struct("<8xIIQQI")
+"""Header, process, thread, time, processor, and how long what the tracepoint tells is."""
+_TOLD = struct.Struct("<2xB21xi")
+"""Of the tracepoint ``sched_waking``: in what context, and who is woken."""
+_HARD, _SOFT = 1 << 3, 1 << 4
+_REGISTERS = struct.Struct("<QQQ")
+
+
+@dataclass(frozen=True)
+class Waking:
+    """A thread was woken."""
+
+    time: int
+    """In ns of CLOCK_MONOTONIC_RAW."""
+    woken: int
+    process: int
+    """Of the waker,"""
+    thread: int
+    """and its own id: in an interrupt, of whoever was interrupted."""
+    in_interrupt: bool
+    in_soft_interrupt: bool
+    frame: int
+    """The waker's rbp,"""
+    stack: int
+    """rsp"""
+    pc: int
+    """and rip, where it called the kernel; 0: it is one of the kernel's own."""
+    data: bytes
+    """Of its stack, from ``stack`` on."""
+
+
+def wakings(data: bytes) -> Iterator[Waking]:
+    """Those that :meth:`Ring.take` has taken out of a ring of :func:`open_wakings`. What cannot be
+    read is left out."""
+    at = 0
+    while len(data) - at >= _HEADER.size:
+        kind, _misc, size = _HEADER.unpack_from(data, at)
+        if not _HEADER.size <= size <= len(data) - at:
+            return
+        if kind == _SAMPLE and (found := _waking(data[at : at + size])) is not None:
+            yield found
+        at += size
+
+
+def _waking(record: bytes) -> Waking | None:
+    try:
+        process, thread, time, _processor, size = _WAKING.unpack_from(record)
+        flags, woken = _TOLD.unpack_from(record, _WAKING.size)
+        at = _WAKING.size + size
+        (abi,) = struct.unpack_from("<Q", record, at)
+        registers, at = (0, 0, 0), at + 8
+        if abi:
+            registers, at = _REGISTERS.unpack_from(record, at), at + _REGISTERS.size
+        (room,) = struct.unpack_from("<Q", record, at)
+        used = struct.unpack_from("<Q", record, at + 8 + room)[0] if room else 0
+    except struct.error:
+        return None
+    stack = record[at + 8 : at + 8 + min(used, room)]
+    return Waking(
+        *(time, woken, process, thread, bool(flags & _HARD), bool(flags & _SOFT)),
+        *(registers[0], registers[1], registers[2], stack),
+    )

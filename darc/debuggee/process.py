@@ -1,0 +1,175 @@
+"""A process of this machine: code by ``/proc``, memory by system calls, the bell by a signal."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+
+from darc.code.program import Program
+from darc.debuggee import admission, bell, clock, journal, procfs
+from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.guardian import Guardian
+from darc.debuggee.journal import ProcessJournal, is_darcs
+from darc.debuggee.process_pads import NO_TASKS, ProcessPads
+from darc.debuggee.switches import Switches
+from darc.model.errors import NotFoundError, TargetError, UsageError
+from darc.model.ftree import Function
+from darc.model.offtimes import OffWatch
+from darc.model.parameters import Parameters
+from darc.pads import guards
+from darc.pads.backend import PadBackend
+from darc.target.target import Outcome, Place, Target
+
+
+class ProcessDebuggee(Debuggee):
+    """The process that a debugger of this machine has stopped."""
+
+    def __init__(self, target: Target) -> None:
+        """Raises UsageError: there is none."""
+        pid = target.pid
+        if pid is None:
+            raise UsageError("darc needs a program on this machine: 'run' or 'attach' it first")
+        self._target = target
+        self._pid = pid
+        known = target.journal
+        if not isinstance(known, ProcessJournal) or known.pid != pid:  # also calls are noted there
+            target.journal = ProcessJournal(pid, needed=target.attached)
+        self._pads = ProcessPads(target, pid)
+
+    @property
+    def pads(self) -> PadBackend:
+        return self._pads
+
+    @property
+    def identity(self) -> int:
+        return self._pid
+
+    @property
+    def hz(self) -> int:
+        return clock.tsc_hz()
+
+    @property
+    def is_readable_while_it_runs(self) -> bool:
+        return True
+
+    def risk_of_breakpoints(self) -> str | None:
+        return self.danger_of_breakpoints()
+
+    def danger_of_breakpoints(self) -> str | None:
+        if self._target.attached:
+            return "the program was attached to: if the debugger is killed, breakpoints are its end"
+        return None
+
+    def begin(self) -> None:
+        self._target.journal.open()
+
+    def leave(self, is_there: bool = True) -> None:
+        def is_in(place: Place) -> bool:
+            try:
+                live = self._target.read(place.address, len(place.original))
+            except TargetError:
+                return False  # its file was unloaded
+            return is_darcs(place, live)
+
+        self._target.journal.close(is_in if is_there else lambda _: False)
+
+    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+        if parameters.task != "all":
+            raise UsageError(NO_TASKS)
+        wanted = parameters.thread
+        if wanted != "all" and wanted not in self._target.threads():
+            raise NotFoundError(f"the program has no thread {wanted}: 'info threads' lists them")
+        return lambda thread: wanted in ("all", thread)
+
+    def waited_ns(self, thread: int) -> int:
+        return procfs.waited_ns(thread)
+
+    def use(self, thread: int) -> clock.Use | None:
+        return procfs.use(thread)
+
+    def watch_switches(self) -> OffWatch | None:
+        return Switches(self._pid)
+
+    def is_gone(self) -> bool:
+        return procfs.is_gone(self._pid)
+
+    def is_stopped(self) -> bool:
+        return procfs.is_traced_and_stopped(self._pid)
+
+    def thread_called(self, own: int) -> int | None:
+        return procfs.thread_called(self._pid, own)
+
+    def ran(self, thread: int) -> tuple[int, int] | None:
+        return procfs.ran(thread)
+
+    def waits_deeply(self) -> bool:
+        return procfs.waits_deeply(self._pid)
+
+    def is_signalled(self, number: int) -> bool:
+        return procfs.is_heard(self._pid, number)
+
+    def send(self, number: int, own: int | None = None) -> None:
+        named = None if own is None else self.thread_called(own)
+        for thread in (*([] if named is None else [named]), *procfs.threads(self._pid)):
+            if not procfs.blocks(self._pid, thread, number):
+                bell.send(self._pid, thread, number)
+                return
+
+    def check_supported(self) -> None:
+        self._target.check_supported()
+
+    def is_at_start(self) -> bool:
+        """It has no thread-local storage yet. (A program that never has any says so too.)"""
+        target = self._target
+        return all(target.read_register(thread, "fs_base") == 0 for thread in target.threads())
+
+    def entry(self) -> int | None:
+        return procfs.entry(self._pid)
+
+    def program(self) -> Program:
+        return Program(self._target, procfs.root(self._pid), procfs.regions(self._pid))
+
+    def refresh(self, program: Program) -> None:
+        program.update(procfs.regions(self._pid))
+        admission.check_runtimes(program)
+
+    def check(self, program: Program, function: Function, spec: str) -> list[str]:
+        return admission.check(self._target, program, function, spec)
+
+    def watch_over(self) -> Callable[[bool], None]:
+        if not self._target.attached:  # it ends with the debugger, where that does not lose it
+            return lambda lost: self._let_go_on() if lost else None
+        if self._target.is_stopped_for_all() and journal.left(self._pid) is None:
+            return lambda lost: None  # somebody else has stopped it: so it is to stay
+        guardian = self._guardian()
+        if guardian is None:
+            return lambda lost: None  # no shell here: the next darc lets it go on
+        return lambda lost: guardian.lose() if lost else guardian.leave()
+
+    def _guardian(self) -> Guardian | None:
+        try:
+            return Guardian(self._pid)
+        except (OSError, subprocess.SubprocessError):
+            return None
+
+    def _let_go_on(self) -> None:
+        guardian = self._guardian()
+        if guardian is not None:
+            guardian.lose()
+
+    def guard_places(self, program: Program) -> Iterator[tuple[guards.Guard, int, str]]:
+        return guards.guard_places(program)
+
+    def thread_name(self, number: int) -> str | None:
+        return procfs.status(self._pid, number).get("Name")
+
+    def wait_places(self, program: Program) -> Iterator[tuple[guards.Guard, int, str]]:
+        return guards.wait_places(program)
+
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
+        number = bell.choose(self._pid)
+        self._target.arm_bell(number, handler)
+        return number
+
+    def disarm_limit(self) -> None:
+        self._target.disarm_bell()

@@ -1,0 +1,145 @@
+"""How pads live in a process of this machine: memory near its code, a signal for the bell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+
+from darc.agent.layout import Room, room_for, room_for_set
+from darc.agent.memory import AgentMemory
+from darc.code.faults import FAULTS
+from darc.code.program import Program
+from darc.debuggee import admission, bell, clock, handlers, procfs
+from darc.debuggee.parking import lead_home
+from darc.debuggee.process_foothold import ProcessFoothold
+from darc.model.errors import NotFoundError, UsageError
+from darc.model.parameters import Parameters
+from darc.pads.backend import Bell, PadBackend, batch_size
+from darc.pads.foothold import Foothold
+from darc.target.target import Outcome, Target
+
+NO_TASKS = "--task is for kernels: take --thread here"
+
+_PATIENCE_SECONDS = 10.0
+"""How long the pads go on without a sign of life from the debugger, before they look for it."""
+
+_FRESH_SECONDS = 0.2
+"""For how long a sign of life is taken for life: the monitor gives one twice as often."""
+
+
+class ProcessPads(PadBackend):
+    """In the process ``pid``, which ``target`` has stopped."""
+
+    def __init__(self, target: Target, pid: int) -> None:
+        self._target = target
+        self._pid = pid
+        self._signal: int | None = None
+
+    def risk(self) -> str | None:
+        if procfs.in_sandbox_of_its_own(self._pid):
+            return "the program is in a seccomp sandbox, which may kill it for mapping memory"
+        if procfs.has_shadow_stack(self._pid):
+            return "the program has shadow stacks, on which pads cannot change return addresses"
+        return None
+
+    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+        return admission.clean_up_after_another(self._target, program, self._pid, unmap=unmap)
+
+    def room(self, parameters: Parameters) -> Room:
+        return room_for(parameters.max_probes, len(procfs.threads(self._pid)))
+
+    def room_for_set(self, functions: int) -> Room | None:
+        return room_for_set(functions, len(procfs.threads(self._pid)))
+
+    def living(self) -> AbstractSet[int]:
+        return procfs.own_ids(self._pid)
+
+    def is_in_system_call(self, thread: int) -> bool:
+        return procfs.in_system_call(self._pid, thread)
+
+    def new_foothold(self, program: Program, room: Room) -> Foothold:
+        return ProcessFoothold(self._target, program, self._pid, room)
+
+    def faults(self) -> frozenset[int]:
+        return procfs.caught(self._pid) & FAULTS.keys()
+
+    def own_handlers(self, program: Program, foothold: Foothold) -> Mapping[int, int]:
+        assert isinstance(foothold, ProcessFoothold)
+        return handlers.own_handlers(program, sorted(self.faults()), foothold.handler_of)
+
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        if parameters.task != "all":
+            raise UsageError(NO_TASKS)
+        thread = parameters.thread
+        signal = bell.choose(self._pid)
+        may_ring = not procfs.in_sandbox(self._pid)
+        only = 0
+        if isinstance(thread, int):
+            if thread not in self._target.threads():
+                raise NotFoundError(
+                    f"the program has no thread {thread}: 'info threads' lists them"
+                )
+            only = self._target.read_register(thread, "fs_base")
+        tables.set(
+            bell_signal=signal if may_ring else 0,
+            no_calls=int(not may_ring),
+            may_grow=int(may_ring),
+            process=procfs.own_id(self._pid, self._pid),
+            needed=needed,
+            batch=batch_size(needed),
+            only_thread=only,
+            patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
+            fresh=int(_FRESH_SECONDS * clock.tsc_hz()),
+            debugger=bell.own_pid_for(self._pid),
+        )
+        self._signal = signal
+
+    @property
+    def signal(self) -> int | None:
+        return self._signal
+
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+        assert self._signal is not None
+        target = self._target
+
+        def decide() -> Outcome:
+            target.journal.stands(True)
+            answer = handler()
+            if answer.outcome is Outcome.STOP and answer.back:
+                lead_home(target, foothold, answer.slot)
+            target.journal.stands(answer.outcome is Outcome.STOP)
+            return answer.outcome
+
+        target.arm_bell(self._signal, decide)
+
+    @property
+    def bell_is_lost(self) -> bool:
+        number = self._signal
+        return (
+            number is not None
+            and procfs.catches(self._pid, number)
+            and bell.choose(self._pid) != number
+        )
+
+    def change_bell(self, tables: AgentMemory) -> None:
+        if self.bell_is_lost:
+            self._signal = bell.choose(self._pid)
+            self._target.change_bell(self._signal)
+            if tables.bell_signal:
+                tables.set(bell_signal=self._signal)
+
+    def disarm_bell(self) -> None:
+        self._target.disarm_bell()
+
+    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
+        never, hz = tables.blob.constants["DARC_NEVER"], clock.tsc_hz()
+        now = clock.tsc_now()
+        deadline = never
+        if seconds_left is not None:  # a little late, as the time must be up when the agent rings
+            deadline = min(never, now + int((max(seconds_left, 0) * 1.0005 + 0.02) * hz))
+        tables.beat(now, min(deadline, now + int(_PATIENCE_SECONDS * hz)), deadline)
+
+    def beat(self, tables: AgentMemory) -> None:
+        """In a seccomp sandbox the agent makes no system calls; the monitor rings for it."""
+        if procfs.in_sandbox(self._pid):
+            tables.set(no_calls=1, bell_signal=0)

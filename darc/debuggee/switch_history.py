@@ -1,0 +1,283 @@
+"""What records of switches say of a thread: when it was off its processor, and why. Pure.
+
+Times are in ns of CLOCK_MONOTONIC_RAW. The kernel tells of each wait whether the thread could have
+run (it was *preempted*), and of none what it waited for: a thread that its debugger holds has left
+its processor as one that waits for a lock. Three things tell these apart:
+
+- the stops that darc knows of, as the debugger told it of them;
+- for those that it hears nothing of (signals that are passed on at once), the switches of the
+  debugger's own thread: a stop wakes it, and ends while it is awake or as soon as it sleeps again;
+- where that fits, but other things would, too, nothing does: the wait is *doubtful*.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from darc.debuggee.perf import Switch
+from darc.model.ops import OffReason
+
+AT_ONCE_NS = 100_000
+"""So soon after a stop its debugger is awake, and so soon after its order the thread runs again, if
+a processor is free. Where none is, for how long each had to wait for one tells
+(:attr:`Seen.queued`)."""
+
+SOON_NS = 5_000_000
+"""So soon it may be where nothing tells: some slices of the scheduler's."""
+
+TOLERANCE_NS = 3_000
+"""By how much the times of the kernel and of the program's probes may differ: what the mapping of
+one clock to the other, and the way from a probe to the switch, may take."""
+
+
+class Wait(NamedTuple):
+    """A thread was off its processor."""
+
+    out: int
+    back: int
+    was_preempted: bool
+
+
+class Span(NamedTuple):
+    """From one time to another."""
+
+    begin: int
+    end: int
+
+
+class Queued(NamedTuple):
+    """At some time a thread had waited for a processor for so long, ever since it was made."""
+
+    time: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Off:
+    """From ``begin`` to ``end`` the thread was off its processor."""
+
+    begin: int
+    end: int
+    reason: OffReason
+    is_doubtful: bool = False
+    """It counts as blocked, but the debugger may have held it."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that is known of one stretch of time."""
+
+    thread: int
+    """Whose waits are asked for."""
+    switches: Sequence[Switch]
+    """Of all threads that were watched, by time."""
+    tracer: Sequence[Switch] = ()
+    """Of the debugger's thread, by time."""
+    stops: Sequence[Span] = ()
+    """While these lasted, the debugger held every thread."""
+    queued: Sequence[Queued] = ()
+    """Of the thread, by time."""
+    tracer_queued: Sequence[Queued] = ()
+    """Of the debugger's, by time."""
+    losses: Sequence[Span] = ()
+    """There may be other records of these times, which there was no room for."""
+
+
+def off_times(seen: Seen, begin: int, end: int) -> tuple[Off, ...]:
+    """Where the thread was off its processor between two moments at which it was on one."""
+    own = [s for s in seen.switches if s.thread == seen.thread and begin <= s.time <= end]
+    waits, unknown = _waits_within(own, begin, end)
+    losses = _merged([*seen.losses, *unknown], begin, end)
+    others = _all_waits(s for s in seen.switches if s.thread != seen.thread)
+    others.sort()
+    awake = awake_times(seen.tracer)
+    found = [Off(loss.begin, loss.end, OffReason.UNKNOWN) for loss in losses]
+    for wait in waits:
+        reason, is_doubtful = _reason(wait, others, awake, seen)
+        found += _without(Off(wait.out, wait.back, reason, is_doubtful), losses)
+    return tuple(sorted(found, key=lambda off: off.begin))
+
+
+def _waits_within(
+    switches: Sequence[Switch], begin: int, end: int
+) -> tuple[list[Wait], list[Span]]:
+    """The waits of one thread, which ran at both ends; and for which times records are missing."""
+    waits, unknown = [], []
+    out: Switch | None = None
+    for switch in switches:
+        if switch.is_out:
+            out = out or switch
+        elif out is not None:
+            waits.append(Wait(out.time, switch.time, out.was_preempted))
+            out = None
+        elif not waits and switch.time - begin > TOLERANCE_NS:
+            unknown.append(Span(begin, switch.time))
+    if out is not None and end - out.time > TOLERANCE_NS:
+        unknown.append(Span(out.time, end))
+    return waits, unknown
+
+
+def _all_waits(switches: Iterable[Switch]) -> list[Wait]:
+    """Those of all threads."""
+    out: dict[int, Switch] = {}
+    found = []
+    for switch in switches:
+        if switch.is_out:
+            out.setdefault(switch.thread, switch)
+        elif (left := out.pop(switch.thread, None)) is not None:
+            found.append(Wait(left.time, switch.time, left.was_preempted))
+    return found
+
+
+def awake_times(switches: Sequence[Switch]) -> list[Span]:
+    """When a thread was not asleep: from its first turn on a processor to where it waits again."""
+    found = []
+    begin: int | None = None
+    for switch in switches:
+        if not switch.is_out:
+            begin = switch.time if begin is None else begin
+        elif not switch.was_preempted:
+            found.append(Span(begin if begin is not None else switch.time, switch.time))
+            begin = None
+    if begin is not None:
+        found.append(Span(begin, max(begin, switches[-1].time)))
+    return found
+
+
+def _merged(spans: Iterable[Span], begin: int, end: int) -> list[Span]:
+    found: list[Span] = []
+    for one in sorted(spans):
+        span = Span(max(one.begin, begin), min(one.end, end))
+        if span.begin >= span.end:
+            continue
+        if found and found[-1].end >= span.begin:
+            found[-1] = Span(found[-1].begin, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return found
+
+
+def _without(off: Off, losses: Sequence[Span]) -> list[Off]:
+    """What of a wait is known. One that goes on after a loss may be another one than before it."""
+    found = []
+    begin, reason = off.begin, off.reason
+    for loss in losses:
+        if loss.end <= begin or loss.begin >= off.end:
+            continue
+        if loss.begin > begin:
+            found.append(Off(begin, loss.begin, reason, off.is_doubtful))
+        begin, reason = loss.end, OffReason.UNKNOWN
+    if begin < off.end:
+        doubtful = off.is_doubtful and reason is off.reason
+        found.append(Off(begin, off.end, reason, doubtful))
+    return found
+
+
+def _reason(
+    wait: Wait, others: Sequence[Wait], awake: Sequence[Span], seen: Seen
+) -> tuple[OffReason, bool]:
+    if wait.was_preempted:
+        return OffReason.READY, False
+    for stop in seen.stops:
+        if wait.out <= stop.begin + TOLERANCE_NS and stop.end - TOLERANCE_NS <= wait.back:
+            return OffReason.STOPPED, False
+    mine = _answer(wait, awake)
+    if mine is None:
+        return OffReason.BLOCKED, False
+    if mine.lag <= AT_ONCE_NS:
+        return OffReason.STOPPED, False
+    # Another thread's stop may have woken the debugger.
+    rivals = (w for w in _between(others, mine.since, mine.end) if not w.was_preempted)
+    answers = [_answer(w, awake) for w in rivals if w.back > mine.begin]
+    best = min((a.lag for a in answers if a is not None), default=None)
+    if best is not None and (best <= AT_ONCE_NS or 2 * best < mine.lag):
+        return OffReason.BLOCKED, False
+    late, later = (_waited(q, wait) for q in (seen.tracer_queued, seen.queued))
+    fits = mine.late <= AT_ONCE_NS + late and mine.later <= AT_ONCE_NS + later
+    if fits and (best is None or best > mine.lag):
+        return OffReason.STOPPED, False
+    return OffReason.BLOCKED, fits or mine.lag <= SOON_NS
+
+
+def _waited(queued: Sequence[Queued], wait: Wait) -> int:
+    """For how long a thread waited for a processor during the wait, at most."""
+    first = bisect_right(queued, wait.out, key=lambda q: q.time) - 1
+    last = bisect_left(queued, wait.back, key=lambda q: q.time)
+    if first < 0 or last == len(queued):
+        return SOON_NS  # nobody knows: the thread has ended since
+    return queued[last].total - queued[first].total
+
+
+class _Answer(NamedTuple):
+    """The debugger's to a stop, if a wait was one."""
+
+    since: int
+    """It slept from here on,"""
+    begin: int
+    """was awake from here"""
+    end: int
+    """to here."""
+    late: int
+    """So long after the thread had stopped it woke,"""
+    later: int
+    """and so long after it slept again the thread ran."""
+
+    @property
+    def lag(self) -> int:
+        """The longer one of the two."""
+        return max(self.late, self.later)
+
+
+def _answer(wait: Wait, awake: Sequence[Span]) -> _Answer | None:
+    """``None``: the debugger slept all the time, so it was no stop."""
+    first = bisect_right(awake, wait.out, key=lambda span: span.end)
+    if first == len(awake) or awake[first].begin >= wait.back:
+        return None
+    last = first
+    while (
+        last + 1 < len(awake)
+        and awake[last + 1].begin < wait.back
+        and awake[last + 1].begin - awake[last].end <= AT_ONCE_NS
+    ):
+        last += 1  # it waits for the other threads to stop as well
+    begin, end = awake[first].begin, awake[last].end
+    since = awake[first - 1].end if first else 0
+    return _Answer(since, begin, end, max(begin - wait.out, 0), max(wait.back - end, 0))
+
+
+def _between(waits: Sequence[Wait], begin: int, end: int) -> Sequence[Wait]:
+    """Those that began between two times."""
+    first = bisect_left(waits, begin, key=lambda wait: wait.out)
+    return waits[first : bisect_right(waits, end, key=lambda wait: wait.out)]
+
+
+# -------------------------------------------------------------------------- quota
+
+
+class Growth(NamedTuple):
+    """From ``begin`` to ``end`` it became known that a quota had kept the threads of its group
+    waiting for ``ns``, all together. The kernel adds a wait when it is over."""
+
+    begin: int
+    end: int
+    ns: int
+
+
+def by_quota(ready: Sequence[Span], used_up: Sequence[Growth]) -> int:
+    """For how many ns of these times, at most, a quota was what kept the thread waiting. The
+    longest of the times come first: quotas make long waits."""
+    left = {growth: growth.ns for growth in used_up}
+    total = 0
+    for span in sorted(ready, key=lambda s: s.begin - s.end):
+        at = bisect_left(used_up, span.end - SOON_NS, key=lambda growth: growth.end)
+        wanted = span.end - span.begin
+        while at < len(used_up) and used_up[at].begin < span.end and wanted:
+            part = min(wanted, left[used_up[at]])
+            left[used_up[at]] -= part
+            wanted -= part
+            total += part
+            at += 1
+    return total

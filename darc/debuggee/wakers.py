@@ -1,0 +1,206 @@
+"""Who wakes the threads of a process, in whatever process: the kernel tells the privileged.
+
+The tracepoint ``sched_waking`` is passed by whoever wakes a thread, before that runs: a record has
+the waker's registers and the beginning of its stack as its process had them when it called the
+kernel. Only records of the watched threads are written. Nothing of it is in any program, and all
+ends with the debugger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from darc.debuggee import perf, procfs
+from darc.debuggee.perf import Ring, Waking
+from darc.model.errors import TargetError
+from darc.model.ops import By, Event, ObjectKind, Stack
+from darc.target.target import Region
+
+_TRACEPOINT = "events/sched/sched_waking"
+_FOLDERS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+_FIELDS = (
+    *("unsigned char common_flags;\toffset:2;", "char comm[16];\toffset:8;"),
+    "pid_t pid;\toffset:24;",
+)
+"""Of its format, as records are read here."""
+
+_FIRST_NAMESPACE = 0xEFFFFFFC
+"""The inode of the first PID namespace (PROC_PID_INIT_INO), whose ids the tracepoint tells."""
+
+_STACK_BYTES = 2048
+_RING_PAGES = 256
+"""Of a processor's ring: some 450 wake-ups."""
+
+_RING_BYTES = 16 << 20
+_KEPT_BYTES = 16 << 20
+"""Of records, at most: some 7000 wake-ups."""
+
+_MOST_LISTED = 64
+"""Threads that are asked for one by one: with more, by the lowest and the highest id."""
+
+_MOST_PROCESSES = 256
+"""Of which is known what they are."""
+
+
+@dataclass(frozen=True)
+class _Process:
+    """One that has woken a thread."""
+
+    name: str
+    code: frozenset[Region]
+    """Its mappings that are executed, of files."""
+
+
+class Wakers:
+    """Watches who wakes the threads of one process, until :meth:`close`. Not by two threads at one
+    time."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises:
+        OSError: this process may not ask for that, or the kernel does not tell.
+        """
+        self._pid = pid
+        self._rings: list[Ring] = []
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self._read: tuple[int, list[Waking]] = 0, []
+        self._taken = 0
+        self._filter = ""
+        self._processes: dict[int, _Process] = {}
+        number = _number()
+        processors = perf.processors()
+        pages = max(1, min(_RING_PAGES, _RING_BYTES // len(processors) // 4096))
+        try:
+            wanted = self._wanted()
+            for processor in processors:
+                fd = perf.open_wakings(number, processor, _STACK_BYTES)
+                try:
+                    perf.set_filter(fd, wanted)
+                except OSError:
+                    os.close(fd)
+                    raise
+                self._rings.append(perf.map_ring(fd, pages))
+        except BaseException:
+            self.close()
+            raise
+        self._filter = wanted
+
+    def close(self) -> None:
+        """Watches no more. What was seen can still be asked for."""
+        for ring in self._rings:
+            ring.close()
+        self._rings.clear()
+
+    def drain(self) -> None:
+        """Takes down what has happened, and who that was, as long as they are there."""
+        for ring in self._rings:
+            if data := ring.take().data:
+                self._taken += 1
+                self._chunks.append(data)
+                self._size += len(data)
+                for waking in perf.wakings(data):
+                    self._meet(waking)
+        while self._size > _KEPT_BYTES:
+            self._size -= len(self._chunks.popleft())
+        wanted = self._wanted()
+        if wanted != self._filter and self._rings:
+            self._filter = wanted
+            for ring in self._rings:
+                with contextlib.suppress(OSError):
+                    perf.set_filter(ring.fd, wanted)
+
+    def _wanted(self) -> str:
+        threads = sorted(procfs.threads(self._pid)) or [self._pid]
+        if len(threads) > _MOST_LISTED:
+            return f"pid >= {threads[0]} && pid <= {threads[-1]}"
+        return " || ".join(f"pid == {thread}" for thread in threads)
+
+    def _meet(self, waking: Waking) -> None:
+        if waking.in_interrupt or waking.in_soft_interrupt:
+            return
+        known = self._processes
+        if waking.process in known or len(known) >= _MOST_PROCESSES:
+            return
+        name = procfs.status(waking.process).get("Name", "")
+        known[waking.process] = _Process(name, _code(waking.process) if waking.pc else frozenset())
+
+    def between(
+        self, thread: int, begin: int, end: int, cycles: Callable[[int], int]
+    ) -> tuple[Event, ...]:
+        """Who woke the thread from ``begin`` to ``end``, in ns of CLOCK_MONOTONIC_RAW, by time;
+        ``cycles`` maps that to the time-stamp counter."""
+        if self._read[0] != self._taken:
+            every = [one for data in self._chunks for one in perf.wakings(data)]
+            self._read = self._taken, sorted(every, key=lambda one: one.time)
+        own = self._processes.get(self._pid)
+        code = own.code if own is not None else _code(self._pid)
+        return tuple(
+            self._event(one, code, cycles(one.time))
+            for one in self._read[1]
+            if one.woken == thread and begin <= one.time <= end
+        )
+
+    def _event(self, one: Waking, code: frozenset[Region], time: int) -> Event:
+        by = By.TASK
+        if one.in_interrupt or one.in_soft_interrupt:
+            by = By.INTERRUPT if one.in_interrupt else By.SOFT_INTERRUPT
+        process = self._processes.get(one.process)
+        is_outside = one.process != self._pid
+        name, stack = "", Stack(0, 0, ())
+        if by is By.TASK and process is not None:
+            name = process.name if is_outside else ""
+            stack = _stack(one, code, code & process.code)
+        number = 0 if by is not By.TASK else one.process if is_outside else one.thread
+        kind = ObjectKind.WAKE_UP
+        return Event(time, 0, kind, True, number, None, stack, name, by, is_outside)
+
+
+def _number() -> int:
+    """Of the tracepoint.
+
+    Raises:
+        OSError: there is none, or none that this process may ask for.
+    """
+    if Path("/proc/self/ns/pid").stat().st_ino != _FIRST_NAMESPACE:
+        raise FileNotFoundError("ids are others here than the kernel's own")
+    for folder in _FOLDERS:
+        with contextlib.suppress(FileNotFoundError):
+            told = (folder / _TRACEPOINT / "format").read_text()
+            if not all(field in told for field in _FIELDS):
+                raise FileNotFoundError("the tracepoint tells something else here")
+            return int((folder / _TRACEPOINT / "id").read_text())
+    raise FileNotFoundError("no tracefs is mounted")
+
+
+def _code(pid: int) -> frozenset[Region]:
+    try:
+        regions = procfs.regions(pid)
+    except TargetError:
+        return frozenset()
+    return frozenset(r for r in regions if "x" in r.permissions and r.inode)
+
+
+def _stack(one: Waking, own: frozenset[Region], same: frozenset[Region]) -> Stack:
+    """The waker's, as far as it has the same code at the same places as the program: what a fork
+    has made. Words that lead to other code tell nothing."""
+    if not _is_in(one.pc, same):
+        return Stack(0, 0, ())
+    other = own - same
+    count = len(one.data) // 8
+    words = struct.unpack_from(f"<{count}Q", one.data)
+    return Stack(one.stack, one.frame, tuple(_cleaned(words, other)), one.pc)
+
+
+def _cleaned(words: tuple[int, ...], other: frozenset[Region]) -> Iterator[int]:
+    for word in words:
+        yield 0 if _is_in(word, other) else word
+
+
+def _is_in(address: int, regions: frozenset[Region]) -> bool:
+    return any(region.start <= address < region.end for region in regions)

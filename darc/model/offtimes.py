@@ -1,0 +1,121 @@
+"""Where threads were off their processors: what is asked of whatever watches that.
+
+In a process that is the kernel that it runs on, from outside; the answer is joined with the ops
+that were kept (:mod:`darc.model.ops`) by thread and time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from darc.model.ops import Event, KeptOps, Off, OffReason, Op
+
+
+@dataclass(frozen=True)
+class OffTimes:
+    """Where a thread was off its processor in one call, by the time-stamp counter, in cycles."""
+
+    off: tuple[Off, ...]
+    """By time; no two of them overlap."""
+    doubtful: int = 0
+    """For so long it counts as blocked, but the debugger may have held it."""
+    by_quota: int = 0
+    """For so long of the time in which it was ready, at most, the quota of its group had been used
+    up."""
+    wakers: tuple[Event, ...] | None = None
+    """Who woke it, by time; ``None`` where that was not watched."""
+
+
+class OffWatch(ABC):
+    """Watches the threads of a program from its making until :meth:`close`. Any thread may call it
+    at any time."""
+
+    @abstractmethod
+    def drain(self) -> None:
+        """Takes down what has happened. To be called some ten times a second while the program
+        runs."""
+
+    @abstractmethod
+    def stands(self) -> None:
+        """The debugger has stopped every thread."""
+
+    @abstractmethod
+    def goes_on(self) -> None:
+        """It is about to let them go on."""
+
+    @property
+    @abstractmethod
+    def missed(self) -> int:
+        """How many threads could not be watched."""
+
+    @abstractmethod
+    def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
+        """For each of these calls (the thread; begin and end by the time-stamp counter, when it ran
+        on a processor): where it was off. ``None`` where the thread was not watched. A call that
+        has just ended is sure to be known only while the program stands still."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Watches no more. What was seen can still be asked for."""
+
+
+@dataclass(frozen=True)
+class WatchedOps:
+    """Kept ops with their :attr:`~darc.model.ops.Op.off`."""
+
+    kept: KeptOps
+    doubtful: int = 0
+    """Over all ops: for so long they count as blocked, but the debugger may have held them."""
+    by_quota: int = 0
+    """For so long of the time in which they were ready, at most, by a quota."""
+    unwatched: int = 0
+    """Ops of threads that were not watched."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of these ops must know."""
+        found = []
+        blocked = sum(op.off_time(OffReason.BLOCKED) for op in self.kept.ops)
+        ready = sum(op.off_time(OffReason.READY) for op in self.kept.ops)
+        if share := _per_cent(self.doubtful, blocked):
+            found.append(f"the time blocked includes debugger stops: up to {share} of it")
+        if share := _per_cent(self.by_quota, ready):
+            found.append(f"up to {share} of the time ready was its CPU quota's")
+        if self.unwatched:
+            found.append(
+                f"of {self.unwatched} of {len(self.kept.ops)} kept calls it is not known whether "
+                "they ran or waited: their threads could not be watched"
+            )
+        return tuple(found)
+
+
+def _per_cent(part: int, whole: int) -> str:
+    """Empty where that is nothing to speak of."""
+    share = 100 * part / whole if whole else 0.0
+    return f"{share:.0f} %" if share >= 1 else ""
+
+
+def watched(kept: KeptOps, watch: OffWatch) -> WatchedOps:
+    """The same ops with what ``watch`` knows of them."""
+    answers = watch.off([(op.thread, op.start, op.end) for op in kept.ops])
+    ops = [_with(op, times) for op, times in zip(kept.ops, answers, strict=True)]
+    known = [times for times in answers if times is not None]
+    return WatchedOps(
+        replace(kept, ops=tuple(ops)),
+        doubtful=sum(times.doubtful for times in known),
+        by_quota=sum(times.by_quota for times in known),
+        unwatched=len(answers) - len(known),
+    )
+
+
+def _with(op: Op, times: OffTimes | None) -> Op:
+    if times is None:
+        return replace(op, off=None, wakers=None)
+    return replace(op, off=times.off, wakers=times.wakers)
+
+
+def cycles_within(off: Iterable[Off], start: int, end: int) -> int:
+    """For how many cycles from ``start`` to ``end`` it was off its processor."""
+    return sum(one.within(start, end) for one in off)

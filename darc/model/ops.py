@@ -1,0 +1,241 @@
+"""Ops that are kept whole: single calls of f0 with all that happened in them.
+
+An *op* is one outermost call of f0. Profiles and votes add ops up; of a few ops everything is kept,
+so that it can be seen when each call began and ended, where the thread was off the processor, and
+in what slow ops differ from fast ones of the same run.
+
+All times are of the processor's time-stamp counter, in cycles, unless a name says otherwise. What
+the probes took themselves is known for each call as its ``cost``: a *latency* is without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from darc.model.ftree import Fnode
+
+MOST_KEPT = 32
+"""Ops of each class that are kept, besides the slowest one."""
+
+LEAST_FOR_ESTIMATES = 8
+"""On fewer kept ops nothing is estimated."""
+
+
+class OpClass(str, Enum):
+    """Why an op is kept. The values are those of the report."""
+
+    IN_PEAK = "in peak"
+    """It is of the peak that was chosen."""
+    FASTEST = "fastest"
+    """It is of the fastest peak, which the chosen one is held against."""
+
+
+class OffReason(str, Enum):
+    """Why a thread was off the processor. The values are those of the report."""
+
+    BLOCKED = "blocked"
+    """It waited: for a lock, a device, a time, another process."""
+    READY = "ready"
+    """It could have run: another thread was preferred (preemption; paper section 3.6), or it had
+    given the processor away, or its group's quota was used up."""
+    STOPPED = "stopped"
+    """The debugger held it, or a signal that the debugger saw first. Never the program's time."""
+    UNKNOWN = "unknown"
+    """The record was lost. Never taken for computing."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """One call of an fnode within an op."""
+
+    node: Fnode
+    start: int
+    end: int
+    cost: int = 0
+    """Cycles of probes between the two."""
+
+    @property
+    def latency(self) -> int:
+        """Cycles that the call itself took."""
+        return max(self.end - self.start - self.cost, 1)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """All calls of one fnode in one op, also those too short for a :class:`Span`."""
+
+    node: Fnode
+    calls: int
+    sum: int
+    """Σ of their latencies, in cycles."""
+    max: int
+    """The longest one's, in cycles."""
+
+
+@dataclass(frozen=True)
+class Off:
+    """The thread was off the processor from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    reason: OffReason
+
+    def within(self, start: int, end: int) -> int:
+        """For how many cycles of ``start`` to ``end`` it was."""
+        return max(0, min(self.end, end) - max(self.start, start))
+
+
+class ObjectKind(str, Enum):
+    """What a thread waits for. The values are those of the report."""
+
+    LOCK = "lock"
+    """A mutex: whoever releases it has held it."""
+    RWLOCK = "read-write lock"
+    """The same; readers hold it together."""
+    CONDITION = "condition"
+    SEMAPHORE = "semaphore"
+    BARRIER = "barrier"
+    THREAD = "thread"
+    """It is joined."""
+    FUTEX = "futex"
+    """A word that the program itself makes a lock of, or something else."""
+    WAKE_UP = "wake-up"
+    """In a kernel, whatever the task waits for: who wakes it is known."""
+    PROCESSOR = "processor"
+    """In a kernel, by a task that could run: another one ran."""
+
+
+class By(str, Enum):
+    """In what context something is done in a kernel."""
+
+    TASK = "task"
+    INTERRUPT = "interrupt"
+    SOFT_INTERRUPT = "soft interrupt"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A few words of a thread's stack, where it entered a function of the C library."""
+
+    pointer: int
+    """Where the first of ``words`` is: the return address of that function."""
+    frame: int
+    """What the thread had in rbp."""
+    words: tuple[int, ...]
+    pc: int = 0
+    """Where it stands, if that is in the middle of a function; 0: at the entry of one."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """The op's thread may have begun to wait for an object, or another one was about to release
+    it, while it waited."""
+
+    time: int
+    object: int
+    """Its address; of a thread, that of its control block."""
+    kind: ObjectKind
+    is_release: bool
+    thread: int
+    """Who releases; at the begin of a wait, who the object said held it. 0: not known."""
+    node: Fnode | None
+    """The innermost open call below f0 of the thread, where it is in an op."""
+    stack: Stack
+    name: str = ""
+    """What the task is called that wakes, or runs, where a kernel tells."""
+    by: By = By.TASK
+    """In what context it is woken, where the kernel tells."""
+    is_outside: bool = False
+    """Whether who did it is not of the program: then ``thread`` is the id of a process."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """One call of f0."""
+
+    number: int
+    """Among those that are kept, from 1 on, what users call it by: those of the chosen peak first,
+    each class by when they began."""
+    kept_as: OpClass
+    thread: int
+    """Its id: of the thread in a process, of the task in a kernel; 0 where that is not known."""
+    start: int
+    end: int
+    cost: int
+    """Cycles of probes between the two."""
+    latency: int
+    """Cycles that f0 itself took, as its profile has it."""
+    is_slowest: bool = False
+    """The slowest of its class that was seen: kept on purpose, and left out of estimates."""
+    spans: tuple[Span, ...] = ()
+    """By their starts, a caller before its callees; f0 itself is not among them."""
+    sums: tuple[Sum, ...] = ()
+    """Of every fnode that was timed and called; f0 itself is not among them."""
+    least: int = 0
+    """Calls shorter than so many cycles have no span, but are in the sums."""
+    lost: int = 0
+    """So many spans there was no room for."""
+    events: tuple[Event, ...] = ()
+    """By time: what it waited for, and who released that."""
+    lost_events: int = 0
+    """So many events there was no room for."""
+    off: tuple[Off, ...] | None = None
+    """Where the thread was off the processor, by time; ``None`` where that was not watched."""
+    wakers: tuple[Event, ...] | None = None
+    """Of a process: who woke it, by time, in whatever process; ``None`` where that was not
+    watched."""
+
+    def time_of(self, nodes: Iterable[Fnode]) -> int:
+        """Cycles in all calls of ``nodes``, none of which calls another of them."""
+        wanted = frozenset(nodes)
+        return sum(total.sum for total in self.sums if total.node in wanted)
+
+    def own_time_of(self, node: Fnode) -> int:
+        """Cycles of ``node`` itself: in all its calls, but not in its callees' that were timed. A
+        node without a parent is f0."""
+        whole = self.latency if node.parent is None else self.time_of([node])
+        return max(0, whole - self.time_of(node.children))
+
+    def off_time(self, reason: OffReason) -> int:
+        """For how many cycles it was off the processor for that reason."""
+        return sum(
+            off.within(self.start, self.end) for off in self.off or () if off.reason is reason
+        )
+
+
+@dataclass(frozen=True)
+class KeptOps:
+    """The ops that were kept of one round: a uniform choice among those of each class, and the
+    slowest of each. Ops of different rounds are not compared, as other calls were timed in them."""
+
+    hz: int
+    """Cycles in a second."""
+    ops: tuple[Op, ...] = ()
+    """By number."""
+    in_peak_seen: int = 0
+    """From how many in-peak ops they were chosen,"""
+    fastest_seen: int = 0
+    """and from how many of the fastest peak."""
+    not_kept: int = 0
+    """Ops that could not be watched, as too many were under way at the same time."""
+    threads: Mapping[int, str] = field(default_factory=dict)
+    """Names of the threads that are told of, by their ids, where they are known."""
+    sees_waits: bool = False
+    """Whether their events tell what they waited for."""
+    sees_wake_ups: bool = False
+    """Whether the events are a kernel's: who wakes tasks, and who runs in their places."""
+    not_followed: int = 0
+    """Waits whose releases could not be watched, as there were too many at the same time."""
+    compared: frozenset[Fnode] = frozenset()
+    """The fnodes of which all callees were timed, as far as they can be: a callee of theirs that is
+    not in an op's sums was not called in it. Of other fnodes' callees nothing can be said."""
+
+    def of(self, kept_as: OpClass) -> tuple[Op, ...]:
+        """Those of one class."""
+        return tuple(op for op in self.ops if op.kept_as is kept_as)
+
+    def sample(self, kept_as: OpClass) -> tuple[Op, ...]:
+        """Those of one class that estimates rest on: not the one kept for being the slowest."""
+        return tuple(op for op in self.of(kept_as) if not op.is_slowest)

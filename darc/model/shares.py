@@ -1,0 +1,148 @@
+"""What a root cause explains of its peak, from the ops that were kept.
+
+Two figures, both over the same ops, a uniform choice among those inside the peak:
+
+- its *share*: Σ of the time that the cause took, by Σ of the latencies;
+- *without it*: in which bins these ops would lie if the cause had taken no time, from the tenth to
+  the ninetieth of a hundred. A function's own code cannot be left out: for it there is none.
+
+Fewer than :data:`~darc.model.ops.LEAST_FOR_ESTIMATES` ops give neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from darc.model.ftree import CallKind, Cause, Ending, Fnode, RootCausePath
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
+from darc.model.peaks import Peak
+from darc.model.profile import bin_of
+from darc.model.snapshot import Snapshot
+
+_OUTSIDE = 0.1
+"""Part of the ops that is left out of the range of bins on each side."""
+
+
+@dataclass(frozen=True)
+class Without:
+    """Where the ops would lie without the cause."""
+
+    first_bin: int
+    last_bin: int
+    """Inclusive."""
+    peak: int | None
+    """The number of the peak that has all these bins; ``None``: none has."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What one cause explains."""
+
+    ops: int
+    """Over how many in-peak ops."""
+    share: float | None = None
+    """0 to 1; ``None`` where there are too few ops, or where not all that it takes was timed in
+    them."""
+    without: Without | None = None
+
+
+def explain(path: RootCausePath, snapshot: Snapshot) -> Explained:
+    """What the cause at the end of ``path`` explains of the kept ops of the peak."""
+    kept, profile = snapshot.ops, snapshot.profile
+    resolution = profile.resolution if profile is not None else 1
+    ending, node = path.ending, path.nodes[-1]
+    ops = kept.sample(OpClass.IN_PEAK) if kept is not None else ()
+    if by_switches := ending.cause is Cause.PREEMPTION and any(op.off is not None for op in ops):
+        ops = tuple(op for op in ops if op.off is not None)
+    if kept is None or len(ops) < LEAST_FOR_ESTIMATES:
+        return Explained(len(ops))
+    if not by_switches and not _was_timed(node, ending, kept):
+        return Explained(len(ops))
+    latencies = [max(1, op.latency - op.off_time(OffReason.STOPPED)) for op in ops]
+    times = [min(_time(op, node, ending), most) for op, most in zip(ops, latencies, strict=True)]
+    share = sum(times) / sum(latencies)
+    if is_own(ending):
+        return Explained(len(ops), share)
+    rest = [latency - time for latency, time in zip(latencies, times, strict=True)]
+    bins = [bin_of(cycles, resolution) for cycles in rest]
+    return Explained(len(ops), share, _range(bins, snapshot.peaks))
+
+
+def is_own(ending: Ending) -> bool:
+    """Whether the cause is a function's own code."""
+    return ending.cause in (Cause.FUNCTION, Cause.BLOCK)
+
+
+def _was_timed(node: Fnode, ending: Ending, kept: KeptOps) -> bool:
+    """Whether all that the cause took is in the ops."""
+    if node.parent is not None and node.parent not in kept.compared:
+        return False
+    return not node.children or node in kept.compared or _is_whole(node, ending)
+
+
+def _is_whole(node: Fnode, ending: Ending) -> bool:
+    """Whether the cause is all that the last node took, whatever it calls: also where the path ends
+    as it may go no deeper."""
+    return ending.cause is not Cause.LOOP and (not is_own(ending) or node.decision is None)
+
+
+def _time(op: Op, node: Fnode, ending: Ending) -> int:
+    """Cycles that the cause took in one op."""
+    cause = ending.cause
+    if cause is Cause.PREEMPTION and op.off is not None:
+        return op.off_time(OffReason.READY)
+    if is_own(ending):
+        # What another thread took, or the debugger, is not the function's.
+        lost = sum(_off_in(op, node, reason) for reason in (OffReason.READY, OffReason.STOPPED))
+        whole = op.time_of([node]) if node.parent is not None else op.latency
+        taken = whole if _is_whole(node, ending) else op.own_time_of(node)
+        return max(0, taken - lost)
+    if cause is Cause.LOOP:
+        return op.time_of(c for c in node.children if c.function.name == ending.loop_callee)
+    if _is_interrupt(node):  # it comes wherever it likes: all of this handler's count (3.6)
+        handler = _handler(node)
+        return sum(s.sum for s in op.sums if _is_interrupt(s.node) and _handler(s.node) == handler)
+    if cause is Cause.BLOCKED and op.off is not None and _has_spans(op, node):
+        return _off_in(op, node, OffReason.BLOCKED)
+    return op.latency if node.parent is None else op.time_of([node])
+
+
+def _has_spans(op: Op, node: Fnode) -> bool:
+    """Whether it is known of every call of ``node`` when it was."""
+    calls = sum(total.calls for total in op.sums if total.node is node)
+    return node.parent is None or sum(span.node is node for span in op.spans) == calls
+
+
+def _off_in(op: Op, node: Fnode, reason: OffReason) -> int:
+    """For how many cycles the thread was off the processor in ``node`` itself, and in none of its
+    callees that have spans."""
+    spans = [(span.start, span.end) for span in op.spans if span.node is node]
+    mine = [(op.start, op.end)] if node.parent is None else spans
+    below = [(span.start, span.end) for span in op.spans if span.node.parent is node]
+    return max(
+        0,
+        sum(
+            sum(off.within(*one) for one in mine) - sum(off.within(*one) for one in below)
+            for off in op.off or ()
+            if off.reason is reason
+        ),
+    )
+
+
+def _handler(node: Fnode) -> tuple[str, int]:
+    return node.function.module, node.function.offset
+
+
+def _is_interrupt(node: Fnode) -> bool:
+    return node.site is not None and node.site.kind is CallKind.INTERRUPT
+
+
+def _range(bins: Sequence[int], peaks: Sequence[Peak]) -> Without:
+    ranked = sorted(bins)
+    count = len(ranked)
+    first = ranked[math.ceil(_OUTSIDE * count) - 1]
+    last = ranked[count - math.ceil(_OUTSIDE * count)]
+    inside = (p.number for p in peaks if p.first_bin <= first and last <= p.last_bin)
+    return Without(first, last, next(inside, None))

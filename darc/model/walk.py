@@ -1,0 +1,79 @@
+"""Where the time of a program's threads goes, from their start down by calls (CrossWalk 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from darc.model.errors import NotFoundError
+from darc.model.ftree import Function
+
+
+class End(str, Enum):
+    """Why a chain goes no further down than its last function."""
+
+    ITSELF = "holds the time itself"
+    INDIRECT = "holds the time itself, or indirect calls that were not seen"
+    SYSTEM_CALL = "in its system call"
+    UNTIMED = "calls that cannot be timed"
+    CUT_SHORT = "the walk ended here"
+
+
+@dataclass(frozen=True)
+class ChainStep:
+    """A function on a chain, and its share of its group's time, from 0 to 1."""
+
+    function: Function
+    share: float
+
+
+@dataclass(frozen=True)
+class Chain:
+    """From where the walk began down to the function that holds the time."""
+
+    steps: tuple[ChainStep, ...]
+    end: End
+    own: float
+    """Share that the last function does not hand on to a callee that was timed."""
+
+
+@dataclass(frozen=True)
+class WalkGroup:
+    """Threads with the same start function, together. Shares of ``idle``, ``ran`` and ``ready``
+    are of the threads' whole time, those of the chains of what is not idle."""
+
+    name: str
+    threads: int
+    idle: tuple[tuple[str, float], ...]
+    """The waits for work, and their shares."""
+    chains: tuple[Chain, ...]
+    """The one with the largest share first."""
+    ran: float | None = None
+    ready: float | None = None
+    """Waited for a processor. ``None``: the system does not tell."""
+
+    @property
+    def idle_share(self) -> float:
+        """Of all waits for work."""
+        return min(sum(share for _, share in self.idle), 1.0)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What is known of a walk. ``seconds`` are those of each level's window."""
+
+    groups: tuple[WalkGroup, ...]
+    threshold: float
+    seconds: float
+    windows: int = 0
+    left_out: tuple[tuple[Function, str], ...] = ()
+    """Callees that could not be timed, and why."""
+
+    def last(self, number: int) -> Function:
+        """The last function of a chain, by its number over all groups, from 1. Raises
+        :class:`~darc.model.errors.NotFoundError`."""
+        chains = [chain for group in self.groups for chain in group.chains]
+        if not 1 <= number <= len(chains):
+            there = f"1 to {len(chains)}" if chains else "none yet"
+            raise NotFoundError(f"there is no chain {number} of a walk: there are {there}")
+        return chains[number - 1].steps[-1].function

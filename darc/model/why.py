@@ -1,0 +1,44 @@
+"""Whom ``darc why`` looks into, and what it can say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from darc.model.functionset import FunctionProfile
+from darc.model.peaks import PeakRange
+
+
+class Verdict(str, Enum):
+    """What is known in the end. The values are those of the report."""
+
+    FOUND = "found"
+    NOTHING = "nothing stands out"
+    UNKNOWN = "cannot tell"
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A function that is slow now and then."""
+
+    row: FunctionProfile
+    peak: PeakRange
+    """Its slow calls: those of this peak."""
+    slow: int
+    """How many they are."""
+    slow_mean: float
+    """What they take, in cycles, as far as bins tell,"""
+    fast_mean: float
+    """and what those of the fastest peak do."""
+    share: float
+    """Its excess, by what one thread has of time: above 1 where several threads call it."""
+
+    @property
+    def name(self) -> str:
+        """Of the function."""
+        return self.row.function.name
+
+    def spec(self, resolution: int, last: int) -> str:
+        """The peak by its bins, at a ``resolution`` whose last bin is ``last``."""
+        first, end = self.peak.first_bin * resolution, self.peak.last_bin
+        return f"{first}-{last if end is None else (end + 1) * resolution - 1}"

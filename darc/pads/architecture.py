@@ -1,0 +1,149 @@
+"""What darc asks of a processor's pads, and the values that it speaks of.
+
+See :mod:`darc.code.architecture` for all that a second architecture brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from darc.code.architecture import Prologue, Site
+from darc.code.relays import Relay
+from darc.model.ftree import CallKind
+
+
+class OutOfReachError(Exception):
+    """A jump or a memory operand does not reach its target from the pad's place."""
+
+
+@dataclass(frozen=True)
+class Pad:
+    """Finished bytes. ``back`` is the offset of the return point, or of where the landing leads on
+    to, ``body`` of where f0's pad goes on with it, ``cells`` the offsets of 8-byte constants by
+    name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding, ``moved`` the offsets of
+    displaced instructions by their own addresses."""
+
+    code: bytes
+    back: int | None
+    cells: dict[str, int]
+    frames: tuple[tuple[int, int], ...]
+    moved: dict[int, int]
+    body: int | None = None
+
+
+@dataclass(frozen=True)
+class Stubs:
+    """Absolute addresses of the agent's stubs."""
+
+    call: int
+    indirect: int
+    returned: int
+    tail: int
+    entry: int
+    leave: int
+    landed: int
+
+
+@dataclass(frozen=True)
+class F0Code:
+    """The agent's code that stands in f0's own pad, before and after the call, and the addresses
+    that constants in it stand for."""
+
+    enter: bytes
+    leave: bytes
+    addresses: Mapping[int, int]
+
+
+class PadWriter(Protocol):
+    """Writes the code of pads, landings and patches of one architecture."""
+
+    BLOCK: int
+    """Pads live in one aligned block of this many bytes each."""
+    NEAR: int
+    """How far a jump reaches, in bytes, with room for the instruction itself."""
+
+    def call_pad(
+        self,
+        site: Site,
+        site_data: int,
+        blocks: Sequence[int],
+        stubs: Stubs,
+        origin: int,
+        landing: int | None = None,
+    ) -> Pad:
+        """The pad of a call site, to stand at ``origin``; one that ``is_short`` jumps to it.
+
+        Raises:
+            OutOfReachError: the program's code or data is too far from ``origin``.
+        """
+
+    def tail_pad(
+        self, site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int
+    ) -> Pad:
+        """The pad of a tail jump: the agent is told, the stack is not touched, not even the red
+        zone, which a function that makes no calls may have in use up to here."""
+
+    def entry_pad(
+        self, prologue: Prologue, site_data: int, stubs: Stubs, origin: int, lands: bool = False
+    ) -> Pad:
+        """The pad at a function's entry that tells the agent, and may call the rest of the
+        function.
+
+        Raises:
+            OutOfReachError: the program's code or data is too far from ``origin``.
+        """
+
+    def f0_pad(self, prologue: Prologue, code: F0Code, origin: int) -> Pad:
+        """The pad at f0's entry, which does itself what is done for most calls; else as
+        :func:`entry_pad`."""
+
+    def relay_pad(self, relay: Relay, origin: int) -> Pad:
+        """Runs the instructions that stood where a relay is, and goes on behind them.
+
+        Raises:
+            OutOfReachError: the program's data is too far from ``origin``.
+        """
+
+    def landing_call(self, site: Site, back: int, pool: int) -> bytes:
+        """The call of ``site`` that ends at ``back``, in a landing.
+
+        Raises:
+            OutOfReachError: the program's data is too far away.
+        """
+
+    def landed(self, control: int, stub: int, origin: int) -> bytes:
+        """What f0's landings lead to, at ``origin``: the agent is told that a call has returned."""
+
+    def patch_bytes(self, kind: CallKind | None, address: int, length: int, target: int) -> bytes:
+        """One instruction of exactly ``length`` bytes at ``address`` that calls (or, for a tail
+        jump or a function's entry, jumps to) ``target``.
+
+        Raises:
+            OutOfReachError: ``target`` is more than 2 GiB away.
+        """
+
+    def patch_short_site(self, site: Site, target: int) -> bytes:
+        """The patch of a site that has no room for a long jump.
+
+        Raises:
+            OutOfReachError: ``target`` is more than 127 bytes away.
+        """
+
+    def patch_short(self, address: int, target: int, condition: int | None = None) -> bytes:
+        """A two-byte jump at ``address``, upon ``condition`` if one is given.
+
+        Raises:
+            OutOfReachError: ``target`` is more than 127 bytes away.
+        """
+
+    def patch_relay(self, relay: Relay, target: int, displaced: int | None) -> bytes:
+        """What a relay is made of: a jump to ``target``, behind one to ``displaced`` if any."""
+
+    def patch_tail(self, site: Site, target: int) -> bytes:
+        """The patch of a tail jump, conditional or not.
+
+        Raises:
+            OutOfReachError: ``target`` is more than 2 GiB away.
+        """

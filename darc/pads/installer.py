@@ -1,0 +1,779 @@
+"""What darc has put into the program, and how every bit of it is taken out again.
+
+The installer owns each patched place with the bytes that stood there. :meth:`PadInstaller.remove`
+restores the code byte for byte and puts the program's own return addresses back on its stacks; the
+pads stay in their :class:`~darc.pads.foothold.Foothold`, as a thread may still be on its way
+through one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from iced_x86 import Instruction
+
+from darc import agent
+from darc.agent.memory import AgentMemory
+from darc.code.architecture import FunctionCode, Prologue, Site
+from darc.code.faults import leaves_frame
+from darc.code.notrace import why_notrace
+from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, decode, read_prologue
+from darc.code.program import Program
+from darc.code.relays import Relay, relays
+from darc.model.errors import TargetError, UnsupportedError
+from darc.model.ftree import CallKind, Function
+from darc.pads import processor as pads
+from darc.pads import returns
+from darc.pads.foothold import Area, Foothold
+from darc.pads.guards import Guard, guard_places
+from darc.pads.patching import Patch, Patcher
+from darc.pads.returns import Own, Replaced, ReturnLandings
+from darc.target.target import Target
+
+_FIRST = 32
+"""Bytes at a function's entry that may be run in its pad for the sake of a short call there."""
+
+_MOST_AHEAD = 256
+"""Pads that are made before anybody knows whether they are needed: areas and tables have room for
+some hundreds more than an analysis times at once."""
+
+_AHEAD = 4
+"""Instructions at f0's entry that may be executed before the one that is timed first."""
+
+_FAULTS = "the program's own handler of faults may know an instruction there by its address"
+
+_USERS = "a breakpoint stands in its first bytes"
+
+
+class PadInstaller:
+    """The patches of one analysis in one program."""
+
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        foothold: Foothold,
+        guard_places: Callable[[Program], Iterator[tuple[Guard, int, str]]] = guard_places,
+    ) -> None:
+        """``guard_places`` tells where guards are to stand (see :mod:`darc.pads.guards`)."""
+        self._guard_places = guard_places
+        self._wait_places: Callable[[Program], Iterator[tuple[Guard, int, str]]] | None = None
+        self._guards_waits = False
+        self._waits: dict[int, tuple[Guard, str]] = {}
+        """Places where threads wait for each other, by their addresses: what each is, and a
+        name."""
+        self._prepared: dict[int, Patch | str] = {}
+        """By their addresses; a string says why there can be none."""
+        self._target = target
+        self._program = program
+        self._foothold = foothold
+        self._blob = agent.load()
+        self._sites: dict[int, Patch] = {}
+        self._sure: set[int] = set()
+        """Sites for which what has been made can be used, as nothing has changed since."""
+        self._ahead: set[int] = set()
+        """The sites of those that were made while the program ran, and lead nowhere yet."""
+        self._guarded: dict[int, tuple[Guard, Patch]] = {}
+        """By the functions that they stand at."""
+        self._f0: Patch | None = None
+        self._members: dict[int, Patch] = {}
+        """Those of a set, by their numbers."""
+        self.tables = foothold.tables
+        self.patcher = Patcher(target, program, foothold.tables)
+
+    @property
+    def f0_back(self) -> int:
+        """Where f0 returns to when its pad called it; its landings are all in that block."""
+        assert self._f0 is not None
+        return self._f0.pad_back
+
+    @property
+    def max_targets(self) -> int:
+        """How many targets an indirect site can learn."""
+        return self._blob.constants["DARC_MAX_TARGETS"]
+
+    @property
+    def max_tails(self) -> int:
+        """How many tail calls, one behind the other in one frame, can be timed."""
+        return self._blob.constants["DARC_MAX_TAILS"]
+
+    @property
+    def max_nodes(self) -> int:
+        """How many fnodes the agent can hold at one time."""
+        return self.tables.layout.room.nodes
+
+    # --------------------------------------------------------------------- f0
+
+    def prepare_f0(self, code: FunctionCode) -> str | None:
+        """Makes f0's entry pad; a string says why none can stand there."""
+        made = self._entry(code, self._blob.constants["DARC_F0"], 1)
+        if isinstance(made, str):
+            return made
+        self._f0 = made
+        return None
+
+    # -------------------------------------------------------------------- sets
+
+    def prepare_member(
+        self, number: int, code: FunctionCode, landings: ReturnLandings | None
+    ) -> str | None:
+        """Makes the entry pad of function ``number`` of a set, whose calls come back through these
+        ``landings``; a string says why none can stand there."""
+        kind = self._blob.constants["DARC_MEMBER"]
+        try:
+            made = self._entry(code, kind, 1, landings=landings, number=number)
+        except TargetError as error:
+            return str(error)
+        if isinstance(made, str):
+            return made
+        self._members[number] = made
+        return None
+
+    def enable_members(self) -> dict[int, str]:
+        """Starts to watch them; which ones cannot be, and why."""
+        problems = {}
+        for number, patch in list(self._members.items()):
+            try:
+                if self._user_stands_in(patch.address, patch.end):  # since its pad was made
+                    raise TargetError(_USERS)
+                self.patcher.activate(patch)
+            except TargetError as error:
+                problems[number] = str(error)
+                del self._members[number]
+        self.tables.enabled = True
+        return problems
+
+    def give_up_member(self, number: int) -> None:
+        """It is timed no more. Nothing is told of one that was not."""
+        patch = self._members.pop(number, None)
+        if patch is not None:
+            self.deactivate(patch)
+            self.patcher.lead_back(patch)
+
+    @property
+    def members(self) -> frozenset[int]:
+        """The numbers of those that are timed."""
+        return frozenset(self._members)
+
+    def _entry(
+        self,
+        code: FunctionCode,
+        kind: int,
+        timed: int,
+        *,
+        landings: ReturnLandings | None = None,
+        number: int = 0,
+    ) -> Patch | str:
+        relay: Relay | None = None
+        code = replace(code, entry=self._program.way_in(code.entry))
+        if timed:
+            code = replace(code, entry=self._behind_faults(code))
+        prologue = self._prologue(code, PATCH_LENGTH, not timed)
+        if timed:
+            prologue = self._with_short_call(code, prologue)
+        if isinstance(prologue, str):
+            why = prologue
+            relay = self._relay(code.entry)
+            prologue = self._prologue(code, SHORT_JUMP, not timed)
+            if relay is None or isinstance(prologue, str):
+                return why
+        low, high = prologue.entry, prologue.entry + prologue.length
+        area = self._foothold.area_for(low, high)
+        if area is None:
+            return "no room for a pad within 2 GiB of it"
+        index = self._foothold.new_index()
+        address = self.tables.site(index)
+        foothold = self._foothold
+        is_f0 = kind == self._blob.constants["DARC_F0"]
+        own_code = foothold.f0_code(index) if is_f0 else None
+        if is_f0:
+            landings = area.landings
+
+        def make(at: int) -> pads.Pad:
+            if own_code is not None:
+                return pads.f0_pad(prologue, own_code, at)
+            return pads.entry_pad(prologue, address, foothold.stubs, at, landings is not None)
+
+        try:
+            back = 0 if landings is None else None
+            origin, pad = foothold.place(area, index, back, make)
+        except pads.OutOfReachError as error:
+            return str(error)
+        if landings is None:
+            assert pad.back is not None
+            pad_back, lands = origin + pad.back, {}
+        else:
+            assert pad.body is not None
+            body = origin + pad.body
+            landings.bind(prologue.entry, body)
+            pad_back, lands = landings.callers, {"landings": landings.base, "body": body}
+        if relay is None:
+            through = None
+            patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
+        else:
+            through = self._lead_through(relay, area, origin, kind)
+            patch = pads.patch_short(prologue.entry, relay.address)
+        made = Patch(
+            address=prologue.entry,
+            original=prologue.original[: len(patch)],
+            bytes=patch,
+            index=index,
+            pad=origin,
+            pad_back=pad_back,
+            moved={at: origin + offset for at, offset in pad.moved.items()},
+            displaced=prologue.instructions,
+            cells={name: origin + offset for name, offset in pad.cells.items()},
+            through=through,
+        )
+        self._write_site(made, kind, timed, route_first=number, **lands)
+        return made
+
+    def _behind_faults(self, code: FunctionCode) -> int:
+        """Where f0's patch can stand: at its entry, or behind instructions there that are to be
+        executed in their places and change neither the stack nor flags, which its pad does not
+        keep."""
+        at = code.entry
+        for _ in range(_AHEAD):
+            if self._prologue(replace(code, entry=at), PATCH_LENGTH) is not _FAULTS:
+                return at
+            instruction = code.instructions[at]
+            at = int(instruction.next_ip)
+            is_led_to = at in code.targets or self._program.is_jumped_into(at - 1, at + 1)
+            if not code.complete or is_led_to or not leaves_frame(instruction):
+                break
+        return code.entry
+
+    def _with_short_call(self, code: FunctionCode, prologue: Prologue | str) -> Prologue | str:
+        """The prologue up to the end of a short call whose own patch would begin in it, as in a
+        function that only passes a virtual call on: both can be timed then."""
+        if isinstance(prologue, str):
+            return prologue
+        end = prologue.entry + prologue.length
+        for site in code.sites:
+            wanted = site.patch < end if site.displaced else site.problem is not None
+            if wanted and end < site.back <= prologue.entry + _FIRST:
+                longer = self._prologue(code, site.back - prologue.entry)
+                return prologue if isinstance(longer, str) else longer
+        return prologue
+
+    def _prologue(self, code: FunctionCode, room: int, is_guard: bool = False) -> Prologue | str:
+        prologue = read_prologue(code, self._program, room)
+        if isinstance(prologue, str):
+            return prologue
+        if self._user_stands_in(prologue.entry, prologue.entry + prologue.length):
+            return _USERS
+        if any(self._stays(instruction, is_guard) for instruction in prologue.instructions):
+            return _FAULTS
+        return prologue
+
+    def _stays(self, instruction: Instruction, is_guard: bool) -> bool:
+        """Whether an instruction at a function's entry is to be executed in its place. A guard's
+        function is a runtime's, whose own data nobody polls."""
+        if is_guard and instruction.is_ip_rel_memory_operand:
+            return False
+        return self._program.may_fault(instruction)
+
+    def _user_stands_in(self, start: int, end: int) -> bool:
+        """Whether a breakpoint of the user's would be overwritten or never be reached."""
+        return any(start < address < end for address in self._target.breakpoints())
+
+    def _relay(self, address: int, instead_of: Patch | None = None) -> Relay | None:
+        """Where a short jump at ``address`` can go through. The relay of the patch that is to be
+        replaced is free."""
+        own = (self._f0, *self._guards(), *self._members.values(), *self._sites.values())
+        patches = [p for p in own if p is not None]
+        taken = [p for p in patches if p is not instead_of]
+        taken += [p.through for p in taken if p.through is not None]
+        for relay in relays(self._program, address):
+            is_free = all(relay.end <= p.address or relay.start >= p.end for p in taken)
+            if is_free and not self._user_stands_in(relay.start, relay.end):
+                return relay
+        return None
+
+    def _lead_through(self, relay: Relay, area: Area, pad: int, kind: int) -> Patch:
+        """Lets ``relay`` lead to ``pad``; ``kind`` is that of the patch that jumps there.
+
+        Raises:
+            OutOfReachError: what stood there cannot be run elsewhere.
+        """
+        origin: int | None = None
+        moved: dict[int, int] = {}
+        if relay.displaced:
+            origin, own = self._foothold.place(
+                area, None, None, lambda at: pads.relay_pad(relay, at)
+            )
+            moved = {at: origin + offset for at, offset in own.moved.items()}
+        patch = pads.patch_relay(relay, pad, origin)
+        made = Patch(
+            address=relay.start,
+            original=self._program.read(relay.start, len(patch)),
+            bytes=patch,
+            index=self._foothold.new_index(),
+            pad=pad,
+            pad_back=0,
+            moved=moved,
+            displaced=relay.displaced,
+            is_relay=True,
+        )
+        self._write_site(made, kind, 0)
+        return made
+
+    def _write_site(self, made: Patch, kind: int, timed: int, **lands: int) -> None:
+        self.tables.write_site(
+            made.index,
+            **lands,
+            pad_back=made.pad_back,
+            kind=kind,
+            timed=timed,
+            address=made.address,
+            original=made.original,
+            length=len(made.original),
+        )
+
+    def enable(self) -> None:
+        """Starts to watch f0."""
+        assert self._f0 is not None
+        self.patcher.activate(self._f0)
+        self.tables.enabled = True
+
+    def guard(self) -> list[str]:
+        """Puts a pad at every place of :func:`~darc.pads.guards.guard_places` that has none yet;
+        tells which ones could not be.
+
+        Raises:
+            UnsupportedError: an unwinder is among those: it would find pads on the stack.
+        """
+        guarded = self._guarded_places()
+        problems = []
+        places = list(self._guard_places(self._program))
+        if self._wait_places is not None and self._guards_waits:
+            places += self._wait_places(self._program)
+        for kind, address, name in places:
+            if address in guarded or (kind.is_of_waits and self._is_f0(address)):
+                continue
+            guarded.add(address)
+            why = self._guard_one(address, kind)
+            if why is not None and kind is Guard.HIDE:
+                raise UnsupportedError(
+                    f"the program's exceptions cannot be followed: {name}: {why}"
+                )
+            if why is not None and kind is not Guard.END:
+                problems.append(f"{name}: {why}")
+        return problems
+
+    def prepare_waits(self, places: Callable[[Program], Iterator[tuple[Guard, int, str]]]) -> None:
+        """Makes the pads of these places, which lead there from :meth:`guard_waits` on: their code
+        is read here, as that takes milliseconds, for which no call is to stand still."""
+        self._wait_places = places
+        limits, guarded = self._blob.constants, self._guarded_places()
+        for kind, address, name in places(self._program):
+            if address in self._waits or address in guarded or self._is_f0(address):
+                continue
+            self._waits[address] = kind, name
+            code = self._program.function(address)
+            made = self._prepared[address] = self._entry(code, limits[kind.value], 0)
+            if isinstance(made, Patch):
+                self._target.journal.patches([made.place])
+
+    @property
+    def knows_waits(self) -> bool:
+        """Whether :meth:`prepare_waits` was ever asked for."""
+        return self._wait_places is not None
+
+    @property
+    def has_waits(self) -> bool:
+        """Whether any of those places is there that tells for whom is waited."""
+        return any(kind is not Guard.SWITCH for kind, _ in self._waits.values())
+
+    def has_guard(self, kind: Guard) -> bool:
+        """Whether a guard of that kind was put in."""
+        return any(kind is one for one, _ in self._guarded.values())
+
+    def guard_waits(self) -> list[str]:
+        """From now on :meth:`guard` sees to the places of :meth:`prepare_waits` as well."""
+        self._guards_waits = True
+        guarded = self._guarded_places()
+        problems = []
+        for address, (kind, name) in self._waits.items():
+            if address in guarded:
+                continue
+            why = self._guard_one(address, kind)
+            if why is not None:
+                problems.append(f"{name}: {why}")
+        return problems
+
+    def own_words(self, stack: Sequence[int]) -> tuple[int, ...]:
+        """Words of a stack with the program's own return addresses in place of darc's."""
+        landings = self._foothold.landings
+        if not landings:
+            return tuple(stack)
+        low = min(one.base for one in landings)
+        high = max(one.base for one in landings) + returns.SIZE
+        return tuple(
+            self._foothold.own_back(word) or word if low <= word < high else word for word in stack
+        )
+
+    def _is_f0(self, address: int) -> bool:
+        return self._f0 is not None and self._f0.address == address
+
+    def _guards(self) -> list[Patch]:
+        return [patch for _, patch in self._guarded.values()]
+
+    def _guarded_places(self) -> set[int]:
+        return {*self._guarded, *(patch.address for patch in self._guards())}
+
+    def _guard_one(self, address: int, kind: Guard) -> str | None:
+        made = self._prepared.pop(address, None)
+        if made is None:
+            kind_of_site = self._blob.constants[kind.value]
+            made = self._entry(self._program.function(address), kind_of_site, 0)
+        if isinstance(made, str):
+            return made
+        try:
+            self.patcher.activate(made)
+        except TargetError as error:
+            return str(error)
+        self._guarded[address] = kind, made
+        return None
+
+    # --------------------------------------------------------------- call sites
+
+    def problem(self, site: Site) -> str | None:
+        """Why ``site`` cannot be given a pad, as far as its code tells."""
+        site = self._in_place(site)
+        if self._user_stands_in(site.patch, max(site.back, site.patch + site.length)):
+            return "a breakpoint stands in its bytes"
+        if not self._overlaps_f0(site):
+            known = self._sites.get(site.address)
+            may_relay = site.is_short and self._relay(site.address, known) is not None
+            problem = None if may_relay else site.problem
+            return problem or self._program.site_problem(site)
+        return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
+
+    def _in_place(self, site: Site) -> Site:
+        """``site`` without what it would displace, where that is to be executed in its place."""
+        if self._program.may_fault(site.instruction):
+            return replace(site, problem=_FAULTS, is_short=False)
+        if not any(map(self._program.may_fault, site.displaced)):
+            return site
+        length = site.back - site.address
+        return replace(
+            site, patch=site.address, length=length, displaced=(), problem=_FAULTS, is_short=True
+        )
+
+    def why_notrace(self, program: Program, callee: Function) -> str | None:
+        """Why no call of ``callee`` goes through a pad."""
+        return why_notrace(program, callee)
+
+    def prepare_site(self, site: Site, parent: int) -> Patch | str:
+        """A pad for ``site``, whose caller's frame was entered through the pad that returns to
+        ``parent``. Returns a reason when there can be none."""
+        known, block = self._sites.get(site.address), parent // pads.BLOCK * pads.BLOCK
+        if known is not None and block in known.blocks and site.address in self._sure:
+            return known
+        site = self._in_place(site)
+        problem = self.problem(site)
+        if problem is not None:
+            return problem
+        if site.kind is CallKind.INTERRUPT:
+            return self._prepare_interrupt(site)
+        in_f0 = self._overlaps_f0(site)
+        if in_f0:
+            site = replace(
+                site, patch=site.address, displaced=(), problem=None, is_short=False, nop=0
+            )
+        if known is not None and block in known.blocks and not self._displaces_faults(known):
+            return known
+        blocks = tuple(sorted({block, *(known.blocks if known is not None else ())}))
+        area = self._foothold.area_for(site.patch, site.back)
+        if area is None:
+            return "no room for a pad within 2 GiB of it"
+        index = self._foothold.new_index()
+        relay = self._relay(site.address, known) if site.is_short else None
+        tail = site.kind.is_tail
+        back = 0
+        try:
+            if tail:
+                data, stubs = self.tables.site(index), self._foothold.stubs
+                origin, pad = self._foothold.place(
+                    area, index, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
+                )
+            else:
+                origin, pad, back = self._foothold.place_call(area, site, index, blocks)
+            patch, through = b"", None
+            if relay is not None:
+                kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]
+                through = self._lead_through(relay, area, origin, kind)
+                patch = pads.patch_short_site(site, relay.address)
+            elif site.nop:
+                patch = self._foothold.lead(site, origin) or b""
+                if not patch:
+                    return "the call is shorter than a jump"
+            elif not in_f0 and tail:
+                patch = pads.patch_tail(site, origin)
+            elif not in_f0:
+                patch = pads.patch_bytes(site.kind, site.patch, site.length, origin)
+        except pads.OutOfReachError as error:
+            return str(error)
+        original = self._program.read(site.patch, len(patch) or site.length)
+        self.tables.write_site(
+            index,
+            back=site.back,
+            pad_back=back,
+            kind=self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"],
+            timed=1,
+            indirect=0 if site.target is not None else self.max_targets,
+            address=site.patch,
+            original=original[:16],
+            length=len(original),
+        )
+        if known is not None:  # calls through the old pad go on; what it has learned stays
+            self.deactivate(known)
+            self.tables.set_site(known.index, route_count=0)
+            self.tables.teach_targets(index, self.tables.learned_targets(known.index))
+        made = Patch(
+            address=site.patch,
+            original=original,
+            bytes=patch,
+            index=index,
+            pad=origin,
+            pad_back=back,
+            site=site,
+            blocks=blocks,
+            moved={at: origin + offset for at, offset in pad.moved.items()},
+            cell=self._f0_cells()[site.address] if in_f0 else None,
+            through=through,
+        )
+        if made.cell is not None:
+            made.cell_value = int.from_bytes(self._target.read(made.cell, 8), "little")
+        self._sites[site.address] = made
+        self._sure.add(site.address)
+        return made
+
+    def forget_ahead(self) -> None:
+        """What was possible before may not be any more: breakpoints, files or handlers of faults
+        may be others."""
+        self._sure.clear()
+
+    def prepare_ahead(self, site: Site, parent: int) -> int | None:
+        """While the program runs: makes the pad that :meth:`prepare_site` is about to be asked for,
+        where the site has none yet. Nothing leads to it. Returns where its call returns to; 0: its
+        frame has no return address of its own, ``None``: there is no pad."""
+        known = self._sites.get(site.address)
+        if known is None and (site.kind is CallKind.INTERRUPT or not self._may_prepare_ahead()):
+            return None
+        made = self.prepare_site(site, parent) if known is None else known
+        if isinstance(made, str):
+            return None
+        if known is None:
+            self._ahead.add(site.address)
+            if made.cell is None:  # so that this need not be noted at the stop
+                self._target.journal.patches([made.place])
+        return made.pad_back
+
+    def _may_prepare_ahead(self) -> bool:
+        """Whether there is room for pads that nobody may need."""
+        self._ahead = {address for address in self._ahead if not self._sites[address].was_active}
+        return len(self._ahead) < _MOST_AHEAD
+
+    def _prepare_interrupt(self, site: Site) -> Patch | str:
+        """A pad at the entry of a handler."""
+        known = self._sites.get(site.address)
+        if known is not None:
+            return known
+        kind = self._blob.constants["DARC_INTERRUPT"]
+        made = self._entry(self._program.function(site.address), kind, 1)
+        if isinstance(made, Patch):
+            made.site = site
+            self._sites[site.address] = made
+            if not site.is_own_callee:
+                self.tables.set_site(made.index, indirect=self.max_targets)
+        return made
+
+    def _f0_cells(self) -> dict[int, int]:
+        """Calls and jumps among f0's displaced instructions: where the constants are, by the
+        instruction's address."""
+        assert self._f0 is not None
+        found = {int(i.ip): f"leave {n}" for n, i in enumerate(self._f0.displaced)}
+        cells = self._f0.cells
+        return {at: cells[name] for at, name in found.items() if name in cells}
+
+    def _overlaps_f0(self, site: Site) -> bool:
+        f0 = self._f0
+        if f0 is None or not f0.displaced:
+            return False
+        return (site.address < f0.end and site.back > f0.address) or (
+            f0.address <= site.patch < f0.address + len(f0.original)
+        )
+
+    def activate(self, patch: Patch) -> None:
+        """Lets the site lead to its pad. Raises TargetError when it cannot."""
+        self.patcher.activate(patch)
+
+    def deactivate(self, patch: Patch) -> None:
+        """Restores the site's own bytes."""
+        self.patcher.deactivate(patch)
+
+    def make_way(self) -> str | None:
+        """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0
+        cannot be timed any more."""
+        return self._take_back(self._is_in_the_users_way)
+
+    def leave_faults(self) -> str | None:
+        """Takes back patches that displace what is to be executed in its place from now on (see
+        :meth:`~darc.code.program.Program.may_fault`); as :meth:`make_way`."""
+        return self._take_back(self._displaces_faults)
+
+    def _displaces_faults(self, patch: Patch) -> bool:
+        moved = []
+        is_guard = patch is not self._f0 and patch not in self._members.values()
+        if any(self._stays(i, is_guard) for i in patch.displaced):
+            return True
+        if patch.site is not None:
+            moved += [*patch.site.displaced, patch.site.instruction]
+        if patch.through is not None:
+            moved += patch.through.displaced
+        return any(map(self._program.may_fault, moved))
+
+    def _take_back(self, is_wanted: Callable[[Patch], bool]) -> str | None:
+        for patch in self._sites.values():
+            if is_wanted(patch):
+                self.deactivate(patch)
+                self.patcher.lead_back(patch)
+        for address, (_, patch) in list(self._guarded.items()):
+            if is_wanted(patch):
+                self.deactivate(patch)
+                self.patcher.lead_back(patch)
+                del self._guarded[address]
+        for number, patch in list(self._members.items()):
+            if is_wanted(patch):
+                self.give_up_member(number)
+        try:
+            self.guard()  # in another way, where there is one
+        except UnsupportedError as error:
+            return str(error)
+        f0 = self._f0
+        if f0 is None or not is_wanted(f0):
+            return None
+        self._deactivate_f0()
+        self.patcher.lead_back(f0)
+        why = self.prepare_f0(self._program.function(f0.address))
+        if why is None:
+            assert self._f0 is not None
+            self.activate(self._f0)
+        return why
+
+    def _is_in_the_users_way(self, patch: Patch) -> bool:
+        places = [patch] if patch.through is None else [patch, patch.through]
+        return patch.active and any(self._user_stands_in(p.address, p.end) for p in places)
+
+    def _deactivate_f0(self) -> None:
+        for patch in self._sites.values():
+            if patch.cell is not None:
+                self.deactivate(patch)
+        if self._f0 is not None:
+            self.deactivate(self._f0)
+
+    # ------------------------------------------------------- stops and removal
+
+    def pause(self) -> list[Replaced]:
+        """At a stop for the user: code and stacks are the program's own. What led to landings."""
+        self.patcher.pause()
+        words = self.show_own_stack()
+        self._target.flush()
+        return words + self._foothold.restore_copies()
+
+    def resume(self) -> list[str]:
+        """The program goes on: patches are put back. Tells which ones could not be."""
+        self.patcher.resume()
+        problems, self.patcher.problems = self.patcher.problems, []
+        return problems
+
+    def show_own_stack(self) -> list[Replaced]:
+        """Puts the program's return addresses back on its stacks: whoever looks sees no pad. The
+        calls that were open are measured no more."""
+        if self._foothold.landings:
+            return restore_stacks(self._target, self.tables, self._foothold.own_back)
+        return restore_stacks(self._target, self.tables, None, self.tables.open_calls())
+
+    def remove(self) -> None:
+        """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
+        with self.patcher.together():
+            # Whatever has become of the tables: the patches are known without them.
+            with contextlib.suppress(TargetError):
+                self.tables.enabled = False
+            self._deactivate_f0()
+            for patch in (*self._members.values(), *self._sites.values(), *self._guards()):
+                self.deactivate(patch)
+            with contextlib.suppress(TargetError):
+                self.show_own_stack()
+            self._target.flush()
+            self._foothold.restore_copies()
+            self._foothold.retire()
+
+
+def clean_up(
+    target: Target, tables: AgentMemory, is_pad: Callable[[int], bool], own_back: Own | None
+) -> int:
+    """Takes out what a debugger that was killed left in the program: how many places.
+
+    ``is_pad`` tells addresses in its pads, ``own_back`` is as in :func:`restore_stacks`. The
+    debugger may have been killed before it wrote a place, and the file may be another one by now:
+    only what leads to a pad is restored.
+    """
+    tables.enabled = False
+    restored = 0
+    sites = tables.patched_sites()
+    places = [range(site.address, site.address + len(site.original)) for site in sites]
+    for site in sites:
+        try:
+            live = target.read(site.address, len(site.original))
+            found = decode(live, site.address)
+            leads_to = found[0].near_branch_target if found else 0
+            if live != site.original and (
+                is_pad(leads_to) or any(leads_to in place for place in places)
+            ):
+                target.write(site.address, site.original)
+                restored += 1
+        except TargetError:
+            continue  # its file was unloaded
+        tables.set_site(site.index, patched=0)
+    restore_stacks(target, tables, own_back)
+    return restored
+
+
+def restore_stacks(
+    target: Target,
+    tables: AgentMemory,
+    own_back: Own | None,
+    known: Sequence[dict[str, int]] | None = None,
+) -> list[Replaced]:
+    """Replaces every pad's return address that stands on a stack by the program's own; which.
+    ``known`` are the records of calls that are open, where they are known.
+
+    Where there are landings the word alone tells it, by ``own_back``: coroutines that share a stack
+    may have put another one's frame where a record was made, also where none is open any more.
+    """
+    replaced = list[Replaced]()
+    if known is None:
+        known = tables.open_records() if own_back is None else tables.records()
+    for record in known:
+        slot, is_open = record["slot"], record["open"]
+        try:
+            word = int.from_bytes(tables.raw(slot, 8), "little")
+            back = None if own_back is None else own_back(word)
+            if back is None and is_open and word == record["pad_back"]:
+                back = record["back"]
+            if not back:
+                continue  # not called yet, or left by a jump: its pad will see to it
+            target.write(slot, struct.pack("<Q", back))
+            replaced.append(Replaced(slot, word, back))
+        except TargetError:
+            pass  # the stack is gone, and its thread with it
+        if is_open:
+            tables.close_record(record["address"])
+    target.forget_frames()
+    return replaced

@@ -1,0 +1,26 @@
+"""Which processor's pads they are (see :mod:`darc.code.architecture`)."""
+
+from __future__ import annotations
+
+from darc.pads import x86_64
+from darc.pads.architecture import F0Code as F0Code
+from darc.pads.architecture import OutOfReachError as OutOfReachError
+from darc.pads.architecture import Pad as Pad
+from darc.pads.architecture import PadWriter
+from darc.pads.architecture import Stubs as Stubs
+
+WRITER: PadWriter = x86_64
+
+BLOCK, NEAR = WRITER.BLOCK, WRITER.NEAR
+call_pad = WRITER.call_pad
+tail_pad = WRITER.tail_pad
+entry_pad = WRITER.entry_pad
+f0_pad = WRITER.f0_pad
+relay_pad = WRITER.relay_pad
+landing_call = WRITER.landing_call
+landed = WRITER.landed
+patch_bytes = WRITER.patch_bytes
+patch_short_site = WRITER.patch_short_site
+patch_short = WRITER.patch_short
+patch_relay = WRITER.patch_relay
+patch_tail = WRITER.patch_tail

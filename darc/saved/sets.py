@@ -1,0 +1,164 @@
+"""Profiles of many functions, in a session file and in the report: the part called ``set``.
+
+Functions are told by module, symbol and offset in the module: addresses mean nothing in another
+run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from darc.model.errors import FormatError
+from darc.model.ftree import Function
+from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.profile import OCTAVES, Profile
+from darc.saved.checked import (
+    DamagedError,
+    damaged,
+    read_count,
+    read_list,
+    read_mapping,
+    read_number,
+    read_object,
+    read_text,
+)
+
+PART = "set"
+"""What the part is called."""
+
+
+def to_part(known: FunctionSet) -> dict[str, object]:
+    """The part, as JSON values: latencies in cycles of ``hz``, calls by bins of powers of two."""
+    return {
+        "seconds": known.seconds,
+        "every": known.every,
+        "functions": [_row(row) for row in known.rows],
+        "uncalled": [function_to_json(one) for one in known.uncalled],
+        "left_out": [{**function_to_json(one), "why": why} for one, why in known.left_out],
+    }
+
+
+def function_to_json(one: Function) -> dict[str, object]:
+    """Where a function is, for another run."""
+    return {
+        "function": one.name,
+        "symbol": one.symbol,
+        "module": one.module,
+        "offset": one.offset,
+    }
+
+
+def _row(row: FunctionProfile) -> dict[str, object]:
+    profile = row.profile
+    return {
+        **function_to_json(row.function),
+        "hz": profile.hz,
+        "calls": profile.count,
+        "sum": profile.total,
+        "max": row.longest,
+        "left": row.left,
+        "dropped": row.dropped,
+        "until": row.until,
+        "bins": _bins(profile.bins),
+        "slices": [_bins(one) for one in row.slices],
+        "lapse": [_bins(one) for one in row.lapse],
+    }
+
+
+def _bins(bins: Mapping[int, int]) -> dict[str, int]:
+    return {str(number): calls for number, calls in bins.items()}
+
+
+def from_file(content: object, name: str) -> FunctionSet:
+    """The set of the part of a file that messages call ``name``.
+
+    Raises:
+        FormatError: it is not as :func:`to_part` would make it.
+    """
+    try:
+        return from_part(content)
+    except DamagedError as error:
+        raise FormatError(f"{name} {error}") from None
+
+
+def from_part(content: object) -> FunctionSet:
+    """The set of the part.
+
+    Raises:
+        DamagedError: it is not as :func:`to_part` would make it.
+    """
+    where = f"parts.{PART}"
+    found = read_object(content, where, "seconds every functions uncalled left_out")
+    rows = read_list(found["functions"], f"{where}.functions")
+    uncalled = read_list(found["uncalled"], f"{where}.uncalled")
+    left_out = read_list(found["left_out"], f"{where}.left_out")
+    keys = "function symbol module offset"
+    return FunctionSet(
+        rows=tuple(_read_row(row, f"{where}.functions[{n}]") for n, row in enumerate(rows)),
+        uncalled=tuple(
+            _read_function(
+                read_object(one, f"{where}.uncalled[{n}]", keys), f"{where}.uncalled[{n}]"
+            )
+            for n, one in enumerate(uncalled)
+        ),
+        left_out=tuple(
+            _read_left_out(one, f"{where}.left_out[{n}]") for n, one in enumerate(left_out)
+        ),
+        seconds=read_number(found["seconds"], f"{where}.seconds"),
+        every=None if found["every"] is None else read_number(found["every"], f"{where}.every"),
+    )
+
+
+def _read_left_out(content: object, where: str) -> tuple[Function, str]:
+    found = read_object(content, where, "function symbol module offset why")
+    return _read_function(found, where), read_text(found["why"], f"{where}.why")
+
+
+def _read_function(found: dict[str, object], where: str) -> Function:
+    offset = read_count(found["offset"], f"{where}.offset")
+    return Function(
+        name=read_text(found["function"], f"{where}.function"),
+        symbol=read_text(found["symbol"], f"{where}.symbol"),
+        module=read_text(found["module"], f"{where}.module"),
+        address=offset,
+        offset=offset,
+    )
+
+
+def _read_row(content: object, where: str) -> FunctionProfile:
+    keys = "function symbol module offset hz calls sum max left dropped until bins slices lapse"
+    found = read_object(content, where, keys)
+    bins = _read_bins(found["bins"], f"{where}.bins")
+    profile = Profile(
+        1,
+        read_count(found["hz"], f"{where}.hz", least=1),
+        bins,
+        read_count(found["calls"], f"{where}.calls"),
+        read_count(found["sum"], f"{where}.sum"),
+    )
+    if sum(bins.values()) != profile.count:
+        damaged(f"{where}.calls", "the sum of the bins")
+    return FunctionProfile(
+        _read_function(found, where),
+        profile,
+        read_count(found["max"], f"{where}.max"),
+        read_count(found["left"], f"{where}.left"),
+        read_count(found["dropped"], f"{where}.dropped"),
+        None if found["until"] is None else read_number(found["until"], f"{where}.until"),
+        _read_all_bins(found["slices"], f"{where}.slices"),
+        _read_all_bins(found["lapse"], f"{where}.lapse"),
+    )
+
+
+def _read_all_bins(content: object, where: str) -> tuple[dict[int, int], ...]:
+    many = enumerate(read_list(content, where))
+    return tuple(_read_bins(one, f"{where}[{number}]") for number, one in many)
+
+
+def _read_bins(content: object, where: str) -> dict[int, int]:
+    bins: dict[int, int] = {}
+    for key, calls in read_mapping(content, where).items():
+        if not (key.isascii() and key.isdecimal() and int(key[:4]) <= OCTAVES):
+            damaged(where, "calls by bin")
+        bins[int(key)] = read_count(calls, f"{where}.{key}", least=1)
+    return bins

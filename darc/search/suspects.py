@@ -1,0 +1,208 @@
+"""Which of many functions is slow now and then, and worth a search (OSprof 3.1, 6).
+
+A *suspect* has enough calls, enough of them in a slow peak that a valley parts from the faster
+ones, and takes so much time by them that it matters. Of suspects that are called one in another
+the outermost is looked into first: what is below it the search finds by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from darc.model.ftree import Function
+from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.peaks import Peak, PeakRange
+from darc.model.profile import Profile
+from darc.model.slices import less
+from darc.model.why import Suspect
+
+LEAST_CALLS = 100
+LEAST_SLOW = 20
+"""Calls in the slow peak."""
+
+LEAST_VALLEY = 2
+"""Bins between two summits that are so low that they part them."""
+
+LEAST_SHARE = 0.05
+"""Of the time of one thread: so much must the slow calls take more than fast ones."""
+
+OF_LARGEST = 0.8
+"""Of the largest excess: who has so much may be called in the one that has that, or calls it."""
+
+_OTHERS = 3
+"""Functions that it takes to tell what happens to all."""
+
+_EXPECTED = 4
+"""Slow calls that there would be of one, as often as of a suspect: of fewer nothing can be told."""
+
+_AS_OFTEN = 0.2
+"""Slow calls, by the time that calls take, compared with those of a suspect."""
+
+_LOW = 3
+"""A bin is of a valley that holds at most such a part of the lower summit."""
+
+
+def suspects(known: FunctionSet) -> tuple[Suspect, ...]:
+    """Those among the functions of ``known``, the one with the most excess first."""
+    found = (_suspect(row, known.seconds) for row in known.rows)
+    return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.share))
+
+
+def _suspect(row: FunctionProfile, seconds: float) -> Suspect | None:
+    profile = row.profile
+    if profile.count < LEAST_CALLS or row.until is not None or seconds <= 0:
+        return None
+    share = row.excess / (profile.hz * seconds)
+    peak = _slow_peak(row)
+    if peak is None or share < LEAST_SHARE:
+        return None
+    is_last = peak is row.peaks[-1]
+    slow = [
+        (number, count)
+        for number, count in profile.bins.items()
+        if number >= peak.first_bin and (is_last or number <= peak.last_bin)
+    ]
+    calls = sum(count for _, count in slow)
+    return Suspect(
+        row=row,
+        peak=PeakRange(peak.number, peak.first_bin, None if is_last else peak.last_bin),
+        slow=calls,
+        slow_mean=sum(count * profile.mean_cycles(number) for number, count in slow) / calls,
+        fast_mean=_mean(profile, row.peaks[0]),
+        share=share,
+    )
+
+
+def _slow_peak(row: FunctionProfile) -> Peak | None:
+    """The peak whose calls take most beyond what the fastest ones do, of those that may be it."""
+    profile, peaks = row.profile, row.peaks
+    if len(peaks) < 2:
+        return None
+    fast = _mean(profile, peaks[0])
+
+    def excess(peak: Peak) -> float:
+        return peak.count * (_mean(profile, peak) - fast)
+
+    enough = [
+        after
+        for before, after in pairwise(peaks)
+        if after.count >= LEAST_SLOW and _valley(profile, before, after) >= LEAST_VALLEY
+    ]
+    return max(enough, key=excess, default=None)
+
+
+def _mean(profile: Profile, peak: Peak) -> float:
+    """Of the calls of a peak, in cycles, as far as bins tell."""
+    inside = {b: n for b, n in profile.bins.items() if peak.first_bin <= b <= peak.last_bin}
+    return sum(n * profile.mean_cycles(b) for b, n in inside.items()) / sum(inside.values())
+
+
+def _valley(profile: Profile, before: Peak, after: Peak) -> int:
+    """How many bins between two summits are low."""
+    left, right = _summit(profile, before), _summit(profile, after)
+    lower = min(profile.bins[left], profile.bins[right])
+    between = range(left + 1, right)
+    return sum(profile.bins.get(number, 0) * _LOW <= lower for number in between)
+
+
+def _summit(profile: Profile, peak: Peak) -> int:
+    inside = range(peak.first_bin, peak.last_bin + 1)
+    return max(inside, key=lambda number: (profile.bins.get(number, 0), -number))
+
+
+def first_of(found: Sequence[Suspect]) -> Suspect | None:
+    """The one to look into first: the outermost of those with almost the largest excess. What is
+    called in another function takes no more time in all than that does."""
+    if not found:
+        return None
+    largest = max(one.share for one in found)
+    near = [one for one in found if one.share >= OF_LARGEST * largest]
+    return max(near, key=lambda one: (one.row.profile.total, -one.row.profile.count))
+
+
+def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:
+    """Whom to look into first, of those that are not out. Functions that are only disturbed, as all
+    are, come last."""
+    found = without(suspects(known), is_out)
+    return first_of([one for one in found if not is_disturbed(known, one)] or found)
+
+
+def is_disturbed(known: FunctionSet, suspect: Suspect) -> bool:
+    """Whether calls of most other functions are as slow as often, by the time that they take: so it
+    is where another program has the processor now and then, or the machine's host. What a
+    function's slow calls are due to, those have not that do not call it and are not called by it:
+    a quarter of them is enough to tell."""
+    first = suspect.peak.first_bin
+    own = max(_usual_time(suspect.row.profile, first), 1.0)
+    rates = []
+    for row in known.rows:
+        profile = row.profile
+        expected = suspect.slow * _usual_time(profile, first) / own
+        usual = profile.quantile_bin(0.5)
+        if row.function == suspect.row.function or expected < _EXPECTED:
+            continue
+        if usual is not None and usual < first:
+            slow = sum(count for number, count in profile.bins.items() if number >= first)
+            rates.append(slow / expected)
+    if len(rates) < _OTHERS:
+        return False
+    return sorted(rates)[len(rates) // 4] > _AS_OFTEN
+
+
+def _usual_time(profile: Profile, first: int) -> float:
+    """What the calls below bin ``first`` have taken, in cycles, as far as bins tell."""
+    return sum(n * profile.mean_cycles(b) for b, n in profile.bins.items() if b < first)
+
+
+def without(found: Iterable[Suspect], seen: Callable[[Function], bool]) -> tuple[Suspect, ...]:
+    """Those that were not ``seen`` in a search, nor looked into."""
+    return tuple(one for one in found if not seen(one.row.function))
+
+
+def agree(known: FunctionSet, is_out: Callable[[Function], bool]) -> bool:
+    """Whether both halves of the time choose the same function first, of those that are not out."""
+    halves = halves_of(known)
+    if halves is None:
+        return False
+    chosen = [choice(half, is_out) for half in halves]
+    functions = {None if one is None else one.row.function for one in chosen}
+    return len(functions) == 1 and None not in functions
+
+
+def halves_of(known: FunctionSet) -> tuple[FunctionSet, FunctionSet] | None:
+    """What is known of the first half of the time and of the second, by the intervals that it was
+    counted in; ``None`` where there are not two."""
+    intervals = max((len(row.lapse) for row in known.rows), default=0)
+    if known.every is None or intervals < 2:
+        return None
+    middle = intervals // 2
+    first, second = [], []
+    for row in known.rows:
+        before: dict[int, int] = {}
+        for one in row.lapse[:middle]:
+            for number, count in one.items():
+                before[number] = before.get(number, 0) + count
+        first.append(_part(row, before))
+        second.append(_part(row, less(row.profile.bins, before)))
+    seconds = middle * known.every
+    return (
+        FunctionSet(tuple(r for r in first if r is not None), seconds=seconds),
+        FunctionSet(tuple(r for r in second if r is not None), seconds=known.seconds - seconds),
+    )
+
+
+def _part(row: FunctionProfile, bins: dict[int, int]) -> FunctionProfile | None:
+    """The row with these of its calls alone. Their sum is not known: by the middles of bins,
+    scaled as those of all its calls."""
+    if not bins:
+        return None
+    whole = row.profile
+
+    def middles(of: dict[int, int]) -> float:
+        return sum(n * whole.mean_cycles(b) for b, n in of.items())
+
+    total = round(whole.total * middles(bins) / middles(dict(whole.bins)))
+    profile = Profile(whole.resolution, whole.hz, bins, sum(bins.values()), total)
+    return dataclasses.replace(row, profile=profile, slices=(), lapse=())

@@ -1,0 +1,121 @@
+"""Who kept ops waiting, as lines of a tree: what was waited for, where, and who had it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich.text import Text
+
+from darc.model.ops import ObjectKind
+from darc.model.waits import Holder, Role, WaitedFor, Waits
+from darc.views.words import name
+
+SHOWN = 6
+"""Objects and holders each that are listed, the ones with most time."""
+
+_KINDS = {
+    ObjectKind.LOCK: "the lock",
+    ObjectKind.RWLOCK: "the read-write lock",
+    ObjectKind.CONDITION: "the condition",
+    ObjectKind.SEMAPHORE: "the semaphore",
+    ObjectKind.BARRIER: "the barrier",
+    ObjectKind.THREAD: "the end of",
+    ObjectKind.FUTEX: "the futex",
+    ObjectKind.WAKE_UP: "a wake-up",
+    ObjectKind.PROCESSOR: "a processor",
+}
+
+_ROLES = {
+    Role.HELD: "held by",
+    Role.HELD_FIRST: "held, when the wait began, by",
+    Role.WOKE: "until the signal of",
+    Role.INTERRUPT: "woken by an interrupt",
+    Role.SOFT_INTERRUPT: "woken by a soft interrupt",
+    Role.RAN: "meanwhile ran",
+    Role.HANDED_OVER: "free by then: until the thread ran again",
+    Role.NOT_SEEN: "no release was seen: it gave up, or was released past the C library",
+}
+
+_OF_TASKS = (ObjectKind.WAKE_UP, ObjectKind.PROCESSOR)
+_IN_KERNELS = {
+    (ObjectKind.WAKE_UP, Role.WOKE): "woken by",
+    (ObjectKind.WAKE_UP, Role.HANDED_OVER): "woken by then: until it had a processor",
+    (ObjectKind.WAKE_UP, Role.NOT_SEEN): "who woke it was not seen",
+    (ObjectKind.PROCESSOR, Role.NOT_SEEN): "who ran meanwhile was not seen",
+}
+
+
+def draw_waits(
+    waits: Waits,
+    against: Waits | None,
+    f0: str,
+    latency: Callable[[float], str],
+    show: Callable[[str], str] = name,
+) -> Iterator[Text]:
+    """The lines; ``latency`` formats cycles."""
+    mean = latency(waits.cycles / waits.ops) if waits.ops else "-"
+    yield Text(f"● {show(f0)}  {mean} on average, of {_ops(waits.ops)} kept")
+    rest = max(0, waits.cycles - waits.waited)
+    rows = waits.objects[:SHOWN]
+    for one in rows:
+        yield Text(f"├─ {_share(one.cycles, waits.cycles)}  {_object(one, show)}")
+        holders = one.holders[:SHOWN]
+        for number, holder in enumerate(holders):
+            branch = "└─" if number == len(holders) - 1 else "├─"
+            yield Text(
+                f"│  {branch} {_share(holder.cycles, waits.cycles)}  "
+                f"{holder_text(holder, one.kind, show)}"
+            )
+    if more := waits.objects[SHOWN:]:
+        share = _share(sum(one.cycles for one in more), waits.cycles)
+        yield Text(f"├─ {share}  {len(more)} more", "dim")
+    yield Text(f"└─ {_share(rest, waits.cycles)}  no wait that darc sees", "dim")
+    if against is not None and against.ops:
+        share = _share(against.waited, against.cycles).strip()
+        mean = latency(against.cycles / against.ops)
+        yield Text(f"the fastest peak: {mean} on average, {share} of it in waits", "dim")
+    if waits.lost:
+        yield Text(f"{waits.lost} releases there was no room for", "dim")
+
+
+def kind_text(kind: ObjectKind) -> str:
+    """What is waited for."""
+    return _KINDS[kind]
+
+
+def _ops(count: int) -> str:
+    return "1 call" if count == 1 else f"{count} calls"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:3.0f} %" if whole else "  - "
+
+
+def _path(path: tuple[str, ...], show: Callable[[str], str]) -> str:
+    return " ← ".join(map(show, path))
+
+
+def _object(one: WaitedFor, show: Callable[[str], str]) -> str:
+    where = f" in {_path(one.path, show)}" if one.path else ""
+    times = "" if one.waits == one.ops else f", {one.waits} times"
+    named = f" {show(one.name)}" if one.name else ""
+    return f"waited for {_KINDS[one.kind]}{named}{where}: {_ops(one.ops)}{times}"
+
+
+def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:
+    """Who had an object of that kind, in which function, and in how many calls."""
+    if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN):
+        return _IN_KERNELS.get((kind, holder.role), _ROLES[holder.role])
+    where = f" in {_path(holder.path, show)}" if holder.path else ""
+    if holder.role in (Role.INTERRUPT, Role.SOFT_INTERRUPT):
+        return f"{_ROLES[holder.role]}{where}: {_ops(holder.ops)}"
+    threads = holder.threads
+    thread = "process" if holder.is_outside else "task" if kind in _OF_TASKS else "thread"
+    who = f"another {thread}" if not threads else f"{thread} {threads[0]}"
+    if len(threads) > 1:
+        who = f"{len(threads)} {'processes' if holder.is_outside else f'{thread}s'}"
+    named = f' "{show(holder.thread)}"' if holder.thread else ""
+    role = "until the end of" if kind is ObjectKind.THREAD else _ROLES[holder.role]
+    if (kind, holder.role) in _IN_KERNELS:
+        role = _IN_KERNELS[kind, holder.role]
+    return f"{role} {who}{named}{where}: {_ops(holder.ops)}"

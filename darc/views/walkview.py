@@ -1,0 +1,53 @@
+"""Where the time goes, as chains of calls: a line each below its group of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich.text import Text
+
+from darc.model.walk import Chain, Walk, WalkGroup
+from darc.views.words import threads_text
+
+
+def draw_walk(known: Walk, show: Callable[[str], str]) -> Iterator[Text]:
+    """The lines of all groups, and what can be done next."""
+    many = "window" if known.windows == 1 else "windows"
+    yield Text(
+        f"  {known.windows} {many} of {known.seconds:g}s; calls that hold at least "
+        f"{known.threshold:.0%} of their threads' time that is not idle"
+    )
+    if not known.groups:
+        yield Text("nothing is known yet: let the program go on")
+    number = 0
+    for group in known.groups:
+        yield Text(f"{show(group.name)}: {_group(group, show)}", "bold")
+        for chain in group.chains:
+            number += 1
+            yield Text(f"{number:3}  {_chain(chain, show)}")
+    if known.left_out:
+        names = ", ".join(show(function.name) for function, _ in known.left_out[:4])
+        more = f" and {len(known.left_out) - 4} more" if len(known.left_out) > 4 else ""
+        yield Text(f"not timed: {names}{more} (the JSON report says why)", "dim")
+    if number:
+        yield Text(
+            "'darc start 1' looks for what makes calls of chain 1's last function slow", "dim"
+        )
+
+
+def _group(group: WalkGroup, show: Callable[[str], str]) -> str:
+    parts = [threads_text(group.threads)]
+    if group.idle:
+        where = ", ".join(show(name) for name, _ in group.idle[:3])
+        parts.append(f"idle {group.idle_share:.1%} of the time, in {where}")
+    if group.ran is not None and group.ready is not None:
+        blocked = max(1 - group.ran - group.ready - group.idle_share, 0.0)
+        parts.append(f"ran {group.ran:.1%}, ready {group.ready:.1%}, blocked {blocked:.1%}")
+    if not group.chains:
+        parts.append("nothing else to walk down")
+    return "; ".join(parts)
+
+
+def _chain(chain: Chain, show: Callable[[str], str]) -> str:
+    steps = " → ".join(f"{show(one.function.name)} {one.share:.1%}" for one in chain.steps)
+    return f"{steps}: {chain.end.value} ({chain.own:.1%})"

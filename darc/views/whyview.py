@@ -1,0 +1,128 @@
+"""The answer of ``darc why``: some ten lines, with the commands that go on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich.text import Text
+
+from darc.model.ftree import RootCausePath
+from darc.model.ops import KeptOps
+from darc.model.profile import format_cycles
+from darc.model.shares import explain
+from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.waits import Role, WaitedFor
+from darc.model.why import Suspect, Verdict
+from darc.views.treeview import ending_text
+from darc.views.waitsview import holder_text, kind_text
+from darc.views.words import calls_text
+
+Show = Callable[[str], str]
+
+_LEAST_WAIT = 0.1
+"""Of the time of the slow calls: a wait that takes less is not told here."""
+
+
+def draw_why(
+    known: Why,
+    show: Show,
+    note: Show,
+    path_text: Callable[[RootCausePath, Show], str],
+) -> Iterator[Text]:
+    """The lines of the answer."""
+    how = "" if known.verdict is not Verdict.FOUND else ", sure" if known.is_sure else ", not sure"
+    end = "" if known.is_over else " (it goes on)"
+    yield Text(f"darc: why: {known.verdict.value}{how}{end}", "bold")
+    yield Text(
+        f"  {calls_text(known.calls)} of {known.functions} functions in {known.seconds:.1f}s"
+    )
+    for number, one in enumerate(known.answers, 1):
+        yield from _answer(number, one, show, path_text)
+    for suspect in known.open:
+        yield Text(_slow(suspect, show), "bold")
+        yield Text(f"  not looked into: 'darc start {show(suspect.name)} --peak {_peak(suspect)}'")
+    if known.idle:
+        yield Text(f"  waits for whatever comes next: {', '.join(map(note, known.idle))}")
+    for reason in known.reasons:
+        prefix = "not sure: " if known.verdict is Verdict.FOUND else ""
+        yield Text(f"  {prefix}{note(reason)}")
+    if known.is_over:
+        yield from (Text(line, "dim") for line in _further(known, show))
+
+
+def _answer(
+    number: int, one: Answer, show: Show, path_text: Callable[[RootCausePath, Show], str]
+) -> Iterator[Text]:
+    suspect, found = one.suspect, one.found
+    yield Text(f"{number} {_slow(suspect, show)}", "bold")
+    if found is None:
+        yield Text(f"  {show(one.why or 'not looked into')}")
+        return
+    for path in found.paths:
+        yield Text(f"  root cause: {path_text(path, show)}", "bold")
+        ending = ending_text(path.nodes[-1].function.name, path.ending, show)
+        share = explain(path, found).share
+        took = "" if share is None else f", {100 * share:.0f} % of the slow calls' time"
+        yield Text(f"    {ending}{took}")
+    if not found.paths:
+        yield Text(f"  why is not known: {found.status.value}")
+    yield from _waits(found, show)
+
+
+def _slow(suspect: Suspect, show: Show) -> str:
+    profile = suspect.row.profile
+    slow, fast = (
+        format_cycles(cycles, profile.hz) for cycles in (suspect.slow_mean, suspect.fast_mean)
+    )
+    return (
+        f"{show(suspect.name)}: {suspect.slow} of {calls_text(profile.count)} take about {slow}, "
+        f"not {fast}: {100 * suspect.share:.0f} % of a thread's time"
+    )
+
+
+def _peak(suspect: Suspect) -> str:
+    """Its slow peak, as one types it."""
+    if suspect.peak.last_bin is None:
+        return "last"
+    return f"{suspect.peak.first_bin}-{suspect.peak.last_bin}"
+
+
+def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
+    """What was waited for longest, and who had it."""
+    waits, kept = found.waits, found.ops
+    if waits is None or kept is None or not kept.sees_waits or not waits.cycles:
+        return
+    for one in waits.objects[:1]:
+        if one.cycles >= _LEAST_WAIT * waits.cycles and _is_told(one):
+            yield Text(f"    {_waited(one, waits.cycles, kept, show)}")
+
+
+def _is_told(one: WaitedFor) -> bool:
+    """Whether it is known of somebody that it is due to."""
+    return any(holder.role in (Role.HELD, Role.HELD_FIRST, Role.WOKE) for holder in one.holders)
+
+
+def _waited(one: WaitedFor, cycles: int, kept: KeptOps, show: Show) -> str:
+    named = f" {show(one.name)}" if one.name else ""
+    text = f"waited for {kind_text(one.kind)}{named}, {100 * one.cycles / cycles:.0f} %"
+    return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
+
+
+def _further(known: Why, show: Show) -> Iterator[str]:
+    """What to type next."""
+    if known.verdict is Verdict.FOUND:
+        waits_of = (a.found.waits for a in known.answers[:1] if a.found is not None)
+        has_waits = any(any(map(_is_told, w.objects)) for w in waits_of if w is not None)
+        waits = ", 'darc waits' who kept it waiting" if has_waits else ""
+        yield f"'darc tree' shows the search of 1, 'darc ops' some of its calls{waits}"
+        return
+    first = known.answers[0].suspect if known.answers else None
+    if first is not None:
+        yield f"'darc start {show(first.name)} --peak {_peak(first)}' looks longer into that"
+    elif known.verdict is Verdict.NOTHING:
+        yield (
+            "'darc walk' tells which calls hold the time; 'darc profile PATTERN' times functions "
+            "of libraries as well"
+        )
+    else:
+        yield "'darc why --time 5min' looks for longer"

@@ -1,0 +1,225 @@
+"""The bell: a catchpoint for a signal that the agent, or darc itself, sends."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import gdb
+
+from darc.debuggee import bell, procfs
+from darc.target.target import Outcome
+from darc_gdb.deciding import Deciding, commands
+from darc_gdb.hooks import Hooks
+from darc_gdb.inferiors import Inferiors
+from darc_gdb.threads import Threads
+from darc_gdb.translated import translated
+
+
+class _Condition(gdb.Function):
+    """The condition of the catchpoint for the bell's signal: with all threads stopped it lets darc
+    decide, and in most cases the program goes on without the user's command noticing."""
+
+    def __init__(self, bell: Bell) -> None:
+        super().__init__("_darc_bell")
+        self._bell = bell
+
+    def invoke(self, *_arguments: gdb.Value) -> int:
+        return int(self._bell.rang())
+
+
+class Bell:
+    """One at a time."""
+
+    def __init__(
+        self, hooks: Hooks, deciding: Deciding, threads: Threads, inferiors: Inferiors
+    ) -> None:
+        self._hooks = hooks
+        self._deciding = deciding
+        self._threads = threads
+        self._inferiors = inferiors
+        self._catchpoint: gdb.Breakpoint | None = None
+        self._handler: Callable[[], Outcome] | None = None
+        self._signal = 0
+        self._caught = 0
+        self._withheld: str | None = None
+        """The signal that gdb is told not to pass on, as the one that it has now is darc's."""
+        self._asked = False
+        """Whether darc itself is about to stop the program."""
+        self.leaving: Callable[[], None] | None = None
+        """What the bell is to do now, as gdb is about to leave."""
+
+    def announce(self) -> None:
+        """Tells gdb of it."""
+        _Condition(self)
+
+    def owns(self, breakpoint_: gdb.Breakpoint) -> bool:
+        """Whether it is the catchpoint."""
+        return breakpoint_ is self._catchpoint
+
+    def deleted(self, breakpoint_: gdb.Breakpoint) -> None:
+        """'delete' takes darc's catchpoint with it: it is made anew before the program goes on."""
+        if self.owns(breakpoint_):
+            self._catchpoint = None
+
+    def see_to_it(self) -> None:
+        """The catchpoint is there, where there is to be one."""
+        if self._handler is not None and self._catchpoint is None:
+            self.arm(self._signal, self._handler)
+
+    def is_owed(self, event: gdb.SignalEvent) -> bool:
+        """Whether a stop for a signal is one at which the handler is to decide: some gdb tell of a
+        catchpoint so."""
+        name = signal.Signals(self._signal).name if self._signal else ""
+        return self._deciding.owes(self.answer) and event.stop_signal == name
+
+    @translated
+    def arm(self, number: int, handler: Callable[[], Outcome]) -> None:
+        """See :meth:`darc.target.target.Target.arm_bell`."""
+        self._handler = handler
+        self._signal = number
+        self._deciding.bury()
+        self._catch(number)
+
+    def _catch(self, number: int) -> None:
+        """gdb stops at the signal, which a thread sends itself, if :meth:`rang` says so."""
+        if self._catchpoint is not None and self._catchpoint.is_valid():
+            if self._caught == number:
+                return
+            self._catchpoint.delete()
+        self._caught = number
+        name = signal.Signals(number).name
+        gdb.execute(f"catch signal {name}", to_string=True)
+        made = int(gdb.parse_and_eval("$bpnum"))
+        self._catchpoint = next(b for b in gdb.breakpoints() if b.number == made)
+        self._catchpoint.condition = "$_darc_bell()"
+        self._catchpoint.commands = commands()
+
+    @translated
+    def change(self, number: int) -> None:
+        """See :meth:`darc.target.target.Target.change_bell`."""
+        before, self._catchpoint = self._catchpoint, None
+        if before is not None and before.is_valid():
+            before.enabled = False
+            self._deciding.doom(before)
+        self._signal = number
+        self._catch(number)
+
+    def pass_again(self) -> None:
+        """What :meth:`_is_programs` withheld is over."""
+        withheld, self._withheld = self._withheld, None
+        if withheld is not None:
+            gdb.execute(f"handle {withheld} pass", to_string=True)
+
+    def _is_programs(self) -> bool:
+        """Whether the signal that gdb has now is one of the program's own, which it hears. One of
+        darc's that it would hear is not passed on."""
+        self.pass_again()
+        number = self._caught
+        pid = int(gdb.selected_inferior().pid)
+        if not pid or number == signal.SIGINT or not procfs.catches(pid, number):
+            return False
+        if not self._is_marked():
+            return True
+        name = signal.Signals(number).name
+        listed = gdb.execute(f"info signals {name}", to_string=True).splitlines()[-1].split()
+        if listed[3] == "Yes":  # stop, print, pass
+            gdb.execute(f"handle {name} nopass", to_string=True)
+            self._withheld = name
+        return False
+
+    @staticmethod
+    def _is_marked() -> bool:
+        try:
+            info = gdb.convenience_variable("_siginfo")
+            if info is None:
+                return False
+            value = info["_sifields"]["_rt"]["si_sigval"]["sival_ptr"]
+            return bell.is_marked(int(info["si_code"]), int(value))
+        except gdb.error:
+            return False
+
+    def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
+        """``handler`` decides, with all threads stopped, after :meth:`interrupt`. The user's own
+        Ctrl-C stops as always. Taken back by :meth:`disarm`."""
+
+        def decide() -> Outcome:
+            asked, self._asked = self._asked, False
+            if asked:
+                return handler()
+            return self._interrupted()
+
+        self._asked = False
+        self.arm(signal.SIGINT, decide)
+
+    @staticmethod
+    def _interrupted() -> Outcome:
+        gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
+        return Outcome.STOP
+
+    def interrupt(self) -> None:
+        """Stops the program for the handler of :meth:`arm_interrupt`, if it runs. Any thread."""
+        gdb.post_event(self._interrupt)
+
+    def _interrupt(self) -> None:
+        if self._handler is not None and _runs():
+            self._asked = True
+            gdb.execute("interrupt", to_string=True)
+
+    @translated
+    def disarm(self) -> None:
+        """Takes back what :meth:`arm` set."""
+        self._handler = None
+        if self._catchpoint is not None:
+            self._deciding.doom(self._catchpoint)
+            self._catchpoint = None
+        self._deciding.bury()
+
+    def rang(self) -> bool:
+        """The catchpoint's condition: whether gdb is to stop for real."""
+        if self._deciding.errand:
+            return True
+        if self._handler is None and self._signal == signal.SIGINT:
+            return self._interrupted() is Outcome.STOP  # the catchpoint is not buried yet
+        if self._handler is None or not self._inferiors.is_home(gdb.selected_inferior()):
+            return False
+        if self._is_programs():
+            return False
+        self._deciding.own_stops += 1
+        if not self._deciding.all_stop:
+            return self._deciding.owe(self.answer)
+        self._threads.moved()
+        with self._deciding.undisturbed():
+            return self._deciding.stays(self.answer())
+
+    def answer(self) -> Outcome:
+        """What the handler decides."""
+        handler = self._handler
+        if handler is None:
+            return Outcome.CONTINUE
+        if self.leaving is not None:
+            leave, self.leaving = self.leaving, None
+            with self._deciding.undisturbed():
+                leave()
+            return Outcome.CONTINUE
+        try:
+            with self._deciding.undisturbed():
+                return self._followed(handler())
+        except Exception as error:  # told to the user, in one place
+            self._hooks.failed(error)
+            return Outcome.STOP
+
+    def _followed(self, outcome: Outcome) -> Outcome:
+        """What becomes of the program where another analysis may follow by itself."""
+        if outcome is not Outcome.STOP or not self._hooks.follows_up():
+            return outcome
+        self._hooks.goes_on()
+        self._hooks.went_on()  # gdb tells of users' commands alone
+        return Outcome.CONTINUE
+
+
+def _runs() -> bool:
+    if not gdb.selected_inferior().pid:
+        return False
+    thread = gdb.selected_thread()
+    return thread is None or not thread.is_valid() or thread.is_running()

@@ -1,0 +1,54 @@
+"""Whether gdb has stopped a process of this machine or a kernel behind a remote connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gdb
+
+from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.process import ProcessDebuggee
+from darc.model.errors import UnsupportedError, UsageError
+from darc.target.target import Target
+from darc_gdb.remote import GdbRemote
+from darc_gdb.target import GdbTarget
+
+
+def choose_debuggee(target: Target) -> Debuggee:
+    """What an analysis would be of now.
+
+    Raises:
+        UsageError: there is no program.
+        UnsupportedError: it is one that darc cannot reach.
+    """
+    stack = gdb.execute("maint print target-stack", to_string=True)
+    if " - remote " not in stack and " - extended-remote " not in stack:
+        assert isinstance(target, GdbTarget)
+        target.memory.hidden, target.memory.is_local = None, True
+        return ProcessDebuggee(target)
+    from kgdb.debuggee import KernelDebuggee  # only where it is needed: it reads a large file
+    from kgdb.image import is_kernel
+
+    assert isinstance(target, GdbTarget)
+    path = target.executable
+    if path is None:
+        raise UsageError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
+    if not is_kernel(Path(path)):
+        raise UnsupportedError(
+            f"{Path(path).name} is no kernel: darc needs a program on this machine, or a kernel "
+            "behind 'target remote'"
+        )
+    target.memory.is_local = False
+    return KernelDebuggee(GdbRemote(target))
+
+
+def check_runnable(target: Target) -> None:
+    """Whether gdb could run its file. Raises UsageError: it is a kernel."""
+    from kgdb.image import is_kernel
+
+    path = target.executable
+    if path is not None and is_kernel(Path(path)):
+        raise UsageError(
+            f"{Path(path).name} is a kernel, and gdb is not connected to the machine that runs it: "
+            "'target remote' first ('darc-vm list' shows those of darc-vm)"
+        )

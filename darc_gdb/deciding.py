@@ -1,0 +1,190 @@
+"""darc decides while gdb asks whether to stop, or as soon as it can behind that.
+
+gdb asks in the middle of a stop, with all threads standing still where that is set. Then darc does
+its work there and nobody else hears of it. Else gdb is to stop: the work is owed, and done when all
+other handlers of the stop have been called, or by the commands of darc's breakpoints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import gdb
+
+from darc.target.target import Outcome
+from darc_gdb import ctrlc
+from darc_gdb.hooks import Hooks
+from darc_gdb.memory import Memory
+from darc_gdb.screen import has_front_end
+from darc_gdb.threads import Threads
+
+_AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
+"""Commands of a breakpoint are code of the user's main module."""
+
+
+class Deciding:
+    """What is decided at a stop of darc's own, and what becomes of the program then."""
+
+    def __init__(self, hooks: Hooks, memory: Memory, threads: Threads) -> None:
+        self._hooks = hooks
+        self._memory = memory
+        self._threads = threads
+        self._is_at_work = False
+        self._doomed: list[gdb.Breakpoint] = []
+        self._owed: Callable[[], Outcome] | None = None
+        """What is to be done as soon as all threads stand still."""
+        self._too_early = False
+        """Whether a breakpoint's commands were carried out before that was done."""
+        self._goes = False
+        """Whether the program is to go on when its stop has been told to everybody."""
+        self._is_told = False
+        """Whether all handlers have heard of a stop that is darc's own."""
+        self.all_stop = False
+        """Whether all threads stand still when gdb asks."""
+        self.own_stops = 0
+        """See :attr:`darc.target.target.Target.own_stops`."""
+        self.errand = False
+        """Whether the program runs for darc's sake alone."""
+
+    def announce(self) -> None:
+        """Asks gdb for what is best."""
+        self.all_stop = _ask_all_stop()
+
+    @contextlib.contextmanager
+    def on_errand(self) -> Iterator[None]:
+        """The program runs for darc's sake alone: to a place, or through a function."""
+        self.errand = True
+        try:
+            yield
+        finally:
+            self.errand = False
+
+    @contextlib.contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Nothing is deleted meanwhile, as gdb is looking at it, and Ctrl-C in the middle of a
+        patch has to wait until the patch is whole."""
+        was, self._is_at_work = self._is_at_work, True
+        try:
+            with (
+                ctrlc.waits(),
+                self._memory.unnoticed() if self.all_stop else contextlib.nullcontext(),
+            ):
+                yield
+        finally:
+            self._is_at_work = was
+
+    def stays(self, verdict: Outcome) -> bool:
+        """Whether the program stops for the user. Then other handlers are to find the program's own
+        code and stacks, and what darc has to say comes behind all that they show: one that clears
+        the screen would take it away."""
+        if verdict is not Outcome.STOP:
+            return False
+        self._hooks.guarded(self._hooks.before_stop)
+        self._hooks.hears_stops_last()
+        return True
+
+    def owe(self, work: Callable[[], Outcome]) -> bool:
+        """gdb is to stop: ``work`` waits until all threads stand still."""
+        self._owed, self._too_early, self._goes, self._is_told = work, False, False, False
+        self._hooks.hears_stops_last()
+        return True
+
+    def settle(self, is_own: bool) -> bool:
+        """At a stop, after all other handlers: whether it is darc's alone, and the program goes on
+        by itself. Other handlers may do what they like, but not let it go on."""
+        if self.errand:
+            return True
+        if is_own and self._owed is not None and not self._too_early:
+            self._is_told = True  # so the commands may do it
+            return True
+        owed, self._owed = self._owed, None
+        if owed is None:
+            return False
+        self._memory.in_handlers = True
+        try:
+            stays = self._stays_after(owed)
+        finally:
+            self._memory.in_handlers = False
+        if stays or not is_own:
+            return False
+        self._goes = True
+        if self._too_early:
+            gdb.post_event(self._go_on)
+        return True
+
+    def after_stop(self) -> None:
+        """The commands of darc's breakpoints. gdb carries them out when everybody was told of the
+        stop, or in the middle of that, behind any command that one of those has executed."""
+        if self._owed is not None and self._is_told:
+            self._do_what_is_owed()
+        elif self._owed is not None or self._memory.in_handlers:
+            self._too_early = True
+        elif self._goes:
+            self._go_on()
+        elif not has_front_end():
+            gdb.execute("frame")
+
+    def _do_what_is_owed(self) -> None:
+        owed, self._owed = self._owed, None
+        assert owed is not None
+        if not self._stays_after(owed):
+            gdb.execute("continue")
+            return
+        self._hooks.on_user_stop()
+        if not has_front_end():
+            gdb.execute("frame")
+
+    def _stays_after(self, owed: Callable[[], Outcome]) -> bool:
+        """Does what is owed; whether the program stays for the user then."""
+        self._threads.moved()
+        try:
+            return owed() is Outcome.STOP
+        except Exception as error:  # told to the user, in one place
+            self._hooks.failed(error)
+            return True
+
+    def _go_on(self) -> None:
+        goes, self._goes = self._goes, False
+        if goes and _stands():
+            gdb.execute("continue")
+
+    def owes(self, work: Callable[[], Outcome]) -> bool:
+        """Whether that is what is to be done."""
+        return self._owed == work
+
+    def forget(self) -> None:
+        """The program is gone."""
+        self._owed, self._goes = None, False
+
+    def doom(self, breakpoint_: gdb.Breakpoint) -> None:
+        """It is to be deleted, as soon as gdb does not look at it."""
+        self._doomed.append(breakpoint_)
+
+    def bury(self) -> None:
+        """Deletes what could not be deleted while gdb was looking at it, if it is not now."""
+        if self._is_at_work:
+            return
+        for breakpoint_ in self._doomed:
+            if breakpoint_.is_valid():
+                breakpoint_.delete()
+        self._doomed.clear()
+
+
+def commands() -> str:
+    """The commands of darc's breakpoints. To a front end gdb tells where a silent stop is not."""
+    return _AT_STOP if has_front_end() else f"silent\n{_AT_STOP}"
+
+
+def _ask_all_stop() -> bool:
+    """All threads are to stand still whenever one reports an event. Only settable before there
+    is a program; without it darc decides at real stops."""
+    with contextlib.suppress(gdb.error):
+        gdb.execute("maint set target-non-stop off", to_string=True)
+    text = gdb.execute("maint show target-non-stop", to_string=True)
+    return " off" in text.splitlines()[0]
+
+
+def _stands() -> bool:
+    thread = gdb.selected_thread()
+    return thread is not None and thread.is_valid() and not thread.is_running()

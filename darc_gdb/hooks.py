@@ -1,0 +1,38 @@
+"""Whom gdb's target tells what has happened: darc's commands for gdb."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+
+@dataclass
+class Hooks:
+    """Each does nothing until somebody sets it."""
+
+    failed: Callable[[Exception], None] = lambda error: None
+    """Tells the user of an error, in one place."""
+    before_stop: Callable[[], None] = lambda: None
+    """When a stop of darc's is to be one for the user, before anybody hears of it."""
+    on_user_stop: Callable[[], None] = lambda: None
+    """The program stands still for the user."""
+    goes_on: Callable[[], None] = lambda: None
+    """Before the program goes on, and not step by step."""
+    went_on: Callable[[], None] = lambda: None
+    """It goes on by darc's doing: gdb tells of users' commands alone."""
+    hears_stops_last: Callable[[], None] = lambda: None
+    """darc is to hear of the next stop behind all others, and is asked to settle it then."""
+    follows_up: Callable[[], bool] = lambda: False
+    """At a stop that is to be one for the user, as darc has decided, before anybody hears of it:
+    whether another analysis has begun, and the program is to go on."""
+    undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+    """gdb is not to leave while a command of darc's is at work."""
+
+    def guarded(self, function: Callable[[], None]) -> None:
+        """Runs something on behalf of an event, where nobody would see its exception."""
+        try:
+            function()
+        except Exception as error:  # told to the user, in one place
+            self.failed(error)

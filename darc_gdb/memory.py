@@ -1,0 +1,159 @@
+"""The program's memory as gdb reads and writes it, or beside gdb where nobody is to notice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+
+import gdb
+
+from darc.debuggee import procfs
+from darc.model.errors import TargetError
+from darc.target.batch import Batch
+from darc.target.target import Hidden
+from darc_gdb.translated import translated
+
+
+class Memory:
+    """That of gdb's selected inferior."""
+
+    def __init__(self) -> None:
+        self.unlock: Callable[[int, int], bool] | None = None
+        """Makes the bytes at an address writable that were refused; whether it could."""
+        self.hidden: Hidden | None = None
+        """Memory that is there but not mapped now."""
+        self.is_local = True
+        """Whether the program may be a process of this machine."""
+        self.in_handlers = False
+        """Whether handlers of a stop are at work: no command of gdb's may be carried out."""
+        self._batch: Batch | None = None
+        self._quiet = False
+        """Whether darc writes beside gdb."""
+        self._stale = False
+        """Whether it has, since :meth:`unnoticed`."""
+        self._opened: tuple[int, procfs.Memory] | None = None
+        """The process whose memory is open for that."""
+
+    @translated
+    def _read(self, address: int, size: int) -> bytes:
+        try:
+            return bytes(gdb.selected_inferior().read_memory(address, size))
+        except gdb.MemoryError:
+            found = None if self.hidden is None else self.hidden.read(address, size)
+            if found is None:
+                raise
+            return found
+
+    @translated
+    def _write(self, address: int, data: bytes) -> None:
+        if self._quiet and self._written_unnoticed(address, data):
+            return
+        memory = gdb.selected_inferior()
+        try:
+            memory.write_memory(address, data)
+        except gdb.MemoryError:
+            if self.hidden is not None and self.hidden.write(address, data):
+                return
+            if not self._unlocked(address, len(data)):
+                raise
+            memory.write_memory(address, data)
+
+    def _written_unnoticed(self, address: int, data: bytes) -> bool:
+        """Whether it could be written beside gdb, which tells everybody of each write that it
+        makes. Where a breakpoint of any kind stands in these bytes they are gdb's to write, and all
+        memory of a program that is not a process of gdb's on this machine."""
+        memory = self._beside()
+        if memory is None:
+            return False
+        try:
+            seen = bytes(gdb.selected_inferior().read_memory(address, len(data)))
+            if memory.read(address, len(data)) != seen:
+                return False
+            self._stale = True
+            memory.write(address, data)
+        except (TargetError, gdb.MemoryError):
+            return False
+        return True
+
+    def _beside(self) -> procfs.Memory | None:
+        """The memory of the process that gdb has stopped on this machine, opened once for all that
+        is written at a stop."""
+        pid = int(gdb.selected_inferior().pid)
+        if self._opened is not None and self._opened[0] == pid:
+            return self._opened[1]
+        if not pid or not self.is_local:
+            return None
+        if procfs.status(pid).get("TracerPid", "").strip() != str(os.getpid()):
+            return None
+        self._close()
+        try:
+            self._opened = pid, procfs.Memory(pid)
+        except TargetError:
+            return None
+        return self._opened[1]
+
+    def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened[1].close()
+
+    @contextlib.contextmanager
+    def unnoticed(self) -> Iterator[None]:
+        """What darc writes meanwhile is no event for other extensions and front ends: there are
+        hundreds of writes at a stop, and each of them may read everything anew, with the program
+        standing still. Not within a stop's handlers, as it ends with a command of gdb's."""
+        if self._quiet or self.in_handlers:
+            yield
+            return
+        self._quiet, self._stale = True, False
+        try:
+            yield
+        finally:
+            self._quiet = False
+            self._close()
+            if self._stale:  # gdb keeps code and stacks that it has read since the program stopped
+                with contextlib.suppress(gdb.error):
+                    gdb.execute("maint flush dcache", to_string=True)
+
+    def _unlocked(self, address: int, size: int) -> bool:
+        """Whether memory that could not be written can be now."""
+        if self.unlock is None:
+            return False
+        batch, self._batch = self._batch, None
+        try:
+            return self.unlock(address, size)
+        finally:
+            self._batch = batch
+
+    def read(self, address: int, size: int) -> bytes:
+        """See :meth:`darc.target.target.Target.read`."""
+        return (self._read if self._batch is None else self._batch.read)(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """See :meth:`darc.target.target.Target.write`."""
+        (self._write if self._batch is None else self._batch.write)(address, data)
+
+    def write_code(self, address: int, data: bytes) -> None:
+        """See :meth:`darc.target.target.Target.write_code`."""
+        (self._write if self._batch is None else self._batch.write_code)(address, data)
+
+    @contextlib.contextmanager
+    def batched(self, fill: range) -> Iterator[None]:
+        """See :meth:`darc.target.target.Target.batched`."""
+        if self._batch is not None:
+            yield
+            return
+        self._batch = Batch(self._read, self._write, fill)
+        try:
+            yield
+        finally:
+            try:
+                self.flush()
+            finally:
+                self._batch = None
+
+    def flush(self) -> None:
+        """See :meth:`darc.target.target.Target.flush`."""
+        if self._batch is not None:
+            self._batch.flush()

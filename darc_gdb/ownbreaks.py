@@ -1,0 +1,156 @@
+"""Breakpoints of darc's own, which the user never sees."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import gdb
+
+from darc.model.errors import TargetError
+from darc.target.target import OnHit, Outcome
+from darc_gdb.calls import Calls
+from darc_gdb.deciding import Deciding, commands
+from darc_gdb.hooks import Hooks
+from darc_gdb.threads import Threads, tid
+from darc_gdb.translated import translated
+
+
+class _Once(gdb.Breakpoint):
+    """At f0's first instruction lets darc begin, and the program goes on. Nobody else hears of it
+    where darc can do so while gdb asks whether to stop; else it is a stop, with commands."""
+
+    def __init__(self, owner: OwnBreakpoints, address: int, handler: Callable[[], None]) -> None:
+        super().__init__(f"*{address:#x}", internal=True)
+        self.silent = True
+        self.handler = handler
+        self.address = address
+        self.commands = commands()
+        self._owner = owner
+
+    def stop(self) -> bool:
+        return self._owner.came(self)
+
+
+class _Break(gdb.Breakpoint):
+    """One of :meth:`OwnBreakpoints.set_break` or :meth:`OwnBreakpoints.set_watch`."""
+
+    def __init__(self, owner: OwnBreakpoints, on_hit: OnHit, spec: str, kind: int) -> None:
+        super().__init__(spec, kind, gdb.WP_WRITE, internal=True)
+        self._owner = owner
+        self.on_hit = on_hit
+        self.silent = True
+        self.commands = commands()
+
+    def stop(self) -> bool:
+        return self._owner.hit(self)
+
+
+class OwnBreakpoints:
+    """All of them but the one for the bell."""
+
+    def __init__(self, hooks: Hooks, deciding: Deciding, threads: Threads, calls: Calls) -> None:
+        self._hooks = hooks
+        self._deciding = deciding
+        self._threads = threads
+        self._calls = calls
+        self._once: _Once | None = None
+        self._breaks: set[_Break] = set()
+
+    @staticmethod
+    def owns(breakpoint_: gdb.Breakpoint) -> bool:
+        """Whether it is one of these."""
+        return isinstance(breakpoint_, (_Once, _Break))
+
+    @translated
+    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+        """See :meth:`darc.target.target.Target.break_once`."""
+        if self._once is not None and self._once.is_valid() and self._once.address == address:
+            self._once.handler = handler
+            return
+        self.cancel_break()
+        self._once = _Once(self, address, handler)
+
+    @translated
+    def cancel_break(self) -> None:
+        """See :meth:`darc.target.target.Target.cancel_break`."""
+        once, self._once = self._once, None
+        if once is None or not once.is_valid():
+            return
+        once.enabled = False
+        self._deciding.doom(once)
+        self._deciding.bury()
+
+    def came(self, once: _Once) -> bool:
+        """Whether gdb has to stop for what is to be done there."""
+        if once is not self._once:
+            return False
+        if not self._deciding.all_stop or not self._calls.are_unnoticed():
+            return self._deciding.owe(self._arrive)
+        self._threads.moved()
+        with self._deciding.undisturbed():
+            self._arrive()
+            self._hooks.guarded(self._hooks.goes_on)
+            self._hooks.guarded(self._hooks.went_on)  # gdb tells of users' commands alone
+        return False
+
+    def _arrive(self) -> Outcome:
+        once = self._once
+        if once is not None:
+            self._deciding.own_stops += 1
+            self.cancel_break()
+            self._hooks.guarded(once.handler)
+        return Outcome.CONTINUE
+
+    @translated
+    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        """See :meth:`darc.target.target.Target.set_break`."""
+        return self._added(_Break(self, on_hit, f"*{address:#x}", gdb.BP_BREAKPOINT))
+
+    @translated
+    def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        """As :meth:`set_break`, whenever the eight bytes at ``address`` change. Raises TargetError
+        where gdb would have to look after every instruction."""
+        with gdb.with_parameter("language", "c"), gdb.with_parameter("can-use-hw-watchpoints", 1):
+            made = _Break(self, on_hit, f"*(unsigned long *) {address:#x}", gdb.BP_WATCHPOINT)
+        if made.type != gdb.BP_HARDWARE_WATCHPOINT:
+            made.delete()
+            raise TargetError("gdb cannot watch memory here")
+        return self._added(made)
+
+    def _added(self, made: _Break) -> Callable[[], None]:
+        self._breaks.add(made)
+        return lambda: self._take_back(made)
+
+    def _take_back(self, made: _Break) -> None:
+        if made not in self._breaks:
+            return
+        self._breaks.discard(made)
+        with contextlib.suppress(gdb.error, RuntimeError):  # gdb may have done so by itself
+            made.enabled = False
+        self._deciding.doom(made)
+        self._deciding.bury()
+
+    def hit(self, made: _Break) -> bool:
+        """What a break decides: whether gdb is to stop for real."""
+        if made not in self._breaks:
+            return False
+        self._threads.moved()
+        self._deciding.own_stops += 1
+        thread = tid(gdb.selected_thread())
+        try:
+            with self._deciding.undisturbed():
+                deferred = made.on_hit(thread)
+                if deferred is None:
+                    return False
+                if self._deciding.all_stop:
+                    return self._deciding.stays(deferred())
+        except Exception as error:  # told to the user, in one place
+            self._hooks.failed(error)
+            return True
+        return self._deciding.owe(deferred)
+
+    def forget(self) -> None:
+        """The program is gone, and what was set at its addresses."""
+        for made in list(self._breaks):
+            self._take_back(made)

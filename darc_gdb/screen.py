@@ -1,0 +1,99 @@
+"""What darc shows in gdb, and how: with gdb's settings, on gdb's terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import sys
+from pathlib import Path
+
+import gdb
+
+from darc.app.liveline import LiveLine, is_terminal
+from darc.views import glyphs
+from darc.views.words import message
+
+
+class Screen:
+    """gdb's output, and the line below it."""
+
+    def __init__(self) -> None:
+        self._line = LiveLine()
+        self._encoding = str(gdb.host_charset())
+        self.is_driven = has_front_end()
+        """Whether gdb was started for a program that speaks with it."""
+        self._has_line = True
+        """Whether the line below gdb's output is darc's to write on while the program runs."""
+
+    def went_on(self) -> None:
+        """The program goes on."""
+        self._has_line = not has_front_end() and not _has_windows()
+
+    def stopped(self) -> None:
+        """It stands still, and gdb writes."""
+        self._has_line = False
+
+    def accepts_pending(self, question: str) -> bool:
+        """See :meth:`darc.target.target.Target.accepts_pending`."""
+        setting = gdb.parameter("breakpoint pending")
+        if setting is not None:
+            return bool(setting)
+        if not gdb.parameter("confirm") or not sys.stdin.isatty():
+            return True
+        print(f"{message(f'darc: {question}')} (y or [n]) ", end="", flush=True)
+        return sys.stdin.readline().strip().lower().startswith("y")
+
+    @property
+    def colour(self) -> bool:
+        """See :meth:`darc.target.target.Target.colour`."""
+        wanted = bool(gdb.parameter("style enabled")) and glyphs.takes_colour(os.environ)
+        return wanted and is_terminal() and not self.is_driven
+
+    @property
+    def width(self) -> int:
+        """See :meth:`darc.target.target.Target.width`."""
+        return int(gdb.parameter("width") or 0)
+
+    def live(self, text: str | None) -> None:
+        """See :meth:`darc.target.target.Target.live`."""
+        if not is_terminal():
+            return
+        if text is None:
+            self._line.hide()
+        elif self._has_line:
+            self._line.show(text, self._encoding)
+
+    def emit(self, text: str) -> None:
+        """See :meth:`darc.target.target.Target.emit`."""
+        self.live(None)
+        gdb.write(self.fitting(text) + "\n")
+        gdb.flush()
+
+    def fitting(self, text: str) -> str:
+        """``text`` as gdb can show it, which has a setting for that."""
+        self._encoding = str(gdb.host_charset())
+        return glyphs.fitting(text, self._encoding)
+
+
+@functools.cache
+def has_front_end() -> bool:
+    """Whether gdb was started for a program that speaks with it (-i=mi, --interpreter mi2, …)."""
+    words = Path("/proc/self/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    ends = [words.index(word) for word in ("-args", "--args") if word in words]
+    words = words[: min(ends, default=len(words))]  # what is behind is the program's
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    names = [
+        b if a.lstrip("-") in ("i", "interpreter") else a.partition("=")[2]
+        for a, b in pairs
+        if re.match("--?i(nterpreter)?(=|$)", a)
+    ]
+    return any(not name.startswith(("console", "tui")) for name in names)
+
+
+def _has_windows() -> bool:
+    """Whether gdb draws windows (TUI): it would not know where the cursor is any more."""
+    with contextlib.suppress(gdb.error):
+        return "not active" not in gdb.execute("info win", to_string=True)
+    return False

@@ -1,0 +1,135 @@
+"""What gdb knows of names and lines, from debug information."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import gdb
+
+from darc.code.demangle import without_arguments
+from darc_gdb.translated import translated
+
+_PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
+_PLAIN_FUNCTION = re.compile(r"[A-Za-z_~][\w.:~<>()\[\]&*, +/=!|^%-]*")
+"""What is no expression in gdb's places; a name from a saved session may be anything."""
+
+_DEBUGGERS_NAME = re.compile(r"[A-Za-z_~][\w:~<>()\[\]{}#&*, +-]*")
+"""The same, with what gdb calls implementations in Rust (``{impl#1}``)."""
+
+
+@translated
+def line_at(address: int) -> tuple[str, int] | None:
+    """See :meth:`darc.target.target.Target.line_at`."""
+    found = gdb.find_pc_line(address)
+    if found.symtab is None or not found.line:
+        return None
+    try:
+        return str(found.symtab.filename), int(found.line)
+    except UnicodeError:
+        return None
+
+
+@translated
+def inlined_at(address: int) -> tuple[str, ...]:
+    """See :meth:`darc.target.target.Target.inlined_at`."""
+    names: list[str] = []
+    block = gdb.block_for_pc(address)
+    while block is not None and not block.is_global and not block.is_static:
+        if block.function is not None:
+            names.append(_name_of(block.function))
+        block = block.superblock
+    return tuple(reversed(names[:-1]))
+
+
+@translated
+def functions_in(file: str, function: str) -> Sequence[int]:
+    """See :meth:`darc.target.target.Target.functions_in`."""
+    if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(function)):
+        return []  # gdb would evaluate it, which may call functions, or run programs
+    return _entries(f"{file}:{function}", function)
+
+
+@translated
+def functions_called(function: str) -> Sequence[int]:
+    """See :meth:`darc.target.target.Target.functions_called`."""
+    if not _DEBUGGERS_NAME.fullmatch(function):
+        return []
+    return _entries(function, function)
+
+
+@translated
+def inlined_into(function: str) -> Sequence[str]:
+    """See :meth:`darc.target.target.Target.inlined_into`."""
+    if not _PLAIN_FUNCTION.fullmatch(function):
+        return []
+    hosts = [host for place in _places(function) if (host := _host(place)) is not None]
+    others = [_name_of(host.function) for host in hosts if not _is_meant(host, function)]
+    return list(dict.fromkeys(others))
+
+
+@translated
+def functions_of(file: str, prefix: str) -> Sequence[str]:
+    """See :meth:`darc.target.target.Target.functions_of`."""
+    if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(prefix or "f")):
+        return []
+    before = f"break {file}:"
+    lines = gdb.execute(f"complete {before}{prefix}", to_string=True).splitlines()
+    return [line.removeprefix(before) for line in lines if line.startswith(before)]
+
+
+def _places(spec: str) -> Iterator[int]:
+    """Where a breakpoint on ``spec`` would stand."""
+    try:
+        _, places = gdb.decode_line(spec)
+    except gdb.error as error:
+        if re.search("not defined|No source file|No symbol table", str(error)):
+            return
+        raise
+    for place in places or ():
+        yield int(place.pc)
+
+
+class _Host(NamedTuple):
+    """A function with code of its own."""
+
+    function: gdb.Symbol
+    start: int
+
+
+def _entries(spec: str, function: str) -> list[int]:
+    """Where the functions begin that ``spec`` means to gdb, called ``function``."""
+    hosts = [host for place in _places(spec) if (host := _host(place)) is not None]
+    return sorted({_entry_of(host) for host in hosts if _is_meant(host, function)})
+
+
+def _entry_of(host: _Host) -> int:
+    # A function may have a part that stands below its entry.
+    address = host.function.value().address
+    return host.start if address is None else int(address)
+
+
+def _host(address: int) -> _Host | None:
+    """The function that an address lies in, not of one that was inlined into it."""
+    found = None
+    block = gdb.block_for_pc(address)
+    while block is not None and not block.is_global and not block.is_static:
+        if block.function is not None and block.start <= address < block.end:
+            found = _Host(block.function, int(block.start))
+        block = block.superblock
+    return found
+
+
+def _is_meant(host: _Host, function: str) -> bool:
+    """Whether a function is the one that gdb has found by the name ``function``, and none that this
+    was inlined into."""
+    words = [without_arguments(n.split("(")[0]) for n in (_name_of(host.function), function)]
+    return f"::{words[0]}".endswith(f"::{words[1]}")
+
+
+def _name_of(function: gdb.Symbol) -> str:
+    try:
+        return str(function.print_name)
+    except UnicodeError:
+        return "?"  # gdb has no way to tell a name that is no UTF-8

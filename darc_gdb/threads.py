@@ -1,0 +1,103 @@
+"""The program's threads and their registers, from gdb or from the kernel."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import gdb
+
+from darc.model.errors import TargetError
+from darc_gdb.tracee import Tracee
+from darc_gdb.translated import translated
+
+_WORD = (1 << 64) - 1
+
+
+class Threads:
+    """Those of gdb's selected inferior."""
+
+    def __init__(self) -> None:
+        self._counters: dict[int, int] | None = None
+
+    def moved(self) -> None:
+        """They may stand elsewhere by now."""
+        self._counters = None
+
+    def ids(self) -> Sequence[int]:
+        """See :meth:`darc.target.target.Target.threads`."""
+        return [tid(t) for t in gdb.selected_inferior().threads()]
+
+    def from_selected(self) -> Sequence[int]:
+        """All threads, the selected one first."""
+        thread, found = gdb.selected_thread(), self.ids()
+        first = [] if thread is None else [tid(thread)]
+        return first + [other for other in found if other not in first]
+
+    @translated
+    def program_counters(self) -> Mapping[int, int]:
+        """See :meth:`darc.target.target.Target.program_counters`."""
+        if self._counters is None:
+            self._counters = {t: self.read_register(t, "rip") for t in self.ids()}
+        return self._counters
+
+    @translated
+    def read_register(self, thread: int, name: str) -> int:
+        """See :meth:`darc.target.target.Target.read_register`."""
+        if (found := self._ask_kernel(thread, name)) is not None:
+            return found
+        with self._selected(thread) as frame:
+            return int(frame.read_register(name)) & _WORD
+
+    def _ask_kernel(self, thread: int, name: str) -> int | None:
+        """A general register of a process of this machine: gdb takes as long for one thread as the
+        kernel for a hundred, and longer the more there are. ``None``: gdb is to be asked."""
+        inferior = gdb.selected_inferior()
+        connection = getattr(inferior, "connection", None)
+        if connection is None or connection.type != "native" or not inferior.pid:
+            return None
+        try:
+            return Tracee(int(inferior.pid), thread).registers().get(name)
+        except TargetError:
+            return None
+
+    @translated
+    def write_register(self, thread: int, name: str, value: int) -> None:
+        """See :meth:`darc.target.target.Target.write_register`."""
+        with self._selected(thread):
+            # Not by a command: behind each of those gdb carries out what breakpoints have to do,
+            # also in the middle of a stop.
+            gdb.parse_and_eval(f"${name} {_assignment()} {value:#x}")
+        self.moved()
+
+    @contextlib.contextmanager
+    def _selected(self, thread: int) -> Iterator[gdb.Frame]:
+        before = gdb.selected_thread()
+        if before is not None and before.is_valid() and tid(before) == thread:
+            yield gdb.newest_frame()
+            return
+        for candidate in gdb.selected_inferior().threads():
+            if tid(candidate) == thread:
+                break
+        else:
+            raise TargetError(f"thread {thread} is gone")
+        try:
+            candidate.switch()
+            yield gdb.newest_frame()
+        finally:
+            if before is not None and before.is_valid():
+                before.switch()
+
+
+def tid(thread: gdb.InferiorThread) -> int:
+    """The system's id of a thread."""
+    pid, lwp, other = thread.ptid
+    return int(lwp or other or pid)
+
+
+def _assignment() -> str:
+    """How the frame's language writes it."""
+    frame = gdb.selected_frame()
+    tell: Callable[[], object] = getattr(frame, "language", lambda: "c")  # not in gdb 12
+    language = str(tell())
+    return ":=" if language in ("pascal", "ada", "modula-2") else "="

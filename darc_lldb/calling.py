@@ -1,0 +1,122 @@
+"""Which thread calls for darc, and how: without lldb's noticing where that can be."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import lldb
+
+from darc.debuggee import detour, procfs
+from darc.model.errors import TargetError
+from darc.target.target import Journal
+from darc_lldb import calls
+
+
+class _NoPlaceError(Exception):
+    """There is no place for a detour."""
+
+
+class Debugged(Protocol):
+    """What is asked of the target."""
+
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def executable(self) -> str | None: ...
+    @property
+    def journal(self) -> Journal: ...
+    def read(self, address: int, size: int) -> bytes: ...
+    def write(self, address: int, data: bytes) -> None: ...
+    def stopped(self) -> lldb.SBProcess: ...
+    def unwatch(self) -> None: ...
+
+
+class Calling:
+    """Calls in ``target``'s program."""
+
+    def __init__(self, target: Debugged, debugger: lldb.SBDebugger) -> None:
+        self._target = target
+        self._debugger = debugger
+        self.thread: int | None = None
+        """The thread that is to call, where it is not the selected one."""
+        self.in_hook = False
+        """Whether lldb waits for a stop hook of darc's."""
+        self.at_work = False
+        """Whether a thread runs for darc's sake alone."""
+        self.interrupted = False
+        """Whether the user has asked for a stop meanwhile."""
+
+    def call(self, address: int, arguments: Sequence[int]) -> int:
+        """See :meth:`darc.target.target.Target.call`."""
+        return self.call_in(self._calling_thread(), address, arguments)
+
+    def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
+        """See :meth:`darc.target.target.Target.system_call`."""
+        return self._on_detour(self._calling_thread(), detour.Call(number, arguments))
+
+    def _calling_thread(self) -> lldb.SBThread:
+        process = self._target.stopped()
+        thread = process.GetThreadByID(self.thread or 0)
+        first = thread if thread.IsValid() else process.GetSelectedThread()
+        for one in (first, *process):
+            if detour.takes_calls(calls.read_register(one, "cs")):
+                return one
+        raise TargetError(detour.IN_32_BITS)
+
+    def _on_detour(self, thread: lldb.SBThread, what: detour.Call) -> int | None:
+        """Makes a call without lldb's noticing; ``None``: it cannot be."""
+        process = self._target.stopped()
+        if procfs.in_sandbox_of_its_own(int(process.GetProcessID())):
+            return None
+        return calls.detour_call(
+            process,
+            thread,
+            what,
+            self._target.journal,
+            lambda: calls.system_call_of(process, thread),
+        )
+
+    def call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
+        """Calls a function in this thread."""
+
+        def run(what: detour.Call) -> int:
+            result = self._on_detour(thread, what)
+            if result is None:
+                raise _NoPlaceError
+            return result
+
+        with contextlib.suppress(_NoPlaceError):
+            return detour.call_function(run, address, arguments)
+        with self.errand(thread) as call:
+            return call.run(address, arguments)
+
+    @contextlib.contextmanager
+    def errand(self, thread: lldb.SBThread) -> Iterator[calls.Call]:
+        """The thread runs for darc's sake alone."""
+        process = self._target.stopped()
+        selected = process.GetSelectedThread().GetThreadID()
+        self._target.unwatch()
+        asynchronous = self._debugger.GetAsync()
+        events = self._debugger.GetListener() if self.in_hook and asynchronous else None
+        back = self.back_address()
+        call = calls.Call(
+            process, thread, back, events, lambda place: self._target.journal.patches([place])
+        )
+        self._debugger.SetAsync(events is not None)
+        self.at_work = True
+        try:
+            yield call
+        finally:
+            self.at_work = False
+            self._debugger.SetAsync(asynchronous)
+            self.interrupted = self.interrupted or call.interrupted
+            process.SetSelectedThreadByID(selected)
+
+    def back_address(self) -> int:
+        """The last bytes of the program's first executable mapping."""
+        assert self._target.pid is not None
+        found = [r for r in procfs.regions(self._target.pid) if "x" in r.permissions]
+        own = [r for r in found if r.path and r.path == self._target.executable]
+        return (own or found)[0].end - 16

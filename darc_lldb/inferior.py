@@ -1,0 +1,172 @@
+"""The program that one of lldb's debuggers has selected: which it is, how it is, and whether lldb
+may be asked about it.
+
+One lock keeps commands, stops and the end of the program apart. Whoever holds it may wait for lldb
+only on a thread that lldb itself has called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import lldb
+
+from darc.debuggee import procfs
+from darc.model.errors import TargetError
+from darc.target.target import State
+from darc_lldb.watcher import Watcher
+
+_STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
+_GONE = (
+    lldb.eStateInvalid,
+    lldb.eStateUnloaded,
+    lldb.eStateConnected,
+    lldb.eStateExited,
+    lldb.eStateDetached,
+)
+
+
+def _nobody() -> None:
+    """Is told nothing."""
+
+
+@dataclass
+class Listeners:
+    """Who is told of what becomes of the program."""
+
+    failed: Callable[[Exception], None] = lambda error: None
+    user_stop: Callable[[], None] = _nobody
+    follows_up: Callable[[], bool] = lambda: False
+    """At a stop that darc has decided is one for the user: whether another analysis has begun, and
+    the program is to go on."""
+    before_continue: Callable[[], None] = _nobody
+    resume: Callable[[], None] = _nobody
+    end: Callable[[], None] = _nobody
+    lost: Callable[[int], None] = lambda pid: None
+    """lldb has the process no more, which lives."""
+
+
+class Inferior:
+    """What ``debugger`` has selected."""
+
+    def __init__(self, debugger: lldb.SBDebugger) -> None:
+        self.debugger = debugger
+        self.lock = threading.RLock()
+        self.listeners = Listeners()
+        self.known: int | None = None
+        """The process that was met, also where lldb may not be asked."""
+        self.watcher: Watcher | None = None
+        self._executable: str | None = None
+        self._local = threading.local()
+
+    def is_own_thread(self) -> bool:
+        """Whether lldb may be asked here: on a thread that lldb itself has called, and on darc's
+        only where that has lldb's leave. lldb may hold its own lock, and wait for others of
+        darc's."""
+        asks = getattr(self._local, "asks", None)
+        if asks is not None:
+            return bool(asks)
+        here = threading.current_thread()
+        return here is threading.main_thread() or isinstance(here, threading._DummyThread)
+
+    def may_ask(self, may: bool) -> None:
+        """This thread, which is darc's, has lldb's leave from now on, or not."""
+        self._local.asks = may
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """This thread, which is darc's, has lldb's leave meanwhile."""
+        self.may_ask(True)
+        try:
+            yield
+        finally:
+            self.may_ask(False)
+
+    @property
+    def blind(self) -> bool:
+        """Whether lldb may not be asked: its main thread may hold lldb's lock, and wait for us."""
+        return not self.is_own_thread()
+
+    @property
+    def target(self) -> lldb.SBTarget:
+        """The selected one."""
+        return self.debugger.GetSelectedTarget()
+
+    @property
+    def process(self) -> lldb.SBProcess:
+        """Its process, which may not be valid."""
+        return self.target.GetProcess()
+
+    @property
+    def pid(self) -> int | None:
+        """See :attr:`darc.target.target.Target.pid`."""
+        if self.blind:
+            return self.known
+        process = self.process
+        if not self.lives(process) or not self.is_local():
+            return None
+        return int(process.GetProcessID()) or None
+
+    def lives(self, process: lldb.SBProcess) -> bool:
+        """Whether there is a process; one that was killed is gone before lldb notices."""
+        if not process.IsValid() or process.GetState() in _GONE:
+            return False
+        return not self.is_local() or Path(f"/proc/{process.GetProcessID()}").exists()
+
+    def is_local(self) -> bool:
+        """Whether it is on this machine."""
+        return bool(self.target.GetPlatform().GetName() == "host")
+
+    @property
+    def state(self) -> State:
+        """See :attr:`darc.target.target.Target.state`."""
+        if self.blind:
+            return State.NONE if self.known is None else State.RUNNING
+        process = self.process
+        if not self.lives(process):
+            return State.NONE
+        return State.STOPPED if process.GetState() in _STANDING else State.RUNNING
+
+    def stopped(self) -> lldb.SBProcess:
+        """The program. Raises TargetError: there is none that is stopped."""
+        if self.state is not State.STOPPED:
+            raise TargetError("there is no program that is stopped")
+        return self.process
+
+    @property
+    def attached(self) -> bool:
+        """lldb does not tell: a program that it launched is a child of its lldb-server's."""
+        pid = self.pid
+        if pid is None:
+            return False
+        parent = int(procfs.status(pid).get("PPid", "0"))
+        return procfs.status(parent).get("PPid", "").strip() != str(os.getpid())
+
+    @property
+    def executable(self) -> str | None:
+        """See :attr:`darc.target.target.Target.executable`."""
+        if not self.blind:
+            file = self.target.GetExecutable()
+            self._executable = str(file.fullpath) if file.IsValid() else None
+        return self._executable
+
+    def meet(self, pid: int) -> None:
+        """A process that was not known before; its executable is noted, for where lldb may not be
+        asked."""
+        self.known = pid
+        self._executable = self.executable
+
+    def seems_to_stand(self) -> bool:
+        """By what the kernel tells. Any thread."""
+        watcher = self.watcher
+        return watcher is None or watcher.program_stands()
+
+    def unwatch(self) -> None:
+        """Nobody is to be told whether the program goes on or stands still, as darc lets it."""
+        if self.watcher is not None:
+            self.watcher.pause()

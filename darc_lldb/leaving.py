@@ -1,0 +1,78 @@
+"""lldb is to end, by a signal of somebody's, and first to let the program go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from darc.target.ownthread import begin_thread
+from darc.target.target import State
+from darc_lldb.inferior import Inferior
+
+_LOOK_SECONDS = 0.02
+_STILL_LOOKS = 250
+"""After so many looks the command that was to let the program go on has failed."""
+_END_SECONDS = 5.0
+"""Longer than lldb takes to end when it may."""
+
+
+class Leaving:
+    """Of ``inferior``. ``guarded`` runs what is given, and tells its errors."""
+
+    def __init__(self, inferior: Inferior, guarded: Callable[[Callable[[], None]], None]) -> None:
+        self._inferior = inferior
+        self._guarded = guarded
+        self._wanted: Callable[[], None] | None = None
+        self.goes_on = False
+        """Whether lldb lets the program go on, or is about to, without darc's lock."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether lldb is to end, and has not let the program go."""
+        return self._wanted is not None
+
+    def ask(
+        self, knock: Callable[[], bool], take_out: Callable[[], None], done: Callable[[], None]
+    ) -> None:
+        """lldb lets the program go when ``take_out`` has been called, and that is ``done``. It is
+        where the program stands still next: at the bell, if ``knock`` can have it rung; at the
+        user's next command, as another may be under way now; at the prompt. Not where lldb is about
+        to let it go on: it would run while the probes are taken out. Any thread."""
+
+        def let_go() -> None:
+            try:
+                self._guarded(take_out)
+                self._inferior.process.Detach()
+            finally:
+                done()
+
+        self._wanted = let_go
+        begin_thread(lambda: self._look(knock), "darc-leave")
+
+    def _look(self, knock: Callable[[], bool]) -> None:
+        rung, still = False, 0
+        while self.is_wanted:
+            # By what the kernel tells: in synchronous mode lldb answers when that stands.
+            if self._inferior.seems_to_stand():
+                still += 1
+                with self._inferior.lock:
+                    if not self.goes_on or still > _STILL_LOOKS:
+                        self._leave_if_stopped()
+            else:
+                still = 0
+                if not rung and not knock():
+                    self._inferior.process.SendAsyncInterrupt()
+                rung = True
+            time.sleep(_LOOK_SECONDS)
+
+    def _leave_if_stopped(self) -> None:
+        with self._inferior.asking():
+            if self._inferior.state is not State.RUNNING:
+                self.now()
+
+    def now(self) -> None:
+        """Does what :meth:`ask` asked for, if it did, with all threads standing still."""
+        leave, self._wanted = self._wanted, None
+        if leave is not None:
+            leave()
+            time.sleep(_END_SECONDS)  # nothing else is to be done before lldb ends

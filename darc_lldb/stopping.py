@@ -1,0 +1,327 @@
+"""What is done where the program stops, goes on and ends.
+
+Everything happens in lldb's stop hook (:mod:`darc_lldb.hook`), which is called at every stop that
+lldb would show, with all threads stopped, on whichever thread lldb handles its events. There memory
+may be written and functions called, and the program goes on, without the user's command noticing,
+when the hook says so. A breakpoint's callback would not do: functions may not be called in it.
+
+The watcher tells of what lldb calls no hook for: the user's Ctrl-C, that it goes on, its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable
+
+import lldb
+
+from darc.debuggee import procfs
+from darc.model.errors import TargetError
+from darc.target.target import Outcome, State
+from darc_lldb import calls
+from darc_lldb.bell import Bell
+from darc_lldb.calling import Calling
+from darc_lldb.inferior import Inferior
+from darc_lldb.leaving import Leaving
+from darc_lldb.others import OtherHooks
+from darc_lldb.screen import Screen
+from darc_lldb.stops import OwnBreakpoints, Reason
+from darc_lldb.threads import Threads
+from darc_lldb.userbreaks import UserBreakpoints
+from darc_lldb.watcher import Watcher
+
+
+class Stopping:
+    """The stops of ``inferior``."""
+
+    def __init__(
+        self,
+        inferior: Inferior,
+        *,
+        calling: Calling,
+        threads: Threads,
+        own: OwnBreakpoints,
+        users: UserBreakpoints,
+        screen: Screen,
+        tidy: Callable[[], None],
+    ) -> None:
+        """``tidy`` deletes what is not needed any more."""
+        self._inferior = inferior
+        self._calls = calling
+        self._threads = threads
+        self._own = own
+        self._users = users
+        self._screen = screen
+        self._tidy = tidy
+        self.others = OtherHooks(inferior.debugger)
+        self.bell = Bell(lambda error: inferior.listeners.failed(error), self._followed_up)
+        self.leaving = Leaving(inferior, self.guarded)
+        self.modules_handler: Callable[[], None] | None = None
+        self.own_stops = 0
+        self._asynchronous = False
+        self._told: tuple[int, int] | None = None
+        self._went_on = False
+        self._decided: tuple[int, int, bool] | None = None
+
+    def _followed_up(self) -> bool:
+        if not self._inferior.listeners.follows_up():
+            return False
+        self._inferior.listeners.before_continue()
+        return True
+
+    def guarded(self, function: Callable[[], None]) -> None:
+        """Runs something on behalf of lldb, where nobody would see its exception."""
+        try:
+            function()
+        except Exception as error:  # told to the user, in one place
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        """What failed; or that lldb has the program no more, of which it may not know itself."""
+        pid = self._inferior.known
+        if pid is not None and isinstance(error, TargetError) and procfs.is_let_go(pid):
+            self.ended(pid)
+        else:
+            self._inferior.listeners.failed(error)
+
+    # ----------------------------------------------------------------- lldb's hook
+
+    def at_stop(self, thread: lldb.SBThread) -> bool:
+        """The stop hook, which lldb calls for each thread with a reason to stop. True: the program
+        stays as it is, for the user."""
+        if self._calls.at_work:
+            return True
+        self.leaving.goes_on = False
+        if self.leaving.is_wanted:
+            self.leaving.now()
+            return True
+        process = thread.GetProcess()
+        key = _stop_of(process)
+        if self._decided is None or self._decided[:2] != key:
+            self._calls.in_hook = True
+            try:
+                stay = self._look(process)
+            finally:
+                self._calls.in_hook = False
+                self._calls.thread = None
+            self._decided = (key[0], int(process.GetStopID()), stay)
+        self.leaving.goes_on = not self._decided[2]
+        return self._decided[2]
+
+    def _look(self, process: lldb.SBProcess) -> bool:
+        self._meet(process)
+        self._calls.interrupted = False
+        looked_at = self.bell.pass_again(process)
+        bell = self.bell.number
+        self._inferior.unwatch()
+        # A call changes what lldb knows of its thread's stop: all are looked at before.
+        reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
+        stay = any(reason.users for reason in reasons)
+        launching = self._own.awaits_start and all(r.signal in calls.INTERRUPTS for r in reasons)
+        rung = [reason for reason in reasons if reason.signal is not None and reason.signal == bell]
+        own = [reason for reason in rung if self.bell.is_own(process, reason)]
+        if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
+            self._executed()
+        self.own_stops += bool(own) or any(reason.breakpoints for reason in reasons)
+        stops_anyway = self.bell.stops_anyway
+        for reason in reasons:
+            self._calls.thread = reason.thread
+            if reason.signal is not None and reason.signal == looked_at:
+                continue
+            if reason in rung and reason not in own:  # the program's own
+                stay = stops_anyway or stay
+                continue
+            stay = self._react(reason, bell) or stay
+            if self._inferior.state is not State.STOPPED:
+                return True
+        if rung and bell is not None:
+            self.bell.keep(process, bell, keeps=own == rung)
+        if stay or self._calls.interrupted:
+            for reason in own:
+                self._forget_signal(reason.thread)
+            if own == rung:
+                self.bell.pass_again(process)
+            self._user_stop(launching=launching)
+            return True
+        self._went_on = True
+        self.guarded(self._inferior.listeners.resume)
+        if self._inferior.watcher is not None:
+            self._inferior.watcher.wait_for_stop()
+        return False
+
+    def _executed(self) -> None:
+        """The process executes another file, in which nothing is at its place."""
+        self._threads.forget()
+        self._tell_modules()
+
+    def _tell_modules(self) -> None:
+        if self.modules_handler is not None:
+            self.guarded(self.modules_handler)
+
+    def _react(self, reason: Reason, bell: int | None) -> bool:
+        """Does what darc itself stopped for; ``bell`` was its signal then. True: the program
+        is to stop for the user."""
+        if reason.signal is not None:
+            return reason.signal != bell or self.bell.answer()
+        own = self._own
+        if any(own.watches_modules(number) for number in reason.breakpoints):
+            own.watch_modules(self._inferior.target)
+            self._tidy()
+            self._tell_modules()
+        if any(own.is_once(number) for number in reason.breakpoints):
+            handler = own.once_handler
+            own.cancel_break()
+            self._tidy()
+            if handler is not None:
+                self.guarded(handler)
+                self.guarded(self._inferior.listeners.before_continue)
+        stays = [self._hit(reason.thread, number) for number in reason.breakpoints]
+        return any(stays)
+
+    def _hit(self, thread: int, number: int) -> bool:
+        """A break, with all threads stopped. True: the program is to stop for the user."""
+        on_hit = self._own.on_hit(number)
+        if on_hit is None:
+            return False
+        try:
+            deferred = on_hit(thread)
+            return deferred is not None and deferred() is Outcome.STOP
+        except Exception as error:  # told to the user, in one place
+            self._tell(error)
+            return True
+
+    def _forget_signal(self, thread: int) -> None:
+        """Gives a thread another reason to stop than darc's own signal, which the user would see,
+        and at which a batch run would end."""
+        with (
+            contextlib.suppress(TargetError),  # lldb has lost the program, or it has ended
+            self._calls.errand(self._threads.find(thread)) as errand,
+        ):
+            errand.go_round()
+
+    # -------------------------------------------------------- commands, and the user
+
+    def settle(self) -> None:
+        """Before a command: notices what lldb did not tell."""
+        inferior = self._inferior
+        self.leaving.goes_on = False
+        # At other moments it may be another one: lldb changes it for a breakpoint's callback.
+        self._asynchronous = bool(inferior.debugger.GetAsync())
+        process = inferior.process
+        alive = inferior.lives(process)
+        if not alive and inferior.known is not None:
+            self.ended(inferior.known)
+        if alive and inferior.state is State.STOPPED:
+            self.leaving.now()
+            self._meet(process)
+            if self._told != _stop_of(process) and self._is_interrupted():
+                self._interrupt_told()
+        self.others.settle()
+        self._tidy()
+
+    def _user_stop(self, *, launching: bool = False) -> None:
+        """The program stands, for the user, at a stop; or ``launching``: lldb 22 calls its hooks
+        also at the stop in which it finds the program that it has launched."""
+        if self._went_on:
+            # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
+            self._went_on = False
+            self.guarded(self.forget_frames)
+        self.guarded(self._inferior.listeners.user_stop)
+        if not launching:
+            self.others.wake()
+        self.wait()
+
+    def forget_frames(self) -> None:
+        """See :meth:`darc.target.target.Target.forget_frames`."""
+        for thread in self._inferior.process:
+            calls.forget_frames(thread)
+
+    def wait(self) -> None:
+        """The program stands still until the user lets it go on."""
+        inferior = self._inferior
+        if inferior.state is not State.STOPPED:
+            return
+        self.leaving.goes_on = False
+        self._told = _stop_of(inferior.process)
+        self._screen.style()
+        self._users.note()
+        if inferior.watcher is not None:
+            inferior.watcher.wait_for_resume()
+
+    def look_at_breakpoints(self) -> None:
+        """Before the program goes on: see :meth:`UserBreakpoints.changed`."""
+        handler = self._users.changed()
+        if handler is not None:
+            self.guarded(handler)
+
+    def _interrupt_told(self) -> None:
+        self._screen.prompts()
+        self._user_stop()
+
+    def _is_interrupted(self) -> bool:
+        """Whether nothing but the user's Ctrl-C stopped the program. It may also stand still for
+        long in the callback of a breakpoint, and go on afterwards."""
+        reasons = (Reason.of(thread, self._own) for thread in self._inferior.process)
+        return all(r is None or r.signal in calls.INTERRUPTS for r in reasons)
+
+    # ---------------------------------------------------------- a process, and its end
+
+    def _meet(self, process: lldb.SBProcess) -> None:
+        """Takes note of a new process, and of the end of the one before."""
+        inferior, pid = self._inferior, int(process.GetProcessID())
+        if pid == inferior.known:
+            return
+        if inferior.known is not None:
+            self.ended(inferior.known)
+        self._threads.forget()
+        if not inferior.is_local():
+            return
+        try:
+            inferior.watcher = Watcher(pid, self)
+        except ProcessLookupError:
+            return  # it was killed, and lldb is about to notice
+        inferior.meet(pid)
+
+    def ended(self, pid: int) -> None:
+        """The watcher saw the process end, or that nobody traces it; or lldb told so."""
+        inferior = self._inferior
+        with inferior.lock:
+            watcher = inferior.watcher
+            if watcher is not None and threading.current_thread() is watcher.thread:
+                inferior.may_ask(False)
+            if pid != inferior.known:
+                return
+            inferior.known = None
+            if watcher is not None:
+                watcher.close()
+            self._own.forget_places()
+            self.others.are_free = True
+            lost = not procfs.is_gone(pid)
+            listeners = inferior.listeners
+            self.guarded(functools.partial(listeners.lost, pid) if lost else listeners.end)
+            self.bell.disarm(may_ask=False)
+
+    def resumed(self) -> None:
+        """The watcher saw the program go on."""
+        self._inferior.may_ask(False)
+        self.guarded(self._inferior.listeners.resume)
+
+    def stands(self) -> bool:
+        """The watcher saw the program stand still and no stop hook was called: lldb calls none at
+        the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked."""
+        inferior = self._inferior
+        with inferior.lock:
+            inferior.may_ask(True)
+            if not self._asynchronous or inferior.watcher is None:
+                return False
+            if inferior.state is not State.STOPPED or not self._is_interrupted():
+                return False
+            self._interrupt_told()
+            return True
+
+
+def _stop_of(process: lldb.SBProcess) -> tuple[int, int]:
+    """The process and the number of the stop that it is at."""
+    return int(process.GetUniqueID()), int(process.GetStopID())

@@ -1,0 +1,93 @@
+"""The program's threads and their registers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import lldb
+
+from darc.model.errors import TargetError
+from darc.target.target import Place
+from darc_lldb import calls, threadpointer
+from darc_lldb.calling import Calling, Debugged
+
+_GET_FS = 0x1003
+_SYS_ARCH_PRCTL = 158
+_SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
+"""mov eax, edi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret"""
+
+
+class Threads:
+    """Those of ``target``'s program, stopped."""
+
+    def __init__(self, target: Debugged, calling: Calling) -> None:
+        self._target = target
+        self._calls = calling
+        self._fs_bases: dict[int, int] = {}
+
+    def forget(self) -> None:
+        """They are those of another program by now."""
+        self._fs_bases.clear()
+
+    def find(self, number: int) -> lldb.SBThread:
+        """One of them. Raises TargetError: it is gone."""
+        thread = self._target.stopped().GetThreadByID(number)
+        if not thread.IsValid():
+            raise TargetError(f"thread {number} is gone")
+        return thread
+
+    def program_counters(self) -> Mapping[int, int]:
+        """See :meth:`darc.target.target.Target.program_counters`."""
+        return {
+            int(thread.GetThreadID()): calls.read_register(thread, "rip")
+            for thread in self._target.stopped()
+        }
+
+    def read_register(self, thread: int, name: str) -> int:
+        """See :meth:`darc.target.target.Target.read_register`."""
+        found = self.find(thread)
+        try:
+            return calls.read_register(found, name)
+        except TargetError:
+            if name != "fs_base":
+                raise
+        return self._find_fs_base(found)
+
+    def _find_fs_base(self, thread: lldb.SBThread) -> int:
+        """lldb 14 does not know the register. It stays the same as long as the thread lives."""
+        number = int(thread.GetThreadID())
+        if number not in self._fs_bases:
+            assert self._target.pid is not None
+            rsp = calls.read_register(thread, "rsp")
+            found = threadpointer.find(self._target.pid, number, rsp)
+            self._fs_bases[number] = self._ask_fs_base(thread, rsp) if found is None else found
+        return self._fs_bases[number]
+
+    def _ask_fs_base(self, thread: lldb.SBThread, rsp: int) -> int:
+        """The thread itself asks the kernel."""
+        place = rsp - 2048 & ~7
+        word = self._target.read(place, 8)
+        with self._borrowed() as function:
+            result = self._calls.call_in(thread, function, [_SYS_ARCH_PRCTL, _GET_FS, place])
+        base = int.from_bytes(self._target.read(place, 8), "little")
+        self._target.write(place, word)
+        if result:
+            raise TargetError(f"cannot read register fs_base of thread {thread.GetThreadID()}")
+        return base
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> Iterator[int]:
+        """A place of the program's code with a function ``syscall(number, …)`` for the moment."""
+        place = self._calls.back_address() - 64
+        original = self._target.read(place, len(_SYSCALL))
+        self._target.journal.patches([Place(place, original, _SYSCALL)])
+        self._target.write(place, _SYSCALL)
+        try:
+            yield place
+        finally:
+            self._target.write(place, original)
+
+    def write_register(self, thread: int, name: str, value: int) -> None:
+        """See :meth:`darc.target.target.Target.write_register`."""
+        calls.write_register(self.find(thread), name, value)

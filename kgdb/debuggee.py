@@ -1,0 +1,232 @@
+"""A kernel behind a debugger's remote connection (QEMU's gdbstub, kgdb)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+
+from darc.code.modules import Module
+from darc.code.notrace import why_notrace
+from darc.code.program import Program
+from darc.debuggee.debuggee import Debuggee
+from darc.model.errors import TargetError, UnsupportedError, UsageError
+from darc.model.ftree import Function
+from darc.model.parameters import Parameters
+from darc.pads.backend import PadBackend
+from darc.pads.guards import Guard
+from darc.target.target import Outcome
+from kgdb import devices, tasks
+from kgdb.devices import Devices
+from kgdb.kernel import STACK_SHIFT, Kernel
+from kgdb.modules import Loaded, ModuleImage, loaded
+from kgdb.pads import KernelPads
+from kgdb.program import PROBED, TRACED, KernelProgram
+from kgdb.remote import Remote
+
+_NOP = bytes.fromhex("0f1f440000")
+_CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
+
+
+class KernelDebuggee(Debuggee):
+    """The kernel that the debugger is connected to."""
+
+    calibration_steps = 2
+    tells_of_files = False
+
+    def __init__(self, remote: Remote) -> None:
+        """Raises FormatError: the debugger's file is no kernel."""
+        self._kernel = Kernel(remote)
+        self._pads = KernelPads(self._kernel)
+
+    # ---------------------------------------------------------------- what it is
+
+    @property
+    def pads(self) -> PadBackend:
+        return self._pads
+
+    @property
+    def identity(self) -> int:
+        return self._kernel.identity
+
+    @functools.cached_property
+    def hz(self) -> int:
+        for name in ("tsc_khz", "cpu_khz"):
+            place = self._kernel.value(name)
+            if place is not None:
+                khz = int.from_bytes(self._kernel.target.read(place, 4), "little")
+                if khz:
+                    return khz * 1000
+        raise UnsupportedError("the kernel does not know the rate of its time-stamp counter")
+
+    @property
+    def is_readable_while_it_runs(self) -> bool:
+        return False
+
+    def check_supported(self) -> None:
+        kernel = self._kernel
+        place = kernel.value("linux_banner")
+        assert place is not None
+        own = kernel.image.content(kernel.image.values["linux_banner"], 256).split(b"\0")[0]
+        try:
+            live = kernel.target.read(place, len(own))
+        except TargetError:
+            kernel.enter()  # it stands in user mode, where the kernel is not mapped
+            live = kernel.target.read(place, len(own))
+        if live != own:
+            shown = live.split(b"\0")[0].decode("ascii", "replace").split(" (")[0]
+            raise UnsupportedError(
+                f"{kernel.path} is not the running kernel's ('{shown or 'unreadable'}'): "
+                "load the vmlinux that it was built with"
+            )
+        if kernel.bias:
+            kernel.remote.move_symbols(
+                kernel.path, kernel.image.values["linux_banner"], kernel.bias
+            )
+
+    def is_at_start(self) -> bool:
+        return False
+
+    # ----------------------------------------------------------------------- code
+
+    def program(self) -> Program:
+        return KernelProgram(
+            self._kernel.target, self._main_module(), self._modules, self._known_devices()
+        )
+
+    def _known_devices(self) -> Devices | None:
+        kernel = self._kernel
+        layout = devices.layout(kernel.image)
+        if layout is None:
+            return None
+        return Devices(kernel.target.read, kernel.value, layout, kernel.bias)
+
+    def _main_module(self) -> Module:
+        kernel = self._kernel
+        start, end = kernel.value("_stext"), kernel.value("_etext")
+        assert start is not None
+        assert end is not None
+        return Module(
+            path=kernel.path,
+            name="vmlinux",
+            bias=kernel.bias,
+            start=start,
+            end=end,
+            image=kernel.image,
+        )
+
+    def _modules(self) -> list[Module]:
+        kernel = self._kernel
+        head = kernel.value("modules")
+        if head is None:
+            return []
+        read = kernel.target.read
+        return [
+            _module(found, ModuleImage(read, found))
+            for found in loaded(read, tasks.types(kernel.image), head)
+        ]
+
+    def refresh(self, program: Program) -> None:
+        assert isinstance(program, KernelProgram)
+        program.look_again()
+
+    def check(self, program: Program, function: Function, spec: str) -> list[str]:
+        assert isinstance(program, KernelProgram)
+        reason = why_notrace(program, function) or program.untouchable(function.address)
+        if reason is None:
+            way_in = program.way_in(function.address)
+            # Not as the program reads it, which sees the nop through a probe of somebody else's.
+            live = self._kernel.target.read(way_in, len(_NOP))
+            reason = _entry_problem(live, program.is_for_tracers(way_in))
+        if reason is not None:
+            raise UnsupportedError(f"cannot time {spec}: {reason}")
+        return []
+
+    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+        return iter(())  # nothing unwinds a kernel's stack but for a look
+
+    def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+        assert isinstance(program, KernelProgram)
+        kernel, switch = self._kernel, program.switch_place
+        if not kernel.remote.is_qemu or not tasks.scheduler(kernel.image)["stack_of"]:
+            return
+        if switch is None or not self._is_free(program, switch):
+            return  # then wake-ups have no sleep that they belong to
+        yield Guard.SWITCH, switch, "finish_task_switch"
+        wake = kernel.value("try_to_wake_up")
+        if wake is not None and self._is_free(program, wake):
+            yield Guard.WAKE, wake, "try_to_wake_up"
+
+    def _is_free(self, program: KernelProgram, place: int) -> bool:
+        """Whether the nop at a function's entry is nobody's: the program is read as if a probe of
+        somebody else's was not there."""
+        at = program.way_in(place)
+        live = self._kernel.target.read(at, len(_NOP))
+        return program.untouchable(at) is None and _entry_problem(live, True) is None
+
+    # --------------------------------------------------------------------- memory
+
+    def begin(self) -> None:
+        self._kernel.begin()
+
+    def leave(self, is_there: bool = True) -> None:
+        self._kernel.leave(is_there)
+
+    # ------------------------------------------------------------------- breakpoints
+
+    def strand(self, thread: int) -> int:
+        """A task's kernel stack, also when it goes on on another processor."""
+        return self._kernel.target.read_register(thread, "rsp") >> STACK_SHIFT
+
+    @property
+    def breakpoints_blur(self) -> str:
+        return self._kernel.gdbstub.blur
+
+    @property
+    def opening(self) -> str | None:
+        if self._kernel.gdbstub.hears_interrupts:
+            return None
+        deaf_to = "neither Ctrl-C nor --max-time" if self._kernel.has_limit else "no Ctrl-C"
+        return f"a kernel in kgdb hears {deaf_to}: 'darc-vm break', or its magic key (g), stops it"
+
+    def own_clock(self) -> Callable[[], int] | None:
+        return self._kernel.gdbstub.clock()
+
+    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+        kernel = self._kernel
+        if parameters.thread != "all":
+            raise UsageError("--thread is for processes: take --task here")
+        if parameters.task == "all":
+            return lambda _: True
+        is_watched = tasks.filter_of(kernel.target, kernel.image, kernel.bias, parameters.task)
+        return lambda _: is_watched(kernel.gdbstub.gs_base())
+
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
+        self._kernel.arm_limit(handler)
+        return None
+
+    def knock(self) -> None:
+        if self._kernel.gdbstub.hears_interrupts:
+            self._kernel.remote.interrupt()
+
+    def disarm_limit(self) -> None:
+        self._kernel.disarm_limit()
+
+
+def _module(found: Loaded, image: ModuleImage) -> Module:
+    return Module(
+        path=found.name,
+        name=found.name,
+        bias=found.start,
+        start=found.start,
+        end=found.end,
+        image=image,
+    )
+
+
+def _entry_problem(code: bytes, is_for_tracers: bool) -> str | None:
+    """Why a function cannot be entered by way of its ftrace nop, where ``code`` is now."""
+    if code == _NOP:
+        return None
+    if code[0] in (_CALL, _JUMP, _INT3) and is_for_tracers:
+        return TRACED if code[0] == _CALL else PROBED
+    return "it has no room for a probe at its entry (notrace): time its callers or its callees"

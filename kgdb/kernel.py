@@ -1,0 +1,148 @@
+"""A kernel that runs behind a debugger's remote connection: where it is, what its symbols are, what
+protects its text, and how it is interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from iced_x86 import FlowControl
+
+from darc.code.processor import decode
+from darc.model.errors import FormatError, UnsupportedError
+from darc.target.target import Outcome
+from kgdb import tasks
+from kgdb.calls import KernelCalls
+from kgdb.gdbstub import GdbStub, gdbstub
+from kgdb.image import KernelImage
+from kgdb.isolation import KernelMemory
+from kgdb.remote import Remote
+
+_IDT = 0xFFFF_FE00_0000_0000
+"""Where x86-64 kernels map their interrupt descriptors, whatever their own address."""
+
+_FIRST_HANDLERS = ("asm_exc_divide_error", "divide_error")
+
+STACK_SHIFT = 14
+"""Stack pointers of one task are the same but for so many bits."""
+
+
+@functools.lru_cache(maxsize=4)
+def _image(path: str, _stamp: tuple[int, int]) -> KernelImage:
+    return KernelImage(Path(path))
+
+
+class Kernel:
+    """The kernel that the debugger is connected to."""
+
+    def __init__(self, remote: Remote) -> None:
+        """Raises FormatError: the debugger's file is no kernel."""
+        self.remote = remote
+        self.target = target = remote.target
+        self.calls = KernelCalls(remote)
+        remote.be_patient()
+        remote.be_virtual()
+        remote.reach_through(KernelMemory(remote) if remote.is_qemu else None)
+        path = target.executable
+        if path is None:
+            raise FormatError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
+        seen = Path(path).stat()
+        self.image = _image(path, (seen.st_size, seen.st_mtime_ns))
+        self.path = path
+        self.has_limit = False
+        """Whether the analysis is to end at some time: :meth:`arm_limit` was called."""
+        self._disarm: list[Callable[[], None]] = []
+        self.begun = False
+        """Whether probes may be put in: between :meth:`begin` and :meth:`leave`."""
+
+    @functools.cached_property
+    def bias(self) -> int:
+        """What address space layout randomisation has added to the kernel's addresses."""
+        return self.live_bias()
+
+    def live_bias(self) -> int:
+        """As it is now, should another kernel run by now. Raises UnsupportedError."""
+        entry = self.target.read(_IDT, 16)
+        live = int.from_bytes(entry[0:2] + entry[6:12], "little")
+        for name in _FIRST_HANDLERS:
+            if name in self.image.values:
+                return live - self.image.values[name]
+        raise UnsupportedError(f"{self.image.name} names no handler of exceptions")
+
+    @functools.cached_property
+    def gdbstub(self) -> GdbStub:
+        """What answers the debugger."""
+        return gdbstub(self.target, self.value, self.remote.register)
+
+    def value(self, name: str) -> int | None:
+        """The live address of a symbol of the kernel's own."""
+        found = self.image.values.get(name)
+        return None if found is None else found + self.bias
+
+    @property
+    def identity(self) -> int:
+        """Stays the same until it boots anew."""
+        return self.bias + 1
+
+    def begin(self) -> None:
+        """Something is about to be written into its text."""
+        if self.begun:
+            return
+        self.begun = True
+        self.remote.set(self.gdbstub.settings)
+        self.remote.unlock_by(self.gdbstub.unlock)
+
+    def leave(self, is_there: bool = True) -> None:
+        """Undoes :meth:`begin`, as far as it ``is_there`` still."""
+        if not self.begun:
+            return
+        self.begun = False
+        try:
+            if is_there:
+                self.gdbstub.lock()
+        finally:
+            self.remote.unlock_by(None)
+            self.remote.unset()
+
+    def arm_limit(self, handler: Callable[[], Outcome]) -> None:
+        """See :meth:`darc.debuggee.debuggee.Debuggee.arm_limit`."""
+        self.has_limit = True
+        if self.gdbstub.hears_interrupts:
+            self.remote.arm_interrupt(handler)
+            self._disarm.append(self.target.disarm_bell)
+
+    def disarm_limit(self) -> None:
+        """Takes back what :meth:`arm_limit` set."""
+        while self._disarm:
+            self._disarm.pop()()
+
+    def enter(self) -> None:
+        """Lets it go on until a task makes a system call, and may allocate and sleep."""
+        self.calls.go_to_system_call(self._system_calls(), self._is_quiet)
+
+    def _system_calls(self) -> int:
+        """Where each task comes by that makes a system call."""
+        entry = self.value("x64_sys_call")
+        if entry is not None:
+            return entry
+        start = self.image.values.get("do_syscall_64")
+        symbol = self.image.symbol_at(start) if start is not None else None
+        if start is None or symbol is None:
+            raise UnsupportedError("the kernel has no do_syscall_64")
+        code = self.image.content(start, symbol.size)
+        for instruction in decode(code, start):
+            if instruction.flow_control == FlowControl.INDIRECT_CALL:
+                return int(instruction.ip) + self.bias
+            if instruction.flow_control == FlowControl.CALL:
+                names = self.image.names_at(int(instruction.near_branch_target))
+                if any(name.startswith("__x86_indirect_thunk") for name in names):
+                    return int(instruction.ip) + self.bias
+        raise UnsupportedError("the kernel's handler of system calls is not understood")
+
+    def _is_quiet(self) -> bool:
+        """Whether the task that runs may allocate and sleep."""
+        gs_base = self.gdbstub.gs_base()
+        count = tasks.preempt_count(self.target, self.image, self.bias, gs_base)
+        return self.gdbstub.is_quiet(count)

@@ -1,0 +1,181 @@
+"""How pads live in a kernel: in memory of its own allocator's, with a watched word or a breakpoint
+for the bell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from darc import agent
+from darc.agent.layout import Room
+from darc.agent.memory import AgentMemory
+from darc.code.program import Program
+from darc.model.errors import TargetError, UnsupportedError
+from darc.model.parameters import Parameters
+from darc.pads.backend import Bell, PadBackend, batch_size
+from darc.pads.foothold import Foothold
+from darc.pads.installer import clean_up
+from darc.target.target import Outcome
+from kgdb import devices, tasks
+from kgdb.foothold import ROOMS, KernelFoothold, Left, left_behind
+from kgdb.kernel import STACK_SHIFT, Kernel
+from kgdb.pagetables import executable_areas
+from kgdb.program import KernelProgram
+
+_NEVER_PATIENT = (1 << 63) - 1
+
+
+class KernelPads(PadBackend):
+    """In the ``kernel``."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._disarm: list[Callable[[], None]] = []
+        self._left: Left | None = None
+        self._has_limit = False
+
+    def risk(self) -> str | None:
+        return self._kernel.gdbstub.why_no_pads()
+
+    @property
+    def auto_lookahead(self) -> int | None:
+        return self._kernel.gdbstub.auto_lookahead
+
+    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+        notes = []
+        own_version = agent.load().constants["DARC_ABI_VERSION"]
+        for left in left_behind(self._kernel.target, self._module_areas()):
+            if left.version != own_version:
+                if left.tables.enabled:
+                    raise UnsupportedError(
+                        "another version of darc left its probes in the kernel: connect with that "
+                        "one and type 'darc stop'"
+                    )
+                continue
+            self._left = left
+            if restored := self._restore(left):
+                program.forget_code()
+                notes.append(
+                    f"an earlier debugger had left {restored} probes in the kernel: "
+                    "they were taken out"
+                )
+        return notes
+
+    def _restore(self, left: Left) -> int:
+        """Takes out the probes of another debugger: how many."""
+        kernel = self._kernel
+        if not kernel.begun:
+            kernel.begin()
+            try:
+                return self._restore(left)
+            finally:
+                kernel.leave()
+        restored = clean_up(kernel.target, left.tables, left.is_pad, None)
+        start, end = kernel.value("_stext"), kernel.value("_etext")
+        if start is not None and end is not None:
+            kernel.gdbstub.lock_again(start, end)
+        return restored
+
+    def _module_areas(self) -> Iterator[int]:
+        kernel = self._kernel
+        pointers = kernel.value("level3_kernel_pgt")
+        if pointers is None:
+            return iter(())
+        return executable_areas(kernel.target.read, pointers, kernel.gdbstub.direct_map)
+
+    def room(self, parameters: Parameters) -> Room:
+        del parameters
+        return ROOMS[-1]
+
+    def new_foothold(self, program: Program, room: Room) -> Foothold:
+        assert isinstance(program, KernelProgram)
+        kernel = self._kernel
+        sets = kernel.gdbstub.sets_stack_pointer
+        return KernelFoothold(
+            kernel.target,
+            program,
+            identity=kernel.identity,
+            call=kernel.calls.call if sets else kernel.calls.call_instead,
+            enter=kernel.enter,
+            is_another=self._is_another,
+            left=self._left,
+            writes_text=kernel.gdbstub.writes_text,
+        )
+
+    def _is_another(self) -> bool:
+        """Whether a kernel runs that has been booted since, at other addresses or without what was
+        put into the one before. In user mode, with page-table isolation, none is mapped."""
+        kernel = self._kernel
+        banner = kernel.value("linux_banner")
+        assert banner is not None
+        try:
+            return kernel.live_bias() != kernel.bias or bool(kernel.target.read(banner, 1))
+        except TargetError:
+            return False
+
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        self._has_limit = not (parameters.max_time is None and parameters.start_time is None)
+        kernel = self._kernel
+        layout = devices.layout(kernel.image)
+        tables.set(
+            bell_signal=1,
+            no_calls=1,
+            needed=needed,
+            batch=batch_size(needed),
+            only_thread=0,
+            patience=_NEVER_PATIENT,
+            **tasks.watched(kernel.image, kernel.bias, parameters.task),
+            **tasks.scheduler(kernel.image),
+            **(layout.for_agent(kernel.bias) if layout is not None else {}),
+        )
+
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+        def on_hit(_thread: int) -> Callable[[], Outcome]:
+            return lambda: self._rung(handler)
+
+        kernel = self._kernel
+        if kernel.remote.is_qemu:
+            # QEMU looks at its breakpoints at every jump that leaves a page: one of them, wherever
+            # it stands, made a read in the guest a quarter slower (1010 to 1240 ns).
+            self._disarm.append(kernel.remote.set_watch(foothold.tables.doorbell, on_hit))
+        else:
+            self._disarm.append(kernel.target.set_break(foothold.symbol("darc_bell"), on_hit))
+        if self._has_limit:
+            kernel.arm_limit(lambda: self._rung(handler))
+
+    def disarm_bell(self) -> None:
+        while self._disarm:
+            self._disarm.pop()()
+        self._kernel.disarm_limit()
+
+    @property
+    def signal(self) -> int | None:
+        return None
+
+    def beat(self, tables: AgentMemory) -> None:
+        pass
+
+    def _rung(self, handler: Callable[[], Bell]) -> Outcome:
+        answer = handler()
+        if answer.outcome is Outcome.CONTINUE:
+            return Outcome.CONTINUE
+        if not answer.back:
+            return Outcome.STOP
+        self._stop_in(answer.back, answer.slot)
+        return Outcome.CONTINUE
+
+    def _stop_in(self, address: int, slot: int) -> None:
+        """Stops the task that rang where it is back in the kernel's own code."""
+
+        def on_hit(thread: int) -> Callable[[], Outcome] | None:
+            rsp = self._kernel.target.read_register(thread, "rsp")
+            if rsp <= slot or rsp >> STACK_SHIFT != slot >> STACK_SHIFT:
+                return None
+
+            def stop() -> Outcome:
+                take_back()
+                return Outcome.STOP
+
+            return stop
+
+        take_back = self._kernel.target.set_break(address, on_hit)

@@ -1,0 +1,72 @@
+"""``darc catch``: the program stops inside a call that is slow, in its thread."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fixtures.build import build_waiting
+from tests import debugger
+from tests.debugger import IN_BOTH, attempt, mark
+
+CATCH = "darc catch handle --above 2ms"
+CAUGHT = re.compile(
+    r"handle under way for \d+(?:\.\d+)?ms, in \S+ ← .*append ← serve_slowly ← handle; "
+    r"waits for the lock log_lock, held by thread \d+(.*)"
+)
+
+
+@IN_BOTH
+def test_inside_the_call_again_and_again(tmp_path: Path) -> None:
+    """Each time the thread stands below f0, and the owner is a helper; 'darc stop' ends it, and the
+    program comes to its end as ever."""
+    stops = [part for number in range(3) for part in ("continue", mark(f"stop{number}"), "bt")]
+    commands = [CATCH, "run", mark("first"), "bt", *stops, "darc stop", "continue", debugger.EXIT]
+    done = debugger.debug(tmp_path, build_waiting(), ("holders", "400"), commands)
+    told = " ".join(done.gdb.split("\n")).replace("darc: ", "\n")
+    assert told.count("handle under way for ") == 4, done.gdb
+    holders = CAUGHT.findall(told)  # the lock may be free at that moment
+    assert any(re.search("in .*(flush|rotate)_log ← help", one) for one in holders), done.gdb
+    for name in ("first", "stop0", "stop1", "stop2"):
+        assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section(name)), done.gdb
+    assert (done.program_status, done.output) == (0, b"waiting: holders, 400\n")
+
+
+@IN_BOTH
+def test_the_peak_of_a_search_is_what_is_late(tmp_path: Path) -> None:
+    search = "darc start handle --start-ops 200 --decision-ops 10 --peak >1ms"
+    commands = [search, "run", mark("caught"), "darc catch", "continue", "bt", "kill"]
+    done = debugger.debug(tmp_path, build_waiting(), ("semaphore", "4000"), commands)
+    caught = done.section("caught")
+    assert "handle under way for" in caught
+    assert "waits for the semaphore tokens" in caught
+    assert re.search(r"#\d+:? .*\btake_token\b", caught), done.gdb
+
+
+@IN_BOTH
+def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
+    commands = [CATCH, "run", mark("caught"), "continue", "kill"]
+    done = debugger.debug(tmp_path, build_waiting(), ("shared", "400"), commands)
+    told = " ".join(done.gdb.split("\n"))
+    held = (
+        r"waits for the lock 0x\w+ in shared memory, held(?: when the wait began)? by \d+, "
+        r"which is no thread of this program"
+    )
+    assert re.search(held, told), done.gdb
+
+
+@IN_BOTH
+def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
+    commands = [
+        attempt("darc catch handle --above 10us"),
+        attempt("darc catch"),
+        attempt("darc catch handle"),
+        attempt("darc catch handle --above soon"),
+        attempt("darc catch handle --peak 1 --above 2ms"),
+    ]
+    done = debugger.debug(tmp_path, build_waiting(), (), commands)
+    assert "at least 1ms" in done.gdb
+    assert "say of which function" in done.gdb
+    assert "say how long is late" in done.gdb
+    assert "--peak or --above, not both" in done.gdb
+    assert "Traceback" not in done.gdb

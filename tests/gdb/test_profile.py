@@ -1,0 +1,415 @@
+"""``darc profile``: many functions at once, each for itself, in programs that make it hard."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.build import build
+from tests.code import INT3, compare_code
+from tests.debugger import (
+    DARC_GDB,
+    EXIT,
+    IN_BOTH,
+    REPORT,
+    Done,
+    attempt,
+    debug,
+    let_go,
+    mark,
+    server,
+    undisturbed,
+    watched,
+)
+
+ALL = "darc profile * --time 10min"
+"""Up to the program's end, where every call was seen."""
+
+
+def to_the_end(folder: Path, name: str, *args: str, command: str = ALL) -> Done:
+    """The program under it; it must do what it does when nobody looks."""
+    program = build(name)
+    done = debug(folder, program, args, [command, "run", EXIT, REPORT])
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+    assert "Traceback" not in done.gdb
+    return done
+
+
+def rows(done: Done) -> dict[str, dict[str, Any]]:
+    """The functions that were called, by name."""
+    assert done.report is not None, done.gdb
+    return {row["function"]: row for row in done.report["set"]["functions"]}
+
+
+def calls(done: Done) -> dict[str, int]:
+    """Calls of each function, those that it never returned from with them."""
+    return {name: row["calls"] + row["left"] for name, row in rows(done).items()}
+
+
+@IN_BOTH
+def test_every_call_of_every_function(tmp_path: Path) -> None:
+    done = to_the_end(tmp_path, "mixture", "4000")
+    found = calls(done)
+    assert (found["handle"], found["lookup"], found["flush"], found["write_out"]) == (
+        *(4000, 4000),
+        *(62, 62),
+    )
+    own = rows(done)
+    assert done.report is not None
+    assert done.report["set"]["functions"][0]["function"] == "handle"  # slow now and then
+    assert own["handle"]["sum"] > own["flush"]["sum"] > own["write_out"]["sum"] > 0
+    assert len(own["handle"]["peaks"]) > 1
+    reasons = {one["function"]: one["why"] for one in done.report["set"]["left_out"]}
+    assert reasons["_start"]
+
+
+def test_where_to_look_and_then_why(tmp_path: Path) -> None:
+    """The table; its rows by their numbers; and the program's code is its own again."""
+    commands = [
+        "darc profile handle flush 'write_*' --time 1s",
+        "run",
+        mark("histogram"),
+        "darc histogram 1",
+        mark("code"),
+        "disassemble /r handle,+8",
+        mark("save"),
+        "darc save set.json",
+        attempt("darc resume set.json"),
+        mark("start"),
+        "darc start 1 --peak last --start-ops 2000 --decision-ops 5",
+        "continue",
+        mark("end"),
+        attempt("darc histogram 2"),
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("2000000",), commands)
+    table = done.gdb.split("<histogram>")[0]
+    assert re.search(r"^darc: handle flush write_\*: done$", table, re.M), done.gdb
+    assert re.search(r"^1 +\S+ +\d+ .* handle$", table, re.M), done.gdb
+    assert re.search(r"handle: \d+ calls", done.section("histogram"))
+    assert "\te9 " not in done.section("code")
+    assert "session saved to set.json" in done.section("save")
+    assert "has profiles of many functions" in done.section("save")
+    assert "root cause of peak" in done.section("start")
+    assert "handle → flush → write_out" in done.section("start")
+    assert "rows are those of 'darc profile'" in done.section("end")
+
+
+def came(comparison: dict[str, Any]) -> list[str]:
+    """Functions with a peak that is told to be new, or almost, and has many calls."""
+    return [
+        one["function"]
+        for one in comparison["functions"]
+        if any(
+            peak["verdict"] == "changed" and peak["now"] > 0.005 > 5 * peak["before"]
+            for peak in one["peaks"]
+        )
+    ]
+
+
+def test_what_a_change_has_made_slow(tmp_path: Path) -> None:
+    """Two runs, before a change and after: the one function is told, by files and against what was
+    profiled last; and not by two runs before it. On a busy machine others may change indeed."""
+    program = build("regressed")
+    commands = ["darc profile * --time 10min", "run", EXIT, "darc save before.json"]
+    debug(tmp_path, program, ("60000",), commands)
+    debug(tmp_path, program, ("60000",), [*commands[:3], "darc save again.json"])
+    done = debug(
+        tmp_path,
+        program,
+        ("60000", "1"),
+        [
+            *commands[:3],
+            mark("live"),
+            "darc compare before.json",
+            "darc save after.json",
+            mark("files"),
+            "darc compare before.json after.json --by latency --format json -o diff.json",
+            "darc compare before.json again.json --format json -o same.json",
+            mark("errors"),
+            attempt("darc compare"),
+            attempt("darc compare 2 before.json"),
+            attempt("darc compare before.json --by guess"),
+        ],
+    )
+    assert re.search(r"^darc: before.json → now: \d of \d+ compared", done.section("live"), re.M)
+    assert re.search(r"^ *!\d+ .* parse$", done.section("live"), re.M), done.gdb
+    assert re.search(r"(came|grew|moved) .* → 1(\.\d)? % of", done.section("live")), done.gdb
+    assert "called only now: reload" in done.section("live")
+    found = json.loads((tmp_path / "diff.json").read_text())
+    assert came(found) == ["parse"]
+    assert found["by"] == "latency"
+    assert came(json.loads((tmp_path / "same.json").read_text())) == []
+    assert done.section("errors").count("sets are compared with saved ones") == 2
+    assert "'guess' is none of emd, chi2, ops, latency" in done.section("errors")
+    assert "Traceback" not in done.gdb
+
+
+def test_what_comes_at_equal_distances_of_time(tmp_path: Path) -> None:
+    """A slow call in every fifth of a second, in intervals of 20 ms."""
+    commands = [
+        "darc profile handle flush --time 20s --every 20ms",
+        "run",
+        mark("table"),
+        "darc status",
+        mark("row"),
+        "darc histogram 1",
+        REPORT,
+        mark("errors"),
+        attempt("darc profile * --every 1ms"),
+        attempt("darc profile * --time 10min --every 20ms"),
+        attempt("darc profile * --time 1s --every 2s"),
+    ]
+    done = debug(tmp_path, build("periodic"), ("20",), commands)
+    assert done.report is not None, done.gdb
+    periods = [one for one in done.report["set"]["hints"] if one["kind"] == "period"]
+    slow = {one["function"]: one["seconds"] for one in periods}
+    assert slow["flush"] == pytest.approx(0.2, rel=0.1), done.gdb
+    assert re.search(r"comes every (19|20|21)\dms$", done.section("table"), re.M), done.gdb
+    assert "calls by latency and time" in done.section("row")
+    every = rows(done)["flush"]["lapse"]
+    assert len(every) >= 190
+    assert sum(sum(one.values()) for one in every) in (19, 20)
+    assert "intervals are of 10ms and more" in done.section("errors")
+    assert "take one of 1s" in done.section("errors")
+    assert "Traceback" not in done.gdb
+
+
+CTRL_C = (
+    "python import os, signal; from darc.session.session import Session; "
+    "Session.beat = lambda session: session.collector.seen > 1000 and "
+    "os.kill(session._pid, signal.SIGINT)"
+)
+"""As the terminal does to the program, once it has made some calls."""
+
+
+def test_ctrl_c_ends_it_with_what_is_known(tmp_path: Path) -> None:
+    commands = [
+        CTRL_C,
+        ALL,
+        "run",
+        mark("code"),
+        "disassemble /r handle,+8",
+        mark("again"),
+        attempt("darc stop"),
+        REPORT,
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("2000000",), commands)
+    table = done.gdb.split("<code>")[0]
+    assert re.search(r"^darc: \*: stopped$", table, re.M), done.gdb
+    assert re.search(r"^1 +\S+ +\d+ .* handle$", table, re.M), done.gdb
+    assert "\te9 " not in done.section("code")
+    assert rows(done)["handle"]["calls"] > 0
+
+
+HARD = {
+    "exceptions": ({"handle": 4000, "parse": 4000, "outer": 4000}, "handle"),
+    "throwing": ({"handle": 4000, "parse": 4000, "burn": 4000}, "handle"),
+    "longjmp": ({"handle": 4000, "parse": 4000, "burn": 4000}, "handle"),
+    "coroutine": ({"handle": 4000, "fetch": 4000}, None),
+    "yielding": ({"handle": 4967, "fetch": 4967}, "fetch"),
+    "cancel": ({}, None),
+    "retry": ({}, None),
+    "setjmp": ({}, None),
+    "signals": ({}, None),
+    "recursion": ({"handle": 4000}, None),
+    "redzone": ({"handle": 4000, "leaf": 4000}, None),
+    "ipara": ({"handle": 4000}, None),
+    "tracing": ({"handle": 4000}, None),
+    "sharedstack": ({}, None),
+    "stackargs": ({}, None),
+}
+"""Calls that there must be, and a function that exceptions or jumps leave."""
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_programs_that_make_it_hard(tmp_path: Path, name: str) -> None:
+    wanted, left = HARD[name]
+    done = to_the_end(tmp_path, name, "4000")
+    found = calls(done)
+    assert {function: found[function] for function in wanted} == wanted
+    if left is not None:
+        assert 0 < rows(done)[left]["left"] < 4000
+        assert "left by an exception or a longjmp" in done.gdb
+
+
+TELL_PUT_IN = (
+    "python from darc.collectors.set_collector import SetCollector as S; put_in = S.put_in; "
+    "S.put_in = lambda own: (print('left', len(own._to_make), 'of', len(own.functions)), "
+    "put_in(own))"
+)
+
+
+def test_pads_of_many_are_made_while_the_program_runs(tmp_path: Path) -> None:
+    """It goes on meanwhile, a stop of the user's comes in between, and then all are timed."""
+    commands = [
+        TELL_PUT_IN,
+        "break main",
+        "run",
+        "break compress_block",
+        "darc profile libc.so.6!*st* /./ --time 1s",
+        "continue",
+        mark("between"),
+        "disassemble /r handle,+8",
+        "delete",
+        mark("on"),
+        "continue",
+        mark("code"),
+        "disassemble /r handle,+8",
+        REPORT,
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("2000000",), commands)
+    assert "left" not in done.section("between"), done.gdb
+    assert "\te9 " not in done.section("between")
+    left = re.search(r"^left (\d+) of (\d+)$", done.section("on"), re.M)
+    assert left is not None, done.gdb
+    assert (int(left[1]), int(left[2]) > 300) == (0, True)
+    assert rows(done)["handle"]["calls"] > 100
+    assert "\te9 " not in done.section("code")
+    assert "Traceback" not in done.gdb
+
+
+def test_the_program_ends_before_pads_are_made(tmp_path: Path) -> None:
+    program, args = build("mixture"), ("200",)
+    commands = ["break main", "run", "darc profile libc.so.6!*st* /./", "continue", EXIT]
+    done = debug(tmp_path, program, args, commands)
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+    assert "Traceback" not in done.gdb
+
+
+def test_five_nested_functions_are_left_in_every_way(tmp_path: Path) -> None:
+    """By a return, an exception, a jump, a coroutine's switch, in a fork's child: each call is
+    counted once, as what it was. The coroutine's last calls are under way at the end."""
+    done = to_the_end(tmp_path, "nest", "4000")
+    own = rows(done)
+    thrown, jumped, in_coroutine = 1000, 960, 1000
+    for name, left in (
+        ("first", jumped),
+        ("second", jumped),
+        *((name, thrown + jumped) for name in ("third", "fourth", "fifth")),
+    ):
+        assert own[name]["left"] == left, (name, own[name])
+        assert own[name]["calls"] in range(
+            4000 - left + in_coroutine - 1, 4000 - left + in_coroutine + 1
+        ), (name, own[name])
+
+
+def test_a_member_is_unloaded_and_loaded_again(tmp_path: Path) -> None:
+    program, args = build("farlib"), ("4000", "reload")
+    commands = [
+        "set breakpoint pending on",
+        "break far_handle",
+        "run",
+        "delete",
+        "darc profile libfarlib.so!* --time 10min",
+        "continue",
+        EXIT,
+        REPORT,
+    ]
+    done = debug(tmp_path, program, args, commands)
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+    assert 0 < calls(done)["far_handle"] <= 4000
+    assert "Traceback" not in done.gdb
+
+
+def altered(pid: int) -> list[str]:
+    """Bytes of code that darc has changed: breakpoints are the debugger's own."""
+    return [one.place for one in compare_code(pid)[1] if one.live != INT3]
+
+
+def test_debugger_is_killed_with_hundreds_of_probes_in(tmp_path: Path) -> None:
+    """The program goes on; its children, threads and signals too; the next debugger takes all
+    out."""
+    with server(build("server")) as running:
+        script = tmp_path / "die.gdb"
+        script.write_text(
+            "darc profile libc.so.6!*st* /./ --time 10min\n"
+            "python import os, signal\n"
+            "python from darc.session.session import Session\n"
+            "python Session.beat = lambda session: session.collector.is_in and "
+            "os.kill(os.getpid(), signal.SIGKILL)\n"
+            "continue\n"
+        )
+        command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid), "-x", str(script)]
+        status, said, *_ = watched(tmp_path, command)
+        assert status == -signal.SIGKILL, said
+        let_go(running.pid)
+        before = running.operations()
+        assert len(altered(running.pid)) > 500
+        while running.operations() < before + 100:
+            pass
+        attached = ["-nx", "-q", "-batch", "-p", str(running.pid), "-ex", "darc stop"]
+        _, said, *_ = watched(tmp_path, [*DARC_GDB, *attached])
+        assert "probes in the program: they were taken out" in said
+        assert altered(running.pid) == []
+        assert running.finish() == 0
+
+
+def test_tail_calls_are_timed_to_the_same_return(tmp_path: Path) -> None:
+    done = to_the_end(tmp_path, "tail", "4000")
+    found, own = calls(done), rows(done)
+    assert found["handle"] == 4000
+    jumped = [row for name, row in own.items() if row["calls"] == 4000 and name != "handle"]
+    assert len(jumped) >= 2
+
+
+def test_functions_that_are_called_too_often_go_out(tmp_path: Path) -> None:
+    """What was counted of them stays; the others go on."""
+    done = to_the_end(tmp_path, "loop", "40000")
+    own = rows(done)
+    assert own["compare"]["until"] > 0
+    assert own["compare"]["calls"] > 0
+    assert own["handle"]["until"] is None
+    assert own["handle"]["calls"] > 39000  # less those that stops have come in the middle of
+    assert re.search(r"compare \(out at \d+\.\ds\)$", done.gdb, re.M)
+
+
+def test_threads_come_and_go(tmp_path: Path) -> None:
+    done = to_the_end(tmp_path, "threads", "4000")
+    assert calls(done)["handle"] == 8000
+
+
+def test_children_have_no_debugger(tmp_path: Path) -> None:
+    done = to_the_end(tmp_path, "forker", "200")
+    assert "handle" in calls(done)
+
+
+def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("# two\nflush\n\nno_such_function\n")
+    commands = [
+        attempt("darc profile"),
+        attempt("darc profile * --time soon"),
+        attempt("darc profile * --top 0"),
+        attempt("darc profile /(/"),
+        attempt("darc profile @nowhere"),
+        attempt("darc start 1"),
+        "break main",
+        "run",
+        attempt("darc profile @list"),
+        attempt("darc profile nolib.so!*"),
+        attempt("darc profile _start"),
+        attempt("darc profile /./ libc.so.6!*"),
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("20",), commands)
+    for line in (
+        "darc profile needs functions",
+        "'soon' is not a time",
+        "'0' is not a number of rows",
+        "is no regular expression",
+        "cannot read the list of functions nowhere",
+        "numbers are those of rows that 'darc profile' has shown",
+        "no function is called no_such_function",
+        "no function is called nolib.so!*",
+        "cannot time _start: it ",
+        "can be timed at once: take a narrower pattern",
+    ):
+        assert line in done.gdb, (line, done.gdb)
+    assert "Traceback" not in done.gdb

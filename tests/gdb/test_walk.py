@@ -1,0 +1,175 @@
+"""``darc walk``: down the calls that hold the time, in programs of which that is known."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.build import build
+from tests.debugger import (
+    DARC_GDB,
+    EXIT,
+    IN_BOTH,
+    REPORT,
+    Done,
+    attempt,
+    debug,
+    let_go,
+    mark,
+    server,
+    undisturbed,
+    watched,
+)
+
+WALK = "darc walk --window 500ms"
+
+
+def groups(done: Done) -> dict[str, dict[str, Any]]:
+    """The groups of threads by the names of their start functions."""
+    assert done.report is not None, done.gdb
+    return {group["start"]: group for group in done.report["walk"]["groups"]}
+
+
+def chains(group: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
+    return {tuple(chain["functions"]): chain for chain in group["chains"]}
+
+
+def test_a_loop_that_never_returns(tmp_path: Path) -> None:
+    """It waits for events, which is idle time, and calls what it finds in a table. The program's
+    code is its own again, and each chain's last function can be searched."""
+    commands = [
+        WALK,
+        "run",
+        REPORT,
+        mark("code"),
+        "disassemble /r handle,+8",
+        mark("start"),
+        "darc start 1 --peak 1 --start-ops 20 --decision-ops 5",
+        "darc stop",
+        "kill",
+    ]
+    done = debug(tmp_path, build("evloop"), (), commands)
+    assert re.search(r"^darc: main: done$", done.gdb, re.M), done.gdb
+    main = groups(done)["main"]
+    assert [one["function"] for one in main["idle"]] == ["epoll_wait"]
+    found = chains(main)
+    heavy = ("main", "loop", "handle", "heavy")
+    chain = next(chain for names, chain in found.items() if names[:4] == heavy)
+    assert chain["shares"][:3] == pytest.approx([1, 1, 1], abs=0.3), done.gdb
+    assert chain["shares"][3] > 0.6, done.gdb  # of 0.95: others have the processors as well
+    assert chain["functions"][4:] in ([], ["burn"]), done.gdb
+    assert "\te9 " not in done.section("code")
+    assert re.search(r"^darc: analyses (burn|heavy): 'continue'$", done.section("start"), re.M)
+    assert "Traceback" not in done.gdb
+
+
+@IN_BOTH
+def test_many_idle_workers_and_a_busy_one(tmp_path: Path) -> None:
+    """Only the busy one's time counts, and the waits of all are told."""
+    done = debug(tmp_path, build("pool"), (), [WALK, "run", REPORT, "kill"])
+    worker = groups(done)["worker"]
+    assert worker["threads"] == 65
+    assert {one["function"] for one in worker["idle"]} == {
+        "pthread_cond_wait",
+        "pthread_cond_timedwait",
+    }
+    assert sum(one["share"] for one in worker["idle"]) > 64 / 65 - 0.01
+    (functions,) = chains(worker)
+    assert functions == ("worker", "work", "hash"), done.gdb
+    assert groups(done)["main"]["chains"] == []  # it waits for the others
+
+
+def test_from_a_function(tmp_path: Path) -> None:
+    commands = ["darc walk handle --window 500ms --threshold 10%", "run", REPORT, "kill"]
+    done = debug(tmp_path, build("evloop"), (), commands)
+    found = chains(groups(done)["handle"])
+    shares = {names[1]: chain["shares"][1] for names, chain in found.items()}
+    assert shares["heavy"] > 0.6, done.gdb
+    assert shares["heavy"] + shares.get("light", 0.0) < 1.001, done.gdb
+
+
+@pytest.mark.parametrize("name", ["mixture", "threads", "exceptions", "coroutine", "tail"])
+def test_the_program_does_what_it_always_does(tmp_path: Path, name: str) -> None:
+    """It ends in the middle of a window, or after some."""
+    program = build(name)
+    done = debug(tmp_path, program, ("4000",), ["darc walk --window 60ms", "run", EXIT])
+    if "program exit: void" in done.gdb:  # the walk was over first
+        done = debug(
+            tmp_path, program, ("4000",), ["darc walk --window 60ms", "run", "continue", EXIT]
+        )
+    assert (done.program_status, done.output) == undisturbed(program, ("4000",)), done.gdb
+    assert "Traceback" not in done.gdb
+
+
+CTRL_C = (
+    "python import os, signal; from darc.session.session import Session; "
+    "Session.beat = lambda session: session.analysis._windows > 0 and "
+    "os.kill(session._pid, signal.SIGINT)"
+)
+"""As the terminal does to the program, once a level is known."""
+
+
+def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
+    commands = [
+        CTRL_C,
+        "darc walk",
+        "run",
+        REPORT,
+        mark("code"),
+        "disassemble /r epoll_wait,+8",
+        "kill",
+    ]
+    done = debug(tmp_path, build("evloop"), (), commands)
+    assert re.search(r"^darc: main: stopped$", done.gdb, re.M), done.gdb
+    (chain,) = groups(done)["main"]["chains"]
+    assert chain["functions"] == ["main", "loop"]
+    assert chain["end"] == "the walk ended here"
+    assert "\te9 " not in done.section("code")
+
+
+def test_attached_and_let_go(tmp_path: Path) -> None:
+    """A server that has run for long: its loop was entered before anybody looked."""
+    with server(build("server")) as running:
+        commands = ["darc walk --window 300ms", "continue", REPORT, "detach"]
+        command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid)]
+        for one in commands:
+            command += ["-ex", one]
+        _, said, _, _, report = watched(tmp_path, command)
+        assert report is not None, said
+        (group,) = report["walk"]["groups"]
+        (chain,) = group["chains"]
+        assert chain["functions"][:3] == ["main", "handle", "lookup"], said
+        let_go(running.pid)
+        assert running.finish() == 0
+
+
+def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
+    commands = [
+        attempt("darc walk a b"),
+        attempt("darc walk --threshold 0"),
+        attempt("darc walk --window 1ms"),
+        "break main",
+        "run",
+        attempt("darc walk nothing_of_that_name"),
+        attempt("darc walk --window 100ms"),
+        attempt("darc walk"),
+        attempt("darc peak 1"),
+        attempt("darc start 1"),
+        "darc stop",
+        "kill",
+    ]
+    done = debug(tmp_path, build("evloop"), (), commands)
+    for line in (
+        "darc walk begins with one function, not a and b",
+        "'0' is no share from 1% to 100%",
+        "a window takes at least 50ms",
+        "nothing_of_that_name",
+        "is being analysed",
+        "'darc peak' is for what 'darc start' has begun",
+        "there is no chain 1 of a walk",
+    ):
+        assert line in done.gdb, (line, done.gdb)
+    assert "Traceback" not in done.gdb

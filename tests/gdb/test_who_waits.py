@@ -1,0 +1,287 @@
+"""``darc waits`` on a program that knows by itself what its calls waited for, and for whom."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from darc.debuggee.wakers import Wakers
+from fixtures.build import build_waiting
+from tests import debugger
+from tests.debugger import EVERYWHERE, IN_BOTH, LLDB
+from tests.kills.programs import running, wait_until_let_go
+
+INSIDE = Path(__file__).parents[1] / "inside_gdb.py"
+TELL = Path(__file__).parents[1] / "tell_waits.py"
+START = "darc start handle --start-ops 200 --decision-ops 10 --peak >1ms"
+
+CLOSE = 0.05
+"""Of a wait: what the program takes between its own clock and the C library's function."""
+
+
+def may_see_wakers() -> bool:
+    try:
+        Wakers(os.getpid()).close()
+    except OSError:
+        return False
+    return True
+
+
+needs_privilege = pytest.mark.skipif(
+    not may_see_wakers(), reason="who wakes threads is told to the privileged alone"
+)
+
+
+def told_of(
+    folder: Path, way: str, ops: int = 4000, start: str = START
+) -> tuple[debugger.Done, dict[str, Any]]:
+    commands = [f"source {INSIDE}", start, "run", debugger.mark("waits"), "darc waits"]
+    commands += [debugger.mark("rest"), debugger.REPORT, f"with-app {TELL}", "kill"]
+    done = debugger.debug(folder, build_waiting(), (way, str(ops)), commands)
+    assert "Traceback" not in done.gdb, done.gdb
+    assert (folder / "waits.json").exists(), done.gdb
+    return done, json.loads((folder / "waits.json").read_text())
+
+
+def slow_ops(told: dict[str, Any]) -> list[dict[str, Any]]:
+    found = [op for op in told["ops"] if op["class"] == "in peak"]
+    assert len(found) >= 8, told
+    return found
+
+
+def truths(folder: Path) -> list[tuple[int, ...]]:
+    return [tuple(map(int, line.split())) for line in (folder / "truth").read_text().splitlines()]
+
+
+def check_shares(folder: Path, told: dict[str, Any], kind: str) -> None:
+    """Each wait is as long as the program says, and divided among them as it says."""
+    compared = agreed = 0
+    known = truths(folder)
+    for op in slow_ops(told):
+        found = [t for t in known if op["start"] <= t[0] and t[1] <= op["end"]]
+        if not found:
+            continue  # the program was killed before it wrote that line
+        begun, over, by_long, by_short = found[-1]
+        whole = over - begun
+        (wait,) = (w for w in op["waits"] if w["kind"] == kind)
+        shares: Counter[str] = Counter()
+        for part in wait["parts"]:
+            short = part["path"] and part["path"][0] in ("rotate_log", "rotate_cache")
+            shares["short" if short else "long" if part["thread"] else "none"] += part["cycles"]
+        assert sum(shares.values()) == wait["end"] - wait["start"]
+        differences = (
+            sum(shares.values()) - whole,
+            shares["long"] - by_long,
+            shares["short"] - by_short,
+        )
+        compared += 1
+        agreed += all(abs(one) <= CLOSE * whole for one in differences)
+    assert compared >= 8
+    assert agreed > 0.7 * compared, told  # a busy machine comes between the clock and the call
+
+
+def releasers(op: dict[str, Any]) -> set[tuple[str, str]]:
+    return {
+        (part["role"], part["path"][0])
+        for wait in op["waits"]
+        for part in wait["parts"]
+        if part["path"]
+    }
+
+
+@IN_BOTH
+def test_successive_holders_have_their_own_shares(tmp_path: Path) -> None:
+    """One holds it about three times as long as the other, and who owned it at the begin is not who
+    released it last."""
+    done, told = told_of(tmp_path, "holders")
+    check_shares(tmp_path, told, "lock")
+    assert all(("held", "flush_log") in releasers(op) for op in slow_ops(told))
+    assert any(("held", "rotate_log") in releasers(op) for op in slow_ops(told))
+    shown = done.section("waits")
+    assert "waited for the lock log_lock in append ← serve_slowly ← handle" in shown
+    assert "held by thread" in shown
+    assert shown.index("flush_log ← help") < shown.index("rotate_log ← help")
+
+
+@pytest.mark.parametrize(
+    ("way", "kind", "named", "path", "role", "by"),
+    [
+        ("rests", "lock", "log_lock", "append", "held", "flush_and_rest"),
+        ("producer", "condition", "filled", "consume", "woke", "produce"),
+        ("semaphore", "semaphore", "tokens", "take_token", "woke", "post_token"),
+        ("barrier", "barrier", "meeting", "meet", "woke", "arrive_late"),
+        ("readers", "read-write lock", "table_lock", "change_table", "held", "read_table"),
+        ("writer", "read-write lock", "table_lock", "look_up", "held", "write_table"),
+        ("futex", "futex", "own_lock", "take_own", "woke", "hold_own_lock"),
+        ("handler", "semaphore", "tokens", "take_token", "woke", "post_in_handler"),
+    ],
+)
+def test_each_kind_of_wait(
+    way: str, kind: str, named: str, path: str, role: str, by: str, tmp_path: Path
+) -> None:
+    _, told = told_of(tmp_path, way)
+    check_shares(tmp_path, told, kind)
+    for op in slow_ops(told):
+        (wait,) = (w for w in op["waits"] if w["kind"] == kind)
+        assert wait["object"] == named
+        assert wait["path"][0] == path
+        assert wait["path"][-1] == "handle"
+        assert {name for _, name in releasers(op)} == {by}
+        assert (role, by) in releasers(op)
+
+
+def test_a_thread_that_is_joined(tmp_path: Path) -> None:
+    _, told = told_of(tmp_path, "join")
+    check_shares(tmp_path, told, "thread")
+
+
+def test_the_lock_was_in_memory_that_is_gone(tmp_path: Path) -> None:
+    _, told = told_of(tmp_path, "unmap")
+    check_shares(tmp_path, told, "lock")
+    assert all(("held", "hold_mapped") in releasers(op) for op in slow_ops(told))
+
+
+def test_half_of_the_peak_each(tmp_path: Path) -> None:
+    done, told = told_of(tmp_path, "mixed")
+    check_shares(tmp_path, told, "lock")
+    objects = Counter(wait["object"] for op in slow_ops(told) for wait in op["waits"])
+    assert set(objects) == {"log_lock", "cache_lock"}
+    shown = done.section("waits")
+    assert "flush_log" in shown
+    assert "rotate_cache" in shown
+    assert done.report is not None
+    waits = done.report["waits"]["in_peak"]
+    assert {one["name"] for one in waits["objects"]} == {"log_lock", "cache_lock"}
+    assert waits["waited"] == sum(one["cycles"] for one in waits["objects"]) <= waits["cycles"]
+
+
+def test_more_releases_than_there_is_room_for(tmp_path: Path) -> None:
+    """Fifty readers' leaving in one wait: some are counted as lost, the last ones are there."""
+    done, told = told_of(tmp_path, "many")
+    check_shares(tmp_path, told, "read-write lock")
+    assert all(op["lost"] >= 50 + 1 - 32 for op in slow_ops(told))
+    assert "releases there was no room for" in done.section("waits")
+
+
+@pytest.mark.parametrize("way", ["timeout", "nothing"])
+def test_who_gives_up_was_released_by_nobody(way: str, tmp_path: Path) -> None:
+    done, told = told_of(tmp_path, way)
+    for op in slow_ops(told):
+        assert not {role for role, _ in releasers(op)} & {"held", "woke"}
+        (wait,) = op["waits"]
+        assert {part["role"] for part in wait["parts"]} <= {"held at the begin", "not seen"}
+        shown = done.section("waits")
+        assert ("held, when the wait began, by" in shown) == (way == "timeout")
+        assert ("no release was seen: it gave up" in shown) == (way == "nothing")
+
+
+@IN_BOTH
+@needs_privilege
+@pytest.mark.parametrize(
+    ("way", "kind", "role", "by", "shown"),
+    [
+        ("posted", "semaphore", "woke", "post_shared_token", "until the signal of process"),
+        ("shared", "lock", "held", "hold_shared", "held by process"),
+        ("pipe", "wake-up", "woke", "write_pipe", "woken by process"),
+    ],
+)
+def test_another_process_is_named_with_its_path(
+    way: str, kind: str, role: str, by: str, shown: str, tmp_path: Path
+) -> None:
+    """It was made by fork, so that its code is the program's."""
+    done, told = told_of(tmp_path, way, 1200)
+    known, compared, agreed = truths(tmp_path), 0, 0
+    for op in slow_ops(told):
+        found = [t for t in known if op["start"] <= t[0] and t[1] <= op["end"]]
+        if not found:
+            continue
+        begun, over = found[-1][:2]
+        waits = [w for w in op["waits"] if w["kind"] == kind]
+        others = [p for w in waits for p in w["parts"] if p["outside"] and by in p["path"]]
+        compared += 1
+        agreed += abs(sum(p["cycles"] for p in others) - (over - begun)) <= 0.1 * (over - begun)
+        assert {p["role"] for p in others} <= {role}
+    assert compared >= 8
+    assert agreed > 0.7 * compared, told
+    lines = [line for line in done.section("waits").splitlines() if shown in line]
+    assert len(lines) == 1, done.gdb
+    assert '"neighbour" in ' in lines[0]
+    assert f"{by} ← " in lines[0]
+    assert done.report is not None
+    objects = [o for o in done.report["waits"]["in_peak"]["objects"] if o["kind"] == kind]
+    holders = [h for o in objects for h in o["holders"]]
+    (holder,) = (h for h in holders if h.get("outside") and by in h["path"])
+    assert (holder["role"], holder["thread"], len(holder["threads"])) == (role, "neighbour", 1)
+
+
+@pytest.mark.parametrize("way", ["spin"])
+def test_nothing_is_claimed_of_what_is_not_seen(way: str, tmp_path: Path) -> None:
+    done, told = told_of(tmp_path, way)
+    assert all(not op["waits"] for op in slow_ops(told))
+    assert "100 %  no wait that darc sees" in done.section("waits")
+
+
+def test_children_in_an_op(tmp_path: Path) -> None:
+    """fork, vfork and clone(CLONE_VM), each of which uses locks: what the op waits for in the end
+    is told of as ever."""
+    _, told = told_of(tmp_path, "family", 400)
+    ops = slow_ops(told)
+    assert any(("held", "flush_log") in releasers(op) for op in ops)
+    for op in ops:
+        assert not any("rotate" in name for _, name in releasers(op))
+
+
+def test_more_threads_wait_at_one_time_than_are_followed(tmp_path: Path) -> None:
+    """A hundred, for one lock. What is not followed is counted and told."""
+    start = "darc start handle --start-ops 200 --decision-ops 64 --peak >1ms"
+    done, told = told_of(tmp_path, "crowd", 1000, start)
+    assert told["not_followed"] > 0
+    assert "waits were not followed" in done.section("waits")
+
+
+def test_ten_thousand_short_threads(tmp_path: Path) -> None:
+    done = debugger.debug(
+        tmp_path,
+        build_waiting(),
+        ("short", "500"),
+        [START, "run", "darc waits", "continue", debugger.EXIT],
+    )
+    assert "waited for the lock log_lock in append" in done.gdb
+    assert (done.program_status, done.output) == (0, b"waiting: short, 500\n")
+
+
+def test_threads_are_cancelled_where_they_wait(tmp_path: Path) -> None:
+    """Their calls never end, and the program goes on as ever."""
+    commands = [
+        "darc start handle --start-ops 100 --peak last",
+        "run",
+        "darc waits",
+        "continue",
+        debugger.EXIT,
+    ]
+    done = debugger.debug(tmp_path, build_waiting(), ("cancel", "300"), commands)
+    assert (done.program_status, done.output) == (0, b"waiting: cancel, 300\n"), done.gdb
+
+
+@EVERYWHERE
+def test_locks_of_all_kinds_go_on(tmp_path: Path) -> None:
+    """Signal handlers that lock and post, cancelled waits, robust and shared mutexes, fork in a
+    lock, small stacks, calls that are refused with objects that are not there, and a thread that
+    has no storage: all that the program knows of itself is right."""
+    analyse = ["darc start handle --peak last --start-ops 2000 --decision-ops 40", "continue"]
+    with running("locks", tmp_path) as program:
+        options = ["-p", str(program.pid)]
+        commands = [*analyse, *analyse, "darc waits", "darc stop", "detach"]
+        done = debugger.debug(tmp_path, None, (), commands, options=options)
+        wait_until_let_go(program.pid)
+        assert "internal error" not in done.gdb
+        if debugger.current() != LLDB:  # which loses such a program by itself
+            assert "calls kept" in done.gdb
+            assert "every probe is out" in done.gdb
+        program.check()
+        program.finish()

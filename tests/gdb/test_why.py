@@ -1,0 +1,192 @@
+"""``darc why``: no function to begin with, in programs of which it is known what is slow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from fixtures.build import build
+from tests.debugger import (
+    DARC_GDB,
+    EXIT,
+    IN_BOTH,
+    REPORT,
+    Done,
+    attempt,
+    debug,
+    let_go,
+    mark,
+    server,
+    undisturbed,
+    watched,
+)
+
+MOST = "darc why --time 90s"
+"""More than it takes on a busy machine; it ends when it knows."""
+
+
+def why(done: Done) -> dict[str, Any]:
+    """The answer in the report."""
+    assert done.report is not None, done.gdb
+    assert "Traceback" not in done.gdb
+    found = done.report["why"]
+    assert isinstance(found, dict)
+    return found
+
+
+def paths(answer: dict[str, Any]) -> list[list[str]]:
+    """Its root cause paths, but those of preemption, which a busy machine adds."""
+    found = answer["root_cause_paths"]
+    return [path["functions"] for path in found if path["cause"] != "preemption"]
+
+
+@IN_BOTH
+def test_the_slow_function_and_its_cause(tmp_path: Path) -> None:
+    """By itself, from profiles to the root cause; then the program goes on as it would have."""
+    args = ("600000", "1")
+    program = build("regressed")
+    commands = [
+        MOST,
+        "run",
+        REPORT,
+        mark("tree"),
+        "darc tree",
+        mark("status"),
+        "darc status",
+        "darc report --require answer -o answer.txt",
+        mark("end"),
+        "continue",
+        EXIT,
+    ]
+    done = debug(tmp_path, program, args, commands)
+    found = why(done)
+    assert found["verdict"] == "found", done.gdb
+    first = found["answers"][0]
+    assert first["function"] == "parse"
+    assert ["parse", "reload", "usleep"] in [path[:3] for path in paths(first)], done.gdb
+    assert re.search(r"^darc: why: found, (not )?sure$", done.gdb, re.M)
+    assert "root cause: parse → reload → usleep" in done.section("status")
+    assert "reload" in done.section("tree")
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+
+
+@IN_BOTH
+def test_nothing_stands_out(tmp_path: Path) -> None:
+    """Each piece of work takes as long as the others; and a script hears of it."""
+    commands = [
+        "darc why --time 8s",
+        "run",
+        REPORT,
+        attempt("darc report --require answer"),
+        "kill",
+    ]
+    done = debug(tmp_path, build("pool"), (), commands)
+    found = why(done)
+    assert found["verdict"] in ("nothing stands out", "cannot tell"), done.gdb  # of few calls
+    assert found["answers"] == []
+    assert f"no answer: {found['verdict']}" in done.gdb
+
+
+def test_time_is_up_before_the_cause_is_known(tmp_path: Path) -> None:
+    """What is slow is told, and how to go on; the program is at its end what it always is."""
+    program, args = build("mixture"), ("100000",)
+    commands = [
+        "python from darc.app import pursuit; pursuit._LEAST_SECONDS = 1000.0",
+        "darc why --time 6s",
+        "run",
+        REPORT,
+        "continue",
+        EXIT,
+    ]
+    done = debug(tmp_path, program, args, commands)
+    found = why(done)
+    assert found["verdict"] == "cannot tell", done.gdb
+    assert [one["function"] for one in found["open"]] == ["handle"]
+    assert "not looked into: 'darc start handle --peak " in done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+
+
+CTRL_C = (
+    "python import os, signal; from darc.session.session import Session; "
+    "Session.beat = lambda session: {} and os.kill(session._pid, signal.SIGINT)"
+)
+"""As the terminal does to the program, once something holds."""
+
+
+def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
+    """While functions are timed, and while one is searched."""
+    for when, known in (
+        ("session.analysis.snapshot(True).set and session.collector.seen > 30000", "open"),
+        ("session.analysis.is_searching", "answers"),
+    ):
+        commands = [
+            CTRL_C.format(when),
+            "darc why --time 10min",
+            "run",
+            REPORT,
+            mark("code"),
+            "disassemble /r handle,+8",
+            mark("again"),
+            attempt("darc peak 1"),
+            "kill",
+        ]
+        done = debug(tmp_path, build("mixture"), ("100000000",), commands)
+        assert "SIGINT" in done.gdb
+        assert why(done)["verdict"] == "cannot tell", done.gdb
+        assert [one["function"] for one in why(done)[known]] == ["handle"], done.gdb
+        assert "\te9 " not in done.section("code")
+        assert "the analysis is over" in done.section("again") or known == "open"
+
+
+@IN_BOTH
+def test_the_program_ends_before(tmp_path: Path) -> None:
+    program, args = build("mixture"), ("2000",)
+    done = debug(tmp_path, program, args, [MOST, "run", EXIT, REPORT])
+    assert why(done)["verdict"] == "cannot tell", done.gdb
+    assert re.search(r"^darc: why: cannot tell$", done.gdb, re.M)
+    assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
+
+
+def test_attached_and_let_go(tmp_path: Path) -> None:
+    with server(build("server")) as running:
+        command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid)]
+        for one in (MOST, "continue", REPORT, "detach"):
+            command += ["-ex", one]
+        _, said, _, _, report = watched(tmp_path, command)
+        assert report is not None, said
+        assert report["why"]["verdict"] == "found", said
+        first = report["why"]["answers"][0]
+        assert (first["function"], paths(first)[0][-1]) == ("handle", "burn"), said
+        let_go(running.pid)
+        before = running.operations()
+        while running.operations() < before + 100:
+            pass
+        assert running.finish() == 0
+
+
+def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
+    commands = [
+        attempt("darc why handle"),
+        attempt("darc why --time 10ms"),
+        "break main",
+        "run",
+        "darc why",
+        attempt("darc why"),
+        attempt("darc peak 1"),
+        attempt("darc report --require answer"),
+        "darc stop",
+        attempt("darc report --require anything"),
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), (), commands)
+    for line in (
+        "'darc start handle' looks into that one",
+        "an answer takes a second at least",
+        "is being analysed",
+        "'darc peak' is for what 'darc start' has begun",
+        "no answer: cannot tell",
+        "'anything' is neither root-cause nor answer",
+    ):
+        assert line in done.gdb, (line, done.gdb)
+    assert "Traceback" not in done.gdb

@@ -1,0 +1,228 @@
+"""What an fnode calls, as its live code and the calls that were seen tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from darc.code.architecture import Site
+from darc.collectors.callees import Callees, may_fall_back
+from darc.model.ftree import CallSite, Fnode, Function, NodeState
+from darc.model.snapshot import SiteState
+from tests.unit.machine import Program
+from tests.unit.test_code_reading import Code
+from tests.unit.test_code_reading import assembled as assembled
+
+SOURCE = """
+f: sub rsp,8
+call g
+call vfork
+call rax
+call h
+call h
+add rsp,8
+ret
+g: sub rsp,8
+call h
+add rsp,8
+jmp t
+h: ret
+t: jmp u
+u: ret
+vfork: ret
+"""
+
+
+class Places:
+    """What the probes of a test cannot time."""
+
+    max_targets = 2
+    max_tails = 1
+
+    def __init__(self, *, hopeless: str = "", no_room_at: int = 0) -> None:
+        self._hopeless = hopeless
+        self.no_room_at = no_room_at
+
+    def problem(self, site: Site) -> str | None:
+        return "it has no room" if site.address == self.no_room_at else None
+
+    def why_notrace(self, program: object, callee: Function) -> str | None:
+        return "it returns twice" if callee.symbol == self._hopeless else None
+
+
+class World:
+    def __init__(self, code: Code, places: Places | None = None) -> None:
+        self.program = Program(code.data, code.symbols, code.parts)
+        self.notes: list[str] = []
+        self.callees = self.new(places or Places())
+        self.root = Fnode(self.function("f"))
+        sites = self.program.function(self.program.symbols["f"]).sites
+        self.sites = sites
+        (self.indirect,) = (site for site in sites if site.target is None)
+
+    def new(self, places: Places) -> Callees:
+        return Callees(self.program, places, self.notes.append)  # type: ignore[arg-type]
+
+    def function(self, name: str) -> Function:
+        return self.program.function_at(self.program.symbols[name])
+
+    def names(self, node: Fnode) -> list[str]:
+        return [child.function.name for child in node.children]
+
+    def at(self, name: str) -> int:
+        return self.program.symbols[name]
+
+
+Make = Callable[..., World]
+
+
+@pytest.fixture
+def make(assembled: Callable[[str], Code]) -> Make:
+    return lambda places=None: World(assembled(SOURCE), places)
+
+
+def test_every_call_is_a_callee_of_its_own(make: Make) -> None:
+    world = make()
+    world.callees.expand(world.root)
+    assert world.names(world.root) == ["g", "vfork", "h", "h"]
+    first, second = world.root.children[2:]
+    assert world.callees.site(first).address < world.callees.site(second).address
+    assert world.root.has_unknown_callees  # what is behind rax is to be seen
+    assert [s.address for s in world.callees.indirect(world.root)] == [world.indirect.address]
+
+
+def test_what_cannot_be_timed_is_told_and_why(make: Make) -> None:
+    world = make(Places(hopeless="vfork"))
+    world.callees = world.new(Places(hopeless="vfork", no_room_at=world.sites[0].address))
+    world.callees.expand(world.root)
+    assert world.names(world.root) == ["h", "h"]
+    told = {r.callee: r.why for r in world.callees.reports(()) if r.why is not None}
+    assert told == {"g": "it has no room", "vfork": "it returns twice"}
+    # vfork has not returned in the program's own memory: nothing would be learned of it.
+    assert [r.callee for r in world.callees.missed(world.root.function)] == ["g", "vfork"]
+
+
+def test_only_so_many_tail_calls_in_one_frame(make: Make) -> None:
+    world = make()
+    world.callees.expand(world.root)
+    g = world.root.children[0]
+    world.callees.expand(g)
+    assert world.names(g) == ["h", "t"]
+    t = g.children[1]
+    world.callees.expand(t)
+    assert world.names(t) == []
+    (missed,) = world.callees.missed(t.function)
+    assert missed.why == "more than 1 tail calls lead on in one frame"
+
+
+def test_a_batch_is_timed_with_all_that_is_not_known_yet(make: Make) -> None:
+    world = make()
+    world.callees.expand(world.root)
+    g, vfork, *_ = world.root.children
+    wanted = world.callees.wanted(world.root, [g])
+    assert [children for _, children in wanted] == [[g], []]
+    assert wanted[1][0].address == world.indirect.address
+    vfork.state = NodeState.REJECTED
+    every = [child for _, children in world.callees.wanted(world.root, None) for child in children]
+    assert vfork not in every
+    assert len(every) == 3
+
+
+def test_targets_of_an_indirect_call_are_fnodes_once_they_were_called(make: Make) -> None:
+    world = make()
+    callees, site = world.callees, world.indirect
+    callees.expand(world.root)
+    assert callees.learned(world.root, site, 0) is None
+    g = callees.learn(world.root, site, 0, world.at("g"))
+    h = callees.learn(world.root, site, 1, world.at("h"))
+    assert (callees.learned(world.root, site, 0), callees.learned(world.root, site, 1)) == (g, h)
+    assert callees.positions() == {g: (0, 1), h: (0, 1)}
+
+
+def test_lanes_are_freed_of_targets_that_do_not_win(make: Make) -> None:
+    world = make()
+    callees, site = world.callees, world.indirect
+    callees.expand(world.root)
+    targets = [world.at("g"), world.at("h")]
+    h = [callees.learn(world.root, site, lane, at) for lane, at in enumerate(targets)][1]
+    assert callees.keep(site, targets, lambda node: node is h) == [world.at("h")]
+    assert callees.learned(world.root, site, 0) is h
+    assert callees.learned(world.root, site, 1) is None
+
+
+def test_breakpoints_look_only_at_what_pads_have_missed(make: Make) -> None:
+    world = make()
+    pads = world.new(Places(no_room_at=world.sites[0].address))
+    pads.expand(world.root)
+    h = world.root.children[-1]
+    breakpoints = world.new(Places())
+    breakpoints.take_over(pads, world.root)
+    assert breakpoints.site(h) is pads.site(h)
+    (g,) = breakpoints.fall_back(world.root)
+    assert g.function.name == "g"
+    (report,) = [r for r in breakpoints.reports(()) if r.callee == "g"]
+    assert report.state is SiteState.FELL_BACK
+    assert not breakpoints.fall_back(world.root)  # each once
+    breakpoints.fail(world.root, world.sites[0], "it is called too often")
+    (report,) = [r for r in breakpoints.reports(()) if r.callee == "g"]
+    assert (report.state, report.why) == (
+        SiteState.NOT_POSSIBLE,
+        "it has no room; it is called too often",
+    )
+
+
+def test_a_child_of_vfork_is_left_alone_by_breakpoints_too(make: Make) -> None:
+    world = make(Places(hopeless="vfork"))
+    world.callees.expand(world.root)
+    (report,) = [r for r in world.callees.reports(()) if r.callee == "vfork"]
+    assert not may_fall_back(report)
+    assert not world.new(Places()).fall_back(world.root)
+
+
+def test_only_what_was_timed_is_reported(make: Make) -> None:
+    world = make()
+    world.callees.expand(world.root)
+    used = [world.sites[0].address]
+    assert [r.callee for r in world.callees.reports(used)] == ["g"]
+
+
+def test_a_function_whose_code_cannot_be_read_is_told(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make()
+    empty = world.program.function(world.at("f"))
+    empty.parts.clear()
+    monkeypatch.setattr(world.program, "function", lambda entry: empty)
+    world.callees.expand(world.root)
+    assert world.notes == ["the code of f cannot be read"]
+    assert not world.root.children
+
+
+def test_what_a_session_has_learned_is_told_once_for_each_site(make: Make) -> None:
+    world = make()
+    world.callees.expand(world.root)
+    place = CallSite(world.indirect.address, world.indirect.kind, "", world.indirect.address)
+    assert world.callees.call_sites(world.root) == [place]
+    found = world.callees.relearn({}, world.root, place, world.function("g"))
+    assert found is None  # no module has it: the build is another one
+    assert world.callees.take_relearned(world.indirect) in ((), [])
+
+
+def test_what_was_read_ahead_is_not_read_again(make: Make) -> None:
+    """And is what would have been read: until something has changed."""
+    world, plain = make(), make()
+    plain.callees.expand(plain.root)
+    function = world.root.function
+    assert not world.callees.is_known(function)
+    steps = list(world.callees.look_ahead(function))
+    assert len(steps) == len(world.sites)
+    assert world.callees.is_known(function)
+    assert not list(world.callees.look_ahead(function))
+    world.program.function = None  # type: ignore[assignment]
+    world.callees.expand(world.root)
+    assert world.names(world.root) == plain.names(plain.root)
+    assert world.root.has_unknown_callees == plain.root.has_unknown_callees
+    assert world.callees.reports(()) == plain.callees.reports(())
+    world.callees.forget_ahead()
+    assert not world.callees.is_known(function)

@@ -1,0 +1,166 @@
+"""Profiles of many functions: what is interesting, which ones a pattern means, table and file."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from darc.code.patterns import parse_patterns
+from darc.model.errors import NotFoundError, UsageError
+from darc.model.ftree import Function
+from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.profile import Profile
+from darc.saved import sets
+from darc.saved.checked import DamagedError
+from darc.views import render
+from darc.views.exporters.json import to_json
+from tests.unit import ops
+
+HZ = 10**9
+
+
+def function(name: str, address: int = 16) -> Function:
+    return Function(name, name, "prog", address, address)
+
+
+def row(name: str, bins: dict[int, int], mean: float = 1.5, left: int = 0) -> FunctionProfile:
+    """A function whose calls are spread so in their bins that the middle of each is the mean."""
+    total = round(sum(n * mean * 2**b for b, n in bins.items()))
+    profile = Profile(1, HZ, bins, sum(bins.values()), total)
+    longest = 2 ** (max(bins) + 1) - 1 if bins else 0
+    return FunctionProfile(function(name), profile, longest, left)
+
+
+def test_excess_is_what_calls_right_of_the_fastest_peak_took_beyond_its_mean() -> None:
+    bimodal = row("f", {10: 1000, 20: 10})
+    assert bimodal.excess == pytest.approx(10 * (1.5 * 2**20 - 1.5 * 2**10))
+    assert row("g", {20: 1000}).excess == 0
+    assert row("h", {}).excess == 0
+
+
+def test_excess_rests_on_the_sum_that_was_measured() -> None:
+    """Bins tell a latency to a factor of two; the sum is exact."""
+    low = row("f", {10: 1000, 20: 10}, mean=1.1)
+    assert low.excess == pytest.approx(10 * (1.1 * 2**20 - 1.1 * 2**10))
+
+
+def test_a_rare_slow_call_beats_a_function_that_is_always_slow() -> None:
+    slow, rare, fast = row("slow", {25: 500}), row("rare", {8: 9000, 22: 40}), row("fast", {6: 9})
+    assert [one.function.name for one in ranked([fast, slow, rare])] == ["rare", "slow", "fast"]
+
+
+def test_quantiles_are_those_of_bins_and_no_call_is_longer_than_the_longest() -> None:
+    one = row("f", {10: 99, 20: 1})
+    assert one.quantile(0.5) == 1.5 * 2**10
+    assert dataclasses.replace(one, longest=2**20 + 1).quantile(1) == 2**20 + 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "symbol", "fits"),
+    [
+        ("read_*", "read_page", True),
+        ("read_*", "pread_page", False),
+        ("*", "anything", True),
+        ("Cache::*", "_ZN2ns5Cache4findEi", True),
+        ("find", "_ZN2ns5Cache4findEi", True),
+        ("Cache::*", "_ZN2ns5Other4findEi", False),
+        ("/^read|write$/", "read_page", True),
+        ("/^read$/", "read_page", False),
+        ("libz.so!inf*", "inflate", True),
+        ("file.c:re[ap]*", "read", True),
+        ("read?", "reads", True),
+    ],
+)
+def test_what_a_pattern_means(pattern: str, symbol: str, fits: bool) -> None:
+    (one,) = parse_patterns([pattern])
+    assert one.fits(symbol) is fits
+
+
+def test_scopes_of_patterns() -> None:
+    found = parse_patterns(["libz.so!inf*", "file.c", "dir/file.cc:f*", "f", "A::b"])
+    scopes = [(one.scope, one.is_of_source) for one in found]
+    assert scopes == [
+        ("libz.so!", False),
+        ("file.c", True),
+        ("dir/file.cc", True),
+        (None, False),
+        (None, False),
+    ]
+
+
+def test_a_list_of_patterns(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("# those\nread_*  # pages\n\nlibz.so!inflate\n")
+    found = parse_patterns([f"@{tmp_path}/list", "more"])
+    assert [one.text for one in found] == ["read_*", "libz.so!inflate", "more"]
+    (tmp_path / "again").write_text(f"@{tmp_path}/list\n")
+    with pytest.raises(UsageError, match="names no other list"):
+        parse_patterns([f"@{tmp_path}/again"])
+    with pytest.raises(UsageError, match="cannot read the list"):
+        parse_patterns([f"@{tmp_path}/nowhere"])
+
+
+@pytest.mark.parametrize("text", ["/(/", "//", "/abc", "libz.so!"])
+def test_patterns_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_patterns([text])
+
+
+KNOWN = FunctionSet(
+    (
+        dataclasses.replace(
+            row("handle", {10: 1000, 20: 10}, left=3),
+            dropped=1,
+            until=0.5,
+            slices=({10: 500}, {10: 500, 20: 10}),
+            lapse=({}, {10: 1000}),
+        ),
+        row("a_function_with_a_rather_long_name_that_does_not_fit", {9: 5}),
+    ),
+    (function("idle"),),
+    ((function("tiny"), "the function is shorter than a jump"),),
+    2.0,
+)
+
+
+def test_the_table_fits_and_tells_what_is_not_in_it() -> None:
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", set=KNOWN)
+    for width in (90, 120):
+        text = render.status(snapshot, render.Style(width))
+        assert all(len(line) <= width for line in text.splitlines()), text
+    assert re.search(r"^1 +16ms +1010 +\S+ .* handle \(3 left\) \(out at 0.5s\)$", text, re.M), text
+    assert "1 was not called" in text
+    assert "3 calls left by an exception or a longjmp" in text
+    assert "1 not timed: the function is shorter than a jump" in text
+    first = dataclasses.replace(snapshot, set=dataclasses.replace(KNOWN, top=1))
+    assert "1 more was called: '--top 2'" in render.report(first, render.Style(80))
+
+
+def test_rows_have_histograms() -> None:
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", set=KNOWN)
+    text = render.histogram(render.of_row(snapshot, 1), render.Style(80))
+    assert "handle: 1010 calls" in text
+    with pytest.raises(NotFoundError, match="1 to 2"):
+        render.of_row(snapshot, 3)
+    with pytest.raises(UsageError, match="darc profile"):
+        render.of_row(ops.snapshot(), 1)
+
+
+def test_a_set_in_a_file_and_in_the_report() -> None:
+    again = sets.from_part(sets.to_part(KNOWN))
+    assert again == KNOWN
+    report = to_json(dataclasses.replace(ops.snapshot(), set=KNOWN))["set"]
+    assert report["functions"][0]["function"] == "handle"
+    assert report["functions"][0]["excess"] == round(KNOWN.rows[0].excess)
+    assert to_json(ops.snapshot())["set"] is None
+
+
+def test_a_damaged_set_is_refused() -> None:
+    part = sets.to_part(KNOWN)
+    functions = part["functions"]
+    assert isinstance(functions, list)
+    functions[0]["calls"] += 1
+    with pytest.raises(DamagedError, match="sum of the bins"):
+        sets.from_part(part)

@@ -1,0 +1,119 @@
+"""Periods, and what the numbers of calls let one suppose."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.hints import Calls, Comes, Contended, Tick, hints, period
+from darc.views import render
+from darc.views.exporters.json import to_json
+from tests.unit import ops
+from tests.unit.test_setdiff import row
+
+
+def train(every: float, intervals: int, calls: int = 1, jitter: float = 0.0) -> list[int]:
+    """Calls that come at equal distances, in intervals of 1."""
+    found, chance = [0] * intervals, random.Random(1)
+    at = every / 2
+    while at < intervals:
+        found[min(int(max(at + chance.uniform(-jitter, jitter), 0)), intervals - 1)] += calls
+        at += every
+    return found
+
+
+@pytest.mark.parametrize("every", [5, 6.3, 7.5, 12.2, 30])
+@pytest.mark.parametrize("jitter", [0, 0.4])
+def test_a_period_is_found_to_a_part_of_an_interval(every: float, jitter: float) -> None:
+    assert period(train(every, 120, jitter=jitter)) == pytest.approx(every, rel=0.03)
+
+
+def test_a_period_in_noise_is_found() -> None:
+    chance = random.Random(2)
+    noisy = [n + (chance.random() < 0.2) for n in train(10, 200, calls=3)]
+    assert period(noisy) == pytest.approx(10, rel=0.03)
+
+
+def test_chance_has_hardly_ever_a_period() -> None:
+    """Calls at random, evenly spread, or in bursts."""
+    chance, told = random.Random(3), 0
+    for _ in range(300):
+        share = chance.choice((0.02, 0.1, 0.3))
+        length = chance.choice((20, 50, 120, 400))
+        told += period([int(chance.random() < share) for _ in range(length)]) is not None
+        level, drift = 50.0, []
+        for _ in range(length):
+            level = max(0.0, level + chance.gauss(0, 10))
+            drift.append(round(level))
+        told += period(drift) is not None
+    assert told <= 12
+
+
+@given(st.lists(st.integers(0, 1000), max_size=60))
+def test_a_period_fits_in_three_times(calls: list[int]) -> None:
+    found = period(calls)
+    assert found is None or 2 <= found <= len(calls) / 3 + 1
+
+
+@pytest.mark.parametrize("calls", [[], [5], [5] * 50, [0] * 50, list(range(50))])
+def test_no_period(calls: list[int]) -> None:
+    assert period(calls) is None
+
+
+def lapsed(one: FunctionProfile, every: int) -> FunctionProfile:
+    """Its slow calls come each ``every`` intervals of 60."""
+    slow = max(one.profile.bins)
+    lapse = [{10: 100, slow: 1} if n % every == 0 else {10: 100} for n in range(60)]
+    return dataclasses.replace(one, lapse=tuple(lapse))
+
+
+def test_a_peak_that_comes_every_second() -> None:
+    one = lapsed(row("flush", {10: 6000, 24: 12}), 5)
+    known = FunctionSet((one,), seconds=12.0, every=0.2)
+    (hint,) = hints(known, 20)
+    assert isinstance(hint, Comes)
+    assert (hint.row, hint.peak.number) == (1, 2)
+    assert hint.seconds == pytest.approx(1.0, rel=0.03)
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", set=known)
+    text = render.status(snapshot, render.Style(100))
+    assert "1 flush: peak 2 (6.5ms – 13ms) comes every 1.0s" in text
+    drawn = render.histogram(render.of_row(snapshot, 1), render.Style(100))
+    assert "calls by latency and time, 200ms a column" in drawn
+    (line,) = [line for line in drawn.splitlines() if line.startswith("6.5ms │")]
+    assert line.split("│")[1].rstrip() == "    ".join("▂" * 12)
+    narrow = render.histogram(render.of_row(snapshot, 1), render.Style(40))
+    assert "400ms a column" in narrow
+    (told,) = to_json(snapshot)["set"]["hints"]
+    assert (told["kind"], told["peak"]) == ("period", 2)
+
+
+def test_peaks_whose_calls_are_those_of_another_function() -> None:
+    caller = row("readdir", {8: 5000, 14: 300, 20: 250})
+    callee = row("readpage", {13: 300, 19: 250})
+    (hint,) = hints(FunctionSet((caller, callee), seconds=5.1), 1)
+    assert isinstance(hint, Calls)
+    assert (hint.first.number, hint.last.number, hint.other.name) == (2, 3, "readpage")
+    longer = row("other", {24: 550})
+    assert list(hints(FunctionSet((caller, longer), seconds=5.1), 1)) == []
+
+
+def test_the_timer() -> None:
+    known = FunctionSet((row("f", {8: 90_000, 14: 1250}),), seconds=5.0)
+    (hint,) = hints(known, 1)
+    assert isinstance(hint, Tick)
+    assert (hint.peak.number, hint.seconds) == (2, 0.004)
+
+
+def test_a_lock_that_is_found_held() -> None:
+    known = FunctionSet((row("pager_lock", {8: 7500, 14: 2500}),), seconds=5.0)
+    hint = next(h for h in hints(known, 1) if isinstance(h, Contended))
+    assert hint.share == 0.25
+    assert hint.hold == pytest.approx(1.5 * 2**8 / 3)
+    for name in ("pager_unlock", "clock", "read"):
+        other = FunctionSet((row(name, {8: 7500, 14: 2500}),), seconds=5.0)
+        assert not any(isinstance(h, Contended) for h in hints(other, 1))

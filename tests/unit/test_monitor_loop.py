@@ -1,0 +1,251 @@
+"""The monitor's thread: what it does while the program runs, and when it stops that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from darc.app import monitor
+from darc.app.monitor import Monitor
+from darc.model.errors import TargetError
+from darc.session.session import Session
+from darc.target.target import Target
+from darc.views.render import Style
+from tests.debugger import WATCHDOG_SECONDS
+
+BELL = 23
+
+
+class Debuggee:
+    """A process that is asked and sent signals."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, ...]] = []
+        self.signalled = self.stopped = self.gone = self.deep = False
+
+    def is_signalled(self, number: int) -> bool:
+        return self.signalled and number == BELL
+
+    def is_stopped(self) -> bool:
+        return self.stopped
+
+    def is_gone(self) -> bool:
+        return self.gone
+
+    def waits_deeply(self) -> bool:
+        return self.deep
+
+    def send(self, number: int, *thread: int) -> None:
+        self.sent.append((number, *thread))
+
+
+class Analysis:
+    """What the monitor asks of a session, and of a target."""
+
+    def __init__(self) -> None:
+        self.alive = self.is_readable = True
+        self.rings = self.rings_itself = self.paused = self.goes_on_unseen = False
+        self.urgent: int | None = None
+        self.bell_signal: int | None = BELL
+        self.seconds_left: float | None = None
+        self.debuggee = Debuggee()
+        self.beats = self.looks = self.knocks = self.ends = 0
+        self.notes: list[str] = []
+        self.shown: list[str | None] = []
+        self.looked: Callable[[], None] = lambda: None
+        self.reached = threading.Event()
+        self.wanted: Callable[[], bool] = lambda: False
+
+    def look(self) -> float:
+        self.looks += 1
+        if self.wanted():
+            self.reached.set()
+        self.looked()
+        return 0.0
+
+    def look_ahead(self) -> float:
+        return 1.0
+
+    def beat(self) -> None:
+        self.beats += 1
+
+    def knock(self) -> None:
+        self.knocks += 1
+
+    def time_up_soon(self) -> None:
+        self.ends += 1
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def live(self, text: str | None) -> None:
+        self.shown.append(text)
+
+    def run(self, wanted: Callable[[], bool]) -> None:
+        """A monitor at work until that holds."""
+        self.wanted = wanted
+        made = monitor_of(self)
+        try:
+            assert self.reached.wait(WATCHDOG_SECONDS), "never came to that"
+        finally:
+            made.stop()
+        assert not made._thread.is_alive()
+
+    def run_out(self) -> None:
+        """A monitor that ends by itself."""
+        made = monitor_of(self)
+        made._thread.join(WATCHDOG_SECONDS)
+        assert not made._thread.is_alive(), "does not end"
+        made.stop()
+
+
+def monitor_of(analysis: Analysis) -> Monitor:
+    return Monitor(cast(Session, cast(Any, analysis)), cast(Target, cast(Any, analysis)), Style())
+
+
+@pytest.fixture
+def analysis() -> Analysis:
+    return Analysis()
+
+
+@pytest.fixture
+def idle(analysis: Analysis) -> Monitor:
+    """One whose thread has ended: its steps are called here, with a clock of the test's."""
+    analysis.alive = False
+    made = monitor_of(analysis)
+    made._thread.join()
+    analysis.alive = True
+    return made
+
+
+def test_it_gives_signs_of_life_as_long_as_it_is_there(analysis: Analysis) -> None:
+    analysis.run(lambda: analysis.beats >= 2)
+    assert analysis.looks > analysis.beats
+    assert analysis.debuggee.sent == []
+    assert analysis.shown == [None], "the live line is taken away"
+
+
+def test_it_ends_with_the_analysis(analysis: Analysis) -> None:
+    def looked() -> None:
+        analysis.alive = analysis.looks < 3
+
+    analysis.looked = looked
+    analysis.run_out()
+    assert analysis.looks == 3
+
+
+def test_a_program_that_is_gone_ends_it(analysis: Analysis) -> None:
+    def looked() -> None:
+        analysis.debuggee.gone = True
+        raise TargetError("cannot read memory")
+
+    analysis.looked = looked
+    analysis.run_out()
+    assert analysis.debuggee.sent == [], "the debugger tells"
+
+
+def test_tables_that_cannot_be_read_stop_the_program_once(analysis: Analysis) -> None:
+    """It is for the debugger to see what has become of them."""
+
+    def looked() -> None:
+        if analysis.looks < 4:
+            raise TargetError("damaged")
+
+    analysis.looked = looked
+    analysis.run(lambda: analysis.looks >= 4)
+    assert analysis.debuggee.sent == [(BELL,)]
+
+
+def test_who_asks_the_debugger_is_found_out(
+    analysis: Analysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[type[BaseException]] = []
+    monkeypatch.setattr(threading, "excepthook", lambda what: told.append(what.exc_type))
+
+    def looked() -> None:
+        raise AssertionError("read was called on another thread")
+
+    analysis.looked = looked
+    analysis.run_out()
+    assert told == [AssertionError]
+
+
+def test_an_agent_that_rings_is_given_its_time(analysis: Analysis, idle: Monitor) -> None:
+    analysis.rings = analysis.rings_itself = True
+    since = idle._knock(None, 10.0)
+    assert since == 10.0
+    since = idle._knock(since, 10.0 + monitor._PATIENCE_SECONDS / 2)
+    assert analysis.debuggee.sent == []
+    idle._knock(since, 10.0 + monitor._PATIENCE_SECONDS)
+    assert analysis.debuggee.sent == [(BELL,)]
+
+
+def test_an_agent_that_may_not_ring_is_helped_soon(analysis: Analysis, idle: Monitor) -> None:
+    analysis.rings = True
+    since = idle._knock(None, 10.0)
+    idle._knock(since, 10.0 + 2 * monitor._GRACE_SECONDS)
+    assert analysis.debuggee.sent == [(BELL,)]
+
+
+def test_no_second_signal_while_one_is_on_its_way(analysis: Analysis, idle: Monitor) -> None:
+    """It would come to the program, or stop it for the user, once darc does not listen."""
+    analysis.rings = analysis.debuggee.signalled = True
+    since = idle._knock(None, 10.0)
+    again = idle._knock(since, 10.0 + 2 * monitor._GRACE_SECONDS)
+    assert analysis.debuggee.sent == []
+    analysis.debuggee.signalled = False
+    assert again is not None
+    idle._knock(again, again + 2 * monitor._GRACE_SECONDS)
+    assert analysis.debuggee.sent == [(BELL,)]
+
+
+def test_the_time_limit_ends_what_waits_for_calls(analysis: Analysis, idle: Monitor) -> None:
+    analysis.seconds_left = 0.5
+    assert idle._knock(None, 10.0) is None
+    analysis.seconds_left = 0.0
+    since = idle._knock(None, 11.0)
+    assert analysis.ends == 1, "the next call ends it"
+    idle._knock(since, 11.0 + 2 * monitor._GRACE_SECONDS)
+    assert analysis.debuggee.sent == [(BELL,)], "f0 is not called any more"
+
+
+def test_where_memory_cannot_be_read_the_debugger_is_knocked_at(
+    analysis: Analysis, idle: Monitor
+) -> None:
+    """A kernel: only it can stop that."""
+    analysis.is_readable, analysis.seconds_left = False, 1.0
+    assert idle._knock(None, 10.0) is None
+    assert analysis.knocks == 0
+    analysis.seconds_left = -0.1
+    since = idle._knock(None, 11.0)
+    assert (since, analysis.knocks) == (11.0, 1)
+    assert idle._knock(since, 11.0 + monitor._AGAIN / 2) == since
+    assert analysis.knocks == 1
+    idle._knock(since, 11.0 + monitor._AGAIN)
+    assert analysis.knocks == 2
+    assert analysis.debuggee.sent == []
+
+
+def test_a_call_that_is_late_stops_its_own_thread(analysis: Analysis, idle: Monitor) -> None:
+    analysis.debuggee.deep = True
+    assert idle._stop_in(77, 10.0, 0.25) == 0.25
+    assert analysis.debuggee.sent == [], "a thread waits in a way that no signal ends"
+    analysis.debuggee.deep = False
+    assert idle._stop_in(77, 10.1, 0.25) == 0.25
+    assert analysis.debuggee.sent == [(BELL, 77)]
+    idle._stop_in(77, 10.1 + monitor._AGAIN / 2, 0.25)
+    assert len(analysis.debuggee.sent) == 1, "one is on its way"
+
+
+def test_probes_come_back_where_a_front_end_lets_the_program_go_on(
+    analysis: Analysis, idle: Monitor
+) -> None:
+    analysis.goes_on_unseen = analysis.paused = True
+    since = idle._knock(None, 10.0)
+    idle._knock(since, 10.0 + monitor._BARE_SECONDS / 2)
+    assert analysis.debuggee.sent == [], "it may be a step"
+    idle._knock(since, 10.0 + monitor._BARE_SECONDS)
+    assert analysis.debuggee.sent == [(BELL,)]

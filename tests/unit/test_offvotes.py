@@ -1,0 +1,294 @@
+"""Votes of whole ops, on time that is the program's own: made-up ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.analyses.offvotes import Rules, conclude, own_time, votes
+from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, RootCausePath
+from darc.model.offtimes import OffTimes, OffWatch, watched
+from darc.model.ops import KeptOps, Off, OffReason, Op, OpClass, Span, Sum
+from darc.search.contest import Vote
+from darc.search.loops import Sum as Calls
+from darc.search.loops import contributions
+
+RULES = Rules()
+BLOCKED, READY = OffReason.BLOCKED, OffReason.READY
+STOPPED, UNKNOWN = OffReason.STOPPED, OffReason.UNKNOWN
+LEAST = 10
+
+
+class Tree:
+    """f0 calls one, two and three; one calls inner."""
+
+    def __init__(self) -> None:
+        self.root = Fnode(Function("handle", "handle", "prog", 0x1000, 0x1000))
+        self.one, self.two, self.three = (self._child(self.root, n) for n in range(3))
+        self.inner = self._child(self.one, 3)
+
+    @staticmethod
+    def _child(above: Fnode, number: int) -> Fnode:
+        address = 0x2000 + number
+        name = ("one", "two", "three", "inner")[number]
+        site = CallSite(address, CallKind.DIRECT, "prog", address)
+        return above.add_child(Function(name, name, "prog", address, address), site)
+
+    def path(self, *nodes: Fnode, cause: Cause = Cause.FUNCTION) -> RootCausePath:
+        return RootCausePath((self.root, *nodes), Ending(cause, 20))
+
+
+def op(
+    length: int,
+    spans: Sequence[tuple[Fnode, int, int]] = (),
+    off: Sequence[tuple[int, int, OffReason]] | None = (),
+    short: Sequence[Sum] = (),
+    number: int = 1,
+) -> Op:
+    """An op of so many cycles, from 1000 on; all other times count from its beginning."""
+    made = [Span(node, 1000 + start, 1000 + end) for node, start, end in spans]
+    sums = []
+    for node in dict.fromkeys(span.node for span in made):
+        own = [span.latency for span in made if span.node is node]
+        sums.append(Sum(node, len(own), sum(own), max(own)))
+    return Op(
+        number=number,
+        kept_as=OpClass.IN_PEAK,
+        thread=7,
+        start=1000,
+        end=1000 + length,
+        cost=0,
+        latency=length,
+        spans=tuple(made),
+        sums=(*sums, *short),
+        least=LEAST,
+        off=None if off is None else tuple(Off(1000 + a, 1000 + b, r) for a, b, r in off),
+    )
+
+
+@pytest.fixture
+def tree() -> Tree:
+    return Tree()
+
+
+def three_parts(tree: Tree, at: int) -> Op:
+    """Each callee takes 100, and in one of them (the ``at``-th) another program got its turn for
+    4000."""
+    spans, now = [], 0
+    for number, node in enumerate((tree.one, tree.two, tree.three)):
+        end = now + 100 + (4000 if number == at else 0)
+        spans.append((node, now, end))
+        if number == at:
+            off = (now + 50, now + 4050, READY)
+        now = end
+    return op(now + 10, spans, [off])
+
+
+class TestPreemption:
+    def test_in_a_different_callee_each_time(self, tree: Tree) -> None:
+        """It is one cause, and none of the callees is (DARC 3.6)."""
+        ops = [three_parts(tree, number % 3) for number in range(21)]
+        ballot = votes(ops, tree.root, [tree.root], RULES)
+        assert (ballot.ops, ballot.preemption) == (21, 21)
+        assert ballot.preemption_wins(tree.root, RULES)
+        for child in tree.root.children:
+            assert ballot.votes[child].votes == 0
+            assert ballot.votes[child].totals.sum == 21 * 100
+        found = conclude([tree.path(tree.one)], tree.root, ops, RULES)
+        assert found.preemption == Ending(Cause.PREEMPTION, 21)
+        assert found.disputed == (tree.one,)
+
+    def test_many_short_turns_are_one(self, tree: Tree) -> None:
+        """Each is shorter than the callee, all together are not."""
+        off = [(start, start + 90, READY) for start in range(0, 3000, 100)]
+        ballot = votes([op(3500, [(tree.two, 3000, 3400)], off)], tree.root, [tree.root], RULES)
+        assert ballot.preemption == 1
+        assert ballot.votes[tree.two].votes == 0
+
+    def test_small_beside_what_was_computed(self, tree: Tree) -> None:
+        ops = [op(9000, [(tree.two, 0, 8900)], [(100, 400, READY)])] * 5
+        ballot = votes(ops, tree.root, [tree.root], RULES)
+        assert not ballot.preemption_wins(tree.root, RULES)
+        assert ballot.votes[tree.two] == Vote(ops=5, votes=5, totals=ballot.votes[tree.two].totals)
+        assert ballot.votes[tree.two].totals.sum == 5 * 8600
+
+    def test_it_competes_with_f0_alone(self, tree: Tree) -> None:
+        """Below it is out of all that is compared."""
+        ops = [op(5000, [(tree.one, 0, 4900), (tree.inner, 100, 900)], [(1000, 4800, READY)])]
+        ballot = votes(ops, tree.root, [tree.root, tree.one], RULES)
+        assert ballot.preemption == 1
+        assert ballot.votes[tree.inner].votes == 1
+        assert ballot.votes[tree.one].own == 0
+
+    def test_without_any_there_is_no_vote(self, tree: Tree) -> None:
+        """Not even where all that is compared is 0 or 1."""
+        assert votes([op(1)], tree.root, [tree.root], RULES).preemption == 0
+
+
+class TestStopped:
+    def test_is_nobodys(self, tree: Tree) -> None:
+        spans = [(tree.one, 0, 5000), (tree.two, 5000, 5400)]
+        ballot = votes([op(5450, spans, [(100, 4900, STOPPED)])], tree.root, [tree.root], RULES)
+        assert ballot.preemption == 0
+        assert ballot.votes[tree.one].votes == 0
+        assert ballot.votes[tree.two].votes == 1
+        assert ballot.latency == 650
+
+    def test_what_is_unknown_or_blocked_stays_where_it_is(self, tree: Tree) -> None:
+        spans = [(tree.one, 0, 5000), (tree.two, 5000, 5400)]
+        for reason in (UNKNOWN, BLOCKED):
+            ballot = votes([op(5450, spans, [(100, 4900, reason)])], tree.root, [tree.root], RULES)
+            assert ballot.votes[tree.one].votes == 1
+            assert ballot.votes[tree.two].votes == 0
+
+
+class TestRules:
+    def test_threads_that_were_not_watched_have_no_vote(self, tree: Tree) -> None:
+        ballot = votes([op(100, [(tree.one, 0, 90)], None)], tree.root, [tree.root], RULES)
+        assert ballot.ops == 0
+        assert dict(ballot.votes) == {}
+        found = conclude([tree.path(tree.one)], tree.root, [op(100, off=None)], RULES)
+        assert found.endings == {tree.one: Ending(Cause.FUNCTION, 20)}
+        assert found.preemption is None
+        assert found.disputed == ()
+
+    @given(
+        st.lists(st.lists(st.integers(LEAST, 10**6), max_size=20), min_size=3, max_size=3),
+        st.booleans(),
+        st.integers(0, 10**6),
+    )
+    def test_without_switches_they_are_the_searchs(
+        self, calls: list[list[int]], by_longest: bool, rest: int
+    ) -> None:
+        """The same contributions, by the same rule."""
+        tree = Tree()
+        spans, now = [], 0
+        for node, lengths in zip(tree.root.children, calls, strict=True):
+            for length in lengths:
+                spans.append((node, now, now + length))
+                now += length
+        whole = now + rest + 1
+        called = [
+            (node, Calls(max(lengths), sum(lengths), len(lengths)))
+            for node, lengths in zip(tree.root.children, calls, strict=True)
+            if lengths
+        ]
+        own, parts = contributions(
+            Calls(whole, whole, 1), [c for _, c in called], by_longest=by_longest
+        )
+        largest = max([own, *parts]).bit_length()
+        rules = Rules(by_longest=by_longest)
+        ballot = votes([op(whole, spans)], tree.root, [tree.root], rules)
+        assert ballot.votes[tree.root].own == (max(own, 1).bit_length() == largest)
+        for (node, _), part in zip(called, parts, strict=True):
+            assert ballot.votes[node].votes == (part.bit_length() == largest)
+
+    def test_calls_too_short_for_spans_count(self, tree: Tree) -> None:
+        short = [Sum(tree.three, 900, 8000, 9)]
+        ops = [op(9000, [(tree.one, 0, 500)], short=short)]
+        assert votes(ops, tree.root, [tree.root], RULES).votes[tree.three].votes == 1
+
+    def test_a_loop_loses_what_was_taken_from_each_of_its_calls(self, tree: Tree) -> None:
+        spans = [(tree.one, start, start + 100) for start in range(0, 2000, 100)]
+        off = [(start + 10, start + 99, READY) for start in range(0, 2000, 100)]
+        ballot = votes([op(2100, spans, off)], tree.root, [tree.root], RULES)
+        assert ballot.votes[tree.one].totals.sum == 20 * 11
+        assert ballot.votes[tree.one].totals.max_sum == 11
+
+
+class TestEndings:
+    def end(self, tree: Tree, ops: list[Op], *path: Fnode) -> Ending:
+        found = conclude([tree.path(*path)], tree.root, ops, RULES)
+        return found.endings[path[-1] if path else tree.root]
+
+    def test_asleep(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 12
+        assert self.end(tree, ops, tree.one) == Ending(Cause.BLOCKED, 12)
+
+    def test_it_computed(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 500, BLOCKED)])] * 12
+        assert self.end(tree, ops, tree.one) == Ending(Cause.FUNCTION, 20)
+
+    def test_where_it_waited_in_a_callee_it_did_not_itself(self, tree: Tree) -> None:
+        spans = [(tree.one, 0, 4900), (tree.inner, 1000, 4000)]
+        ops = [op(5000, spans, [(1100, 3900, BLOCKED)])] * 3
+        assert own_time(tree.one, tree.root, ops, RULES).cause is Cause.FUNCTION
+        assert own_time(tree.inner, tree.root, ops, RULES).cause is Cause.BLOCKED
+
+    def test_most_ops_decide(self, tree: Tree) -> None:
+        slept = op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])
+        ran = op(5000, [(tree.one, 0, 4900)])
+        assert self.end(tree, [slept] * 8 + [ran] * 4, tree.one) == Ending(Cause.BLOCKED, 8)
+        assert self.end(tree, [slept] * 4 + [ran] * 8, tree.one).cause is Cause.FUNCTION
+
+    def test_always_preempted_there(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, READY)])] * 4
+        assert self.end(tree, ops, tree.one) == Ending(Cause.PREEMPTION, 4)
+
+    def test_of_f0_itself(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 90)], [(100, 4800, BLOCKED)])] * 4
+        assert self.end(tree, ops) == Ending(Cause.BLOCKED, 4)
+
+    def test_unknown_is_not_waiting_and_not_taken_for_it(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, UNKNOWN)])] * 4
+        own = own_time(tree.one, tree.root, ops, RULES)
+        assert own.off[UNKNOWN] == 4 * 4750
+        assert own.won[Cause.BLOCKED] == 0
+
+    def test_other_endings_stay(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
+        found = conclude([tree.path(tree.one, cause=Cause.LOOP)], tree.root, ops, RULES)
+        assert found.endings[tree.one].cause is Cause.LOOP
+
+    def test_a_note_may_be_added(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
+        path = RootCausePath((tree.root, tree.one), Ending(Cause.FUNCTION, 20, note="was there"))
+        found = conclude([path], tree.root, ops, RULES, lambda own: f"{own.ops} calls")
+        assert found.endings[tree.one].note == "was there; 4 calls"
+
+    def test_what_the_ops_agree_with_is_not_disputed(self, tree: Tree) -> None:
+        spans = [(tree.one, 0, 4900), (tree.inner, 10, 4890)]
+        found = conclude([tree.path(tree.one, tree.inner)], tree.root, [op(5000, spans)] * 4, RULES)
+        assert found.disputed == ()
+
+
+class Watch(OffWatch):
+    def __init__(self, answers: list[OffTimes | None]) -> None:
+        self.answers = answers
+
+    def drain(self) -> None: ...
+
+    def stands(self) -> None: ...
+
+    def goes_on(self) -> None: ...
+
+    @property
+    def missed(self) -> int:
+        return 0
+
+    def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
+        assert list(calls) == [(7, 1000, 2000)] * len(self.answers)
+        return self.answers
+
+    def close(self) -> None: ...
+
+
+class TestJoined:
+    def test_with_what_a_reader_must_know(self) -> None:
+        blocked, ready = Off(1100, 1300, BLOCKED), Off(1400, 1500, READY)
+        answers = [OffTimes((blocked, ready), doubtful=14, by_quota=80), None]
+        found = watched(KeptOps(10**9, (op(1000), op(1000))), Watch(answers))
+        assert [one.off for one in found.kept.ops] == [(blocked, ready), None]
+        assert found.notes == (
+            "the time blocked includes debugger stops: up to 7 % of it",
+            "up to 80 % of the time ready was its CPU quota's",
+            "of 1 of 2 kept calls it is not known whether they ran or waited: their threads could "
+            "not be watched",
+        )
+
+    def test_with_nothing_to_say(self) -> None:
+        answers: list[OffTimes | None] = [OffTimes((Off(1100, 1300, BLOCKED),), doubtful=1)]
+        assert watched(KeptOps(10**9, (op(1000),)), Watch(answers)).notes == ()

@@ -1,0 +1,266 @@
+"""What the collector with pads answers when the bell rings, on the agent's tables alone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from darc import agent
+from darc.agent.layout import plan, room_for
+from darc.agent.memory import AgentMemory
+from darc.collectors.collector import Context
+from darc.collectors.pad_collector import PadCollector
+from darc.model.ftree import Fnode, Function
+from darc.model.parameters import Parameters
+from darc.pads.backend import Bell
+from darc.target.target import Outcome
+from tests.fake_target import FakeTarget
+
+BACK, SLOT = 0x40_1234, 0x7FFF_0008
+
+
+class Backend:
+    """A process of two threads."""
+
+    def living(self) -> frozenset[int]:
+        return frozenset({1, 2})
+
+    def change_bell(self, tables: AgentMemory) -> None:
+        pass
+
+    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
+        pass
+
+
+class Debuggee:
+    is_readable_while_it_runs = True
+
+    def __init__(self) -> None:
+        self.pads = Backend()
+
+
+class Foothold:
+    """Where the tables are, and whether they still are."""
+
+    def __init__(self) -> None:
+        self.gone: str | None = None
+        self.damaged = False
+        self.refuses: str | None = None
+        self.grown: list[str] = []
+
+    def lost(self) -> str | None:
+        return self.gone
+
+    def is_damaged(self) -> bool:
+        return self.damaged
+
+    def holds(self, address: int) -> bool:
+        return False
+
+    def add_contexts(self, threads: int) -> str | None:
+        self.grown.append(f"contexts for {threads}")
+        return self.refuses
+
+    def add_records(self, threads: int) -> str | None:
+        self.grown.append(f"records for {threads}")
+        return self.refuses
+
+
+class Installer:
+    """What is patched; ``tables`` belong to it."""
+
+    def __init__(self, tables: AgentMemory) -> None:
+        self.tables = tables
+        self.patcher = self
+        self.paused = False
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        yield
+
+    def show_own_stack(self) -> None:
+        pass
+
+
+class World:
+    """A collector at work, and whom it asks."""
+
+    def __init__(self) -> None:
+        blob = agent.load()
+        layout = plan(blob, room_for(4, 2))
+        self.memory = memory = bytearray(layout.size)
+
+        def write(address: int, data: bytes) -> None:
+            memory[address : address + len(data)] = data
+
+        self.tables = AgentMemory(
+            blob, 0, layout, lambda at, size: bytes(memory[at : at + size]), write
+        )
+        self.tables.write_control(2, blob.constants["DARC_BY_FS"], 0)
+        self.target = FakeTarget()
+        self.notes: list[str] = []
+        self.heard: list[str] = []
+        self.due = False
+        self.outcome = Outcome.STOP
+        self.collector = PadCollector(
+            Context(
+                target=self.target,
+                program=cast(Any, None),
+                debuggee=cast(Any, Debuggee()),
+                root=Fnode(Function("f", "f", "prog", 0x1000, 0)),
+                spec="f",
+                parameters=Parameters(),
+                listener=self,
+                note=self.notes.append,
+                foothold=cast(Any, Foothold()),
+            )
+        )
+        self.foothold = cast(Foothold, self.collector.foothold)
+        self.installer = Installer(self.tables)
+        self.collector.installer = cast(Any, self.installer)
+        self.collector._is_set_up = True
+
+    def rings(self) -> None:
+        """The agent has, in a thread that comes back there."""
+        constants = self.tables.blob.constants
+        self.tables.set(bell=constants["DARC_RINGING"], bell_return=BACK, bell_slot=SLOT)
+
+    # What the collector's listener is.
+
+    def is_due(self) -> bool:
+        return self.due
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None
+
+    def decide(self) -> Outcome:
+        self.heard.append("decide")
+        return self.outcome
+
+    def give_up(self, why: str) -> Outcome:
+        self.heard.append(f"give up: {why}")
+        return Outcome.STOP
+
+    def damaged(self, why: str) -> Outcome:
+        self.heard.append("damaged")
+        return Outcome.STOP
+
+    def vanished(self, why: str) -> Outcome:
+        self.heard.append(f"vanished: {why}")
+        return Outcome.STOP
+
+    def before_resume(self) -> None:
+        self.heard.append("before resume")
+
+    def exits(self) -> None:
+        self.heard.append("exits")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_the_programs_own_signal_is_none_of_darcs(world: World) -> None:
+    epoch = world.tables.epoch
+    assert world.collector.on_bell() == Bell()
+    assert world.heard == []
+    assert world.tables.epoch == epoch, "calls that are under way are measured on"
+
+
+def test_a_stop_is_where_the_thread_that_rang_is_back(world: World) -> None:
+    world.rings()
+    epoch = world.tables.epoch
+    assert world.collector.on_bell() == Bell(Outcome.STOP, BACK, SLOT)
+    assert world.heard == ["decide"]
+    assert world.tables.epoch == epoch + 1
+    assert world.tables.bell == 0, "it may ring again"
+
+
+def test_the_search_goes_on_without_a_stop(world: World) -> None:
+    world.outcome = Outcome.CONTINUE
+    world.rings()
+    assert world.collector.on_bell() == Bell(Outcome.CONTINUE)
+    assert world.tables.bell == 0
+
+
+def test_time_is_up_though_nobody_rang(world: World) -> None:
+    """No thread is known that would come back anywhere: the stop is here."""
+    world.due = True
+    assert world.collector.on_bell() == Bell(Outcome.STOP)
+    assert world.heard == ["decide"]
+
+
+def test_the_last_moment_of_the_program(world: World) -> None:
+    world.rings()
+    world.tables.set(exiting=1)
+    assert world.collector.on_bell() == Bell()
+    assert world.heard == ["exits"]
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_probes_come_back_between_steps_alone(
+    between: bool, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeTarget, "is_between_steps", lambda self: between)
+    world.installer.paused = True
+    assert world.collector.on_bell() == Bell()
+    assert world.heard == ["before resume"] * between
+
+
+def test_nothing_is_asked_of_what_is_not_there(world: World) -> None:
+    world.foothold.gone = "it was unmapped"
+    world.rings()
+    assert world.collector.on_bell() == Bell(Outcome.STOP)
+    assert world.heard == ["vanished: it was unmapped"]
+
+
+def test_tables_that_were_written_over_decide_nothing(world: World) -> None:
+    world.foothold.damaged = True
+    world.rings()
+    assert world.collector.on_bell() == Bell(Outcome.STOP)
+    assert world.heard == ["damaged"]
+
+
+def test_a_bell_after_the_end_is_nobodys(world: World) -> None:
+    world.collector._alive = False
+    world.rings()
+    assert world.collector.on_bell() == Bell()
+    assert world.heard == []
+
+
+def test_what_could_not_be_measured_is_counted_once(world: World) -> None:
+    for number in (2, 3):
+        world.tables.set(lost_callers=number)
+        world.rings()
+        world.collector.on_bell()
+        assert world.tables.lost_callers == 0
+    assert [line for line in world.collector.losses() if line.startswith("5 calls")]
+
+
+def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = world.tables.blob.constants
+    monkeypatch.setattr(AgentMemory, "contexts_held", lambda self: self.room.contexts)
+    world.tables.set(short_of=limits["DARC_SHORT_OF_CONTEXTS"])
+    world.collector.on_bell()
+    assert world.foothold.grown == ["contexts for 2"]
+    assert world.tables.short_of == 0
+    assert world.notes == []
+
+
+def test_a_program_that_gives_no_more_room(world: World) -> None:
+    limits = world.tables.blob.constants
+    world.foothold.refuses = "its limit of memory is reached"
+    world.collector._compacted = float("inf")
+    world.tables.set(short_of=limits["DARC_SHORT_OF_RECORDS"], may_grow=1)
+    world.collector.on_bell()
+    assert world.foothold.grown == ["records for 2"]
+    assert world.tables.get("may_grow") == world.tables.short_of == 0
+    assert world.notes == [
+        "no room for more threads or calls, which pass untimed from now on: "
+        "its limit of memory is reached"
+    ]

@@ -1,0 +1,210 @@
+"""Writing over the program's code, and taking it back: in an order that a killed debugger cannot
+break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from darc.code.processor import decode
+from darc.model.errors import TargetError
+from darc.pads.patching import Patch, Patcher
+from darc.target.target import Journal, Place
+from tests.fake_target import FakeTarget
+
+CODE, OTHER, PAD = 0x1000, 0x1100, 0x9000
+OWN = bytes.fromhex("4883ec08 4831c0 90")  # sub rsp, 8; xor rax, rax; nop
+JUMP = bytes.fromhex("e9f77f0000")
+
+
+@dataclass
+class Layout:
+    size: int = 4096
+
+
+class Notes(Journal):
+    """Tells what is noted, in the order of everything else."""
+
+    def __init__(self, log: list[str]) -> None:
+        self._log = log
+
+    def patches(self, places: Iterable[Place]) -> None:
+        self._log += [f"note {place.address:#x}" for place in places]
+
+
+@dataclass
+class World:
+    """Code, a pad, and what is asked of the agent's tables; everything that is written in order."""
+
+    target: FakeTarget = field(default_factory=FakeTarget)
+    log: list[str] = field(default_factory=list)
+    users_breakpoints: set[int] = field(default_factory=set)
+    patches: dict[int, bytes] = field(default_factory=dict)
+    base: int = 0x8000
+    layout: Layout = field(default_factory=Layout)
+
+    def __post_init__(self) -> None:
+        self.target.map(CODE, OWN + bytes(0x200))
+        self.target.write(OTHER, OWN)
+        self.target.map(PAD, bytes(64))
+        self.target.journal = Notes(self.log)
+        write = self.target.write_code
+
+        def write_code(address: int, data: bytes) -> None:
+            self.log.append(f"{'restore' if data == OWN[: len(data)] else 'patch'} {address:#x}")
+            write(address, data)
+
+        self.target.write_code = write_code  # type: ignore[method-assign]
+        self.patcher = Patcher(self.target, self, self)  # type: ignore[arg-type]
+
+    def raw(self, address: int, size: int) -> bytes:
+        data = bytearray(self.target.read(address, size))
+        for at in self.users_breakpoints:
+            if address <= at < address + size:
+                data[at - address] = 0xCC
+        return bytes(data)
+
+    def set_site(self, index: int, *, patched: int) -> None:
+        self.log.append(f"site {index} {'on' if patched else 'off'}")
+
+    def patch(self, address: int = CODE, index: int = 1, **more: object) -> Patch:
+        return Patch(address, OWN[:5], JUMP, index, PAD, PAD + 16, **more)  # type: ignore[arg-type]
+
+    def code(self, address: int = CODE) -> bytes:
+        return self.target.read(address, len(OWN))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_patch_is_noted_before_it_stands_and_known_until_it_does_not(world: World) -> None:
+    patch = world.patch()
+    world.patcher.activate(patch)
+    assert world.code() == JUMP + OWN[5:]
+    assert world.patches == {CODE: OWN[:5]}  # the program's own bytes, for whoever reads code
+    world.patcher.deactivate(patch)
+    assert world.code() == OWN
+    assert not world.patches
+    put, taken = ["note 0x1000", "site 1 on", "patch 0x1000"], ["restore 0x1000", "site 1 off"]
+    assert world.log == [*put, *taken]
+
+
+def test_several_at_once_stay_known_until_all_are_taken_back(world: World) -> None:
+    patches = [world.patch(), world.patch(OTHER, 2)]
+    for patch in patches:
+        world.patcher.activate(patch)
+    world.log.clear()
+    with world.patcher.together():
+        for patch in patches:
+            world.patcher.deactivate(patch)
+        assert not any(line.startswith("site") for line in world.log)
+    assert world.log[-2:] == ["site 1 off", "site 2 off"]
+
+
+def test_at_a_stop_for_the_user_the_code_is_the_programs(world: World) -> None:
+    patch = world.patch()
+    world.patcher.activate(patch)
+    world.patcher.pause()
+    assert world.code() == OWN
+    assert world.patcher.paused
+    assert world.patcher.in_use == {1}  # it is wanted still
+    world.patcher.resume()
+    assert world.code().startswith(JUMP)
+    assert not world.patcher.paused
+
+
+def test_what_is_activated_at_a_stop_comes_when_the_program_goes_on(world: World) -> None:
+    world.patcher.pause()
+    world.patcher.activate(world.patch())
+    assert world.code() == OWN
+    world.patcher.resume()
+    assert world.code().startswith(JUMP)
+
+
+def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
+    """Its file was unloaded, and another one is there."""
+    patch = world.patch()
+    world.patcher.activate(patch)
+    world.target.write(CODE, b"\x11" * 8)
+    world.patcher.deactivate(patch)
+    assert world.code() == b"\x11" * 8
+
+
+def test_code_that_has_changed_is_not_patched(world: World) -> None:
+    world.target.write(CODE, b"\x11" * 8)
+    patch = world.patch()
+    with pytest.raises(TargetError, match="has changed"):
+        world.patcher.activate(patch)
+    assert not patch.active
+    assert not world.patches
+    assert world.log == []
+
+
+def test_code_that_changes_at_a_stop_is_told_and_given_up(world: World) -> None:
+    patch, other = world.patch(), world.patch(OTHER, 2)
+    for one in (patch, other):
+        world.patcher.activate(one)
+    world.patcher.pause()
+    world.target.write(CODE, b"\x11" * 8)
+    world.patcher.resume()
+    assert [line for line in world.patcher.problems if "0x1000" in line]
+    assert world.patcher.in_use == {2}
+    assert world.code() == b"\x11" * 8
+    assert world.code(OTHER).startswith(JUMP)
+
+
+def test_a_breakpoint_inside_is_waited_for(world: World) -> None:
+    """The debugger steps over a call, say: its own bytes are not to be written over."""
+    world.users_breakpoints.add(CODE + 4)
+    world.patcher.activate(world.patch())
+    assert world.code() == OWN
+    assert world.patcher.paused
+    world.users_breakpoints.clear()
+    world.patcher.resume()
+    assert world.code().startswith(JUMP)
+
+
+def test_a_thread_among_displaced_instructions_goes_on_in_the_pad(world: World) -> None:
+    displaced = tuple(decode(OWN[:7], CODE))
+    world.target.add_thread(7, rip=CODE + 4)
+    world.target.add_thread(8, rip=CODE)
+    moved = {CODE: PAD, CODE + 4: PAD + 4}
+    world.patcher.activate(world.patch(displaced=displaced, moved=moved))
+    assert world.target.read_register(7, "rip") == PAD + 4
+    assert world.target.read_register(8, "rip") == CODE  # it comes by the patch itself
+
+
+def test_a_thread_in_the_middle_that_cannot_go_on_elsewhere(world: World) -> None:
+    displaced = tuple(decode(OWN[:7], CODE))
+    world.target.add_thread(7, rip=CODE + 4)
+    with pytest.raises(TargetError, match="thread 7 stands"):
+        world.patcher.activate(world.patch(displaced=displaced))
+    assert world.code() == OWN
+
+
+def test_a_thread_in_a_relays_pad_is_led_back(world: World) -> None:
+    relay = world.patch(OTHER, 2, is_relay=True, moved={OTHER: PAD, OTHER + 4: PAD + 4})
+    patch = world.patch(through=relay)
+    world.patcher.activate(patch)
+    order = [line for line in world.log if line.startswith("patch")]
+    assert order == ["patch 0x1100", "patch 0x1000"]  # nothing leads to a relay that is not there
+    world.log.clear()
+    world.target.add_thread(7, rip=PAD + 4)
+    world.patcher.pause()
+    assert world.target.read_register(7, "rip") == OTHER + 4
+    order = [line for line in world.log if line.startswith("restore")]
+    assert order == ["restore 0x1000", "restore 0x1100"]
+
+
+def test_a_call_among_f0s_first_instructions_is_led_by_a_word(world: World) -> None:
+    patch = world.patch(cell=PAD + 32, cell_value=0x1234)
+    world.target.write(PAD + 32, (0x1234).to_bytes(8, "little"))
+    world.patcher.activate(patch)
+    assert int.from_bytes(world.target.read(PAD + 32, 8), "little") == PAD
+    assert world.code() == OWN
+    world.patcher.deactivate(patch)
+    assert int.from_bytes(world.target.read(PAD + 32, 8), "little") == 0x1234

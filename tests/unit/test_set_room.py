@@ -1,0 +1,21 @@
+"""Room in the agent's tables for functions of a set."""
+
+from __future__ import annotations
+
+import pytest
+
+from darc import agent
+from darc.agent.layout import plan, room_for_set
+from darc.agent.memory import AgentMemory
+from darc.collectors.set_collector import MOST_FUNCTIONS
+
+
+@pytest.mark.parametrize("threads", [1, 8, 300, 5000])
+@pytest.mark.parametrize("functions", [1, 144, 500, MOST_FUNCTIONS])
+def test_every_function_has_a_word_in_each_context(functions: int, threads: int) -> None:
+    """The agent does not ask: beyond it there is another thread's context, or nothing."""
+    blob = agent.load()
+    layout = plan(blob, room_for_set(functions, threads))
+    tables = AgentMemory(blob, 0, layout, lambda _, size: bytes(size), lambda _, __: None)
+    assert tables.members.most >= functions
+    assert layout.room.blocks * blob.sizes["darc_block"] <= 64 << 20

@@ -1,0 +1,248 @@
+"""What a root cause explains, and what slow ops do that fast ones do not: from kept ops."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from darc.model.contrast import Group, contrast
+from darc.model.errors import UsageError
+from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, OpClass, Sum
+from darc.model.peaks import find_peaks
+from darc.model.shares import Explained, Without, explain
+from darc.model.snapshot import Snapshot
+from tests.unit import ops, samples
+from tests.unit.ops import MS
+
+
+def test_own_code_has_a_share_and_no_without() -> None:
+    snapshot = ops.snapshot()
+    found = explain(ops.path_of(snapshot, "usleep"), snapshot)
+    assert found.ops == 10
+    assert found.share == pytest.approx((3 * MS - 100) / (5 * MS))
+    assert found.without is None
+
+
+def test_own_time_is_without_the_callees() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ftree is not None
+    flush = snapshot.ftree.find("1.7")
+    path = RootCausePath((snapshot.ftree, flush), Ending(Cause.FUNCTION, 20))
+    assert explain(path, snapshot).share == pytest.approx(0.0, abs=0.001)
+    whole = RootCausePath((snapshot.ftree,), Ending(Cause.FUNCTION, 20))
+    assert explain(whole, snapshot).share == pytest.approx(0.2, abs=0.001)
+
+
+def test_where_a_path_may_go_no_deeper_the_whole_call_counts() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ftree is not None
+    flush = snapshot.ftree.find("1.7")
+    flush.decision = None
+    path = RootCausePath((snapshot.ftree, flush), Ending(Cause.FUNCTION, 20, note="cut"))
+    assert explain(path, snapshot).share == pytest.approx(0.8)
+
+
+def test_a_loop_is_left_out_by_its_sums() -> None:
+    snapshot = ops.snapshot()
+    found = explain(ops.path_of(snapshot, "fill"), snapshot)
+    assert found.share == pytest.approx(0.1)
+    assert found.without == Without(23, 23, 3)
+
+
+def test_without_the_cause_calls_may_lie_in_another_peak() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ftree is not None
+    path = RootCausePath((snapshot.ftree, snapshot.ftree.find("1.7")), Ending(Cause.BLOCKED, 20))
+    found = explain(path, snapshot)
+    assert found.share == pytest.approx(0.8)
+    assert found.without == Without(21, 21, None)
+    assert snapshot.ops is not None
+    fewer = [dataclasses.replace(op, latency=4 * MS + 2100) for op in snapshot.ops.ops]
+    changed = dataclasses.replace(snapshot.ops, ops=tuple(fewer))
+    assert explain(path, dataclasses.replace(snapshot, ops=changed)).without == Without(11, 11, 1)
+
+
+def test_few_ops_tell_nothing() -> None:
+    made = samples.snapshot()
+    assert made.ftree is not None
+    few = ops.of_samples(made.ftree, LEAST_FOR_ESTIMATES - 1)
+    snapshot = dataclasses.replace(made, ops=few)
+    for path in snapshot.paths:
+        assert explain(path, snapshot) == Explained(LEAST_FOR_ESTIMATES - 1)
+        assert explain(path, made) == Explained(0)
+
+
+def test_what_was_not_timed_has_no_share() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ops is not None
+    kept = dataclasses.replace(snapshot.ops, compared=frozenset())
+    for path in snapshot.paths:
+        assert explain(path, dataclasses.replace(snapshot, ops=kept)) == Explained(10)
+
+
+def watched(*off: tuple[int, int, OffReason]) -> Snapshot:
+    """The sample, with switches in each op, at times from its start."""
+    snapshot = ops.snapshot()
+    assert snapshot.ops is not None
+    kept = dataclasses.replace(
+        snapshot.ops,
+        ops=tuple(
+            dataclasses.replace(
+                op, off=tuple(Off(op.start + a, op.start + b, reason) for a, b, reason in off)
+            )
+            for op in snapshot.ops.ops
+        ),
+    )
+    return dataclasses.replace(snapshot, ops=kept)
+
+
+def test_preemption_is_what_the_switches_say() -> None:
+    snapshot = watched((0, MS, OffReason.READY), (2 * MS, 3 * MS, OffReason.BLOCKED),
+                       (4 * MS, 5 * MS, OffReason.READY))  # fmt: skip
+    assert snapshot.ftree is not None
+    found = explain(RootCausePath((snapshot.ftree,), Ending(Cause.PREEMPTION, 20)), snapshot)
+    assert found.share == pytest.approx(0.4)
+    assert found.without == Without(22, 22, None)
+
+
+def test_a_wait_is_what_of_its_call_was_off_the_processor() -> None:
+    snapshot = watched((MS, 2 * MS, OffReason.BLOCKED), (2 * MS, 3 * MS, OffReason.READY))
+    path = ops.path_of(snapshot, "usleep")
+    blocked = dataclasses.replace(path, ending=Ending(Cause.BLOCKED, 20))
+    assert explain(blocked, snapshot).share == pytest.approx(0.2)
+
+
+def test_what_others_took_is_not_the_functions() -> None:
+    half = MS // 2
+    snapshot = watched((half, half + MS, OffReason.READY), (2 * MS, 3 * MS, OffReason.STOPPED))
+    found = explain(ops.path_of(snapshot, "usleep"), snapshot)
+    assert found.share == pytest.approx(1 / 4, abs=0.001)  # of what was left of the op
+
+
+def test_interrupts_of_one_handler_count_wherever_they_came() -> None:
+    snapshot = ops.snapshot()
+    root = snapshot.ftree
+    assert root is not None
+    assert snapshot.ops is not None
+    handler = samples.function("sysvec_apic_timer_interrupt", "vmlinux", 0x900)
+    nodes = [root.find(i).add_child(handler, ops.indirect_site()) for i in ("1.7", "1.7.1")]
+    kept = dataclasses.replace(
+        snapshot.ops,
+        ops=tuple(
+            dataclasses.replace(op, sums=(*op.sums, *(Sum(n, 2, MS // 2, MS // 4) for n in nodes)))
+            for op in snapshot.ops.ops
+        ),
+    )
+    path = RootCausePath((root, root.find("1.7"), nodes[0]), Ending(Cause.INTERRUPT, 20))
+    assert explain(path, dataclasses.replace(snapshot, ops=kept)).share == pytest.approx(0.2)
+
+
+ROOT, PATHS = samples.tree()
+NODES = list(ROOT.walk())
+
+
+@settings(max_examples=40)
+@given(
+    ops.kept_ops(NODES),
+    st.sampled_from(Cause),
+    st.sampled_from(NODES),
+    st.dictionaries(st.integers(0, 63), st.integers(1, 1000), min_size=1, max_size=8),
+)
+def test_shares_are_parts(kept: KeptOps, cause: Cause, node: Fnode, bins: dict[int, int]) -> None:
+    profile = samples.profile(bins)
+    snapshot = samples.snapshot(ops=kept, profile=profile, peaks=find_peaks(bins))
+    callee = "memcpy" if cause is Cause.LOOP else None
+    path = RootCausePath(tuple(node.route()), Ending(cause, 1, callee, 2.0, 0.5))
+    found = explain(path, snapshot)
+    sample = kept.sample(OpClass.IN_PEAK)
+    counted = [op for op in sample if op.off is not None] if cause is Cause.PREEMPTION else []
+    assert found.ops == len(counted or sample)
+    if found.ops < LEAST_FOR_ESTIMATES:
+        assert found.share is None
+        assert found.without is None
+    if found.share is None:
+        assert found.without is None
+        return
+    assert 0 <= found.share <= 1
+    if found.without is not None:
+        longest = max(op.latency for op in sample).bit_length() - 1
+        assert 0 <= found.without.first_bin <= found.without.last_bin <= longest
+        assert cause is not Cause.FUNCTION
+
+
+# ------------------------------------------------------------------------------ compare
+
+
+def groups(snapshot: Snapshot) -> tuple[Group, Group]:
+    assert snapshot.ops is not None
+    return (
+        Group.of("peak 3", snapshot.ops, OpClass.IN_PEAK),
+        Group.of("peak 1", snapshot.ops, OpClass.FASTEST),
+    )
+
+
+def test_the_largest_difference_comes_first() -> None:
+    made = contrast(*groups(ops.snapshot()))
+    names = [(row.node.function.name, row.is_own) for row in made.calls]
+    assert names[:3] == [("flush", False), ("write_out", False), ("usleep", False)]
+    assert names[-1] == ("parse0", False)
+    assert ("handle", True) in names
+    flush, parse = made.calls[0], made.calls[-1]
+    assert flush.first is not None
+    assert flush.second is not None
+    assert (flush.first.time, flush.first.calls) == (4 * MS, 1)
+    assert (flush.second.time, flush.second.calls) == (0, 0)
+    assert parse.difference == 700 - 900
+    assert made.latency == (5 * MS, 1600)
+    assert made.off is None
+
+
+def test_time_off_the_processor_is_compared_by_reason() -> None:
+    made = contrast(*groups(watched((0, 800, OffReason.READY), (900, 3 * MS, OffReason.BLOCKED))))
+    assert made.off is not None
+    assert [row.reason for row in made.off] == [OffReason.BLOCKED, OffReason.READY]
+    assert made.off[0].second == 700  # not what lies behind the op's end
+    assert made.off[1].first == made.off[1].second == 800
+
+
+def test_calls_of_two_sessions_are_the_same_by_their_functions() -> None:
+    one, other = groups(ops.snapshot())[0], groups(ops.snapshot())[0]
+    assert one.ops[0].sums[0].node is not other.ops[0].sums[0].node
+    kept = dataclasses.replace(other.kept, hz=2 * one.kept.hz)
+    made = contrast(one, dataclasses.replace(other, kept=kept))
+    for row in made.calls:
+        assert row.first is not None
+        assert row.second is not None
+        assert row.second.time == row.first.time / 2
+        assert row.second.calls == row.first.calls
+
+
+def test_what_one_session_did_not_time_is_not_compared() -> None:
+    one, other = groups(ops.snapshot())
+    nothing = Group("old.json", other.ops, dataclasses.replace(other.kept, compared=frozenset()))
+    made = contrast(one, nothing)
+    flush = next(row for row in made.calls if row.node.function.name == "flush")
+    assert flush.second is None
+    assert flush.difference is None
+    assert made.calls[0].difference is not None
+
+
+def test_no_ops_cannot_be_compared() -> None:
+    one, other = groups(ops.snapshot())
+    with pytest.raises(UsageError, match="no op of peak 1 is kept"):
+        contrast(one, dataclasses.replace(other, ops=()))
+
+
+@settings(max_examples=40)
+@given(ops.kept_ops(NODES))
+def test_a_group_does_not_differ_from_itself(kept: KeptOps) -> None:
+    group = Group.of("peak 3", kept, OpClass.IN_PEAK)
+    if not group.ops:
+        return
+    made = contrast(group, group)
+    assert all(row.difference == 0 for row in made.calls)
+    assert all(row.first == row.second for row in made.off or ())

@@ -1,0 +1,211 @@
+"""Which of many functions ``darc why`` looks into, and what it says then, on made-up profiles."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.code.callers import calls_in
+from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.profile import OCTAVES
+from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.status import Status
+from darc.model.why import Verdict
+from darc.search.suspects import (
+    agree,
+    choice,
+    first_of,
+    halves_of,
+    is_disturbed,
+    suspects,
+    without,
+)
+from darc.views import render
+from darc.views.exporters.json import to_json
+from tests.unit.test_functionset import HZ, function, row
+
+SECONDS = 2.0
+
+
+def of(*rows: FunctionProfile, every: float | None = None) -> FunctionSet:
+    """A set of functions, each at an address of its own."""
+    placed = [
+        dataclasses.replace(one, function=function(one.function.name, 64 * number))
+        for number, one in enumerate(rows, 1)
+    ]
+    return FunctionSet(ranked(placed), seconds=SECONDS, every=every)
+
+
+def names(known: FunctionSet) -> list[str]:
+    return [one.name for one in suspects(known)]
+
+
+SLOW = {10: 1000, 11: 200, 24: 30}
+"""30 calls of some 25 ms: 0.75 s of 2 s."""
+
+
+def test_what_is_slow_now_and_then_stands_out() -> None:
+    (found,) = suspects(of(row("slow", SLOW), row("plain", {10: 5000}), row("always", {27: 40})))
+    assert (found.name, found.slow, found.peak.first_bin, found.peak.last_bin) == (
+        *("slow", 30),
+        *(24, None),
+    )
+    assert found.share == pytest.approx(30 * 1.5 * 2**24 / (HZ * SECONDS), rel=0.01)
+    assert found.spec(1, OCTAVES) == f"24-{OCTAVES}"
+
+
+@pytest.mark.parametrize(
+    "bins",
+    [
+        {10: 60, 24: 30},  # too few calls
+        {10: 1000, 24: 19},  # too few of them slow
+        {10: 1000, 18: 30},  # they take too little
+        {23: 1000, 24: 30},  # no valley
+        {22: 1000, 23: 100, 24: 1000},  # one that is too narrow
+    ],
+)
+def test_what_does_not_stand_out(bins: dict[int, int]) -> None:
+    assert names(of(row("f", bins))) == []
+
+
+def test_a_function_whose_probe_was_taken_out_is_none() -> None:
+    assert names(of(dataclasses.replace(row("f", SLOW), until=0.5))) == []
+
+
+def test_the_peak_with_the_most_time_is_taken() -> None:
+    """Also where a slower one is there, which is rare: it ends before that begins."""
+    (found,) = suspects(of(row("f", {8: 100_000, 20: 2000, 27: 4})))
+    assert (found.peak.number, found.peak.first_bin) == (2, 20)
+    (found,) = suspects(of(row("f", {8: 100_000, 16: 2000, 25: 40, 30: 20})))
+    assert found.peak.number == 4
+
+
+def test_the_outermost_of_nested_ones_comes_first() -> None:
+    """What is called in it has a little less excess, or even more, and less time in all."""
+    outer = row("outer", {20: 1000, 24: 60})
+    inner = row("inner", {8: 2000, 24: 62})
+    other = row("other", {12: 1_000_000, 22: 40})
+    known = of(inner, outer, other)
+    assert names(known)[0] == "inner"
+    first = first_of(suspects(known))
+    assert first is not None
+    assert first.name == "outer"
+
+
+def test_what_was_seen_comes_no_more() -> None:
+    known = of(row("a", SLOW), row("b", {9: 500, 24: 25}))
+    seen = {known.rows[0].function}
+    rest = without(suspects(known), lambda one: one in seen)
+    assert [one.name for one in rest] == [known.rows[1].function.name]
+
+
+def disturbed(scale: float) -> dict[int, int]:
+    """As much time as ``scale`` tells, and what interrupts it comes by the time."""
+    return {11: round(400_000 * scale), 22: round(60 * scale)}
+
+
+def test_what_happens_to_all_alike_is_no_function_s() -> None:
+    noisy = [row(f"f{n}", disturbed(scale)) for n, scale in enumerate((3, 1, 1, 0.8, 0.5))]
+    known = of(*noisy)
+    assert names(known)[0] == "f0"
+    assert all(is_disturbed(known, one) for one in suspects(known))
+    guilty = row("guilty", {11: 100_000, 22: 200})
+    known = of(*noisy, guilty)
+    found = choice(known, lambda _: False)
+    assert found is not None
+    assert found.name == "guilty"
+
+
+def test_callees_that_are_slow_with_it_do_not_excuse_it() -> None:
+    """Four functions one in another, and others that have nothing to do with it."""
+    chain = [row(f"level{n}", {10 - n: 100_000, 24: 40}) for n in range(4)]
+    plain = [row(f"plain{n}", {11: 400_000}) for n in range(3)]
+    known = of(*chain, *plain)
+    assert not any(is_disturbed(known, one) for one in suspects(known))
+
+
+def half(before: dict[int, int], after: dict[int, int], name: str = "f") -> FunctionProfile:
+    both = {b: before.get(b, 0) + after.get(b, 0) for b in {*before, *after}}
+    return dataclasses.replace(row(name, both), lapse=(before, after))
+
+
+def test_both_halves_must_choose_the_same() -> None:
+    steady = half(SLOW, SLOW, "steady")
+    late = half({9: 1000}, {9: 1000, 24: 90}, "late")
+    every = SECONDS / 2
+    assert agree(of(steady, every=every), lambda _: False)
+    assert not agree(of(late, every=every), lambda _: False)
+    assert not agree(of(steady, late, every=every), lambda _: False)
+    assert agree(of(steady, late, every=every), lambda one: one.name == "late")
+    assert not agree(of(steady), lambda _: False)
+
+
+BINS = st.dictionaries(st.integers(0, 40), st.integers(1, 1000), max_size=6)
+
+
+@given(st.lists(st.tuples(BINS, BINS), min_size=1, max_size=5))
+def test_halves_add_up_to_the_whole(parts: list[tuple[dict[int, int], dict[int, int]]]) -> None:
+    known = of(*(half(a, b, f"f{n}") for n, (a, b) in enumerate(parts)), every=SECONDS / 2)
+    found = halves_of(known)
+    assert found is not None
+    for one in known.rows:
+        of_halves = [r.profile for h in found for r in h.rows if r.function == one.function]
+        assert sum(p.count for p in of_halves) == one.profile.count
+        assert sum(p.total for p in of_halves) == pytest.approx(one.profile.total, abs=2)
+    assert found[0].seconds + found[1].seconds == known.seconds
+
+
+@given(st.lists(BINS, max_size=6))
+def test_a_suspect_is_what_the_rules_say(all_bins: list[dict[int, int]]) -> None:
+    known = of(*(row(f"f{n}", bins) for n, bins in enumerate(all_bins)))
+    found = suspects(known)
+    assert [one.share for one in found] == sorted((one.share for one in found), reverse=True)
+    for one in found:
+        assert one.row.profile.count >= 100
+        assert one.slow >= 20
+        assert one.share >= 0.05
+        assert one.slow_mean > one.fast_mean
+    chosen = choice(known, lambda _: False)
+    assert (chosen is None) == (not found)
+
+
+def test_direct_calls_are_told_by_their_bytes() -> None:
+    code = b"\x90\xe8\x05\x00\x00\x00\x90\xe8\xf3\xff\xff\xff\xe8\x01"
+    assert list(calls_in(code, 0x1000)) == [0x100B, 0xFFF]
+
+
+# ------------------------------------------------------------------------------- the answer
+
+
+def shown(why: Why) -> Snapshot:
+    return Snapshot("main", Status.DONE, "pad", why=why)
+
+
+def test_what_was_not_looked_into_is_offered() -> None:
+    (suspect,) = suspects(of(row("slow", SLOW)))
+    why = Why(Verdict.UNKNOWN, (), 3, 1230, 2.0, reasons=("it ended before",), open=(suspect,))
+    text = render.status(shown(why), render.Style())
+    assert "darc: why: cannot tell\n  1230 calls of 3 functions in 2.0s\n" in text
+    assert "slow: 30 of 1230 calls take about 25ms, not " in text
+    assert "not looked into: 'darc start slow --peak last'" in text
+    made = to_json(shown(why))["why"]
+    assert made["verdict"] == "cannot tell"
+    assert [one["function"] for one in made["open"]] == ["slow"]
+    assert made["answers"] == []
+
+
+def test_nothing_that_stands_out_is_said_in_words() -> None:
+    text = render.status(shown(Why(Verdict.NOTHING, (), 5, 900, 4.0)), render.Style())
+    assert text.startswith("darc: why: nothing stands out\n  900 calls of 5 functions in 4.0s\n")
+    assert "'darc walk'" in text
+
+
+def test_a_search_that_could_not_be_begun_says_why() -> None:
+    (suspect,) = suspects(of(row("slow", SLOW)))
+    answer = Answer(suspect, None, why="no pad")
+    text = render.status(shown(Why(Verdict.UNKNOWN, (answer,))), render.Style())
+    assert "\n  no pad\n" in text
+    assert "'darc start slow --peak last' looks longer into that" in text

@@ -1,0 +1,243 @@
+"""What records of switches say of a thread: made-up records."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.debuggee import perf
+from darc.debuggee.perf import Switch
+from darc.debuggee.switch_history import (
+    AT_ONCE_NS,
+    SOON_NS,
+    Growth,
+    Off,
+    Queued,
+    Seen,
+    Span,
+    awake_times,
+    by_quota,
+    off_times,
+)
+from darc.model.ops import OffReason
+
+MS, US = 1_000_000, 1000
+ME, OTHER, DEBUGGER = 7, 8, 1
+
+BLOCKED, READY = OffReason.BLOCKED, OffReason.READY
+STOPPED, UNKNOWN = OffReason.STOPPED, OffReason.UNKNOWN
+
+
+def waits(*spans: tuple[int, int], thread: int = ME, preempted: bool = False) -> list[Switch]:
+    found = []
+    for out, back in spans:
+        found += [Switch(out, thread, True, preempted), Switch(back, thread, False)]
+    return found
+
+
+def awake(*spans: tuple[int, int]) -> list[Switch]:
+    """The debugger's, which sleeps in between."""
+    found = [Switch(0, DEBUGGER, True)]
+    for begin, end in spans:
+        found += [Switch(begin, DEBUGGER, False), Switch(end, DEBUGGER, True)]
+    return found
+
+
+def off(
+    switches: Sequence[Switch],
+    tracer: Sequence[Switch] = (),
+    end: int = 100 * MS,
+    **more: Sequence[object],
+) -> tuple[Off, ...]:
+    switches = sorted(switches, key=lambda switch: switch.time)
+    return off_times(Seen(ME, switches, tracer, **more), 0, end)  # type: ignore[arg-type]
+
+
+def reasons(*args: Sequence[Switch], **more: Sequence[object]) -> list[OffReason]:
+    return [one.reason for one in off(*args, **more)]  # type: ignore[arg-type]
+
+
+class TestWaits:
+    def test_preempted_is_ready_and_all_else_blocked(self) -> None:
+        records = waits((1 * MS, 2 * MS)) + waits((3 * MS, 5 * MS), preempted=True)
+        assert off(records) == (Off(1 * MS, 2 * MS, BLOCKED), Off(3 * MS, 5 * MS, READY))
+
+    def test_other_threads_do_not_matter(self) -> None:
+        assert off(waits((1 * MS, 2 * MS), thread=OTHER)) == ()
+
+    def test_the_way_from_a_probe_to_a_switch(self) -> None:
+        """What ended just before the call began, or begins just behind its end, is not in it."""
+        records = [Switch(1 * US, ME, False), Switch(100 * MS - 1 * US, ME, True)]
+        assert off(records) == ()
+
+    def test_records_that_are_missing_make_time_unknown(self) -> None:
+        """The thread ran at both ends of the call."""
+        records = [Switch(2 * MS, ME, False), Switch(90 * MS, ME, True)]
+        assert off(records) == (Off(0, 2 * MS, UNKNOWN), Off(90 * MS, 100 * MS, UNKNOWN))
+
+    def test_a_loss_is_unknown_and_so_is_a_wait_behind_it(self) -> None:
+        found = off(waits((10 * MS, 60 * MS)), losses=[Span(20 * MS, 30 * MS)])
+        assert found == (
+            Off(10 * MS, 20 * MS, BLOCKED),
+            Off(20 * MS, 30 * MS, UNKNOWN),
+            Off(30 * MS, 60 * MS, UNKNOWN),
+        )
+
+    def test_a_loss_that_no_wait_touches_is_not_computing(self) -> None:
+        assert off([], losses=[Span(20 * MS, 30 * MS)]) == (Off(20 * MS, 30 * MS, UNKNOWN),)
+
+    @given(st.lists(st.integers(1, 99 * MS), unique=True, max_size=40), st.data())
+    def test_no_time_is_off_twice(self, times: list[int], data: st.DataObject) -> None:
+        records = [
+            Switch(time, ME, data.draw(st.booleans()), data.draw(st.booleans())) for time in times
+        ]
+        losses = [Span(*sorted(data.draw(st.tuples(*[st.integers(0, 100 * MS)] * 2))))]
+        found = off(records, losses=losses)
+        for one, after in pairwise(found):
+            assert one.begin < one.end <= after.begin
+
+
+class TestStops:
+    def test_a_stop_that_darc_knows_of(self) -> None:
+        records = waits((1 * MS, 9 * MS), (20 * MS, 21 * MS))
+        assert reasons(records, stops=[Span(2 * MS, 8 * MS)]) == [STOPPED, BLOCKED]
+
+    def test_a_wait_within_a_stop_was_another(self) -> None:
+        """The thread had not stopped yet."""
+        assert reasons(waits((3 * MS, 4 * MS)), stops=[Span(2 * MS, 8 * MS)]) == [BLOCKED]
+
+    def test_a_debugger_that_sleeps_holds_nobody(self) -> None:
+        assert reasons(waits((10 * MS, 20 * MS)), awake((1 * MS, 2 * MS), (30 * MS, 31 * MS))) == [
+            BLOCKED
+        ]
+
+    def test_a_signal_that_is_passed_on(self) -> None:
+        """The stop wakes the debugger, which lets the thread go on and sleeps again."""
+        records = waits((10 * MS, 10 * MS + 14 * US))
+        tracer = awake((10 * MS + 2 * US, 10 * MS + 12 * US))
+        assert reasons(records, tracer) == [STOPPED]
+
+    def test_a_debugger_that_waits_for_other_threads_as_well(self) -> None:
+        first, second = 10 * MS + 5 * US, 10 * MS + 300 * US
+        tracer = awake((first, first + 200 * US), (second, second + 200 * US))
+        assert reasons(waits((10 * MS, second + 190 * US)), tracer) == [STOPPED]
+
+    def test_a_long_wait_in_which_the_debugger_was_awake_for_another(self) -> None:
+        records = waits((10 * MS, 60 * MS))
+        records += waits((30 * MS, 30 * MS + 20 * US), thread=OTHER)
+        tracer = awake((30 * MS + 2 * US, 30 * MS + 15 * US))
+        assert off(records, tracer) == (Off(10 * MS, 60 * MS, BLOCKED),)
+
+    def test_on_a_busy_processor_waiting_for_it_tells(self) -> None:
+        """The debugger came late to the stop, and the thread late to a processor: as long as each
+        had to wait for one."""
+        records = waits((10 * MS, 18 * MS))
+        tracer = awake((14 * MS, 14 * MS + 10 * US))
+        queues = {
+            "tracer_queued": [Queued(0, 100 * MS), Queued(90 * MS, 104 * MS)],
+            "queued": [Queued(0, 500 * MS), Queued(90 * MS, 504 * MS)],
+        }
+        assert reasons(records, tracer, **queues) == [STOPPED]
+        idle = [Queued(0, 5), Queued(90 * MS, 5)]
+        assert off(records, tracer, tracer_queued=idle, queued=idle) == (
+            Off(10 * MS, 18 * MS, BLOCKED, is_doubtful=True),
+        )
+
+    def test_what_fits_worse_than_another_threads_wait_is_none(self) -> None:
+        records = waits((10 * MS, 12 * MS))
+        records += waits((10 * MS + 500 * US, 10 * MS + 510 * US), thread=OTHER)
+        tracer = awake((10 * MS + 501 * US, 10 * MS + 508 * US))
+        assert off(records, tracer) == (Off(10 * MS, 12 * MS, BLOCKED),)
+
+    def test_two_waits_that_fit_as_badly_are_doubtful(self) -> None:
+        records = waits((10 * MS, 12 * MS))
+        records += waits((10 * MS + 100 * US, 12 * MS), thread=OTHER)
+        tracer = awake((11 * MS, 11 * MS + 10 * US))
+        found = off(records, tracer)
+        assert [(one.reason, one.is_doubtful) for one in found] == [(BLOCKED, True)]
+
+    def test_preemption_wakes_no_debugger(self) -> None:
+        tracer = awake((10 * MS + 2 * US, 10 * MS + 12 * US))
+        assert reasons(waits((10 * MS, 10 * MS + 14 * US), preempted=True), tracer) == [READY]
+
+    def test_preempted_itself_the_debugger_is_not_asleep(self) -> None:
+        records = [
+            Switch(0, DEBUGGER, True),
+            Switch(5, DEBUGGER, False),
+            Switch(7, DEBUGGER, True, was_preempted=True),
+            Switch(9, DEBUGGER, False),
+            Switch(11, DEBUGGER, True),
+        ]
+        assert awake_times(records) == [Span(0, 0), Span(5, 11)]
+
+    def test_limits_are_in_order(self) -> None:
+        assert AT_ONCE_NS < SOON_NS
+
+
+class TestQuota:
+    def test_the_longest_waits_are_the_quotas(self) -> None:
+        ready = [Span(10 * MS, 11 * MS), Span(20 * MS, 80 * MS)]
+        assert by_quota(ready, [Growth(0, 100 * MS, 59 * MS)]) == 59 * MS
+
+    def test_no_more_than_there_was(self) -> None:
+        assert by_quota([Span(10 * MS, 11 * MS)], [Growth(0, 100 * MS, 59 * MS)]) == 1 * MS
+
+    def test_a_wait_that_was_over_before_is_none_of_it(self) -> None:
+        assert by_quota([Span(10 * MS, 50 * MS)], [Growth(100 * MS, 200 * MS, 59 * MS)]) == 0
+
+    def test_a_wait_over_several_looks(self) -> None:
+        growths = [Growth(0, 50 * MS, 20 * MS), Growth(50 * MS, 90 * MS, 30 * MS)]
+        assert by_quota([Span(5 * MS, 60 * MS)], growths) == 30 * MS
+
+
+HEADER, TRAILER = struct.Struct("<IHH"), struct.Struct("<IIQQ")
+
+
+def record(kind: int, time: int, misc: int = 0, body: bytes = b"") -> bytes:
+    size = HEADER.size + len(body) + TRAILER.size
+    return HEADER.pack(kind, misc, size) + body + TRAILER.pack(ME, ME, time, 0)
+
+
+class TestRecords:
+    def test_of_each_kind(self) -> None:
+        data = record(14, 5, 1 << 13) + record(14, 6) + record(14, 7, 1 << 13 | 1 << 14)
+        data += record(2, 8, 0, struct.pack("<QQ", 1, 3))
+        data += record(7, 9, 0, struct.pack("<IIIIQ", ME, ME, 99, ME, 9)) + record(4, 10)
+        assert list(perf.records(data)) == [
+            Switch(5, ME, True, False),
+            Switch(6, ME, False, False),
+            Switch(7, ME, True, True),
+            perf.Loss(8),
+            perf.Born(9, ME, 99),
+        ]
+        assert perf.time_of_first(data) == 5
+
+    @given(st.lists(st.integers(0, 50), max_size=20), st.integers(0, 50), st.integers(0, 50))
+    def test_some_of_many(self, times: list[int], begin: int, end: int) -> None:
+        data = b"".join(record(14, time, (time % 4) << 13) for time in sorted(times))
+        wanted = [one for one in perf.records(data) if begin <= one.time <= end]
+        assert perf.switches_between(data, begin, end) == wanted
+
+    def test_not_where_there_are_others(self) -> None:
+        assert perf.switches_between(record(14, 5) + record(2, 6, 0, bytes(16)), 0, 9) is None
+        assert perf.switches_between(record(4, 5), 0, 9) is None
+
+    def test_nothing(self) -> None:
+        assert perf.time_of_first(b"") is None
+        assert list(perf.records(b"")) == []
+
+    @pytest.mark.parametrize("size", [0, 8, 24, 31, 1000])
+    def test_what_is_no_record_is_a_loss(self, size: int) -> None:
+        bad = HEADER.pack(14, 0, size) + bytes(40)
+        assert list(perf.records(record(14, 5) + bad)) == [Switch(5, ME, False), perf.Loss(5)]
+
+    @given(st.binary(max_size=300))
+    def test_any_bytes(self, data: bytes) -> None:
+        for one in perf.records(data):
+            assert one.time >= 0
+        perf.time_of_first(data)

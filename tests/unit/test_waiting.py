@@ -1,0 +1,235 @@
+"""Requests that wait for a library, for f0 to be chosen, or for its first call."""
+
+from __future__ import annotations
+
+import pytest
+
+from darc.app import finding, waiting
+from darc.app.finding import Request
+from darc.app.waiting import Waiting
+from darc.model.errors import DarcError, NotFoundError, UnchosenError, UnsupportedError
+from darc.model.parameters import Parameters, Probes
+from tests.fake_target import FakeTarget
+
+ENTRY, RESOLVER, CALLER, BEGIN, STACK = 0x1000, 0x1040, 0x1080, 0x10C0, 0x7000
+ABSENT = NotFoundError("no function is called late")
+
+
+class Debuggee:
+    """A process that begins at ``BEGIN``, or has begun."""
+
+    tells_of_files = True
+    danger: str | None = None
+    begins: int | None = None
+    refuses: DarcError | None = None
+
+    def danger_of_breakpoints(self) -> str | None:
+        return self.danger
+
+    def entry(self) -> int | None:
+        return self.begins
+
+    def is_at_start(self) -> bool:
+        return True
+
+    def check(self, program: object, function: object, spec: str) -> list[str]:
+        if self.refuses is not None:
+            raise self.refuses
+        return []
+
+
+class Program:
+    modules = ()
+
+    def function_at(self, entry: int) -> int:
+        return entry
+
+
+class Copies:
+    """No function has copies."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def private_copies(self, entry: int, *, live: bool) -> list[str]:
+        return []
+
+
+class Host:
+    def __init__(self) -> None:
+        self.debuggee = Debuggee()
+        self.begun: list[int] = []
+        self.said: list[str] = []
+        self.refuses: DarcError | None = None
+
+    def look(self) -> tuple[Debuggee, Program]:
+        return self.debuggee, Program()
+
+    def begin(self, program: object, entry: int, request: Request) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.begun.append(entry)
+
+    def emit(self, text: str) -> None:
+        self.said.append(text)
+
+
+class World:
+    def __init__(self) -> None:
+        self.target = FakeTarget()
+        self.target.process = 7
+        self.target.map(ENTRY, bytes(0x100))
+        self.target.map(STACK, CALLER.to_bytes(8, "little"))
+        self.target.add_thread(7, rsp=STACK)
+        self.host = Host()
+        self.waiting = Waiting(self.target, self.host)  # type: ignore[arg-type]
+        self.found: int | DarcError = ABSENT
+        """What the program says of the function's name."""
+
+    def find(self, *_: object, **__: object) -> int:
+        if isinstance(self.found, DarcError):
+            raise self.found
+        return self.found
+
+    def request(self, probes: Probes = Probes.AUTO) -> Request:
+        return Request("late", Parameters(probes=probes), lambda _: None)  # type: ignore[arg-type, return-value]
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.target.breaks and self.target.once is None
+
+    def for_library(self, probes: Probes = Probes.AUTO) -> None:
+        self.waiting.for_library(self.request(probes), self.host.debuggee, ABSENT)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World()
+    monkeypatch.setattr(finding, "find", world.find)
+    monkeypatch.setattr(waiting, "Lookup", Copies)
+    return world
+
+
+def test_the_analysis_begins_at_the_first_call_behind_a_library(world: World) -> None:
+    world.for_library()
+    assert world.host.said == [f"darc: {ABSENT}: waits for a library that has it"]
+    world.waiting.modules_changed()
+    assert world.is_clean  # it came with another one
+    world.found = ENTRY
+    world.waiting.modules_changed()
+    assert world.host.begun == []
+    world.target.arrive(ENTRY)
+    assert world.host.begun == [ENTRY]
+    assert not world.waiting
+    assert world.is_clean
+
+
+def test_nobody_waits_where_the_user_does_not_want_to(world: World) -> None:
+    world.target.pending = False
+    with pytest.raises(NotFoundError):
+        world.for_library()
+    assert not world.waiting
+
+
+@pytest.mark.parametrize("probes", [Probes.AUTO, Probes.BREAKPOINT])
+def test_a_breakpoint_that_waits_may_be_the_end_of_an_attached_program(
+    world: World, probes: Probes
+) -> None:
+    """It waits only for a user who has asked for breakpoints."""
+    world.host.debuggee.danger = "it was attached to"
+    if probes is Probes.BREAKPOINT:
+        world.for_library(probes)
+        assert world.waiting
+        return
+    with pytest.raises(NotFoundError, match="attached"):
+        world.for_library(probes)
+    assert not world.waiting
+
+
+def test_what_is_taken_back_leaves_no_breakpoint(world: World) -> None:
+    world.found = ENTRY
+    world.for_library()
+    world.waiting.modules_changed()
+    assert not world.is_clean
+    world.waiting.cancel()
+    assert world.is_clean
+    assert not world.waiting
+
+
+def test_the_function_is_what_the_program_chooses(world: World) -> None:
+    """An IFUNC: its resolver returns it."""
+    error = UnchosenError("late is chosen when it is first called", RESOLVER)
+    world.waiting.for_choice(world.request(), world.host.debuggee, error)  # type: ignore[arg-type]
+    world.target.arrive(RESOLVER)
+    assert set(world.target.breaks) == {CALLER}
+    world.target.write_register(7, "rax", ENTRY)
+    world.target.arrive(CALLER)
+    assert not world.target.breaks
+    world.target.arrive(ENTRY)
+    assert world.host.begun == [ENTRY]
+
+
+def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: World) -> None:
+    world.found, world.host.refuses = ENTRY, UnsupportedError("cannot time late: it is too short")
+    world.for_library()
+    world.waiting.modules_changed()
+    world.target.arrive(ENTRY)
+    assert world.host.said[-1] == "darc: cannot time late: it is too short"
+    assert isinstance(world.waiting.failure, UnsupportedError)
+    assert not world.waiting
+    assert world.is_clean
+
+
+def test_what_will_fail_is_told_when_the_program_begins(world: World) -> None:
+    """Not at its end: everything that is loaded with it is there."""
+    world.host.debuggee.begins = BEGIN
+    world.host.debuggee.refuses = UnsupportedError("cannot time late: it returns twice")
+    world.waiting.for_program(world.request())
+    world.waiting.modules_changed()
+    assert set(world.target.breaks) == {BEGIN}
+    world.found = ENTRY
+    world.target.arrive(BEGIN)
+    assert world.host.said[-1] == "darc: cannot time late: it returns twice"
+    assert not world.waiting
+    assert world.is_clean
+
+
+def test_a_name_that_nothing_has_is_told_when_the_program_begins_and_waits_on(
+    world: World,
+) -> None:
+    world.host.debuggee.begins = BEGIN
+    world.waiting.for_program(world.request())
+    world.waiting.modules_changed()
+    world.target.arrive(BEGIN)
+    assert world.host.said[-1] == f"darc: {ABSENT}: waits for a library that has it"
+    assert world.waiting
+    assert world.is_clean
+    world.found = ENTRY
+    world.waiting.modules_changed()
+    world.target.arrive(ENTRY)
+    assert world.host.begun == [ENTRY]
+
+
+def test_a_program_that_was_killed_at_a_stop_is_analysed_again_in_the_next_run(
+    world: World,
+) -> None:
+    world.waiting.for_another(world.request())
+    assert not world.waiting
+    world.waiting.next_program()
+    assert world.waiting
+    assert world.host.said == ["darc: analyses late again in this run of the program"]
+
+
+def test_a_program_that_is_killed_as_it_begins_has_the_function(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody had the time to look: it is not said to be missing, and near itself."""
+
+    class File:
+        def __init__(self, *_: object) -> None:
+            self.symbols = [self]
+            self.name = "late"
+
+    monkeypatch.setattr(waiting, "load_image", File)
+    world.for_library()
+    world.waiting.program_ended()
+    assert world.host.said[1:] == ["darc: the program ended before late was called"]

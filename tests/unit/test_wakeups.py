@@ -1,0 +1,157 @@
+"""From a kernel's switches and wake-ups to waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from darc.analyses.waits import merge
+from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
+from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, OpClass, Span, Stack
+from darc.model.waits import Role
+from tests.unit import samples
+
+MS = 1000
+NOWHERE = Stack(0, 0, ())
+
+
+def woken(time: int, by: By = By.TASK, thread: int = 7, name: str = "waker") -> Event:
+    return Event(time, 0, ObjectKind.WAKE_UP, True, thread, None, NOWHERE, name, by)
+
+
+def ran(time: int) -> Event:
+    return Event(time, 0, ObjectKind.PROCESSOR, True, 9, None, NOWHERE, "spin")
+
+
+def op(*events: Event, off: tuple[Off, ...], spans: tuple[Span, ...] = ()) -> Op:
+    end = 20 * MS
+    return Op(
+        *(1, OpClass.IN_PEAK, 1, 0, end, 0, end),
+        least=100,
+        events=events,
+        off=off,
+        spans=spans,
+    )
+
+
+def asleep(start: int, end: int) -> Off:
+    return Off(start, end, OffReason.BLOCKED)
+
+
+class Names:
+    """Of nobody but those who say it themselves."""
+
+    def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
+        return ("try_to_wake_up", "wake_up_q", "up_write", "grow")
+
+    def object(self, kind: ObjectKind, address: int) -> str:
+        raise AssertionError(kind)
+
+    def thread(self, number: int) -> str:
+        return ""
+
+
+def told(one: Op) -> list[list[tuple[Role, int, int]]]:
+    return [[(p.role, p.start, p.end) for p in found.parts] for found in sleeps_of(one)]
+
+
+def test_a_sleep_is_its_wakers_until_the_wake_up() -> None:
+    found = told(op(woken(4 * MS), woken(5 * MS), off=(asleep(MS, 6 * MS),)))
+    assert found == [[(Role.WOKE, MS, 4 * MS), (Role.HANDED_OVER, 4 * MS, 6 * MS)]]
+
+
+def test_interrupts_wake_too() -> None:
+    off = (asleep(MS, 2 * MS), asleep(3 * MS, 5 * MS), asleep(6 * MS, 7 * MS))
+    found = told(op(woken(2 * MS, By.INTERRUPT), woken(4 * MS, By.SOFT_INTERRUPT), off=off))
+    roles = [[role for role, _, _ in parts] for parts in found]
+    assert roles == [
+        [Role.INTERRUPT, Role.HANDED_OVER],
+        [Role.SOFT_INTERRUPT, Role.HANDED_OVER],
+        [Role.NOT_SEEN],
+    ]
+
+
+def test_who_ran_while_the_task_could_have() -> None:
+    found = told(op(ran(MS), off=(Off(MS, 6 * MS, OffReason.READY),)))
+    assert found == [[(Role.RAN, MS, 6 * MS)]]
+
+
+def test_what_ops_waited_for_is_merged_by_where_and_by_whom() -> None:
+    root, _ = samples.tree()
+    flush, write = root.find("1.7"), root.find("1.7.1")
+    spans = (Span(flush, MS, 12 * MS), Span(write, 2 * MS, 11 * MS))
+    one = op(
+        *(woken(8 * MS), ran(13 * MS)),
+        off=(asleep(3 * MS, 10 * MS), Off(13 * MS, 14 * MS, OffReason.READY)),
+        spans=spans,
+    )
+    waits = merge([one, one], "handle", Names(), sleeps_of)
+    assert waits.waited == 16 * MS
+    sleep, ready = waits.objects
+    assert sleep.kind is ObjectKind.WAKE_UP
+    assert sleep.path == ("write_out", "flush", "handle")
+    shown: Mapping[Role, tuple[str, tuple[str, ...], int]] = {
+        one.role: (one.thread, one.path, one.cycles) for one in sleep.holders
+    }
+    assert shown == {
+        Role.WOKE: ("waker", ("up_write", "grow"), 10 * MS),
+        Role.HANDED_OVER: ("", (), 4 * MS),
+    }
+    assert (ready.kind, ready.path) == (ObjectKind.PROCESSOR, ())
+    assert [(h.role, h.thread, h.threads) for h in ready.holders] == [(Role.RAN, "spin", (9,))]
+
+
+def process_op(*events: Event, wakers: tuple[Event, ...] | None, off: tuple[Off, ...]) -> Op:
+    return replace(op(*events, off=off), wakers=wakers)
+
+
+def waited(one: Op) -> list[tuple[ObjectKind, list[tuple[Role, int]]]]:
+    return [
+        (found.begin.kind, [(p.role, p.end - p.start) for p in found.parts])
+        for found in waits_and_sleeps_of(one)
+    ]
+
+
+def begun(time: int, kind: ObjectKind, owner: int = 0) -> Event:
+    return Event(time, 0x1000, kind, False, owner, None, NOWHERE)
+
+
+def outside(time: int) -> Event:
+    return replace(woken(time), is_outside=True)
+
+
+def test_who_posts_from_another_process_is_who_woke_it() -> None:
+    semaphore = begun(MS, ObjectKind.SEMAPHORE)
+    one = process_op(semaphore, wakers=(outside(4 * MS),), off=(asleep(MS + 100, 5 * MS),))
+    woke = [(Role.WOKE, 3 * MS), (Role.HANDED_OVER, MS)]
+    assert waited(one) == [(ObjectKind.SEMAPHORE, woke)]
+
+
+def test_whoever_wakes_from_a_shared_lock_has_held_it() -> None:
+    lock = begun(MS, ObjectKind.LOCK, owner=7)
+    sleeps = (asleep(MS + 100, 4 * MS), asleep(4 * MS + 100, 5 * MS))
+    one = process_op(lock, wakers=(outside(3 * MS), outside(5 * MS)), off=sleeps)
+    assert waited(one) == [(ObjectKind.LOCK, [(Role.HELD, 2 * MS), (Role.HELD, 2 * MS)])]
+
+
+def test_a_timer_that_wakes_it_released_nothing() -> None:
+    sleeps = (asleep(MS + 100, 5 * MS),)
+    timer = woken(5 * MS, By.INTERRUPT, 0)
+    one = process_op(begun(MS, ObjectKind.SEMAPHORE), wakers=(timer,), off=sleeps)
+    assert waited(one) == [(ObjectKind.SEMAPHORE, [(Role.NOT_SEEN, 4 * MS)])]
+
+
+def test_a_release_that_was_seen_is_told_by_itself() -> None:
+    released = replace(begun(3 * MS, ObjectKind.LOCK, owner=7), is_release=True)
+    events, sleeps = (begun(MS, ObjectKind.LOCK), released), (asleep(MS + 100, 4 * MS),)
+    one = process_op(*events, wakers=(woken(3 * MS + 50),), off=sleeps)
+    held = [(Role.HELD, 2 * MS), (Role.HANDED_OVER, MS)]
+    assert waited(one) == [(ObjectKind.LOCK, held)]
+
+
+def test_other_sleeps_are_told_only_where_their_wakers_are_known() -> None:
+    sleeps = (asleep(MS, 5 * MS), asleep(6 * MS, 6 * MS + 50))
+    assert waited(process_op(wakers=None, off=sleeps)) == []
+    one = process_op(wakers=(outside(4 * MS),), off=sleeps)
+    woke = [(Role.WOKE, 3 * MS), (Role.HANDED_OVER, MS)]
+    assert waited(one) == [(ObjectKind.WAKE_UP, woke)]  # the other is too short

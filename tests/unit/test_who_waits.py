@@ -1,0 +1,70 @@
+"""From events to waits: what belongs to a wait, and when it was over."""
+
+from __future__ import annotations
+
+from darc.analyses.waits import waits_of
+from darc.model.ops import Event, ObjectKind, Off, OffReason, Op, OpClass, Stack
+from darc.model.waits import Role
+
+LOCK, OTHER, MINE, A, B = 0x1000, 0x2000, 1, 2, 3
+NOWHERE = Stack(0, 0, ())
+MS = 2_000_000
+
+
+def wait(time: int, owner: int = 0, kind: ObjectKind = ObjectKind.LOCK) -> Event:
+    return Event(time, LOCK, kind, False, owner, None, NOWHERE)
+
+
+def release(time: int, thread: int, lock: int = LOCK) -> Event:
+    return Event(time, lock, ObjectKind.LOCK, True, thread, None, NOWHERE)
+
+
+def op(*events: Event, off: tuple[Off, ...] | None = None) -> Op:
+    end = 20 * MS
+    return Op(1, OpClass.IN_PEAK, MINE, 0, end, 0, end, least=100, events=events, off=off)
+
+
+def asleep(start: int, end: int) -> Off:
+    return Off(start, end, OffReason.BLOCKED)
+
+
+def told(one: Op) -> list[list[tuple[Role, int, int]]]:
+    return [[(p.role, p.start, p.end) for p in found.parts] for found in waits_of(one)]
+
+
+def test_holders_follow_each_other() -> None:
+    found = told(op(wait(0, A), release(3 * MS, A), release(4 * MS, B)))
+    assert found == [[(Role.HELD, 0, 3 * MS), (Role.HELD, 3 * MS, 4 * MS)]]
+
+
+def test_who_has_the_lock_when_the_thread_has_had_it_held_nobody_up() -> None:
+    found = told(op(wait(0), release(1 * MS, A), release(2 * MS, MINE), release(9 * MS, B)))
+    assert found == [[(Role.HELD, 0, 1 * MS)]]
+
+
+def test_a_later_sleep_is_another_matter() -> None:
+    sleeps = (asleep(1000, 1 * MS), asleep(1 * MS + 1000, 9 * MS))
+    found = told(op(wait(0), release(1 * MS - 500, A), off=sleeps))
+    assert found == [[(Role.HELD, 0, MS - 500), (Role.HANDED_OVER, MS - 500, MS)]]
+
+
+def test_a_wait_goes_on_where_another_thread_was_faster() -> None:
+    sleeps = (asleep(1000, 1 * MS), asleep(1 * MS + 1000, 3 * MS))
+    found = told(op(wait(0), release(1 * MS, A), release(3 * MS, B), off=sleeps))
+    assert found == [[(Role.HELD, 0, MS), (Role.HELD, MS, 3 * MS)]]
+
+
+def test_a_sleep_long_after_is_none_of_a_lock_that_was_had_at_once() -> None:
+    assert told(op(wait(0, A), off=(asleep(5 * MS, 9 * MS),))) == []
+
+
+def test_a_release_of_another_lock_does_not_count() -> None:
+    sleeps = (asleep(1000, 4 * MS),)
+    found = told(op(wait(0), release(1 * MS, B, OTHER), release(4 * MS, A), off=sleeps))
+    assert found == [[(Role.HELD, 0, 4 * MS)]]
+
+
+def test_who_gives_up_was_held_up_by_the_owner_as_far_as_it_is_known() -> None:
+    sleeps = (asleep(1000, 4 * MS),)
+    assert told(op(wait(0, A), off=sleeps)) == [[(Role.HELD_FIRST, 0, 4 * MS)]]
+    assert told(op(wait(0), off=sleeps)) == [[(Role.NOT_SEEN, 0, 4 * MS)]]
