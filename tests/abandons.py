@@ -39,11 +39,16 @@ def main() -> None:
         _ask(_CONTINUE, thread)
     print("traces", flush=True)
     while True:
-        thread, status = os.waitpid(-1, _ALL)
+        # Of a child's own stop, which may be there before its parent's, nobody takes note: the
+        # kernel would forget the signal by which it stops.
+        seen = os.waitid(os.P_ALL, 0, os.WSTOPPED | os.WEXITED | os.WNOWAIT | _ALL)
+        assert seen is not None
+        if seen.si_pid not in threads:
+            os.kill(os.getpid(), signal.SIGKILL)
+        _, status = os.waitpid(seen.si_pid, _ALL)
         if status >> 16:
             os.kill(os.getpid(), signal.SIGKILL)
-        if thread in threads:  # the child may be heard of before its parent tells of it
-            _ask(_CONTINUE, thread, os.WSTOPSIG(status))
+        _ask(_CONTINUE, seen.si_pid, os.WSTOPSIG(status))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from darc.collectors.set_collector import SetCollector
 from darc.collectors.walk_collector import WalkCollector
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.process import ProcessDebuggee
-from darc.model.contexts import Context, measured_tree
+from darc.model.contexts import Context, folded, measured_tree
 from darc.model.errors import (
     DarcError,
     NotFoundError,
@@ -74,7 +74,7 @@ class App:
         self._request: Request | None = None
         """What the session is for."""
         self._measured: list[Context] = []
-        """What earlier sessions have measured."""
+        """What earlier sessions have measured, a tree for each f0."""
         self._pursuit: Pursuit | None = None
         """Of ``darc why``: what comes after the session."""
         self._waiting = Waiting(target, self)
@@ -201,7 +201,7 @@ class App:
             return True
         self._session = pursuit.best or session
         others = (self._measured_by(one) for one in pursuit.sessions if one is not self._session)
-        self._measured += [tree for tree in others if tree is not None]
+        self._measured = folded([*self._measured, *(tree for tree in others if tree is not None)])
         if self._parameters.on_finish is not OnFinish.CONTINUE:
             return False
         self._tell(Message.RESULT)
@@ -359,7 +359,8 @@ class App:
         return dataclasses.replace(shown, why=self._pursuit.known(session, shown))
 
     def measured(self) -> list[Context]:
-        """The trees that were measured since the debugger began, of any f0, each by itself."""
+        """The trees that were measured since the debugger began: of each earlier f0 one, and that
+        of the session that is shown."""
         now = None if self._session is None else self._measured_by(self._session)
         return self._measured if now is None else [*self._measured, now]
 
@@ -555,7 +556,7 @@ class App:
     def _forget(self) -> None:
         self.rest()
         with contextlib.suppress(DarcError):
-            self._measured = self.measured()
+            self._measured = folded(self.measured())
         self._session = None
         self._request = None
         self._pursuit = None

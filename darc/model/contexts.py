@@ -185,15 +185,32 @@ def merged(trees: Sequence[Context], inferred: Context | None = None) -> Context
     ``inferred`` is changed; ``trees`` are not.
     """
     tree = Context() if inferred is None else inferred
-    by_f0: dict[Place, list[Context]] = defaultdict(list)
     for one in trees:
         _add_inferred(tree, one)
-        for f0 in _measured_parts(one):
-            by_f0[f0.place].append(f0)
-    sums = {place: _sum(nodes) for place, nodes in by_f0.items()}
+    sums = _measured_sums(trees)
     for place in _outer_first(sums):
         _put(tree, sums[place])
     return tree
+
+
+def folded(trees: Sequence[Context]) -> list[Context]:
+    """What was measured in ``trees``, as one tree for each f0: what is kept of many analyses grows
+    with the functions that they were of, not with their number."""
+    roots = []
+    for place, total in _measured_sums(trees).items():
+        root = Context()
+        root.children[place] = total
+        total.parent = root
+        roots.append(root)
+    return roots
+
+
+def _measured_sums(trees: Sequence[Context]) -> dict[Place, Context]:
+    by_f0: dict[Place, list[Context]] = defaultdict(list)
+    for one in trees:
+        for f0 in _measured_parts(one):
+            by_f0[f0.place].append(f0)
+    return {place: _sum(nodes) for place, nodes in by_f0.items()}
 
 
 def _add_inferred(into: Context, tree: Context) -> None:

@@ -16,6 +16,7 @@ from darc.model.contexts import (
     Cost,
     Place,
     coverage,
+    folded,
     measured_tree,
     merged,
     rank,
@@ -186,6 +187,14 @@ def test_trees_of_one_f0_are_added() -> None:
         "FAB": (80, 160),  # as in the calls of that one which looked into A
     }
     assert measured(one) == {"F": (10, 100), "FA": (10, 50)}, "what is merged stays as it is"
+
+
+def test_many_trees_are_kept_as_one_for_each_f0() -> None:
+    trees = [tree_of(F=(10, 100), FA=(10, 50)), tree_of(G=(1, 7))]
+    for _ in range(3):
+        trees = folded([*trees, tree_of(F=(30, 500), FA=(30, 250))])
+        assert [len(tree.children) for tree in trees] == [1, 1]
+    assert measured(merged(trees)) == {"F": (100, 1600), "FA": (100, 800), "G": (1, 7)}
 
 
 def test_a_callee_that_one_of_two_runs_never_called() -> None:
