@@ -51,10 +51,12 @@ class Threads:
 
     def _ask_kernel(self, thread: int, name: str) -> int | None:
         """A general register of a process of this machine: gdb takes as long for one thread as the
-        kernel for a hundred, and longer the more there are. ``None``: gdb is to be asked."""
+        kernel for a hundred, and longer the more there are. ``None``: gdb is to be asked.
+
+        The kernel answers of threads that this gdb traces, and so of none behind a server. (Not by
+        ``Inferior.connection``: gdb 13 asserts at its exit once that object was made.)"""
         inferior = gdb.selected_inferior()
-        connection = getattr(inferior, "connection", None)
-        if connection is None or connection.type != "native" or not inferior.pid:
+        if not inferior.pid:
             return None
         try:
             return Tracee(int(inferior.pid), thread).registers().get(name)

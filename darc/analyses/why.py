@@ -30,6 +30,15 @@ _WAITS = EVENT_WAITS | frozenset("poll ppoll select pselect accept accept4".spli
 """What a thread calls that waits for whatever comes next."""
 
 
+_HANDED = frozenset(
+    "pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait sem_wait sem_timedwait "
+    "sem_clockwait recv recvfrom recvmsg recvmmsg mq_receive mq_timedreceive msgrcv "
+    "sigwait sigwaitinfo sigtimedwait".split()
+)
+"""What a thread calls that waits until another one hands it something: a result that it needs, or
+the next piece of work."""
+
+
 class SuspectProfiles(FunctionProfiles):
     """For as long as it takes until both halves of the time choose the same function, and for
     ``limit`` seconds of it at most."""
@@ -105,11 +114,21 @@ def is_preempted(paths: Sequence[RootCausePath]) -> bool:
 
 def idle_in(paths: Sequence[RootCausePath]) -> str | None:
     """Where all of these paths end in a wait for whatever comes next, the function that waits."""
+    return _waits_in(paths, _WAITS)
+
+
+def handed_in(paths: Sequence[RootCausePath]) -> str | None:
+    """Where all of these paths end in a wait until another thread or program hands something over,
+    the function that waits. Whether that is work, nobody can tell."""
+    return _waits_in(paths, _HANDED)
+
+
+def _waits_in(paths: Sequence[RootCausePath], names: frozenset[str]) -> str | None:
     waits: list[str] = []
     for path in paths:
         if path.ending.cause not in (Cause.BLOCKED, Cause.FUNCTION):
             continue
-        found = [n.function.name for n in path.nodes if plain_name(n.function.symbol) in _WAITS]
+        found = [n.function.name for n in path.nodes if plain_name(n.function.symbol) in names]
         if not found:
             return None
         waits += found[:1]

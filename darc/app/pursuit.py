@@ -12,7 +12,7 @@ import functools
 import time
 from collections.abc import Sequence
 
-from darc.analyses.why import SuspectCauses, SuspectProfiles, idle_in, is_preempted
+from darc.analyses.why import SuspectCauses, SuspectProfiles, handed_in, idle_in, is_preempted
 from darc.app.finding import Members, Request
 from darc.code.callers import most_called
 from darc.code.patterns import parse_patterns
@@ -216,10 +216,13 @@ class Pursuit:
 
     @staticmethod
     def _ranked(answers: Sequence[Answer]) -> list[Answer]:
-        """Those with an answer first, then those with the most time; none that is idle, or is slow
-        only as all others are."""
+        """Those with an answer first, of these those that do not wait to be handed something, then
+        those with the longest delay; none that is idle, or is slow only as all others are."""
         busy = [one for one in answers if one.idle is None and not one.is_disturbed]
-        return sorted(busy, key=lambda one: (not one.paths, -one.suspect.share))
+        return sorted(
+            busy,
+            key=lambda one: (not one.paths, handed_in(one.paths) is not None, -one.suspect.delay),
+        )
 
     def _verdict(
         self, known: FunctionSet, ranked: Sequence[Answer], idle: Sequence[Answer]

@@ -32,6 +32,10 @@ class Suspect:
     """and what those of the fastest peak do."""
     share: float
     """Its excess, by what one thread has of time: above 1 where several threads call it."""
+    delay: float
+    """In seconds: what is left of a slow call, on average over all moments, where one goes on; so
+    long waits who comes at any moment for it to end. Of two functions that take as much time, it is
+    longer for that with fewer and longer calls."""
 
     @property
     def name(self) -> str:

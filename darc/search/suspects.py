@@ -1,8 +1,12 @@
 """Which of many functions is slow now and then, and worth a search (OSprof 3.1, 6).
 
 A *suspect* has enough calls, enough of them in a slow peak that a valley parts from the faster
-ones, and takes so much time by them that it matters. Of suspects that are called one in another
-the outermost is looked into first: what is below it the search finds by itself.
+ones, and takes so much time by them that it matters. They are ranked by the delay that their slow
+calls mean to others, which is half their rate times the mean of their squared latency (the mean
+residual work of Pollaczek and Khinchine's formula): a function that takes 3 µs instead of 0.1 µs,
+hundred thousand times a second, is no reason why a request waits for 20 ms. Of suspects that are
+called one in another the outermost is looked into first: what is below it the search finds by
+itself.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ LEAST_SHARE = 0.05
 """Of the time of one thread: so much must the slow calls take more than fast ones."""
 
 OF_LARGEST = 0.8
-"""Of the largest excess: who has so much may be called in the one that has that, or calls it."""
+"""Of the largest delay: who has so much may be called in the one that has that, or calls it."""
 
 _OTHERS = 3
 """Functions that it takes to tell what happens to all."""
@@ -45,9 +49,9 @@ _LOW = 3
 
 
 def suspects(known: FunctionSet) -> tuple[Suspect, ...]:
-    """Those among the functions of ``known``, the one with the most excess first."""
+    """Those among the functions of ``known``, the one with the longest delay first."""
     found = (_suspect(row, known.seconds) for row in known.rows)
-    return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.share))
+    return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
 
 
 def _suspect(row: FunctionProfile, seconds: float) -> Suspect | None:
@@ -65,13 +69,16 @@ def _suspect(row: FunctionProfile, seconds: float) -> Suspect | None:
         if number >= peak.first_bin and (is_last or number <= peak.last_bin)
     ]
     calls = sum(count for _, count in slow)
+    fast_mean = _mean(profile, row.peaks[0])
+    squares = sum(n * (profile.mean_cycles(b) ** 2 - fast_mean**2) for b, n in slow)
     return Suspect(
         row=row,
         peak=PeakRange(peak.number, peak.first_bin, None if is_last else peak.last_bin),
         slow=calls,
         slow_mean=sum(count * profile.mean_cycles(number) for number, count in slow) / calls,
-        fast_mean=_mean(profile, row.peaks[0]),
+        fast_mean=fast_mean,
         share=share,
+        delay=squares / (2 * profile.hz**2 * seconds),
     )
 
 
@@ -113,12 +120,12 @@ def _summit(profile: Profile, peak: Peak) -> int:
 
 
 def first_of(found: Sequence[Suspect]) -> Suspect | None:
-    """The one to look into first: the outermost of those with almost the largest excess. What is
+    """The one to look into first: the outermost of those with almost the longest delay. What is
     called in another function takes no more time in all than that does."""
     if not found:
         return None
-    largest = max(one.share for one in found)
-    near = [one for one in found if one.share >= OF_LARGEST * largest]
+    longest = max(one.delay for one in found)
+    near = [one for one in found if one.delay >= OF_LARGEST * longest]
     return max(near, key=lambda one: (one.row.profile.total, -one.row.profile.count))
 
 

@@ -276,9 +276,22 @@ def test_debugger_is_told_to_end_in_batch(
     teller.start()
     commands = [f"darc start handle {ENDLESS}", "continue"]
     done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+    assert "internal-error" not in done.gdb, done.gdb
     let_go(running.pid)
     _, _, altered = altered_code(running.pid)
     assert altered == [], done.gdb
+    assert running.finish() == 0
+
+
+@pytest.mark.debuggers(GDB)
+def test_debugger_is_told_to_end_where_nothing_was_begun(running: Server, tmp_path: Path) -> None:
+    """What darc has asked gdb of its program does not bring gdb down."""
+    goes_on = f"while grep -q '^State:.t' /proc/{running.pid}/status; do :; done"
+    tell = f"shell (debugger=$PPID; {goes_on}; kill -TERM $debugger) &"
+    commands = ["darc profile no_such", tell, "continue"]
+    done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+    assert "no function is called no_such" in done.gdb
+    assert "internal-error" not in done.gdb, done.gdb
     assert running.finish() == 0
 
 

@@ -95,6 +95,16 @@ def test_the_outermost_of_nested_ones_comes_first() -> None:
     assert first.name == "outer"
 
 
+def test_long_calls_come_before_many_short_ones() -> None:
+    """Also where those take more time in all: who waits for a call waits longer for these."""
+    many = row("many", {6: 1_000_000, 12: 150_000})
+    long = row("long", {12: 5000, 24: 30})
+    first, second = suspects(of(many, long))
+    assert (first.name, second.name) == ("long", "many")
+    assert second.share > first.share
+    assert first.delay == pytest.approx(30 * (1.5 * 2**24 / HZ) ** 2 / 2 / SECONDS, rel=0.01)
+
+
 def test_what_was_seen_comes_no_more() -> None:
     known = of(row("a", SLOW), row("b", {9: 500, 24: 25}))
     seen = {known.rows[0].function}
@@ -162,7 +172,7 @@ def test_halves_add_up_to_the_whole(parts: list[tuple[dict[int, int], dict[int, 
 def test_a_suspect_is_what_the_rules_say(all_bins: list[dict[int, int]]) -> None:
     known = of(*(row(f"f{n}", bins) for n, bins in enumerate(all_bins)))
     found = suspects(known)
-    assert [one.share for one in found] == sorted((one.share for one in found), reverse=True)
+    assert [one.delay for one in found] == sorted((one.delay for one in found), reverse=True)
     for one in found:
         assert one.row.profile.count >= 100
         assert one.slow >= 20
