@@ -11,7 +11,7 @@ from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.model.ftree import Cause, Function, RootCausePath
-from darc.search.suspects import agree, choice, is_disturbed
+from darc.search.suspects import agree, choice, is_disturbed, may_follow
 
 FIRST_SECONDS = 3.0
 """After which it is first asked whether a function stands out; then after twice as long, and so
@@ -91,7 +91,9 @@ class SuspectProfiles(FunctionProfiles):
         found = choice(self._known, nobody)
         if found is None or is_disturbed(self._known, found):
             return False
-        return self._seconds >= _LONG or agree(self._known, nobody)
+        if self._seconds >= _LONG:
+            return True
+        return agree(self._known, nobody) and not may_follow(self._known, found)
 
 
 def nobody(_function: Function) -> bool:

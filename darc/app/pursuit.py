@@ -25,7 +25,15 @@ from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.status import Status
 from darc.model.why import Suspect, Verdict
-from darc.search.suspects import LEAST_CALLS, agree, choice, is_disturbed, suspects, without
+from darc.search.suspects import (
+    LEAST_CALLS,
+    agree,
+    are_alike,
+    choice,
+    is_disturbed,
+    suspects,
+    without,
+)
 from darc.session.session import Session
 
 SECONDS = 30.0
@@ -130,7 +138,11 @@ class Pursuit:
 
     def _add(self, answer: Answer, session: Session | None) -> None:
         self._searched.append((answer, session))
-        self._seen.add(answer.suspect.row.function.address)
+        suspect = answer.suspect
+        self._seen.add(suspect.row.function.address)
+        if answer.found is not None and not answer.paths:  # nor would it be known of the same calls
+            alike = (one for one in suspects(self._set) if are_alike(one, suspect))
+            self._seen |= {one.row.function.address for one in alike}
 
     def next(self) -> tuple[int, Request] | None:
         """The function to search in next, by its address, and how; ``None``: that was all."""
@@ -146,13 +158,14 @@ class Pursuit:
             self._is_over = True
             return None
         self._suspect = suspect
+        is_last = left == 1 or all(are_alike(one, suspect) for one in found)
         parameters = dataclasses.replace(
             self._parameters,
             peak=suspect.spec(1, OCTAVES),
             resolution=1,
             start_ops=None,
             start_time=min(_START_SECONDS, rest / 4),
-            max_time=max(_LEAST_SECONDS, rest / min(left, 2)),
+            max_time=max(_LEAST_SECONDS, rest if is_last else rest / 2),
             auto=True,
             on_finish=OnFinish.STOP,
         )

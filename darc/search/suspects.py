@@ -26,6 +26,9 @@ LEAST_CALLS = 100
 LEAST_SLOW = 20
 """Calls in the slow peak."""
 
+_BUDDING = 5
+"""Calls in the slow peak of one that is worth a wait for more of them."""
+
 LEAST_VALLEY = 2
 """Bins between two summits that are so low that they part them."""
 
@@ -34,6 +37,9 @@ LEAST_SHARE = 0.05
 
 OF_LARGEST = 0.8
 """Of the largest delay: who has so much may be called in the one that has that, or calls it."""
+
+_ALIKE = 0.8
+"""Slow calls, and what they take: so much of each other's have two that may be the same calls."""
 
 _OTHERS = 3
 """Functions that it takes to tell what happens to all."""
@@ -48,18 +54,19 @@ _LOW = 3
 """A bin is of a valley that holds at most such a part of the lower summit."""
 
 
-def suspects(known: FunctionSet) -> tuple[Suspect, ...]:
-    """Those among the functions of ``known``, the one with the longest delay first."""
-    found = (_suspect(row, known.seconds) for row in known.rows)
+def suspects(known: FunctionSet, least: int = LEAST_SLOW) -> tuple[Suspect, ...]:
+    """Those among the functions of ``known``, the one with the longest delay first; ``least`` calls
+    are slow."""
+    found = (_suspect(row, known.seconds, least) for row in known.rows)
     return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
 
 
-def _suspect(row: FunctionProfile, seconds: float) -> Suspect | None:
+def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None:
     profile = row.profile
     if profile.count < LEAST_CALLS or row.until is not None or seconds <= 0:
         return None
     share = row.excess / (profile.hz * seconds)
-    peak = _slow_peak(row)
+    peak = _slow_peak(row, least)
     if peak is None or share < LEAST_SHARE:
         return None
     is_last = peak is row.peaks[-1]
@@ -82,7 +89,7 @@ def _suspect(row: FunctionProfile, seconds: float) -> Suspect | None:
     )
 
 
-def _slow_peak(row: FunctionProfile) -> Peak | None:
+def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:
     """The peak whose calls take most beyond what the fastest ones do, of those that may be it."""
     profile, peaks = row.profile, row.peaks
     if len(peaks) < 2:
@@ -95,7 +102,7 @@ def _slow_peak(row: FunctionProfile) -> Peak | None:
     enough = [
         after
         for before, after in pairwise(peaks)
-        if after.count >= LEAST_SLOW and _valley(profile, before, after) >= LEAST_VALLEY
+        if after.count >= least and _valley(profile, before, after) >= LEAST_VALLEY
     ]
     return max(enough, key=excess, default=None)
 
@@ -136,6 +143,13 @@ def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | 
     return first_of([one for one in found if not is_disturbed(known, one)] or found)
 
 
+def may_follow(known: FunctionSet, chosen: Suspect) -> bool:
+    """Whether another function would be chosen before that one if its slow calls were some more."""
+    found = [one for one in suspects(known, _BUDDING) if one.slow < LEAST_SLOW]
+    first = first_of([one for one in found if not is_disturbed(known, one)])
+    return first is not None and first.delay > chosen.delay
+
+
 def is_disturbed(known: FunctionSet, suspect: Suspect) -> bool:
     """Whether calls of most other functions are as slow as often, by the time that they take: so it
     is where another program has the processor now and then, or the machine's host. What a
@@ -161,6 +175,13 @@ def is_disturbed(known: FunctionSet, suspect: Suspect) -> bool:
 def _usual_time(profile: Profile, first: int) -> float:
     """What the calls below bin ``first`` have taken, in cycles, as far as bins tell."""
     return sum(n * profile.mean_cycles(b) for b, n in profile.bins.items() if b < first)
+
+
+def are_alike(one: Suspect, two: Suspect) -> bool:
+    """Whether their slow calls may be the same ones, those of one within those of the other, as far
+    as their number and what they take tell."""
+    pairs = ((one.slow, two.slow), (one.slow_mean, two.slow_mean))
+    return all(min(pair) >= _ALIKE * max(pair) for pair in pairs)
 
 
 def without(found: Iterable[Suspect], seen: Callable[[Function], bool]) -> tuple[Suspect, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.ftree import RootCausePath
+from darc.model.ftree import Fnode, RootCausePath
 from darc.model.ops import KeptOps
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
@@ -66,7 +66,21 @@ def _answer(
         yield Text(f"    {ending}{took}")
     if not found.paths:
         yield Text(f"  why is not known: {found.status.value}")
+        decided = _decided(found.ftree)
+        if len(decided) > 1:
+            names = " → ".join(show(node.function.name) for node in decided)
+            yield Text(f"  so far it is in {names}")
     yield from _waits(found, show)
+
+
+def _decided(root: Fnode | None) -> list[Fnode]:
+    """Down from f0 the callees that have won, by most votes, of a search that has found no end."""
+    found: list[Fnode] = []
+    while root is not None:
+        found.append(root)
+        winners = [child for child in root.children if child.root_cause]
+        root = max(winners, key=lambda child: child.maxcount, default=None)
+    return found
 
 
 def _slow(suspect: Suspect, show: Show) -> str:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.code.callers import calls_in
+from darc.model.ftree import Fnode
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Answer, Snapshot, Why
@@ -16,10 +17,12 @@ from darc.model.status import Status
 from darc.model.why import Verdict
 from darc.search.suspects import (
     agree,
+    are_alike,
     choice,
     first_of,
     halves_of,
     is_disturbed,
+    may_follow,
     suspects,
     without,
 )
@@ -103,6 +106,27 @@ def test_long_calls_come_before_many_short_ones() -> None:
     assert (first.name, second.name) == ("long", "many")
     assert second.share > first.share
     assert first.delay == pytest.approx(30 * (1.5 * 2**24 / HZ) ** 2 / 2 / SECONDS, rel=0.01)
+
+
+def test_longer_calls_that_are_rare_as_yet_are_waited_for() -> None:
+    often = row("often", {6: 10_000, 20: 500})
+    for rare, expected in ({12: 5000, 25: 8}, True), ({12: 5000, 25: 3}, False):
+        known = of(often, row("rare", rare))
+        (chosen,) = suspects(known)
+        assert chosen.name == "often"
+        assert may_follow(known, chosen) is expected
+
+
+def test_the_same_calls_one_in_another() -> None:
+    outer, inner, other = suspects(
+        of(
+            row("outer", {12: 5000, 25: 30}),
+            row("inner", {10: 9000, 25: 28}),
+            row("other", {10: 9000, 24: 40}),
+        )
+    )
+    assert are_alike(outer, inner)
+    assert not are_alike(outer, other)
 
 
 def test_what_was_seen_comes_no_more() -> None:
@@ -219,3 +243,13 @@ def test_a_search_that_could_not_be_begun_says_why() -> None:
     text = render.status(shown(Why(Verdict.UNKNOWN, (answer,))), render.Style())
     assert "\n  no pad\n" in text
     assert "'darc start slow --peak last' looks longer into that" in text
+
+
+def test_a_search_without_an_end_says_how_far_it_came() -> None:
+    (suspect,) = suspects(of(row("slow", SLOW)))
+    root = Fnode(function("slow"))
+    root.add_child(function("other"), None)
+    root.add_child(function("below"), None).root_cause = True
+    found = Snapshot("slow", Status.INCONCLUSIVE, "pad", ftree=root)
+    text = render.status(shown(Why(Verdict.UNKNOWN, (Answer(suspect, found),))), render.Style())
+    assert "\n  why is not known: not conclusive\n  so far it is in slow → below\n" in text
