@@ -98,6 +98,14 @@ class FunctionSet:
             raise NotFoundError(f"there is no row {number} of profiles: there are {there}")
         return self.rows[number - 1]
 
+    def row_of(self, name: str) -> FunctionProfile:
+        """By the function's name, the first of several. Raises
+        :class:`~darc.model.errors.NotFoundError`."""
+        for row in self.rows:
+            if name in (row.function.name, row.function.symbol):
+                return row
+        raise NotFoundError(f"there is no profile of {name}: 'darc status' shows the table")
+
 
 def ranked(rows: Iterable[FunctionProfile]) -> tuple[FunctionProfile, ...]:
     """The most interesting one first; of those that have no excess, the one with the most time."""

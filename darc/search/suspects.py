@@ -76,7 +76,7 @@ def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None
         if number >= peak.first_bin and (is_last or number <= peak.last_bin)
     ]
     calls = sum(count for _, count in slow)
-    fast_mean = _mean(profile, row.peaks[0])
+    fast_mean = _mean(profile, _fast_peak(row, peak))
     squares = sum(n * (profile.mean_cycles(b) ** 2 - fast_mean**2) for b, n in slow)
     return Suspect(
         row=row,
@@ -105,6 +105,13 @@ def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:
         if after.count >= least and _valley(profile, before, after) >= LEAST_VALLEY
     ]
     return max(enough, key=excess, default=None)
+
+
+def _fast_peak(row: FunctionProfile, slow: Peak) -> Peak:
+    """Of the faster ones that with most calls: before it there may be one of a few calls that took
+    no longer than their probes."""
+    faster = [one for one in row.peaks if one.number < slow.number]
+    return max(faster, key=lambda one: one.count)
 
 
 def _mean(profile: Profile, peak: Peak) -> float:

@@ -110,8 +110,9 @@ def histogram(snapshot: Snapshot, style: Style) -> Shown:
     return write(lines, style)
 
 
-def of_row(snapshot: Snapshot, row: int | None) -> Snapshot:
-    """The profile of one function of a set, by its number in the table; without one, of all.
+def of_row(snapshot: Snapshot, row: int | str | None) -> Snapshot:
+    """The profile of one function of a set, by its number in the table, or its name; without one,
+    of all.
 
     Raises:
         NotFoundError: there is no such row.
@@ -122,7 +123,7 @@ def of_row(snapshot: Snapshot, row: int | None) -> Snapshot:
         return snapshot
     if known is None:
         raise UsageError("rows are those of 'darc profile': type 'darc histogram' alone")
-    found = known.row(row)
+    found = known.row(row) if isinstance(row, int) else known.row_of(row)
     return dataclasses.replace(
         snapshot,
         function=found.function.name,

@@ -72,6 +72,17 @@ def test_the_slow_function_and_its_cause(tmp_path: Path) -> None:
 
 
 @IN_BOTH
+def test_what_is_slow_comes_before_who_waits_for_work(tmp_path: Path) -> None:
+    """Workers that wait take far more time than the one that is slow now and then."""
+    done = debug(tmp_path, build("jobs"), ("1000000",), [MOST, "run", REPORT, EXIT])
+    found = why(done)
+    assert found["verdict"] == "found", done.gdb
+    functions = [answer["function"] for answer in found["answers"]]
+    assert functions[0] == "serve", done.gdb
+    assert ["serve", "compact", "usleep"] in [p[:3] for p in paths(found["answers"][0])], done.gdb
+
+
+@IN_BOTH
 def test_nothing_stands_out(tmp_path: Path) -> None:
     """Each piece of work takes as long as the others; and a script hears of it."""
     commands = [

@@ -142,6 +142,9 @@ def test_rows_have_histograms() -> None:
     snapshot = dataclasses.replace(ops.snapshot(), function="*", set=KNOWN)
     text = render.histogram(render.of_row(snapshot, 1), render.Style(80))
     assert "handle: 1010 calls" in text
+    assert render.histogram(render.of_row(snapshot, "handle"), render.Style(80)) == text
+    with pytest.raises(NotFoundError, match="no profile of nobody"):
+        render.of_row(snapshot, "nobody")
     with pytest.raises(NotFoundError, match="1 to 2"):
         render.of_row(snapshot, 3)
     with pytest.raises(UsageError, match="darc profile"):

@@ -34,14 +34,22 @@ STATUS = Command(
 
 def _parse_histogram(argline: str) -> Parsed:
     arguments, _ = split_options("darc histogram", split_line(argline), {})
-    if len(arguments) > 1 or not all(one.isdecimal() for one in arguments):
-        raise UsageError("darc histogram takes the number of a row of 'darc profile', or nothing")
+    if len(arguments) > 1:
+        raise UsageError("darc histogram takes one row of 'darc profile', or nothing")
     return Parsed(tuple(arguments))
 
 
 def _histogram(app: Actions, parsed: Parsed) -> None:
-    row = int(parsed.arguments[0]) if parsed.arguments else None
+    row: int | str | None = None
+    for one in parsed.arguments:
+        row = int(one) if one.isdecimal() else one
     app.emit(render.histogram(render.of_row(app.snapshot(), row), style_of(app)))
+
+
+def _rows(app: Actions, prefix: str) -> list[str]:
+    known = app.snapshot().set
+    rows = () if known is None else known.rows
+    return [row.function.name for row in rows if row.function.name.startswith(prefix)]
 
 
 HISTOGRAM = Command(
@@ -51,12 +59,14 @@ HISTOGRAM = Command(
     details=(
         "Both axes are logarithmic: bin b holds the calls of 2^b cycles and more, and the "
         "labels above are the average latency of a bin. After 'darc profile' ROW tells whose: the "
-        "number before the function in the table; without it, of all functions together."
+        "number before the function in the table, or its name; without it, of all functions together."
     ),
     examples=(
         ("darc histogram", "Draw the profile and list its peaks."),
         ("darc histogram 3", "After 'darc profile': that of the function in the third row."),
+        ("darc histogram handle", "And that of the function of this name."),
     ),
+    complete_argument=_rows,
     parse=_parse_histogram,
     action=_histogram,
     only_looks=True,
