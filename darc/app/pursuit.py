@@ -282,7 +282,7 @@ class Pursuit:
             doubts.append("the two halves of the time choose different functions")
         waits = handed_in(first.paths)
         if waits is not None:
-            doubts.append(f"whether it waits in {waits} for its next piece of work, nobody can tell")
+            doubts.append(f"whether it waits in {waits} for its next work, nobody can tell")
         if first.agreement < ENOUGH_VOTES:
             doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))
         share = None if first.found is None else explain(first.paths[0], first.found).share
