@@ -179,6 +179,11 @@ class GdbTarget(Target):
 
     # ------------------------------------------------------------------ threads
 
+    @translated
+    def show_thread(self, thread: int) -> str | None:
+        self._threads.find(thread).switch()
+        return None
+
     def threads(self) -> Sequence[int]:
         return self._threads.ids()
 

@@ -72,19 +72,22 @@ class Threads:
             gdb.parse_and_eval(f"${name} {_assignment()} {value:#x}")
         self.moved()
 
+    def find(self, thread: int) -> gdb.InferiorThread:
+        """One of them. Raises TargetError: it is gone."""
+        for candidate in gdb.selected_inferior().threads():
+            if tid(candidate) == thread:
+                return candidate
+        raise TargetError(f"thread {thread} is gone")
+
     @contextlib.contextmanager
     def _selected(self, thread: int) -> Iterator[gdb.Frame]:
         before = gdb.selected_thread()
         if before is not None and before.is_valid() and tid(before) == thread:
             yield gdb.newest_frame()
             return
-        for candidate in gdb.selected_inferior().threads():
-            if tid(candidate) == thread:
-                break
-        else:
-            raise TargetError(f"thread {thread} is gone")
+        found = self.find(thread)
         try:
-            candidate.switch()
+            found.switch()
             yield gdb.newest_frame()
         finally:
             if before is not None and before.is_valid():

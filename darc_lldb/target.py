@@ -114,6 +114,14 @@ class LldbTarget(Target):
 
     # ------------------------------------------------------------------ threads
 
+    def show_thread(self, thread: int) -> str | None:
+        found = self._threads.find(thread)
+        if found.GetStopReason() not in (lldb.eStopReasonInvalid, lldb.eStopReasonNone):
+            found.GetProcess().SetSelectedThread(found)
+            return None
+        # lldb selects a thread with a reason to stop behind its hooks.
+        return f"thread select {found.GetIndexID()}"
+
     def threads(self) -> Sequence[int]:
         if self.state is State.NONE:
             return []

@@ -62,9 +62,19 @@ def describe(target: Target, session: Session, style: render.Style) -> str:
         text += f"; waits for {kind_text(event.kind)} {style.name(named)}"
         if event.kind in _OWNER:
             text += f", {_holder(target, session, event, style)}"
+    how = _show(target, session, call.thread)
+    if how is not None:
+        text += f"; in another thread: '{how}'"
     if analysis.missed:
         text += f" ({analysis.missed} late calls before had ended by the time of the stop)"
     return text
+
+
+def _show(target: Target, session: Session, own: int) -> str | None:
+    """What to type to see a thread that the debugger does not show by itself. Where it blocks the
+    signal, another one was stopped by that."""
+    thread = session.debuggee.thread_called(own)
+    return None if thread is None else target.show_thread(thread)
 
 
 def _holder(target: Target, session: Session, event: Event, style: render.Style) -> str:

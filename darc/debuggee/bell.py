@@ -30,9 +30,14 @@ INFO_SIZE = 128
 
 
 def choose(pid: int) -> int:
-    """A signal of :data:`SIGNALS` that the process has no handler for. The first where it has one
-    for each: then nobody rings but the monitor."""
-    return next((s for s in SIGNALS if not procfs.catches(pid, s)), SIGNALS[0])
+    """A signal of :data:`SIGNALS` that the process has no handler for, of these the one that fewer
+    threads block: a program that reads it from a signalfd blocks it everywhere, and where no call
+    of f0 comes the monitor must reach one. The first where it has a handler for each: then nobody
+    rings but the monitor."""
+    free = [number for number in SIGNALS if not procfs.catches(pid, number)]
+    if len(free) < len(SIGNALS):
+        return (free or SIGNALS)[0]
+    return min(free, key=lambda number: procfs.blocking(pid, number))
 
 
 def send(pid: int, thread: int, number: int) -> None:

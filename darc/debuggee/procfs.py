@@ -204,6 +204,11 @@ def blocks(pid: int, thread: int, signal: int) -> bool:
     return bool(int(status(pid, thread).get("SigBlk", "0"), 16) >> (signal - 1) & 1)
 
 
+def blocking(pid: int, signal: int) -> int:
+    """How many threads block ``signal``."""
+    return sum(blocks(pid, thread, signal) for thread in threads(pid))
+
+
 def caught(pid: int) -> frozenset[int]:
     """The signals that the process has handlers for."""
     mask = int(status(pid).get("SigCgt", "0"), 16)

@@ -208,6 +208,12 @@ class Target(ABC):
     def forget_frames(self) -> None:
         """Stack words were written: backtraces are to be read anew."""
 
+    def show_thread(self, thread: int) -> str | None:
+        """At a stop for the user: makes it the thread that commands are about. ``None``: it is;
+        else what the user types for that."""
+        del thread
+        return None
+
     @abstractmethod
     def threads(self) -> Sequence[int]:
         """The system's ids of all threads."""

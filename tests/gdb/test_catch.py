@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fixtures.build import build_waiting
+from fixtures.build import build, build_waiting
 from tests import debugger
 from tests.debugger import IN_BOTH, attempt, mark
 
@@ -30,6 +30,19 @@ def test_inside_the_call_again_and_again(tmp_path: Path) -> None:
     for name in ("first", "stop0", "stop1", "stop2"):
         assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section(name)), done.gdb
     assert (done.program_status, done.output) == (0, b"waiting: holders, 400\n")
+
+
+@IN_BOTH
+def test_in_a_thread_that_blocks_the_signal(tmp_path: Path) -> None:
+    """Another thread stops then: the user is shown that of the call all the same, or how to."""
+    select = "info threads" if debugger.current() == debugger.GDB else "thread select 2"
+    commands = [CATCH, "run", mark("caught"), select, "bt", "darc stop", "continue", debugger.EXIT]
+    done = debugger.debug(tmp_path, build("aside"), ("4000",), commands)
+    assert "handle under way for " in done.gdb
+    assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section("caught")), done.gdb
+    if debugger.current() != debugger.GDB:
+        assert "; in another thread: 'thread select 2'" in done.gdb
+    assert (done.program_status, done.output) == (0, b"aside: 4000 operations, 0 wrong\n")
 
 
 @IN_BOTH

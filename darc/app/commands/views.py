@@ -59,7 +59,8 @@ HISTOGRAM = Command(
     details=(
         "Both axes are logarithmic: bin b holds the calls of 2^b cycles and more, and the "
         "labels above are the average latency of a bin. After 'darc profile' ROW tells whose: the "
-        "number before the function in the table, or its name; without it, of all functions together."
+        "number before the function in the table, or its name; without it, of all functions "
+        "together."
     ),
     examples=(
         ("darc histogram", "Draw the profile and list its peaks."),
