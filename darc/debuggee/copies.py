@@ -9,26 +9,20 @@ place.
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 
 from darc.debuggee.procfs import Memory, populated
-from darc.model.errors import TargetError
+from darc.debuggee.wordscan import WordScan
 from darc.pads.returns import Replaced
 from darc.target.target import Region
 
 LIMIT = 1 << 30
-"""Bytes that are looked through at most; a processor takes about a second for them."""
+"""Bytes that are looked through at most."""
 
 LARGEST = 1 << 36
 """Bytes of a mapping that is looked through at most. What is larger was reserved, as sanitizers do
 for terabytes of shadow memory: to ask which of its pages are there takes longer than the rest."""
-
-_memmem = ctypes.CDLL(None).memmem
-_memmem.restype = ctypes.c_void_p
-_memmem.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
-_CHUNK = 4 << 20
 
 
 def replace(
@@ -44,36 +38,16 @@ def replace(
     addresses that lead to landings, but for those in ``besides``, and notes it in ``replaced``.
     ``False``: there is more memory than is looked through."""
     left = LIMIT
-    marks = {struct.pack("<Q", address)[2:6] for address in own}
+    scan = WordScan([range(address, address + 1) for address in own])
     for part in _resident(pid, mapped, besides):
         left -= len(part)
         if left < 0:
             return False
-        for at in range(part.start, part.stop, _CHUNK):
-            try:
-                raw = memory.read(at, min(_CHUNK, part.stop - at))
-            except TargetError:
-                continue  # it is only there for the program itself
-            for mark in marks:
-                for place in _aligned(raw, mark):
-                    word = int.from_bytes(raw[place : place + 8], "little")
-                    if word in own:
-                        replaced.append(Replaced(at + place, word, own[word]))
-                        memory.write(at + place, struct.pack("<Q", own[word]))
+        for place, word in scan.words(memory, part):
+            if word in own:
+                replaced.append(Replaced(place, word, own[word]))
+                memory.write(place, struct.pack("<Q", own[word]))
     return True
-
-
-def _aligned(raw: bytes, mark: bytes) -> Iterator[int]:
-    """Where aligned words have these bytes in the middle. The C library looks through memory two to
-    four times as fast as ``bytes.find`` (code: 2.7 against 1.4 GB/s; zeros: 7.3 against 1.7)."""
-    start = ctypes.cast(ctypes.c_char_p(raw), ctypes.c_void_p).value
-    if start is None:
-        return
-    end, at = start + len(raw), start
-    while found := _memmem(at, end - at, mark, len(mark)):
-        if (found - start) % 8 == 2:
-            yield found - start - 2
-        at = found + 1
 
 
 def _resident(pid: int, mapped: Sequence[Region], besides: Sequence[range]) -> Iterator[range]:

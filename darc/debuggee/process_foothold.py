@@ -30,6 +30,7 @@ from darc.debuggee import copies, limits
 from darc.debuggee.detour import DispatchedError
 from darc.debuggee.handlers import Handler
 from darc.debuggee.procfs import Memory, is_locked, may_read_fs, own_id, populated, regions
+from darc.debuggee.wordscan import WordScan
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.pads import processor as pads
 from darc.pads import returns
@@ -41,7 +42,6 @@ _PAGE = 4096
 _SEARCHED = copies.LIMIT
 """Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
 
-_CHUNK = 1 << 20
 _AREA_UNIT = _PAGE
 _AGENT_BYTES = 1 << 15
 _PAD_BYTES = 104  # of one site, on average
@@ -279,7 +279,8 @@ class ProcessFoothold(Foothold):
     def references(self) -> frozenset[int] | None:
         own = self.tables.mappings
         own += [range(one.base, one.base + one.extent) for one in self.landings]
-        areas = [*(area.base for area in self._areas), *(one.base for one in self.landings)]
+        areas = [range(one.base, one.base + one.size) for one in self._areas]
+        areas += [range(one.base, one.base + one.extent) for one in self.landings]
         found = _references(
             self._target,
             self.memory,
@@ -513,7 +514,7 @@ def _references(
     pid: int,
     *,
     besides: Sequence[range],
-    areas: Sequence[int],
+    areas: Sequence[range],
     is_inside: Callable[[int], bool],
     most: int | None = _SEARCHED,
 ) -> frozenset[int] | None:
@@ -527,7 +528,7 @@ def _references(
             found.add(pc)
         stack = target.read_register(thread, "rsp")
         stacks[stack] = target.read_register(thread, "fs_base")
-    searched = 0
+    searched, scan = 0, WordScan(areas)
     for region in regions(pid):
         if "w" not in region.permissions or "p" not in region.permissions:
             continue
@@ -540,7 +541,10 @@ def _references(
             searched += len(part)
             if most is not None and searched > most:
                 return None
-            found |= _leading(memory, range(max(start, part.start), part.stop), areas, is_inside)
+            # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
+            # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
+            live = range(max(start, part.start), part.stop)
+            found |= {word for _, word in scan.words(memory, live) if is_inside(word)}
     return frozenset(found)
 
 
@@ -552,27 +556,6 @@ def _with_called(
         return None
     called = (one.calls(address) for address in found for one in landings)
     return found | {address for address in called if address is not None}
-
-
-def _leading(
-    memory: Memory, part: range, areas: Sequence[int], is_inside: Callable[[int], bool]
-) -> set[int]:
-    """The words that lead there. They are aligned, on a stack, in its copy and in what the kernel
-    saves for a signal's handler: at other places numbers of two bytes, as a compressor's tables
-    have by the thousand, look like them."""
-    marks = {(base >> 24).to_bytes(5, "little") for base in areas}
-    leading = set()
-    for at in range(part.start, part.stop, _CHUNK):
-        raw = memory.read(at, min(_CHUNK, part.stop - at))
-        for mark in marks:
-            found = raw.find(mark)
-            while found >= 0:
-                if found % 8 == 3:
-                    word = int.from_bytes(raw[found - 3 : found + 5], "little")
-                    if is_inside(word):
-                        leading.add(word)
-                found = raw.find(mark, found + 1)
-    return leading
 
 
 def _keep(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
@@ -659,10 +642,10 @@ class LeftBehind:
         self, target: Target, memory: Memory, pid: int, most: int | None = _SEARCHED
     ) -> frozenset[int] | None:
         """As :meth:`darc.pads.foothold.Foothold.references`."""
-        own = [*self.tables.mappings, *(range(o.base, o.base + o.extent) for o in self.landings)]
-        bases = [*(area.start for area in self.areas), *(one.base for one in self.landings)]
+        landings = [range(one.base, one.base + one.extent) for one in self.landings]
+        own, areas = [*self.tables.mappings, *landings], [*self.areas, *landings]
         found = _references(
-            target, memory, pid, besides=own, areas=bases, is_inside=self._is_inside, most=most
+            target, memory, pid, besides=own, areas=areas, is_inside=self._is_inside, most=most
         )
         return _with_called(found, self.landings)
 
@@ -704,7 +687,7 @@ def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[ra
                     memory,
                     pid,
                     besides=noted,
-                    areas=[place.start],
+                    areas=[place],
                     is_inside=place.__contains__,
                     most=_SEARCHED,
                 )

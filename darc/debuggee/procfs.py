@@ -435,6 +435,16 @@ class Memory:
             raise TargetError(f"cannot read memory at {address:#x}: it is not mapped")
         return data
 
+    def read_into(self, address: int, buffer: memoryview) -> None:
+        """Fills the whole buffer. Raises TargetError when it is not mapped or the process is
+        gone."""
+        try:
+            done = os.preadv(self._fd, [buffer], address)
+        except (OSError, OverflowError) as error:
+            raise TargetError(f"cannot read memory at {address:#x}: {error}") from None
+        if done != len(buffer):
+            raise TargetError(f"cannot read memory at {address:#x}: it is not mapped")
+
     def write(self, address: int, data: bytes) -> None:
         """Raises TargetError when it is not mapped or the process is gone."""
         try:

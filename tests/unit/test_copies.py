@@ -12,29 +12,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.debuggee import procfs
-from darc.debuggee.copies import _aligned
+from darc.debuggee.wordscan import WordScan
 
-_WORD = 0x7F6D_ACA6_E6C0
-_MARK = struct.pack("<Q", _WORD)[2:6]
+_PLACES = st.sampled_from([0x5555_5555_0000, 0x5555_6000_0010, 0x7F6D_ACA6_E6C0, 0x7F6D_ACA7_0000])
+_RANGES = st.lists(
+    st.builds(lambda at, size: range(at, at + size), _PLACES, st.integers(0, 1 << 18))
+)
 
 
 @given(
+    _RANGES,
     st.lists(
         st.one_of(
-            st.just(_WORD),
-            st.just(0),
-            st.just(_WORD << 8 & (1 << 64) - 1),
             st.integers(0, 2**64 - 1),
-        ),
-        max_size=64,
+            st.builds(int.__add__, _PLACES, st.integers(-(1 << 18), 1 << 18)),
+        )
     ),
-    st.binary(max_size=7),
 )
-def test_every_aligned_word_is_found(words: list[int], rest: bytes) -> None:
-    raw = struct.pack(f"<{len(words)}Q", *words) + rest
-    expected = [8 * n for n, word in enumerate(words) if struct.pack("<Q", word)[2:6] == _MARK]
-    found = [place for place in _aligned(raw, _MARK) if place + 8 <= 8 * len(words)]
-    assert found == expected
+def test_every_aligned_word_that_leads_there_is_found(
+    wanted: list[range], words: list[int]
+) -> None:
+    """And of others only those that are within 64 KiB."""
+    raw = ctypes.create_string_buffer(struct.pack(f"<{len(words)}Q", *words) + b"left over")
+    at = ctypes.addressof(raw)
+    with procfs.Memory(os.getpid()) as memory:
+        found = list(WordScan(wanted).words(memory, range(at, at + 8 * len(words))))
+    assert [word for _, word in found] == [words[(place - at) // 8] for place, _ in found]
+    places = {(place - at) // 8 for place, _ in found}
+    for number, word in enumerate(words):
+        if any(word in one for one in wanted):
+            assert number in places
+        elif number in places:
+            assert any(one.start - (1 << 16) < word < one.stop + (1 << 16) for one in wanted)
+
+
+def test_more_words_than_there_is_room_for_at_a_time() -> None:
+    words = [0x7F6D_ACA6_E6C0] * 300_000
+    raw = ctypes.create_string_buffer(struct.pack(f"<{len(words)}Q", *words))
+    at = ctypes.addressof(raw)
+    with procfs.Memory(os.getpid()) as memory:
+        found = WordScan([range(words[0], words[0] + 1)]).words(memory, range(at, at + 2_400_000))
+        assert [place for place, _ in found] == list(range(at, at + 2_400_000, 8))
 
 
 def test_pages_that_are_used_of_what_is_reserved() -> None:

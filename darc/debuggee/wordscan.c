@@ -1,0 +1,41 @@
+/* Which words of a buffer lie in some ranges of addresses: what leads to a pad is looked for in all of a program's
+ * memory while it stands still, where a heap holds pointers by the million into the neighbourhood of its code.
+ *
+ * Runs in the debugger, as a library that Python loads; no code of it ever gets into the program. It allocates
+ * nothing and keeps nothing. A processor takes 0.05 s for 512 MB, where Python took 2 to 30 (512 MB of redis).
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLOCK_BITS 16
+
+/* Addresses from low on, in blocks of 64 KiB; blocks has a byte for each of them, 0 where nothing is looked for. */
+struct cluster {
+    uint64_t low, span;
+    const uint8_t *blocks;
+};
+
+_Static_assert(sizeof(struct cluster) == 24, "as darc/debuggee/wordscan.py makes it");
+
+static int is_wanted(uint64_t word, const struct cluster *clusters, size_t number)
+{
+    for (size_t i = 0; i < number; i++) {
+        uint64_t at = word - clusters[i].low;
+        if (at < clusters[i].span)
+            return clusters[i].blocks[at >> BLOCK_BITS];
+    }
+    return 0;
+}
+
+/* Notes the numbers of words of such blocks, room of them at most, from word *next on; where that is not enough,
+ * *next is the word to go on with, else it is count. Returns how many were noted. */
+size_t wordscan(const uint64_t *words, size_t count, const struct cluster *clusters, size_t number, uint32_t *found,
+                size_t room, size_t *next)
+{
+    size_t noted = 0, i = *next;
+    for (; i < count && noted < room; i++)
+        if (is_wanted(words[i], clusters, number))
+            found[noted++] = (uint32_t)i;
+    *next = i;
+    return noted;
+}

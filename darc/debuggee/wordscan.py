@@ -1,0 +1,91 @@
+"""Looks for words that lead into given ranges, in a program's memory, as fast as that can be read.
+
+``libwordscan.so`` is made by :mod:`darc.agent.build` when the package is built.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from darc.debuggee.procfs import Memory
+from darc.model.errors import TargetError
+
+_BLOCK = 1 << 16
+_FARTHEST = 1 << 32
+"""Bytes between two ranges that share a cluster, at most: a table has a byte for each block."""
+
+_CHUNK = 1 << 20
+_ROOM = 4096
+
+
+class _Cluster(ctypes.Structure):
+    _fields_ = (
+        ("low", ctypes.c_uint64),
+        ("span", ctypes.c_uint64),
+        ("blocks", ctypes.c_char_p),
+    )
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(Path(__file__).with_name("libwordscan.so")))
+    library.wordscan.restype = ctypes.c_size_t
+    library.wordscan.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
+    )
+    return library
+
+
+class WordScan:
+    """Looks for words that lead into one of ``wanted``, ranges of addresses in bytes, or close to
+    it: what is found is to be looked at again."""
+
+    def __init__(self, wanted: Sequence[range]) -> None:
+        groups: list[list[range]] = []
+        for one in sorted(wanted, key=lambda one: one.start):
+            if not len(one):
+                continue
+            if groups and one.stop - groups[-1][0].start <= _FARTHEST:
+                groups[-1].append(one)
+            else:
+                groups.append([one])
+        self._clusters = (_Cluster * max(len(groups), 1))(*map(_cluster, groups))
+        self._number = len(groups)
+        self._buffer = ctypes.create_string_buffer(_CHUNK)
+        self._found = (ctypes.c_uint32 * _ROOM)()
+
+    def words(self, memory: Memory, part: range) -> Iterator[tuple[int, int]]:
+        """Where in ``part`` of the memory, whose bounds are multiples of 8, such aligned words are,
+        and which. What the program alone may read is passed over."""
+        for at in range(part.start, part.stop, _CHUNK):
+            size = min(_CHUNK, part.stop - at)
+            try:
+                memory.read_into(at, memoryview(self._buffer)[:size])
+            except TargetError:
+                continue
+            yield from ((at + place, word) for place, word in self._in_buffer(size))
+
+    def _in_buffer(self, size: int) -> Iterator[tuple[int, int]]:
+        view = memoryview(self._buffer)
+        next_word, count = ctypes.c_size_t(0), size // 8
+        while next_word.value < count:
+            noted = _library().wordscan(
+                *(self._buffer, count, self._clusters, self._number),
+                *(self._found, _ROOM, ctypes.byref(next_word)),
+            )
+            for number in self._found[:noted]:
+                place = number * 8
+                yield place, int.from_bytes(view[place : place + 8], "little")
+
+
+def _cluster(ranges: Sequence[range]) -> _Cluster:
+    low = ranges[0].start // _BLOCK * _BLOCK
+    blocks = bytearray((max(one.stop for one in ranges) - 1 - low) // _BLOCK + 1)
+    for one in ranges:
+        first, last = (one.start - low) // _BLOCK, (one.stop - 1 - low) // _BLOCK
+        blocks[first : last + 1] = b"\1" * (last + 1 - first)
+    return _Cluster(low, len(blocks) * _BLOCK, bytes(blocks))
