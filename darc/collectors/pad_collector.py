@@ -201,6 +201,7 @@ class PadCollector(Collector):
         else:
             if known is not None and is_ours and not known.give_back():
                 known.close()
+            self.foothold = None  # also where there is to be no other one
             known = self._backend.new_foothold(self._program, room)
             earlier = known.earlier()
             if earlier >= _MOST_EARLIER:

@@ -781,7 +781,7 @@ def _gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[
     found: list[tuple[bool, int, int]] = []
     previous, path = _LOWEST, ""
     for region in (
-        *mapped,
+        *(one for one in mapped if one.start < _HIGHEST),  # [vsyscall] is beyond
         Region(start=_HIGHEST, end=_HIGHEST, permissions="", offset=0, path=""),
     ):
         start, end = previous, region.start
