@@ -250,6 +250,9 @@ class Pursuit:
             reasons.append("it ended before all that is slow now and then was looked into")
         if reasons:
             return Verdict.UNKNOWN, reasons
+        if not known.rows and not known.seconds:
+            why = "the time was up before anything was timed: probes were still being made"
+            return Verdict.UNKNOWN, [why]
         if not known.rows:
             return Verdict.UNKNOWN, ["no function that was timed was called"]
         most = max(row.profile.count for row in known.rows)

@@ -31,7 +31,8 @@ class Suspect:
     fast_mean: float
     """and what those of the fastest peak do."""
     share: float
-    """Its excess, by what one thread has of time: above 1 where several threads call it."""
+    """What its slow calls take beyond the fast ones, by what one thread has of time: above 1 where
+    several threads call it."""
     delay: float
     """In seconds: what is left of a slow call, on average over all moments, where one goes on; so
     long waits who comes at any moment for it to end. Of two functions that take as much time, it is

@@ -1,12 +1,12 @@
 """Which of many functions is slow now and then, and worth a search (OSprof 3.1, 6).
 
 A *suspect* has enough calls, enough of them in a slow peak that a valley parts from the faster
-ones, and takes so much time by them that it matters. They are ranked by the delay that their slow
-calls mean to others, which is half their rate times the mean of their squared latency (the mean
-residual work of Pollaczek and Khinchine's formula): a function that takes 3 µs instead of 0.1 µs,
-hundred thousand times a second, is no reason why a request waits for 20 ms. Of suspects that are
-called one in another the outermost is looked into first: what is below it the search finds by
-itself.
+ones, though not most of them, and takes so much time by these that it matters. They are ranked by
+the delay that their slow calls mean to others, which is half their rate times the mean of their
+squared latency (the mean residual work of Pollaczek and Khinchine's formula): a function that takes
+3 µs instead of 0.1 µs, a hundred thousand times a second, is no reason why a request waits for
+20 ms. Of suspects that are called one in another the outermost is looked into first: what is below
+it the search finds by itself.
 """
 
 from __future__ import annotations
@@ -65,9 +65,8 @@ def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None
     profile = row.profile
     if profile.count < LEAST_CALLS or row.until is not None or seconds <= 0:
         return None
-    share = row.excess / (profile.hz * seconds)
     peak = _slow_peak(row, least)
-    if peak is None or share < LEAST_SHARE:
+    if peak is None:
         return None
     is_last = peak is row.peaks[-1]
     slow = [
@@ -77,6 +76,10 @@ def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None
     ]
     calls = sum(count for _, count in slow)
     fast_mean = _mean(profile, _fast_peak(row, peak))
+    excess = sum(n * (profile.mean_cycles(b) - fast_mean) for b, n in slow)
+    share = excess / (profile.hz * seconds)
+    if calls * 2 > profile.count or share < LEAST_SHARE:
+        return None  # most calls are no exception
     squares = sum(n * (profile.mean_cycles(b) ** 2 - fast_mean**2) for b, n in slow)
     return Suspect(
         row=row,

@@ -44,7 +44,7 @@ def draw_why(
     if known.idle:
         yield Text(f"  waits for whatever comes next: {', '.join(map(note, known.idle))}")
     for reason in known.reasons:
-        prefix = "not sure: " if known.verdict is Verdict.FOUND else ""
+        prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))

@@ -68,6 +68,7 @@ def test_what_is_slow_now_and_then_stands_out() -> None:
         {10: 1000, 18: 30},  # they take too little
         {23: 1000, 24: 30},  # no valley
         {22: 1000, 23: 100, 24: 1000},  # one that is too narrow
+        {10: 100, 24: 900},  # most calls are
     ],
 )
 def test_what_does_not_stand_out(bins: dict[int, int]) -> None:
