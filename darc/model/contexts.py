@@ -148,26 +148,28 @@ def measured_tree(root: Fnode, hz: int) -> Context | None:
     """What was measured of an ftree, as a tree below one node for f0; ``None`` before its first
     decision. Cycles are of ``hz``.
 
-    Each level of an ftree was counted over other calls of f0 than the one above. So each node's
-    figures are scaled to the calls over which f0's own callees were compared: f0's ``calls`` are
-    these.
+    Each level of an ftree was counted over other calls of f0 than the one above. So the calls of
+    each node are scaled to those of f0 over which its own callees were compared, and its time to
+    that which its caller took in these: a callee that had all of its caller's time has all of it
+    here, whichever calls that was seen in.
     """
     if not root.totals.ops or not root.totals.calls:
         return None
     tree = Context()
-    scale: dict[Fnode, tuple[Context, float]] = {}
+    scale: dict[Fnode, tuple[Context, float, float]] = {}
     for fnode in root.walk():
         above = None if fnode.parent is None else scale.get(fnode.parent)
         if fnode.parent is not None and (above is None or not fnode.called.calls):
             continue  # it was not called where calls were counted
-        parent, factor = above or (tree, 1.0)
-        counted = fnode.called if fnode.parent is not None else fnode.totals
-        ns = counted.sum * 1e9 / hz * factor
+        parent, often, long = above or (tree, 1.0, 1.0)
+        counted, totals = fnode.called if fnode.parent is not None else fnode.totals, fnode.totals
+        ns = counted.sum * 1e9 / hz * long
         made = parent.child(place_of(fnode.function.name, fnode.function.module))
-        cost = Cost(counted.calls * factor, ns, ns)
+        cost = Cost(counted.calls * often, ns, ns)
         made.measured = cost if made.measured is None else made.measured + cost
-        below = counted.ops / fnode.totals.ops if fnode.totals.ops else 1.0
-        scale[fnode] = made, factor * below
+        more = counted.ops / totals.ops if totals.ops else 1.0
+        longer = counted.sum / totals.sum if totals.sum else 1.0
+        scale[fnode] = made, often * more, long * longer
     return tree
 
 

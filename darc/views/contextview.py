@@ -216,5 +216,8 @@ def _names(number: int, path: RankedPath, style: Style) -> Text:
     of = f" in {style.name(node.place.module)}" if node.place.module else ""
     new = "new; " if path.is_new else ""
     each = f"{_time(node.cost.mean_ns)} each of {calls:.{0 if calls >= 9.95 else 1}f}"
-    told = f"{_time(part)} itself{of}, {each}, {origin.value if origin else 'unknown'}"
+    # Whether its callees were timed, and took nothing, is not known of one that has none here.
+    is_whole = node.measured is not None and not node.children
+    itself = "in it and its callees" if is_whole else "itself"
+    told = f"{_time(part)} {itself}{of}, {each}, {origin.value if origin else 'unknown'}"
     return Text(f"{number:3}  {text}: {new}{told}")
