@@ -40,6 +40,7 @@ from darc.model.errors import (
     UnsupportedError,
     UsageError,
 )
+from darc.model.ftree import Function
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
@@ -122,17 +123,11 @@ class App:
         self.analyse(Request(function, self._parameters.overridden(overrides), RootCauses))
 
     def _function_of_row(self, number: int) -> str:
-        """What to type for the function in row ``number`` of the profiles that are shown."""
-        shown = None if self._session is None else self._session.snapshot(lines=False)
-        if shown is None or (shown.set is None and shown.walk is None):
-            raise UsageError(
-                f"{number} is no function; numbers are those of rows that 'darc profile' has "
-                "shown, or of chains of 'darc walk'"
-            )
-        found = shown.walk.last(number) if shown.walk is not None else None
-        if found is None:
-            assert shown.set is not None
-            found = shown.set.row(number).function
+        """What to type for the function with that ``number`` in what is shown."""
+        session, shown = self._session, None
+        if session is not None:
+            shown = self._with_answer(session, session.snapshot(lines=False))
+        found = _numbered(shown, number)
         program = self.look()[1]
         for spelling in (found.name, f"{found.module}!{found.symbol}"):
             try:
@@ -654,3 +649,19 @@ class App:
             self.emit(render.paths(shown, style))
         else:
             self.emit((render.early_end if what is Message.END else render.status)(shown, style))
+
+
+def _numbered(shown: Snapshot | None, number: int) -> Function:
+    """The function that stands behind a number, from 1, of a table or a list of answers."""
+    if shown is not None and shown.why is not None:
+        answers = shown.why.answers
+        if 1 <= number <= len(answers):
+            return answers[number - 1].suspect.row.function
+    if shown is not None and shown.walk is not None:
+        return shown.walk.last(number)
+    if shown is not None and shown.set is not None:
+        return shown.set.row(number).function
+    raise UsageError(
+        f"{number} is no function; numbers are those of rows that 'darc profile' has shown, of "
+        "chains of 'darc walk', or of answers of 'darc why'"
+    )

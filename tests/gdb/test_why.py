@@ -74,11 +74,13 @@ def test_the_slow_function_and_its_cause(tmp_path: Path) -> None:
 @IN_BOTH
 def test_what_is_slow_comes_before_who_waits_for_work(tmp_path: Path) -> None:
     """Workers that wait take far more time than the one that is slow now and then."""
-    done = debug(tmp_path, build("jobs"), ("1000000",), [MOST, "run", REPORT, EXIT])
+    again = [mark("again"), "darc start 1 --peak last", "darc stop"]
+    done = debug(tmp_path, build("jobs"), ("1000000",), [MOST, "run", REPORT, *again, EXIT])
     found = why(done)
     assert found["verdict"] == "found", done.gdb
     functions = [answer["function"] for answer in found["answers"]]
     assert functions[0] == "serve", done.gdb
+    assert "darc: analyses serve" in done.section("again")
     assert ["serve", "compact", "usleep"] in [p[:3] for p in paths(found["answers"][0])], done.gdb
 
 
