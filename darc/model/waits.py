@@ -6,7 +6,9 @@ to the wake-up and the time until the thread ran again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from darc.model.ops import ObjectKind
@@ -67,6 +69,8 @@ class WaitedFor:
     waits: int
     holders: tuple[Holder, ...]
     """Most time first."""
+    count: int = 1
+    """So many objects are one here: see :func:`together`."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +89,40 @@ class Waits:
     def waited(self) -> int:
         """Σ of all waits, in cycles."""
         return sum(one.cycles for one in self.objects)
+
+
+def together(objects: Iterable[WaitedFor]) -> tuple[WaitedFor, ...]:
+    """Objects that have no name, of one kind and waited for in the same functions, as one: those of
+    a table's shards, each with a lock of its own, are held by the same functions."""
+    alike: dict[object, list[WaitedFor]] = defaultdict(list)
+    for number, one in enumerate(objects):
+        alike[(one.kind, one.path) if one.name.startswith("0x") else number].append(one)
+    made = (same[0] if len(same) == 1 else _as_one(same) for same in alike.values())
+    return tuple(sorted(made, key=lambda one: -one.cycles))
+
+
+def _as_one(same: Sequence[WaitedFor]) -> WaitedFor:
+    holders: dict[object, list[Holder]] = defaultdict(list)
+    for one in same:
+        for holder in one.holders:
+            key = (holder.role, holder.thread, holder.path, holder.is_outside)
+            holders[key].append(holder)
+    merged = (
+        replace(
+            those[0],
+            cycles=sum(one.cycles for one in those),
+            ops=sum(one.ops for one in those),
+            threads=tuple(dict.fromkeys(thread for one in those for thread in one.threads)),
+        )
+        for those in holders.values()
+    )
+    return WaitedFor(
+        kind=same[0].kind,
+        name="",
+        path=same[0].path,
+        cycles=sum(one.cycles for one in same),
+        ops=sum(one.ops for one in same),
+        waits=sum(one.waits for one in same),
+        holders=tuple(sorted(merged, key=lambda one: -one.cycles)),
+        count=len(same),
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from darc.model.ops import ObjectKind
-from darc.model.waits import Holder, Role, WaitedFor, Waits
+from darc.model.waits import Holder, Role, WaitedFor, Waits, together
 from darc.views.words import name
 
 SHOWN = 6
@@ -56,7 +56,8 @@ def draw_waits(
     mean = latency(waits.cycles / waits.ops) if waits.ops else "-"
     yield Text(f"● {show(f0)}  {mean} on average, of {_ops(waits.ops)} kept")
     rest = max(0, waits.cycles - waits.waited)
-    rows = waits.objects[:SHOWN]
+    objects = together(waits.objects)
+    rows = objects[:SHOWN]
     for one in rows:
         yield Text(f"├─ {_share(one.cycles, waits.cycles)}  {_object(one, show)}")
         holders = one.holders[:SHOWN]
@@ -66,7 +67,7 @@ def draw_waits(
                 f"│  {branch} {_share(holder.cycles, waits.cycles)}  "
                 f"{holder_text(holder, one.kind, show)}"
             )
-    if more := waits.objects[SHOWN:]:
+    if more := objects[SHOWN:]:
         share = _share(sum(one.cycles for one in more), waits.cycles)
         yield Text(f"├─ {share}  {len(more)} more", "dim")
     yield Text(f"└─ {_share(rest, waits.cycles)}  no wait that darc sees", "dim")
@@ -75,7 +76,8 @@ def draw_waits(
         mean = latency(against.cycles / against.ops)
         yield Text(f"the fastest peak: {mean} on average, {share} of it in waits", "dim")
     if waits.lost:
-        yield Text(f"{waits.lost} releases there was no room for", "dim")
+        many = "1 release" if waits.lost == 1 else f"{waits.lost} releases"
+        yield Text(f"there was no room for {many}", "dim")
 
 
 def kind_text(kind: ObjectKind) -> str:
@@ -98,8 +100,14 @@ def _path(path: tuple[str, ...], show: Callable[[str], str]) -> str:
 def _object(one: WaitedFor, show: Callable[[str], str]) -> str:
     where = f" in {_path(one.path, show)}" if one.path else ""
     times = "" if one.waits == one.ops else f", {one.waits} times"
-    named = f" {show(one.name)}" if one.name else ""
-    return f"waited for {_KINDS[one.kind]}{named}{where}: {_ops(one.ops)}{times}"
+    return f"waited for {object_text(one, show)}{where}: {_ops(one.ops)}{times}"
+
+
+def object_text(one: WaitedFor, show: Callable[[str], str]) -> str:
+    """What was waited for, with its name."""
+    if one.count > 1:
+        return f"{one.count} {_KINDS[one.kind].removeprefix('the ')}s"
+    return _KINDS[one.kind] + (f" {show(one.name)}" if one.name else "")
 
 
 def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:

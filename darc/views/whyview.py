@@ -11,10 +11,10 @@ from darc.model.ops import KeptOps
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
-from darc.model.waits import Role, WaitedFor
+from darc.model.waits import Role, WaitedFor, together
 from darc.model.why import Suspect, Verdict
 from darc.views.treeview import ending_text
-from darc.views.waitsview import holder_text, kind_text
+from darc.views.waitsview import holder_text, object_text
 from darc.views.words import calls_text
 
 Show = Callable[[str], str]
@@ -106,7 +106,7 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     waits, kept = found.waits, found.ops
     if waits is None or kept is None or not kept.sees_waits or not waits.cycles:
         return
-    for one in waits.objects[:1]:
+    for one in together(waits.objects)[:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles and _is_told(one):
             yield Text(f"    {_waited(one, waits.cycles, kept, show)}")
 
@@ -117,8 +117,7 @@ def _is_told(one: WaitedFor) -> bool:
 
 
 def _waited(one: WaitedFor, cycles: int, kept: KeptOps, show: Show) -> str:
-    named = f" {show(one.name)}" if one.name else ""
-    text = f"waited for {kind_text(one.kind)}{named}, {100 * one.cycles / cycles:.0f} %"
+    text = f"waited for {object_text(one, show)}, {100 * one.cycles / cycles:.0f} %"
     return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
 
 

@@ -1,0 +1,34 @@
+"""Locks without a name that are waited for at one place, as one."""
+
+from __future__ import annotations
+
+from darc.model.ops import ObjectKind
+from darc.model.waits import Holder, Role, WaitedFor, Waits, together
+from darc.views.waitsview import draw_waits
+
+
+def lock(name: str, cycles: int, path: tuple[str, ...] = ("lookup", "get")) -> WaitedFor:
+    sweep = Holder(Role.HELD, "store", ("sweep", "run"), cycles - 10, 2, (7,))
+    other = Holder(Role.HELD, "store", ("lookup", "handle"), 10, 1, (len(name) + cycles,))
+    return WaitedFor(ObjectKind.LOCK, name, path, cycles, 2, 2, (sweep, other))
+
+
+def test_shards_of_a_table_are_one() -> None:
+    shards = [lock(f"0x7ff{n} on a stack", 100 * n) for n in range(1, 14)]
+    (made,) = together(shards)
+    assert (made.count, made.cycles, made.ops) == (13, 9100, 26)
+    sweep, other = made.holders
+    assert (sweep.cycles, sweep.ops, sweep.threads) == (9100 - 130, 26, (7,))
+    assert len(other.threads) == 13
+
+
+def test_names_and_places_are_kept_apart() -> None:
+    objects = (lock("log_lock", 50), lock("index_lock", 40), lock("0x10", 30, ("put",)))
+    assert together(objects) == objects
+
+
+def test_the_lines_say_how_many() -> None:
+    waits = Waits(30, 10_000, tuple(lock(f"0x{n}", 100) for n in range(4)))
+    lines = [line.plain for line in draw_waits(waits, None, "get", lambda cycles: f"{cycles:.0f}")]
+    assert lines[1] == "├─   4 %  waited for 4 locks in lookup ← get: 8 calls"
+    assert lines[2] == '│  ├─   4 %  held by thread 7 "store" in sweep ← run: 8 calls'
