@@ -21,7 +21,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("tree")
     for name in ("setup.py", "setup.cfg", "pyproject.toml"):
         shutil.copy(ROOT / name, tree)
-    built = shutil.ignore_patterns("__pycache__", "agent.bin", "agent.elf", "layout.json")
+    built = shutil.ignore_patterns("__pycache__", "agent.bin", "agent.elf", "layout.json", "*.so")
     for name in ("darc", "darc_gdb"):
         shutil.copytree(ROOT / name, tree / name, ignore=built)
     return tree
@@ -53,6 +53,7 @@ def test_wheel_carries_the_compiled_agent(tree: Path) -> None:
     }
     assert modules <= names
     assert {"darc/agent/agent.bin", "darc/agent/layout.json", "darc/py.typed"} <= names
+    assert "darc/debuggee/libwordscan.so" in names
     assert not [name for name in names if name.startswith(("tests", "fixtures", "build"))]
 
 
