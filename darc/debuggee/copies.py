@@ -43,7 +43,7 @@ def replace(
         left -= len(part)
         if left < 0:
             return False
-        for place, word in scan.words(memory, part):
+        for place, word in scan.words(memory, part, passes_over=True):
             if word in own:
                 replaced.append(Replaced(place, word, own[word]))
                 memory.write(place, struct.pack("<Q", own[word]))

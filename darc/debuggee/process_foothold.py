@@ -277,10 +277,9 @@ class ProcessFoothold(Foothold):
         return [one for one in self.landings if one.base in own]
 
     def references(self) -> frozenset[int] | None:
-        own = self.tables.mappings
-        own += [range(one.base, one.base + one.extent) for one in self.landings]
-        areas = [range(one.base, one.base + one.size) for one in self._areas]
-        areas += [range(one.base, one.base + one.extent) for one in self.landings]
+        landings = _places(self.landings)
+        own = [*self.tables.mappings, *landings]
+        areas = [*(range(one.base, one.base + one.size) for one in self._areas), *landings]
         found = _references(
             self._target,
             self.memory,
@@ -548,6 +547,10 @@ def _references(
     return frozenset(found)
 
 
+def _places(landings: Iterable[ReturnLandings]) -> list[range]:
+    return [range(one.base, one.base + one.extent) for one in landings]
+
+
 def _with_called(
     found: frozenset[int] | None, landings: Sequence[ReturnLandings]
 ) -> frozenset[int] | None:
@@ -642,7 +645,7 @@ class LeftBehind:
         self, target: Target, memory: Memory, pid: int, most: int | None = _SEARCHED
     ) -> frozenset[int] | None:
         """As :meth:`darc.pads.foothold.Foothold.references`."""
-        landings = [range(one.base, one.base + one.extent) for one in self.landings]
+        landings = _places(self.landings)
         own, areas = [*self.tables.mappings, *landings], [*self.areas, *landings]
         found = _references(
             target, memory, pid, besides=own, areas=areas, is_inside=self._is_inside, most=most
@@ -706,14 +709,13 @@ def restore_copies(
     for one in landings:
         own.update(one.all_own())
     if own:
-        words = [range(one.base, one.base + one.extent) for one in landings]
         with contextlib.suppress(TargetError, OSError):
             copies.replace(
                 memory,
                 pid,
                 mapped=regions(pid),
                 own=own,
-                besides=[*besides, *words],
+                besides=[*besides, *_places(landings)],
                 replaced=replaced,
             )
     return replaced

@@ -2,7 +2,7 @@
  * memory while it stands still, where a heap holds pointers by the million into the neighbourhood of its code.
  *
  * Runs in the debugger, as a library that Python loads; no code of it ever gets into the program. It allocates
- * nothing and keeps nothing. A processor takes 0.05 s for 512 MB, where Python took 2 to 30 (512 MB of redis).
+ * nothing and keeps nothing. Reading and looking through 400 MB took 0.16 s, half of it reading.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -58,14 +58,19 @@ class WordScan:
         self._buffer = ctypes.create_string_buffer(_CHUNK)
         self._found = (ctypes.c_uint32 * _ROOM)()
 
-    def words(self, memory: Memory, part: range) -> Iterator[tuple[int, int]]:
+    def words(
+        self, memory: Memory, part: range, *, passes_over: bool = False
+    ) -> Iterator[tuple[int, int]]:
         """Where in ``part`` of the memory, whose bounds are multiples of 8, such aligned words are,
-        and which. What the program alone may read is passed over."""
+        and which. ``passes_over`` what cannot be read, or raises TargetError there: what the
+        program alone may read can lead anywhere."""
         for at in range(part.start, part.stop, _CHUNK):
             size = min(_CHUNK, part.stop - at)
             try:
                 memory.read_into(at, memoryview(self._buffer)[:size])
             except TargetError:
+                if not passes_over:
+                    raise
                 continue
             yield from ((at + place, word) for place, word in self._in_buffer(size))
 

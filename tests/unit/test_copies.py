@@ -8,11 +8,13 @@ import mmap
 import os
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.debuggee import procfs
 from darc.debuggee.wordscan import WordScan
+from darc.model.errors import TargetError
 
 _PLACES = st.sampled_from([0x5555_5555_0000, 0x5555_6000_0010, 0x7F6D_ACA6_E6C0, 0x7F6D_ACA7_0000])
 _RANGES = st.lists(
@@ -53,6 +55,19 @@ def test_more_words_than_there_is_room_for_at_a_time() -> None:
     with procfs.Memory(os.getpid()) as memory:
         found = WordScan([range(words[0], words[0] + 1)]).words(memory, range(at, at + 2_400_000))
         assert [place for place, _ in found] == list(range(at, at + 2_400_000, 8))
+
+
+def test_what_cannot_be_read_is_not_taken_for_empty() -> None:
+    """It may lead anywhere; whoever can do without says so."""
+    size = mmap.PAGESIZE
+    reserved = mmap.mmap(-1, 2 * size, mmap.MAP_PRIVATE)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(reserved))
+    scan, beyond = WordScan([range(1 << 40, (1 << 40) + 8)]), range(8, 8 + size)
+    with procfs.Memory(os.getpid()) as memory:
+        assert list(scan.words(memory, range(base, base + size))) == []
+        with pytest.raises(TargetError):
+            list(scan.words(memory, beyond))
+        assert list(scan.words(memory, beyond, passes_over=True)) == []
 
 
 def test_pages_that_are_used_of_what_is_reserved() -> None:
