@@ -200,10 +200,10 @@ class SetCollector(PadCollector):
             self.tables.enabled = True  # so that the agent rings
 
     def _put_in(self) -> None:
-        self._is_in = True
         for number, why in self.installer.enable_members().items():
             self.left_out[self.functions[number]] = why
         self._check_any()
+        self._is_in = True  # of all: another thread may ask while they go in
 
     # ---------------------------------------------------------- the user's stops
 
