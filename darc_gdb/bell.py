@@ -41,7 +41,7 @@ class Bell:
         self._catchpoint: gdb.Breakpoint | None = None
         self._handler: Callable[[], Outcome] | None = None
         self._signal = 0
-        self._caught = 0
+        self._caught: frozenset[int] = frozenset()
         self._withheld: str | None = None
         """The signal that gdb is told not to pass on, as the one that it has now is darc's."""
         self._asked = False
@@ -70,8 +70,8 @@ class Bell:
     def is_owed(self, event: gdb.SignalEvent) -> bool:
         """Whether a stop for a signal is one at which the handler is to decide: some gdb tell of a
         catchpoint so."""
-        name = signal.Signals(self._signal).name if self._signal else ""
-        return self._deciding.owes(self.answer) and event.stop_signal == name
+        names = {signal.Signals(number).name for number in self._caught}
+        return self._deciding.owes(self.answer) and event.stop_signal in names
 
     @translated
     def arm(self, number: int, handler: Callable[[], Outcome]) -> None:
@@ -79,17 +79,21 @@ class Bell:
         self._handler = handler
         self._signal = number
         self._deciding.bury()
-        self._catch(number)
+        self._catch()
 
-    def _catch(self, number: int) -> None:
-        """gdb stops at the signal, which a thread sends itself, if :meth:`rang` says so."""
+    def _catch(self) -> None:
+        """gdb stops at the signal, which a thread sends itself, if :meth:`rang` says so; at the
+        monitor's knock, too."""
+        caught = frozenset({self._signal})
+        if self._signal != signal.SIGINT:
+            caught |= {bell.KNOCK}
         if self._catchpoint is not None and self._catchpoint.is_valid():
-            if self._caught == number:
+            if self._caught == caught:
                 return
             self._catchpoint.delete()
-        self._caught = number
-        name = signal.Signals(number).name
-        gdb.execute(f"catch signal {name}", to_string=True)
+        self._caught = caught
+        names = " ".join(signal.Signals(number).name for number in caught)
+        gdb.execute(f"catch signal {names}", to_string=True)
         made = int(gdb.parse_and_eval("$bpnum"))
         self._catchpoint = next(b for b in gdb.breakpoints() if b.number == made)
         self._catchpoint.condition = "$_darc_bell()"
@@ -103,7 +107,7 @@ class Bell:
             before.enabled = False
             self._deciding.doom(before)
         self._signal = number
-        self._catch(number)
+        self._catch()
 
     def pass_again(self) -> None:
         """What :meth:`_is_programs` withheld is over."""
@@ -112,32 +116,35 @@ class Bell:
             gdb.execute(f"handle {withheld} pass", to_string=True)
 
     def _is_programs(self) -> bool:
-        """Whether the signal that gdb has now is one of the program's own, which it hears. One of
-        darc's that it would hear is not passed on."""
+        """Whether the signal that gdb has now is one of the program's own, which it hears or is to
+        be stopped by. One of darc's is not passed on then."""
         self.pass_again()
-        number = self._caught
+        number = bell.KNOCK if self._is_knock() else self._signal
         pid = int(gdb.selected_inferior().pid)
-        if not pid or number == signal.SIGINT or not procfs.catches(pid, number):
+        if not pid or number == signal.SIGINT:
             return False
-        if not self._is_marked():
+        if number != bell.KNOCK and not procfs.catches(pid, number):
+            return False
+        if not _is_marked():
             return True
         name = signal.Signals(number).name
-        listed = gdb.execute(f"info signals {name}", to_string=True).splitlines()[-1].split()
-        if listed[3] == "Yes":  # stop, print, pass
+        if _handled(name)[2]:
             gdb.execute(f"handle {name} nopass", to_string=True)
             self._withheld = name
         return False
 
-    @staticmethod
-    def _is_marked() -> bool:
-        try:
-            info = gdb.convenience_variable("_siginfo")
-            if info is None:
-                return False
-            value = info["_sifields"]["_rt"]["si_sigval"]["sival_ptr"]
-            return bell.is_marked(int(info["si_code"]), int(value))
-        except gdb.error:
+    def _is_knock(self) -> bool:
+        return bell.KNOCK in self._caught and _signal_number() == bell.KNOCK
+
+    def _stops_for_user(self) -> bool:
+        """Whether it does at the program's own signal that gdb has now."""
+        if not self._is_knock():
             return False
+        name = signal.Signals(bell.KNOCK).name
+        stops, tells, _ = _handled(name)
+        if tells:
+            gdb.write(f"\nThread received signal {name}.\n")
+        return self._deciding.stays(Outcome.STOP if stops else Outcome.CONTINUE)
 
     def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
         """``handler`` decides, with all threads stopped, after :meth:`interrupt`. The user's own
@@ -181,9 +188,12 @@ class Bell:
             return True
         if self._handler is None and self._signal == signal.SIGINT:
             return self._interrupted() is Outcome.STOP  # the catchpoint is not buried yet
-        if self._handler is None or not self._inferiors.is_home(gdb.selected_inferior()):
+        hears = self._handler is not None and self._inferiors.is_home(gdb.selected_inferior())
+        if not hears and not self._is_knock():
             return False
         if self._is_programs():
+            return self._stops_for_user()
+        if not hears:
             return False
         self._deciding.own_stops += 1
         if not self._deciding.all_stop:
@@ -216,6 +226,34 @@ class Bell:
         self._hooks.goes_on()
         self._hooks.went_on()  # gdb tells of users' commands alone
         return Outcome.CONTINUE
+
+
+def _handled(name: str) -> tuple[bool, bool, bool]:
+    """Whether gdb stops for the user at a signal, tells of it, passes it on."""
+    listed = gdb.execute(f"info signals {name}", to_string=True).splitlines()[-1].split()
+    stops, tells, passes = (word == "Yes" for word in listed[1:4])
+    return stops, tells, passes
+
+
+def _is_marked() -> bool:
+    """Whether the signal that gdb has now bears darc's mark."""
+    try:
+        info = gdb.convenience_variable("_siginfo")
+        if info is None:
+            return False
+        value = info["_sifields"]["_rt"]["si_sigval"]["sival_ptr"]
+        return bell.is_marked(int(info["si_code"]), int(value))
+    except gdb.error:
+        return False
+
+
+def _signal_number() -> int:
+    """That of the signal that gdb has now; 0: it does not tell."""
+    try:
+        info = gdb.convenience_variable("_siginfo")
+        return 0 if info is None else int(info["si_signo"])
+    except gdb.error:
+        return 0
 
 
 def _runs() -> bool:

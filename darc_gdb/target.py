@@ -315,11 +315,11 @@ class GdbTarget(Target):
         """The commands of darc's breakpoints."""
         self._deciding.after_stop()
 
-    def arm_bell(self, number: int, handler: Callable[[], Outcome]) -> None:
-        self._bell.arm(number, handler)
+    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
+        self._bell.arm(signal, handler)
 
-    def change_bell(self, number: int) -> None:
-        self._bell.change(number)
+    def change_bell(self, signal: int) -> None:
+        self._bell.change(signal)
 
     def disarm_bell(self) -> None:
         self._bell.disarm()

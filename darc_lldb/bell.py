@@ -19,24 +19,24 @@ class Bell:
     def __init__(self, failed: Callable[[Exception], None], follows_up: Callable[[], bool]) -> None:
         self._failed = failed
         self._follows_up = follows_up
-        self._signal: Signal | None = None
+        self._signals: dict[int, Signal] = {}
         self._handler: Callable[[], Outcome] | None = None
-        self._kept: tuple[int, bool, bool] | None = None
+        self._kept: list[tuple[int, bool, bool]] = []
 
     @property
-    def number(self) -> int | None:
-        """Its signal."""
-        return None if self._signal is None else self._signal.number
+    def numbers(self) -> frozenset[int]:
+        """Its signals."""
+        return frozenset(self._signals)
 
     @property
-    def stops_anyway(self) -> bool:
-        """Whether the program stops at that signal for the user's sake."""
-        return self._signal is not None and self._signal.stopped_before
+    def stop_anyway(self) -> frozenset[int]:
+        """Those at which the program stops for the user's sake."""
+        return frozenset(n for n, signal in self._signals.items() if signal.stopped_before)
 
     def arm(self, process: lldb.SBProcess, number: int, handler: Callable[[], Outcome]) -> None:
         """See :meth:`darc.target.target.Target.arm_bell`."""
         self.disarm()
-        self._signal = Signal(process, number)
+        self._signals = {one: Signal(process, one) for one in (number, bells.KNOCK)}
         self._handler = handler
 
     def change(self, process: lldb.SBProcess, number: int) -> None:
@@ -47,15 +47,17 @@ class Bell:
     def disarm(self, *, may_ask: bool = True) -> None:
         """Takes back what :meth:`arm` set, as far as lldb may be asked."""
         self._handler = None
-        signal, self._signal = self._signal, None
-        if signal is not None and may_ask:
-            signal.restore()
+        signals, self._signals = self._signals, {}
+        for signal in signals.values():
+            if may_ask:
+                signal.restore()
 
     @staticmethod
     def is_own(process: lldb.SBProcess, reason: Reason) -> bool:
         """Whether the program does not hear the signal in any case, or it bears darc's mark."""
         assert reason.signal is not None
-        if not procfs.catches(int(process.GetProcessID()), reason.signal):
+        is_heard = procfs.catches(int(process.GetProcessID()), reason.signal)
+        if not is_heard and reason.signal != bells.KNOCK:
             return True
         info = process.GetThreadByID(reason.thread).GetSiginfo()
         value = info.GetValueForExpressionPath("._sifields._rt.si_sigval.sival_ptr")
@@ -67,20 +69,18 @@ class Bell:
         The next one is looked at, also where that is the bell no more: lldb would keep it, too."""
         signals = process.GetUnixSignals()
         suppress, stop = signals.GetShouldSuppress(number), signals.GetShouldStop(number)
-        self._kept = (number, bool(suppress), bool(stop))
+        self._kept.append((number, bool(suppress), bool(stop)))
         signals.SetShouldSuppress(number, keeps)
         signals.SetShouldStop(number, True)
 
-    def pass_again(self, process: lldb.SBProcess) -> int | None:
-        """Undoes :meth:`keep`. A signal that stops the program only to be looked at."""
-        kept, self._kept = self._kept, None
-        if kept is None:
-            return None
-        number, suppress, stop = kept
+    def pass_again(self, process: lldb.SBProcess) -> frozenset[int]:
+        """Undoes :meth:`keep`. Signals that stop the program only to be looked at."""
+        kept, self._kept = self._kept, []
         signals = process.GetUnixSignals()
-        signals.SetShouldSuppress(number, suppress)
-        signals.SetShouldStop(number, stop)
-        return None if stop else number
+        for number, suppress, stop in kept:
+            signals.SetShouldSuppress(number, suppress)
+            signals.SetShouldStop(number, stop)
+        return frozenset(number for number, _, stop in kept if not stop)
 
     def answer(self) -> bool:
         """What the handler decides. True: the program is to stop for the user."""

@@ -114,30 +114,31 @@ class Stopping:
         self._meet(process)
         self._calls.interrupted = False
         looked_at = self.bell.pass_again(process)
-        bell = self.bell.number
+        bell = self.bell.numbers
         self._inferior.unwatch()
         # A call changes what lldb knows of its thread's stop: all are looked at before.
         reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
         stay = any(reason.users for reason in reasons)
         launching = self._own.awaits_start and all(r.signal in calls.INTERRUPTS for r in reasons)
-        rung = [reason for reason in reasons if reason.signal is not None and reason.signal == bell]
+        rung = [reason for reason in reasons if reason.signal in bell]
         own = [reason for reason in rung if self.bell.is_own(process, reason)]
         if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
             self._executed()
         self.own_stops += bool(own) or any(reason.breakpoints for reason in reasons)
-        stops_anyway = self.bell.stops_anyway
+        stop_anyway = self.bell.stop_anyway
         for reason in reasons:
             self._calls.thread = reason.thread
-            if reason.signal is not None and reason.signal == looked_at:
+            if reason.signal in looked_at:
                 continue
             if reason in rung and reason not in own:  # the program's own
-                stay = stops_anyway or stay
+                stay = reason.signal in stop_anyway or stay
                 continue
             stay = self._react(reason, bell) or stay
             if self._inferior.state is not State.STOPPED:
                 return True
-        if rung and bell is not None:
-            self.bell.keep(process, bell, keeps=own == rung)
+        for number in {reason.signal for reason in rung if reason.signal is not None}:
+            others = [r for r in rung if r.signal == number and r not in own]
+            self.bell.keep(process, number, keeps=not others)
         if stay or self._calls.interrupted:
             for reason in own:
                 self._forget_signal(reason.thread)
@@ -160,11 +161,11 @@ class Stopping:
         if self.modules_handler is not None:
             self.guarded(self.modules_handler)
 
-    def _react(self, reason: Reason, bell: int | None) -> bool:
-        """Does what darc itself stopped for; ``bell`` was its signal then. True: the program
+    def _react(self, reason: Reason, bell: frozenset[int]) -> bool:
+        """Does what darc itself stopped for; ``bell`` were its signals then. True: the program
         is to stop for the user."""
         if reason.signal is not None:
-            return reason.signal != bell or self.bell.answer()
+            return reason.signal not in bell or self.bell.answer()
         own = self._own
         if any(own.watches_modules(number) for number in reason.breakpoints):
             own.watch_modules(self._inferior.target)

@@ -25,6 +25,11 @@ _SI_QUEUE = -1
 _INFO = struct.Struct("<iii4xIIQ")
 """siginfo_t of a queued signal: number, error, code, sender's pid and uid, the value it carries."""
 
+KNOCK = 19
+"""SIGSTOP, which nobody can block: the monitor knocks with it where every thread blocks the bell's
+signal. A debugger takes it before it stops anything; one that has died meanwhile leaves the program
+stopped, as its own stops may."""
+
 INFO_SIZE = 128
 """Bytes of a siginfo_t."""
 

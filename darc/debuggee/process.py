@@ -106,14 +106,17 @@ class ProcessDebuggee(Debuggee):
         return procfs.waits_deeply(self._pid)
 
     def is_signalled(self, number: int) -> bool:
-        return procfs.is_heard(self._pid, number)
+        return any(procfs.is_heard(self._pid, one) for one in (number, bell.KNOCK))
 
     def send(self, number: int, own: int | None = None) -> None:
         named = None if own is None else self.thread_called(own)
-        for thread in (*([] if named is None else [named]), *procfs.threads(self._pid)):
+        threads = (*([] if named is None else [named]), *procfs.threads(self._pid))
+        for thread in threads:
             if not procfs.blocks(self._pid, thread, number):
                 bell.send(self._pid, thread, number)
                 return
+        for thread in threads[:1]:
+            bell.send(self._pid, thread, bell.KNOCK)
 
     def check_supported(self) -> None:
         self._target.check_supported()

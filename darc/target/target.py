@@ -308,10 +308,11 @@ class Target(ABC):
 
     @abstractmethod
     def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
-        """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``. It may
-        write memory and registers, but call nothing in the program. When it says so the program
-        stops at once, for the user, where the thread then is. A signal that bears darc's mark
-        (:mod:`darc.debuggee.bell`) never reaches a handler of the program's, any other does."""
+        """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``, or
+        :data:`~darc.debuggee.bell.KNOCK` with darc's mark. It may write memory and registers, but
+        call nothing in the program. When it says so the program stops at once, for the user, where
+        the thread then is. A signal that bears darc's mark (:mod:`darc.debuggee.bell`) never
+        reaches a handler of the program's, nor stops it; any other does."""
 
     @abstractmethod
     def change_bell(self, signal: int) -> None:

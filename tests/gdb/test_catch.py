@@ -22,14 +22,14 @@ def test_inside_the_call_again_and_again(tmp_path: Path) -> None:
     program comes to its end as ever."""
     stops = [part for number in range(3) for part in ("continue", mark(f"stop{number}"), "bt")]
     commands = [CATCH, "run", mark("first"), "bt", *stops, "darc stop", "continue", debugger.EXIT]
-    done = debugger.debug(tmp_path, build_waiting(), ("holders", "400"), commands)
+    done = debugger.debug(tmp_path, build_waiting(), ("holders", "2000"), commands)
     told = " ".join(done.gdb.split("\n")).replace("darc: ", "\n")
     assert told.count("handle under way for ") == 4, done.gdb
     holders = CAUGHT.findall(told)  # the lock may be free at that moment
     assert any(re.search("in .*(flush|rotate)_log ← help", one) for one in holders), done.gdb
     for name in ("first", "stop0", "stop1", "stop2"):
         assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section(name)), done.gdb
-    assert (done.program_status, done.output) == (0, b"waiting: holders, 400\n")
+    assert (done.program_status, done.output) == (0, b"waiting: holders, 2000\n")
 
 
 @IN_BOTH
@@ -46,6 +46,31 @@ def test_in_a_thread_that_blocks_the_signal(tmp_path: Path) -> None:
 
 
 @IN_BOTH
+def test_in_a_program_that_blocks_every_signal(tmp_path: Path) -> None:
+    """It stops all the same, in the thread of the call, and goes on."""
+    stops = ["continue", mark("again"), "bt", "darc stop", "continue", debugger.EXIT]
+    commands = [CATCH, "run", mark("caught"), "bt", *stops]
+    done = debugger.debug(tmp_path, build("aside"), ("4000", "all"), commands)
+    for name in ("caught", "again"):
+        assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section(name)), done.gdb
+    assert done.gdb.count("handle under way for ") == 2
+    assert "in another thread" not in done.gdb
+    assert (done.program_status, done.output) == (0, b"aside: 4000 operations, 0 wrong\n")
+
+
+@IN_BOTH
+def test_a_stop_of_the_users_is_shown(tmp_path: Path) -> None:
+    """SIGSTOP without darc's mark does what it does without darc."""
+    late = CATCH.replace("2ms", "1h")
+    goes_on = "signal 0" if debugger.current() == debugger.GDB else "kill"
+    commands = [late, "run", mark("stopped"), "bt", goes_on, debugger.EXIT]
+    done = debugger.debug(tmp_path, build("aside"), ("4000", "stop"), commands)
+    assert re.search(r"signal SIGSTOP", done.gdb), done.gdb
+    if debugger.current() == debugger.GDB:
+        assert (done.program_status, done.output) == (0, b"aside: 4000 operations, 0 wrong\n")
+
+
+@IN_BOTH
 def test_the_peak_of_a_search_is_what_is_late(tmp_path: Path) -> None:
     search = "darc start handle --start-ops 200 --decision-ops 10 --peak >1ms"
     commands = [search, "run", mark("caught"), "darc catch", "continue", "bt", "kill"]
@@ -59,7 +84,7 @@ def test_the_peak_of_a_search_is_what_is_late(tmp_path: Path) -> None:
 @IN_BOTH
 def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
     commands = [CATCH, "run", mark("caught"), "continue", "kill"]
-    done = debugger.debug(tmp_path, build_waiting(), ("shared", "400"), commands)
+    done = debugger.debug(tmp_path, build_waiting(), ("shared", "4000"), commands)
     told = " ".join(done.gdb.split("\n"))
     held = (
         r"waits for the lock 0x\w+ in shared memory, held(?: when the wait began)? by \d+, "
