@@ -8,6 +8,7 @@ from pathlib import Path
 
 from darc.analyses.analysis import Analysis, Subject
 from darc.code import runtimes
+from darc.code.callers import most_called
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.patterns import Chosen, Pattern, choose
@@ -44,8 +45,6 @@ class Members:
     text: str
     patterns: tuple[Pattern, ...]
     analysis: Callable[..., Analysis]
-    narrow: Callable[[Program, Chosen], Chosen] | None = None
-    """Leaves some out where they are too many; ``None``: that is the user's to do."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +136,10 @@ def find(
 
 
 def find_members(program: Program, debuggee: Debuggee, target: Target, members: Members) -> Chosen:
-    """The functions of a set.
+    """The functions of a set: of too many those that are called from the most places.
 
     Raises:
         NotFoundError: a pattern means none.
-        UsageError: they are too many.
         UnsupportedError: there are no sets here.
     """
     if debuggee.pads.room_for_set(1) is None:
@@ -151,15 +149,7 @@ def find_members(program: Program, debuggee: Debuggee, target: Target, members: 
     entry = debuggee.entry()
     own = None if entry is None else program.module_at(entry)
     chosen = choose(program, target, members.patterns, own)
-    if members.narrow is not None:
-        chosen = members.narrow(program, chosen)
-    many = len(chosen.functions)
-    if many > MOST_FUNCTIONS:
-        raise UsageError(
-            f"{members.text} means {many} functions, and {MOST_FUNCTIONS} can be timed at once: "
-            "take a narrower pattern"
-        )
-    return chosen
+    return most_called(program, chosen, MOST_FUNCTIONS)
 
 
 def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:

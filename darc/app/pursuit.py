@@ -14,9 +14,7 @@ from collections.abc import Sequence
 
 from darc.analyses.why import SuspectCauses, SuspectProfiles, handed_in, idle_in, is_preempted
 from darc.app.finding import Members, Request
-from darc.code.callers import most_called
 from darc.code.patterns import parse_patterns
-from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import OnFinish, Parameters
@@ -97,7 +95,6 @@ class Pursuit:
             WHOLE_PROGRAM,
             tuple(parse_patterns("*")),
             functools.partial(SuspectProfiles, limit=limit, latest=latest),
-            narrow=functools.partial(most_called, most=MOST_FUNCTIONS),
         )
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
         return Request("main", parameters, members.analysis, members=members, verb="times")

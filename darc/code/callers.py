@@ -27,7 +27,8 @@ def calls_in(code: bytes, address: int) -> Iterator[int]:
 
 
 def most_called(program: Program, chosen: Chosen, most: int) -> Chosen:
-    """Of more than ``most`` functions those with the most calls that lead to them."""
+    """Of more than ``most`` functions those with the most calls that lead to them; the others are
+    left out, and it is said why."""
     if len(chosen.functions) <= most:
         return chosen
     counts: Counter[int] = Counter()
@@ -38,7 +39,8 @@ def most_called(program: Program, chosen: Chosen, most: int) -> Chosen:
                 counts.update(calls_in(code, segment.address + module.bias))
     ranked = sorted(chosen.functions, key=lambda f: (-counts[f.address], f.address))
     kept = sorted(ranked[:most], key=lambda f: f.address)
-    return Chosen(tuple(kept), chosen.left_out)
+    why = f"fewer calls lead to them than to the {most:,} that can be timed at once"
+    return Chosen(tuple(kept), chosen.left_out + tuple((f, why) for f in ranked[most:]))
 
 
 def _modules(program: Program, functions: Iterable[Function]) -> Iterable[Module]:

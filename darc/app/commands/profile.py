@@ -51,7 +51,8 @@ PROFILE = Command(
     summary="Profile many functions at once, to see where to look.",
     usage="darc profile PATTERN… [--time 5s] [--every TIME] [--top N]",
     details=(
-        "Up to 2,000 functions, each for itself, in all threads. PATTERN may be a glob as "
+        "Up to 2,000 functions, each for itself, in all threads; of more, those that are "
+        "called from the most places. PATTERN may be a glob as "
         "'read_*' or 'Cache::*', a regular expression as '/^(read|write)_/', one of these behind "
         "'lib.so!', a source file, or @FILE with a pattern in each line. Without a library it "
         "means functions of the program's own file, and where that has none, of its libraries. "
