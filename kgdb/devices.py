@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from darc.agent.control import Words
 from darc.model.errors import FormatError, TargetError
 from kgdb import tasks
 from kgdb.image import KernelImage
@@ -40,7 +41,7 @@ class Layout:
     name: int
     following: int
 
-    def for_agent(self, bias: int) -> dict[str, int]:
+    def for_agent(self, bias: int) -> Words:
         """What the agent is told, to tell devices apart; ``bias`` is how far the kernel was
         moved."""
         return {

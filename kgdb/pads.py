@@ -124,10 +124,11 @@ class KernelPads(PadBackend):
             batch=batch_size(needed),
             only_thread=0,
             patience=_NEVER_PATIENT,
-            **tasks.watched(kernel.image, kernel.bias, parameters.task),
-            **tasks.scheduler(kernel.image),
-            **(layout.for_agent(kernel.bias) if layout is not None else {}),
         )
+        tables.set(**tasks.watched(kernel.image, kernel.bias, parameters.task))
+        tables.set(**tasks.scheduler(kernel.image))
+        if layout is not None:
+            tables.set(**layout.for_agent(kernel.bias))
 
     def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
         def on_hit(_thread: int) -> Callable[[], Outcome]:

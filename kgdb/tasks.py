@@ -8,9 +8,11 @@ sum passes 2**64 (kernel commit "x86/percpu/64: Use relative percpu offsets").
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 
+from darc.agent.control import Words
 from darc.model.errors import FormatError, UnsupportedError
 from darc.target.target import Target
 from kgdb.btf import Btf
@@ -68,7 +70,7 @@ def types(image: KernelImage) -> Btf:
     return Btf(image.section(".BTF"))
 
 
-def watched(image: KernelImage, bias: int, task: int | str) -> dict[str, int]:
+def watched(image: KernelImage, bias: int, task: int | str) -> Words:
     """What the agent is told of the tasks to watch: a process id, a name or ``all``."""
     at, mask, value = _test(image, task)
     return {
@@ -81,26 +83,19 @@ def watched(image: KernelImage, bias: int, task: int | str) -> dict[str, int]:
     }
 
 
-def scheduler(image: KernelImage) -> dict[str, int]:
+def scheduler(image: KernelImage) -> Words:
     """Where the agent finds in a task what tells of its switches and of who wakes it, by the names
     of the agent's fields; 0, all of them, where that is not known."""
-    members = {
-        "stack_of": "stack",
-        "queued_of": "on_rq",
-        "state_of": "__state",
-        "id_of": "pid",
-        "name_of": "comm",
-    }
+    members = ("stack", "on_rq", "__state", "pid", "comm")
     try:
         known = types(image)
-        found = {name: known.offset("task_struct", one) for name, one in members.items()}
+        stack, queued, state, number, name = (known.offset("task_struct", one) for one in members)
     except FormatError:
-        return dict.fromkeys(members, 0)
-    try:
+        return Words(stack_of=0, queued_of=0, state_of=0, id_of=0, name_of=0)
+    with contextlib.suppress(FormatError):
         known.offset("sched_entity", "sched_delayed")
-    except FormatError:
-        return found
-    return {**found, "stack_of": 0}  # from 6.12 on: one that sleeps may stay on its queue
+        stack = 0  # from 6.12 on: one that sleeps may stay on its queue
+    return Words(stack_of=stack, queued_of=queued, state_of=state, id_of=number, name_of=name)
 
 
 def filter_of(

@@ -3,10 +3,93 @@
 from __future__ import annotations
 
 import functools
+from typing import TypedDict, Unpack
 
 from darc.agent import Blob
 from darc.agent.damage import guarded
 from darc.agent.layout import Layout, Read, Write
+
+
+class Words(TypedDict, total=False):
+    """Fields of the control structure that are set by their names: numbers of up to 16 bytes."""
+
+    action_at: int
+    analysis_count: int
+    batch: int
+    bell: int
+    bell_return: int
+    bell_signal: int
+    bell_slot: int
+    block_next: int
+    code_count: int
+    contexts: int
+    current_at: int
+    deadline: int
+    debugger: int
+    epoch: int
+    exiting: int
+    fast_high: int
+    fast_low: int
+    faults: int
+    free_members: int
+    fresh: int
+    from_count: int
+    full_cost: int
+    handler_at: int
+    heartbeat: int
+    id_of: int
+    idle_members: int
+    inner_cost: int
+    kept_next: int
+    landing_count: int
+    least_span: int
+    loops: int
+    lost_blocks: int
+    lost_callers: int
+    lost_contexts: int
+    lost_foreign: int
+    lost_moved: int
+    lost_ops: int
+    lost_records: int
+    lost_tails: int
+    may_grow: int
+    may_read_fs: int
+    member_cost: int
+    member_inner: int
+    mode: int
+    name_of: int
+    needed: int
+    no_calls: int
+    node_count: int
+    not_followed: int
+    not_kept: int
+    older_count: int
+    only_thread: int
+    path_cost: int
+    patience: int
+    peak_high: int
+    peak_low: int
+    preempt_at: int
+    process: int
+    queued_of: int
+    record_count: int
+    record_list: int
+    record_mask: int
+    records: int
+    resolution: int
+    round: int
+    seen: int
+    sheet_next: int
+    short_of: int
+    span_cost: int
+    stack_at: int
+    stack_of: int
+    state_of: int
+    task_at: int
+    task_mask: int
+    task_value: int
+    vectors_at: int
+    wake: int
 
 
 class Word:
@@ -54,6 +137,10 @@ class Control:
     full_cost, path_cost, span_cost = Word(), Word(), Word()
     """Cycles that a call adds to its caller: one that is timed, one on the path that is not, and
     what is added to the first where the span is kept."""
+    member_cost = Word()
+    """The same of a function of a set; 0: it was not measured yet."""
+    id_of = Word()
+    """Where a task has its id (in kernels)."""
     faults = Word()
     """Bits: the program sets handlers for these signals now."""
     short_of = Word()
@@ -94,13 +181,23 @@ class Control:
         of that name."""
         return int.from_bytes(self._read(*self.field(name)), "little")
 
-    def set(self, **values: int) -> None:
+    def set(self, **values: Unpack[Words]) -> None:
         """Sets fields of the control structure, one store each."""
         for name, value in values.items():
-            address, size = self.field(name)
-            self._write(address, value.to_bytes(size, "little"))
+            self._set(name, value)
+
+    def take(self, name: str) -> int:
+        """What a field has counted, where its name is known only now: it begins anew."""
+        count = self.get(name)
+        self._set(name, 0)
+        return count
+
+    def _set(self, name: str, value: object) -> None:
+        assert isinstance(value, int)
+        address, size = self.field(name)
+        self._write(address, value.to_bytes(size, "little"))
 
     @functools.cached_property
     def knows_lives(self) -> bool:
         """Whether threads can be told apart by ids of their own."""
-        return bool(self.life_at or self.get("id_of"))
+        return bool(self.life_at or self.id_of)

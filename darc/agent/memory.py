@@ -468,7 +468,8 @@ class AgentMemory(Control):
         )
         values = {"record_list": base, "records": base + list_size}
         values["record_mask"] = self._record_mask
-        self.set(**values, record_count=0)
+        self.set(record_list=base, records=base + list_size, record_mask=self._record_mask)
+        self.set(record_count=0)
         self._constant.update(values)
         for index in range(self.layout.room.sites):
             if int.from_bytes(self._read(self.site(index), 8), "little"):

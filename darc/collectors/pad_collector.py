@@ -420,8 +420,7 @@ class PadCollector(Collector):
     def _count_losses(self) -> None:
         """Counts what the agent could not measure."""
         for name in self._lost:
-            self._lost[name] += self.tables.get(name)
-            self.tables.set(**{name: 0})
+            self._lost[name] += self.tables.take(name)
 
     def _see_losses(self) -> None:
         """Counts what the agent could not measure, and makes room."""

@@ -241,7 +241,7 @@ class SetCollector(PadCollector):
     @property
     def call_cost(self) -> int:
         """Cycles that a call of a function takes more."""
-        return self.tables.get("member_cost")
+        return self.tables.member_cost
 
     def give_up(self, functions: AbstractSet[Function]) -> None:
         """These are timed no more; what was counted of them stays."""

@@ -522,7 +522,7 @@ class Foothold(ABC):
             TargetError: there is no room for one more pad.
         """
         tables = self.tables
-        if tables.get("member_cost"):
+        if tables.member_cost:
             return
         nothing, index = self.symbol("darc_nothing"), self.new_index()
         (back,) = decode(_RETURN, nothing)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from darc import agent
+from darc.agent.control import Words
 
 HEADER = Path(agent.__file__).with_name("abi.h")
 
@@ -17,3 +18,10 @@ def test_no_number_stands_for_two_things() -> None:
     for name, body in enumerations:
         numbers = re.findall(r"^    DARC_\w+ = (\d+),", body, re.M)
         assert len(numbers) == len(set(numbers)), name
+
+
+def test_words_that_are_set_by_name_are_words() -> None:
+    fields = agent.load().fields
+    for name in Words.__annotations__:
+        _, size = fields[f"darc_control.{name}"]
+        assert size in {1, 2, 4, 8, 16}, name
