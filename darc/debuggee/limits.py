@@ -87,7 +87,7 @@ def _memory_groups(pid: int) -> Iterator[Path]:
     """The folders of the cgroups that limit the process's memory, inner before outer, as far as
     they can be seen from here: a container shows its own at the root."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/cgroup").read_text(errors="replace").splitlines()
     except OSError:
         return
     for line in lines:
@@ -126,7 +126,7 @@ def _free_in(folder: Path) -> int | None:
 def _number(file: Path) -> int | None:
     """The number in a file; ``None`` where there is none, as in ``max``."""
     try:
-        return int(file.read_text())
+        return int(file.read_text(errors="replace"))
     except (OSError, ValueError):
         return None
 

@@ -86,7 +86,7 @@ def status(pid: int, thread: int | None = None) -> dict[str, str]:
 def fields(file: Path, separator: str) -> dict[str, str]:
     """Name and value of each line that has the separator; none where the file cannot be read."""
     try:
-        lines = file.read_text().splitlines()
+        lines = file.read_text(errors="replace").splitlines()
     except OSError:
         return {}
     pairs = (line.partition(separator) for line in lines)
@@ -98,7 +98,7 @@ def limits(pid: int) -> dict[str, int]:
     or not told."""
     found = {}
     try:
-        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/limits").read_text(errors="replace").splitlines()
     except OSError:
         return {}
     for line in lines[1:]:
@@ -182,7 +182,7 @@ def cgroup_mounts(kind: str) -> list[tuple[Path, str]]:
     second version where it is empty."""
     found = []
     try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
     except OSError:
         return []
     for line in lines:
@@ -232,7 +232,7 @@ def children(pid: int) -> list[int]:
     found = []
     for thread in threads(pid):
         with contextlib.suppress(OSError):
-            text = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text(errors="replace")
             found += [int(word) for word in text.split()]
     return found
 
@@ -241,7 +241,7 @@ def is_stopped_at_birth(pid: int) -> bool:
     """Whether a process is stopped, is traced by nobody and has not executed an instruction yet:
     a debugger that was killed has left it so."""
     try:
-        call = Path(f"/proc/{pid}/syscall").read_text().split()[0]
+        call = Path(f"/proc/{pid}/syscall").read_text(errors="replace").split()[0]
     except (OSError, IndexError):
         return False
     return call in _MAKES_A_CHILD and status(pid).get("State", "").startswith("T (stopped)")
@@ -287,7 +287,7 @@ def in_system_call(pid: int, thread: int) -> bool:
     """Whether a stopped thread is in the middle of a system call; so it is taken to be where the
     kernel does not tell."""
     try:
-        first = Path(f"/proc/{pid}/task/{thread}/syscall").read_text().split()[0]
+        first = Path(f"/proc/{pid}/task/{thread}/syscall").read_text(errors="replace").split()[0]
     except (OSError, IndexError):
         return True
     return first != "-1"
@@ -297,7 +297,7 @@ def waited_ns(thread: int) -> int:
     """How long a thread of any process has waited for a processor so far, in ns (the kernel's
     sched-stats.rst); 0 where the kernel does not count it or the thread is gone."""
     try:
-        return int(Path(f"/proc/{thread}/schedstat").read_text().split()[1])
+        return int(Path(f"/proc/{thread}/schedstat").read_text(errors="replace").split()[1])
     except (OSError, IndexError, ValueError):
         return 0
 
@@ -306,7 +306,7 @@ def ran(thread: int) -> tuple[int, int] | None:
     """For how long a thread of any process has run so far, and waited for a processor, in ns;
     ``None`` where the kernel does not count it or the thread is gone."""
     try:
-        running, ready, _ = Path(f"/proc/{thread}/schedstat").read_text().split()
+        running, ready, _ = Path(f"/proc/{thread}/schedstat").read_text(errors="replace").split()
         return int(running), int(ready)
     except (OSError, ValueError):
         return None

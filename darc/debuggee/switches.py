@@ -530,7 +530,7 @@ def _cpu_group(pid: int) -> tuple[Path, ...]:
     """Where the kernel tells how long the process was kept waiting by a quota: a file for its group
     and for each above it that is seen from here."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/cgroup").read_text(errors="replace").splitlines()
     except OSError:
         return ()
     found = []
