@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from darc.debuggee import bell
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
 
@@ -74,15 +75,15 @@ class Tracee:
 
     def held(self) -> tuple[int, bool]:
         """The signal that it was stopped for, which is on its way to it; 0 where it stopped for
-        another reason. And whether the tracer itself sent that."""
+        another reason. And whether the tracer itself sent that, or darc in it (its knock)."""
         buffer = ctypes.create_string_buffer(_SIGINFO_SIZE)
         try:
             self._ask(_GETSIGINFO, 0, buffer)
         except TargetError:
             return 0, False  # stopped with its whole process (ptrace(2), group-stop)
-        number, _, code, _, sender = struct.unpack_from("<5i", buffer.raw)
+        number, _, code, _, sender, _, value = struct.unpack_from("<6iQ", buffer.raw)
         own = (code == _SI_TKILL and sender in (0, os.getpid())) or code == _SI_KERNEL
-        return number, own
+        return number, own or bell.is_marked(code, value)
 
     # --------------------------------------------------------------------- it runs
 

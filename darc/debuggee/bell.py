@@ -42,7 +42,7 @@ def choose(pid: int) -> int:
     free = [number for number in SIGNALS if not procfs.catches(pid, number)]
     if len(free) < len(SIGNALS):
         return (free or SIGNALS)[0]
-    return min(free, key=lambda number: procfs.blocking(pid, number))
+    return min(free, key=lambda number: procfs.deaf(pid, number))
 
 
 def send(pid: int, thread: int, number: int) -> None:

@@ -112,7 +112,7 @@ class ProcessDebuggee(Debuggee):
         named = None if own is None else self.thread_called(own)
         threads = (*([] if named is None else [named]), *procfs.threads(self._pid))
         for thread in threads:
-            if not procfs.blocks(self._pid, thread, number):
+            if procfs.hears(self._pid, thread, number):
                 bell.send(self._pid, thread, number)
                 return
         for thread in threads[:1]:

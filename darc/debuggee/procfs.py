@@ -204,9 +204,15 @@ def blocks(pid: int, thread: int, signal: int) -> bool:
     return bool(int(status(pid, thread).get("SigBlk", "0"), 16) >> (signal - 1) & 1)
 
 
-def blocking(pid: int, signal: int) -> int:
-    """How many threads block ``signal``."""
-    return sum(blocks(pid, thread, signal) for thread in threads(pid))
+def hears(pid: int, thread: int, signal: int) -> bool:
+    """Whether a thread stops for its debugger at ``signal``: it does not block it, nor wait for
+    signals itself. Such a wait takes them without a stop, and ``/proc`` tells of no block then."""
+    return not blocks(pid, thread, signal) and system_call(pid, thread) != _TAKES_SIGNALS
+
+
+def deaf(pid: int, signal: int) -> int:
+    """How many threads do not hear ``signal``."""
+    return sum(not hears(pid, thread, signal) for thread in threads(pid))
 
 
 def caught(pid: int) -> frozenset[int]:
@@ -222,6 +228,9 @@ def threads(pid: int) -> list[int]:
     except OSError:
         return []
 
+
+_TAKES_SIGNALS = "128"
+"""The system call rt_sigtimedwait."""
 
 _MAKES_A_CHILD = ("56", "57", "58", "435")
 """The system calls clone, fork, vfork and clone3."""
@@ -286,11 +295,16 @@ def own_ids(pid: int) -> frozenset[int]:
 def in_system_call(pid: int, thread: int) -> bool:
     """Whether a stopped thread is in the middle of a system call; so it is taken to be where the
     kernel does not tell."""
+    return system_call(pid, thread) != "-1"
+
+
+def system_call(pid: int, thread: int) -> str:
+    """The number of the system call that a thread is in, ``-1``: in none, ``running``; empty where
+    the kernel does not tell."""
     try:
-        first = Path(f"/proc/{pid}/task/{thread}/syscall").read_text(errors="replace").split()[0]
+        return Path(f"/proc/{pid}/task/{thread}/syscall").read_text(errors="replace").split()[0]
     except (OSError, IndexError):
-        return True
-    return first != "-1"
+        return ""
 
 
 def waited_ns(thread: int) -> int:

@@ -47,6 +47,7 @@ from darc.views.words import (
     calls_text,
     columns,
     elapsed_text,
+    functions_text,
     message,
     name,
     printable,
@@ -413,7 +414,7 @@ def _set_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     calls = calls_text(profile.count if profile is not None else 0)
     lines = [
         Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold"),
-        Text(f"  {calls} of {len(known.rows)} functions in {known.seconds:.1f}s"),
+        Text(f"  {calls} of {functions_text(len(known.rows))} in {known.seconds:.1f}s"),
     ]
     top = len(known.rows) if style.verbose or style.whole_names else known.top
     lines += draw_set(known, top, style.width, style.name)

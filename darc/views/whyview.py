@@ -15,7 +15,7 @@ from darc.model.waits import Role, WaitedFor, together
 from darc.model.why import Suspect, Verdict
 from darc.views.treeview import ending_text
 from darc.views.waitsview import holder_text, object_text
-from darc.views.words import calls_text
+from darc.views.words import calls_text, functions_text
 
 Show = Callable[[str], str]
 
@@ -34,7 +34,7 @@ def draw_why(
     end = "" if known.is_over else " (it goes on)"
     yield Text(f"darc: why: {known.verdict.value}{how}{end}", "bold")
     yield Text(
-        f"  {calls_text(known.calls)} of {known.functions} functions in {known.seconds:.1f}s"
+        f"  {calls_text(known.calls)} of {functions_text(known.functions)} in {known.seconds:.1f}s"
     )
     for number, one in enumerate(known.answers, 1):
         yield from _answer(number, one, show, path_text)

@@ -180,6 +180,11 @@ def calls_text(count: int) -> str:
     return "1 call" if count == 1 else f"{count} calls"
 
 
+def functions_text(count: int) -> str:
+    """``1 function``, ``64 functions``."""
+    return "1 function" if count == 1 else f"{count} functions"
+
+
 def threads_text(count: int) -> str:
     """``1 thread``, ``64 threads``."""
     return "1 thread" if count == 1 else f"{count} threads"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from fixtures.build import build, build_waiting
 from tests import debugger
 from tests.debugger import IN_BOTH, attempt, mark
@@ -46,11 +48,13 @@ def test_in_a_thread_that_blocks_the_signal(tmp_path: Path) -> None:
 
 
 @IN_BOTH
-def test_in_a_program_that_blocks_every_signal(tmp_path: Path) -> None:
-    """It stops all the same, in the thread of the call, and goes on."""
+@pytest.mark.parametrize("mode", ["all", "read"])
+def test_in_a_program_that_blocks_every_signal(tmp_path: Path, mode: str) -> None:
+    """It stops all the same, in the thread of the call, and goes on; one that reads its signals
+    finds none of darc's."""
     stops = ["continue", mark("again"), "bt", "darc stop", "continue", debugger.EXIT]
     commands = [CATCH, "run", mark("caught"), "bt", *stops]
-    done = debugger.debug(tmp_path, build("aside"), ("4000", "all"), commands)
+    done = debugger.debug(tmp_path, build("aside"), ("4000", mode), commands)
     for name in ("caught", "again"):
         assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section(name)), done.gdb
     assert done.gdb.count("handle under way for ") == 2

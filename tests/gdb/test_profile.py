@@ -381,6 +381,14 @@ def test_children_have_no_debugger(tmp_path: Path) -> None:
     assert "handle" in calls(done)
 
 
+@IN_BOTH
+@pytest.mark.parametrize("mode", ["all", "read"])
+def test_ends_in_time_in_a_program_that_blocks_every_signal(tmp_path: Path, mode: str) -> None:
+    commands = ["darc profile handle --time 300ms", "run", mark("over"), "kill"]
+    done = debug(tmp_path, build("aside"), ("4000000", mode), commands)
+    assert re.search(r"calls of 1 function in", done.gdb), done.gdb
+
+
 def test_of_too_many_those_that_most_call(tmp_path: Path) -> None:
     commands = ["darc profile /./ libc.so.6!* --time 10min", "run"]
     done = debug(tmp_path, build("mixture"), ("2000",), commands)
