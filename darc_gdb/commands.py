@@ -205,6 +205,10 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         except Exception as error:
             failed(error)
 
+    def on_exiting(event: object) -> None:
+        target.settle_selection()
+        on_leave(event)
+
     def on_new_inferior(event: gdb.NewInferiorEvent) -> None:
         busy = app.session is not None and app.session.alive
         forked = busy and target.inferiors.has_forked(event.inferior)
@@ -217,7 +221,15 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         def prepare() -> None:
             target.leave_at_bell(leave_at_bell)
 
-        return monitor.ring_to_leave(app.session, prepare)
+        if monitor.ring_to_leave(app.session, prepare):
+            return True
+        session = app.session
+        if session is None or not session.alive or session.paused:
+            return False
+        if session.bell_signal is None:  # a machine: it stops as at Ctrl-C, and gdb leaves there
+            gdb.post_event(lambda: gdb.execute("interrupt", to_string=True))
+            return True
+        return False
 
     def leave_at_bell() -> None:
         try:
@@ -276,7 +288,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         (gdb.events.cont, guarded(on_continue)),
         (gdb.events.new_inferior, guarded(on_new_inferior)),
         (gdb.events.before_prompt, at_prompt),
-        (gdb.events.gdb_exiting, on_leave),
+        (gdb.events.gdb_exiting, on_exiting),
         *target.listeners(),
     ):
         waiting: Callable[..., None] = ctrlc.patient(handler)  # type: ignore[arg-type]

@@ -28,7 +28,8 @@ def waits() -> Iterator[None]:
             if signal.SIGINT in signal.sigpending():
                 signal.sigtimedwait({signal.SIGINT}, 0)
                 gdb.post_event(_interrupt)
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            # Not the mask as it was: what else is blocked may have changed meanwhile.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def patient(handler: Callable[..., None]) -> Callable[..., None]:

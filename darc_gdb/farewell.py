@@ -105,18 +105,24 @@ class Farewell:
         self._out.set()
 
     def _wait(self, over: threading.Event, pid: int) -> None:
-        while not over.is_set():
-            found = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
-            if found is None:
-                continue
-            if not over.is_set() and self._begin(pid):
-                self._out.wait(_PATIENCE_SECONDS)
-            # gdb's handlers note the signal, on whichever thread, and wake gdb up. But while gdb's
-            # interpreter is busy it is told that there is something, and may drop it: again, then.
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            while True:
-                signal.raise_signal(found.si_signo)
-                time.sleep(_AGAIN_SECONDS)
+        """The signal stays where it is until the probes are out: where the program stops for the
+        user before, :meth:`release` is to see it."""
+        while not (found := SIGNALS & signal.sigpending()):
+            if over.wait(_LOOK_SECONDS):
+                return
+        if self._begin(pid):
+            end = time.monotonic() + _PATIENCE_SECONDS
+            while not self._out.wait(_LOOK_SECONDS) and time.monotonic() < end:
+                if over.is_set():
+                    return
+        if over.is_set() and not self._out.is_set():
+            return
+        # gdb's handlers note the signal, on whichever thread, and wake gdb up. But while gdb's
+        # interpreter is busy it is told that there is something, and may drop it: again, then.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        while True:
+            time.sleep(_AGAIN_SECONDS)
+            signal.raise_signal(min(found))
 
 
 def _wait_for_workers() -> None:

@@ -371,6 +371,14 @@ class GdbTarget(Target):
     def was_interrupted(self) -> bool:
         return self._interrupted
 
+    def settle_selection(self) -> None:
+        """gdb is about to end. It may have been interrupted where it had a thread's id selected and
+        no thread (its reads for libthread_db), and gdb 13 asserts where it is asked then which one
+        is selected."""
+        threads = gdb.selected_inferior().threads()
+        if threads:
+            threads[0].switch()
+
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""
         self.inferiors.runs = False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.debuggee import procfs
 from fixtures.build import build, find
 from tests.code import altered_code
 from tests.debugger import (
@@ -223,6 +224,12 @@ def wait_for_changes(pid: int) -> None:
         time.sleep(0.01)
 
 
+def wait_until_it_hears(pid: int, number: signal.Signals) -> None:
+    """Until a debugger, at its prompt, blocks the signal no more."""
+    while procfs.blocks(pid, pid, number):
+        time.sleep(0.01)
+
+
 def leave(
     number: signal.Signals, running: Server, folder: Path, options: str, *, at_prompt: bool
 ) -> None:
@@ -237,6 +244,7 @@ def leave(
         if at_prompt:
             gdb.type("\x03")
             gdb.prompt()
+            wait_until_it_hears(gdb.pid, number)
         os.kill(gdb.pid, number)
         gdb.wait()
         let_go(running.pid)
