@@ -17,10 +17,11 @@ from darc.pads.guards import Guard
 from darc.target.target import Outcome
 from kgdb import devices, tasks
 from kgdb.devices import Devices
+from kgdb.foreign_probes import PROBED, TRACED
 from kgdb.kernel import STACK_SHIFT, Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import KernelPads
-from kgdb.program import PROBED, TRACED, KernelProgram
+from kgdb.program import KernelProgram
 from kgdb.remote import Remote
 
 _NOP = bytes.fromhex("0f1f440000")
@@ -136,7 +137,7 @@ class KernelDebuggee(Debuggee):
             way_in = program.way_in(function.address)
             # Not as the program reads it, which sees the nop through a probe of somebody else's.
             live = self._kernel.target.read(way_in, len(_NOP))
-            reason = _entry_problem(live, program.is_for_tracers(way_in))
+            reason = _entry_problem(live, program.foreign_probes.is_for_tracers(way_in))
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []

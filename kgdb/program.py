@@ -5,37 +5,36 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from darc.code.architecture import FunctionCode, Site
+from darc.code.linkage import Linkage
 from darc.code.modules import Module
-from darc.code.overlay import Overlay
 from darc.code.processor import PATCH_LENGTH, decode, read_function
 from darc.code.program import Program
+from darc.code.sequences import Sequences
 from darc.code.spelling import find_symbols, split_spec
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, Cause, Fnode, Function
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
+from kgdb.foreign_probes import ForeignProbes
 from kgdb.image import KernelImage
+from kgdb.interrupts import PREEMPTS, InterruptHandlers
 
 _INDIRECT_THUNK = re.compile(
     r"__x86_indirect_(?:its_|call_|jump_)?thunk_(r(?:[abcd]x|[sbd][ip]|sp|bp|\d+))"
 )
 _RETURN_THUNK = re.compile(r"(?:\w+_)?return_thunk")
 _STATIC_CALL = "__SCT__"
-_CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
-_JUMP_SIZE = 5
+_CALL, _JUMP = 0xE8, 0xE9
 _DIRECT = (_CALL, _JUMP)
 _NOTHING = (Mnemonic.NOP, Mnemonic.INT3)
 _SAMPLE = 16
-
-TRACED = "a tracer of the kernel's own (ftrace) is active on it"
-PROBED = "a kprobe or another debugger is active on it"
 
 _UNTOUCHABLE = (
     ("__entry_text_start", "__entry_text_end"),
@@ -78,51 +77,31 @@ _WAITS = re.compile(r"(?:io_|rt_mutex_)?schedule\w*|__schedule\w*")
 """Functions that only pass on that somebody else wants to sleep."""
 
 _SWITCHED = ("finish_task_switch", "finish_task_switch.isra.0", "finish_task_switch.constprop.0")
-_PREEMPTS = "preempt_schedule_irq"
-_DEVICES = "__common_interrupt"
-_INTERRUPTS = (
-    _DEVICES,
-    "__sysvec_apic_timer_interrupt",
-    "__sysvec_call_function",
-    "__sysvec_call_function_single",
-    "__sysvec_irq_work",
-    "__sysvec_hyperv_callback",
-    "__sysvec_hyperv_stimer0",
-    "__sysvec_xen_hvm_callback",
-    "__sysvec_kvm_asyncpf_interrupt",
-    "irq_exit_rcu",
-    _PREEMPTS,
-)
-"""What interrupts any function: handlers, soft interrupts behind them, and the scheduler where
-another task is to run then."""
-
-_HYPERVISORS = {"hyperv": 2, "xen": 4, "kvm": 5}
-"""Of ``enum x86_hypervisor_type``, those whose handlers have their names."""
-
-_VECTORS = {
-    "__sysvec_apic_timer_interrupt": 0xEC,
-    "__sysvec_hyperv_stimer0": 0xED,
-    "__sysvec_hyperv_callback": 0xF3,
-    "__sysvec_xen_hvm_callback": 0xF3,
-    "__sysvec_kvm_asyncpf_interrupt": 0xF3,
-    "__sysvec_irq_work": 0xF6,
-    "__sysvec_call_function_single": 0xFB,
-    "__sysvec_call_function": 0xFC,
-}
-"""irq_vectors.h"""
-
 _MODULES, _MODULES_END = 0xFFFF_FFFF_A000_0000, 0xFFFF_FFFF_FF00_0000
 """Where modules may be."""
 
-_NOP = bytes.fromhex("0f1f440000")
 _LANDING = frozenset(bytes.fromhex(code) for code in ("f30f1efa", "660f1f00", "0f1f40d6"))
 """What functions begin with that is no part of them: ``endbr64`` of kernels with indirect branch
 tracking, and what the kernel overwrites it with where nothing leads to indirectly (``ibt.h``)."""
 
 
+class KernelLinkage(Linkage):
+    """Where a kernel's calls lead: static ones through a jump that the kernel patches."""
+
+    def resolve(self, address: int, depth: int = 0) -> tuple[int, str | None] | None:
+        names = self._program.names_at(address) if depth < 4 else []
+        if any(name.startswith(_STATIC_CALL) for name in names):
+            code = self._program.read(address, 5)
+            if code[0] == _JUMP:
+                further = address + 5 + int.from_bytes(code[1:], "little", signed=True)
+                return self.resolve(further, depth + 1)
+        return address, None
+
+
 class KernelProgram(Program):
     """The running kernel. Its modules are looked for once they are asked for: it takes a while."""
 
+    _linkage_type = KernelLinkage
     may_displace = False  # a task that sleeps or was preempted may stand anywhere
 
     def __init__(
@@ -134,16 +113,19 @@ class KernelProgram(Program):
     ) -> None:
         """``load`` finds the modules; ``devices`` tell whose interrupts are whose."""
         self.kernel = kernel
-        self._devices = devices
+        self._handlers = InterruptHandlers(self, devices)
         self._load: Callable[[], Sequence[Module]] | None = load
         self._loaded: tuple[Module, ...] = (kernel,)
-        self._probed = Overlay()
-        """What stood where others have probes of their own: see :meth:`_see_through_probes`."""
+        self.foreign_probes = ForeignProbes(self, kernel)
         super().__init__(target, Path("/"), _code(self._loaded))
-        self.interrupts = tuple(self._handlers())
+        self.interrupts = tuple(self._handlers.sites())
 
-    def _find_modules(self, known: dict[tuple[str, int], Module]) -> Iterator[Module]:
+    def _find_modules(self, known: Mapping[tuple[str, int], Module]) -> Iterator[Module]:
         return iter(self._loaded)
+
+    def update(self, regions: Iterable[Region]) -> None:
+        super().update(regions)
+        self.sequences = Sequences(self._target, ())  # a kernel has none: it ends those of programs
 
     def load_modules(self) -> None:
         """From now on modules are known as well."""
@@ -159,10 +141,6 @@ class KernelProgram(Program):
     def look_again(self) -> None:
         """Modules may have been loaded or unloaded."""
         self.update(_code(self._loaded))
-
-    def in_sequence(self, start: int, end: int) -> bool:
-        """A kernel has no restartable sequences: it ends those of programs."""
-        return False
 
     def module_at(self, address: int) -> Module | None:
         if self._load is not None and address >= _MODULES and address < _MODULES_END:
@@ -196,11 +174,6 @@ class KernelProgram(Program):
 
     # --------------------------------------------------------------------- code
 
-    def names_at(self, address: int) -> list[str]:
-        """Every name that stands exactly at a live address."""
-        module = self.module_at(address)
-        return [] if module is None else module.image.names_at(address - module.bias)
-
     def thunks(self, instruction: Instruction) -> Instruction | None:
         """Retpolines and return thunks: what a call or jump to one does in the end."""
         if not instruction.op_count or instruction.op0_kind != OpKind.NEAR_BRANCH64:
@@ -223,111 +196,26 @@ class KernelProgram(Program):
                 return Instruction.create_reg(code, getattr(Register, found[1].upper()))
         return None
 
-    def resolve(self, address: int, depth: int = 0) -> tuple[int, str | None] | None:
-        """Static calls lead through a jump that the kernel patches."""
-        if depth < 4 and any(name.startswith(_STATIC_CALL) for name in self.names_at(address)):
-            code = self.read(address, 5)
-            if code[0] == _JUMP:
-                further = address + 5 + int.from_bytes(code[1:], "little", signed=True)
-                return self.resolve(further, depth + 1)
-        return address, None
-
     def read(self, address: int, size: int) -> bytes:
-        return self._probed.over(address, super().read(address, size))
+        return self.foreign_probes.over(address, super().read(address, size))
 
     def forget_code(self) -> None:
         super().forget_code()
-        self._probed.clear()
+        self.foreign_probes.forget()
 
     def function(self, entry: int) -> FunctionCode:
         found = self._functions.get(entry)
         if found is not None:
             return found
         found = super().function(entry)
-        if self._see_through_probes(entry, found):
+        if self.foreign_probes.see_through(self.way_in(entry), found):
             del self._functions[entry]
             found = super().function(entry)
         found.sites[:] = [self._with_nops(site, found) for site in found.sites]
-        self._leave_probes_alone(found)
+        self.foreign_probes.leave_alone(found)
         if found.sites and self.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
             found.sites.clear()
         return found
-
-    # ------------------------------------------------------ probes of the kernel's own
-
-    def _see_through_probes(self, entry: int, found: FunctionCode) -> bool:
-        """Whether somebody else has probes in a function: a kprobe, ftrace, a debugger from
-        outside. Decoded with them, the bytes behind would be taken for other instructions."""
-        before = len(self._probed)
-        way_in = self.way_in(entry)
-        live = self.read(way_in, _JUMP_SIZE)
-        if live[0] == _CALL and self.is_for_tracers(way_in):
-            self._probed[way_in] = _NOP
-        for start, end in found.parts:
-            for at, own in self._others(start, end):
-                self._probed[at] = own
-        return len(self._probed) > before
-
-    def is_for_tracers(self, address: int) -> bool:
-        """Whether the kernel was built with a place for ftrace there."""
-        own = self._own(address, _JUMP_SIZE)
-        if not own:  # a tracer's trampoline is no code that anybody knows
-            return not self._leads_into_code(address, self.read(address, _JUMP_SIZE))
-        if own[0] != _CALL:
-            return own == _NOP
-        return "__fentry__" in self.names_at(_target(address, own))
-
-    def _others(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Where instructions of the kernel's file are a trap now, or jump out of all code, and the
-        instructions that they stand for. (Other changes are the kernel's own: alternatives,
-        static calls and branches, thunks.)"""
-        own, live = self._own(start, end - start), self.read(start, end - start)
-        strange = {
-            at
-            for at, byte in enumerate(live)
-            if byte in (_INT3, _JUMP) and own[at : at + 1] != live[at : at + 1]
-        }
-        if not strange or len(own) < len(live):
-            return
-        for instruction in decode(own, start):
-            at = int(instruction.ip) - start
-            if at not in strange:
-                continue
-            if live[at] == _INT3:
-                yield start + at, own[at : at + 1] + live[at + 1 : at + instruction.len]
-            elif not self._leads_into_code(start + at, live[at : at + _JUMP_SIZE]):
-                yield start + at, own[at : self._whole(own, at)]
-
-    def _own(self, address: int, size: int) -> bytes:
-        """What the kernel's file has; of modules there is no file."""
-        start, end = self.kernel.start, self.kernel.end
-        if not start <= address < end:
-            return b""
-        return self.kernel.image.content(address - self.kernel.bias, size)  # type: ignore[attr-defined,no-any-return]
-
-    def _leads_into_code(self, address: int, code: bytes) -> bool:
-        """Whether a call or jump does; bytes that are too few for one are none."""
-        return len(code) < _JUMP_SIZE or self.is_code(_target(address, code))
-
-    @staticmethod
-    def _whole(own: bytes, at: int) -> int:
-        """Where the instructions end that a jump at ``at`` stands over."""
-        end = at
-        while end < at + _JUMP_SIZE:
-            end += decode(own[end : end + 16], end)[0].len
-        return end
-
-    def _leave_probes_alone(self, found: FunctionCode) -> None:
-        """A call site that somebody else's probe stands in is left alone."""
-        inside = [
-            (at, at + len(own))
-            for at, own in self._probed.items()
-            if any(start <= at < end for start, end in found.parts)
-        ]
-        for index, site in enumerate(found.sites):
-            last = max(site.back, site.patch + site.length)
-            if any(at < last and site.patch < end for at, end in inside):
-                found.sites[index] = replace(site, problem=PROBED, is_short=False)
 
     # ---------------------------------------------- calls where there are no retpolines
 
@@ -377,7 +265,7 @@ class KernelProgram(Program):
         # Every patch is of one instruction (site_problem), and no jump leads into one.
         return False
 
-    # ------------------------------------------------- interrupts and the scheduler
+    # ------------------------------------------------------------ the scheduler
 
     @functools.cached_property
     def switch_place(self) -> int | None:
@@ -392,54 +280,18 @@ class KernelProgram(Program):
         found = [at for name in _SWITCHED if (at := self.value(name)) in called and at is not None]
         return found[0] if len(found) == 1 else None
 
-    def _handlers(self) -> Iterator[Site]:
-        """Those that can be entered, each as a call that stands at its own entry."""
-        for name in _INTERRUPTS:
-            entry = self.value(name)
-            if entry is None or not self._is_in_use(name):
-                continue
-            at = self.way_in(entry)
-            if self.read(at, 5) == _NOP:
-                nop, kind = decode(_NOP, at)[0], CallKind.INTERRUPT
-                is_one = self._devices is None or name != _DEVICES
-                yield Site(
-                    address=entry,
-                    kind=kind,
-                    patch=at,
-                    length=5,
-                    back=at + 5,
-                    target=None,
-                    pointer=None,
-                    instruction=nop,
-                    slot=None,
-                    is_own_callee=is_one,
-                )
-
-    def _is_in_use(self, name: str) -> bool:
-        owner = next((own for own in _HYPERVISORS if f"_{own}_" in name), None)
-        place = self.value("x86_hyper_type")
-        if owner is None or place is None:
-            return True
-        return int.from_bytes(self.read(place, 4), "little") == _HYPERVISORS[owner]
-
     def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
         symbol = node.function.symbol
-        if symbol == _PREEMPTS or symbol in _IS_PREEMPTED:
+        if symbol == PREEMPTS or symbol in _IS_PREEMPTED:
             return Cause.PREEMPTION, None
         if node.site is not None and node.site.kind is CallKind.INTERRUPT:
-            return Cause.INTERRUPT, self._vector(node.function)
+            return Cause.INTERRUPT, self._handlers.note(node.function)
         if symbol not in _SLEEPS:
             return None
         for above in reversed(node.route()[:-1]):
             if not _WAITS.fullmatch(above.function.symbol):
                 return Cause.BLOCKED, f"{above.function.name} slept"
         return Cause.BLOCKED, None
-
-    def _vector(self, handler: Function) -> str | None:
-        vector = _VECTORS.get(handler.symbol)
-        if vector is not None:
-            return f"vector {vector:#x}"
-        return self._devices.note(handler.address) if self._devices is not None else None
 
     # ------------------------------------------------------------------- refusals
 
@@ -469,11 +321,6 @@ class KernelProgram(Program):
     def _untouchable(self) -> list[range]:
         places = ((self.value(first), self.value(last)) for first, last in _UNTOUCHABLE)
         return [range(start, end) for start, end in places if start is not None and end is not None]
-
-
-def _target(address: int, code: bytes) -> int:
-    """Where a call or jump of five bytes leads."""
-    return address + _JUMP_SIZE + int.from_bytes(code[1:_JUMP_SIZE], "little", signed=True)
 
 
 def _code(modules: Sequence[Module]) -> list[Region]:

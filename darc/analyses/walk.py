@@ -311,14 +311,14 @@ class CallWalk(Analysis):
         """What it calls, as far as its code and what was seen tell."""
         program = self._program
         found: dict[int, Function] = {}
-        resolved = program.resolve(node.function.address)
+        resolved = program.linkage.resolve(node.function.address)
         code = program.function(node.function.address if resolved is None else resolved[0])
         for site in code.sites:
             target = site.target
             if target is None and site.pointer is not None:
                 target = self._pointed(site.pointer)
             if target is not None and not code.contains(target):
-                callee = program.callee_at(target)
+                callee = program.linkage.callee_at(target)
                 found[callee.address] = callee
         found.pop(node.function.address, None)
         for address in node.learned:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from darc.code.elf import Image, read_image
-from darc.model.errors import FormatError
-from darc.target.target import Region
+from darc.model.errors import DarcError, FormatError
+from darc.target.target import Region, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +58,67 @@ def loads(mappings: list[Region]) -> Iterator[list[Region]]:
     for parts in found:
         if any("x" in part.permissions for part in parts):
             yield parts
+
+
+class ModuleFinder:
+    """Finds the files that are mapped into a program, whose root folder is ``root``. Of one that
+    cannot be read ``note`` is told why."""
+
+    def __init__(self, target: Target, root: Path, note: Callable[[str], None]) -> None:
+        self._target = target
+        self._root = root
+        self._note = note
+
+    def find(
+        self, regions: Iterable[Region], known: Mapping[tuple[str, int], Module]
+    ) -> Iterator[Module]:
+        """Those that ``regions`` are of, one for each time that a file is loaded; ``known`` ones,
+        by path and start, are not read again."""
+        groups: dict[str, list[Region]] = {}
+        for region in regions:
+            if region.path.startswith("/") or region.path == "[vdso]":
+                groups.setdefault(region.path, []).append(region)
+        for path, mappings in groups.items():
+            for parts in loads(mappings):
+                first = parts[0]
+                module = known.get((path, first.start)) or self._module(path, parts)
+                if module is not None:
+                    yield module
+
+    def _module(self, path: str, parts: list[Region]) -> Module | None:
+        try:
+            if path == "[vdso]":
+                data = self._target.read(parts[0].start, parts[0].end - parts[0].start)
+                image = Image(data, "[vdso]")
+            else:
+                image = load_image(self._file_of(path, parts[0]), self._root)
+        except (DarcError, OSError) as error:
+            self._note(f"{path}: {error}")
+            return None
+        low = parts[0]
+        for segment in image.segments:
+            if segment.offset <= low.offset < segment.offset + max(segment.size, 1):
+                bias = low.start - (segment.address + low.offset - segment.offset)
+                break
+        else:
+            bias = low.start - low.offset
+        bias &= ~0xFFF
+        end = max(bias + s.address + s.size for s in image.segments)
+        return Module(
+            path=path, name=Path(path).name, bias=bias, start=low.start, end=end, image=image
+        )
+
+    def _file_of(self, path: str, part: Region) -> Path:
+        """Where to read a mapped file: one that was replaced since, through the mapping itself."""
+        pid = self._target.pid
+        if not path.endswith(" (deleted)") or pid is None:
+            inside, outside = self._root / path.lstrip("/"), Path(path)
+            # Of a program in another root folder of the same file system (chroot) the kernel
+            # tells paths as this process sees them, in containers as the program does.
+            if not inside.exists() and outside.exists() and outside.stat().st_ino == part.inode:
+                return outside
+            return inside
+        mapped = Path(f"/proc/{pid}/map_files/{part.start:x}-{part.end:x}")
+        if not os.access(mapped, os.R_OK):
+            raise FormatError("the file was replaced while the program runs, and root may read it")
+        return mapped

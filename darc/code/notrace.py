@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from darc.code.program import LOOKS, Program
+from darc.code.looks import LOOKS
+from darc.code.program import Program
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind, Function
 
@@ -73,10 +74,10 @@ def why_notrace(program: Program, function: Function, depth: int = _TAIL_DEPTH) 
         return None
     if depth < _TAIL_DEPTH:
         return _read_why(program, function, depth)
-    key, unbound = (function.address, function.symbol), program.unbound
+    key, unbound = (function.address, function.symbol), program.linkage.unbound
     if key not in program.notrace:
         reason = _read_why(program, function, depth)
-        if program.unbound != unbound:
+        if program.linkage.unbound != unbound:
             return reason  # it may be another one when that is bound
         program.notrace[key] = reason
     return program.notrace[key]
@@ -95,7 +96,7 @@ def _read_why(program: Program, function: Function, depth: int) -> str | None:
         return None
     for site in program.function(function.address).sites:
         if site.kind is CallKind.TAIL and site.target is not None:
-            reason = why_notrace(program, program.callee_at(site.target), depth - 1)
+            reason = why_notrace(program, program.linkage.callee_at(site.target), depth - 1)
             if reason is not None:
                 return reason
     return None
@@ -109,7 +110,7 @@ def entered_otherwise(program: Program, function: Function) -> str | None:
     module = program.module_at(address)
     if module is None:
         return None
-    if program.in_sequence(address, address + 1):
+    if program.sequences.lie_between(address, address + 1):
         return "it begins with a restartable sequence (rseq), which may be executed nowhere else"
     own = address - module.bias
     if own == module.image.entry or function.symbol in NEVER_CALLED:
@@ -138,31 +139,39 @@ def _ends_in_a_look(program: Program, address: int, depth: int) -> bool:
     """Whether a part that was split off it, or what it jumps to at its end, looks at the return
     address of both."""
     seen = {address}
-    ahead = program.far_jumps(address)
+    ahead = program.jumps.out_of(address)
     for _ in range(depth):
-        kept = (t for t in ahead if program.names_of(t).isdisjoint(_SWITCHES))
-        ahead = frozenset(program.part_around(_real(program, target)) for target in kept) - seen
-        if any(map(program.looks_at_caller, ahead)):
+        kept = (t for t in ahead if program.linkage.names_of(t).isdisjoint(_SWITCHES))
+        ahead = frozenset(_part_around(program, _real(program, target)) for target in kept) - seen
+        if any(map(program.looks.at_caller, ahead)):
             return True
         seen |= ahead
-        ahead = frozenset().union(*map(program.far_jumps, ahead))
+        ahead = frozenset().union(*map(program.jumps.out_of, ahead))
     return False
+
+
+def _part_around(program: Program, target: int) -> int:
+    """Where the part of a function begins that a jump to ``target`` leads into with the frame
+    that the frame information tells of; ``target`` where that tells nothing."""
+    module = program.module_at(target)
+    own = None if module is None else module.image.frame_range(target - module.bias)
+    return target if module is None or own is None else own[0] + module.bias
 
 
 def _may_end_in_one(program: Program, address: int, depth: int) -> bool:
     """Whether jumps out of the function may lead there in the end: cheap, as it is asked of
     thousands of callees."""
     seen: set[int] = set()
-    ahead = program.far_jumps(address)
+    ahead = program.jumps.out_of(address)
     for _ in range(depth):
-        if any(not program.names_of(target).isdisjoint(NOTRACE) for target in ahead):
+        if any(not program.linkage.names_of(target).isdisjoint(NOTRACE) for target in ahead):
             return True
         seen |= ahead
-        ahead = frozenset().union(*(program.far_jumps(_real(program, t)) for t in ahead)) - seen
+        ahead = frozenset().union(*(program.jumps.out_of(_real(program, t)) for t in ahead)) - seen
     return False
 
 
 def _real(program: Program, target: int) -> int:
     """Through a PLT entry that is bound by now."""
-    resolved = program.resolve(target)
+    resolved = program.linkage.resolve(target)
     return target if resolved is None else resolved[0]

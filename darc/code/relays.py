@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from iced_x86 import Instruction, Mnemonic, OpKind, Register
 
 from darc.code.architecture import FunctionCode
-from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, may_move
+from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, decode, may_move
 from darc.code.program import Program
 
 _BACK, _ON = 128, 127
@@ -53,10 +53,43 @@ def relays(program: Program, address: int) -> Iterator[Relay]:
     if not program.may_displace:
         return
     low, high = address + SHORT_JUMP - _BACK, address + SHORT_JUMP + _ON
-    for place in program.caves(low, high):
+    for place in _caves(program, low, high):
         yield Relay(place, place, place + PATCH_LENGTH)
     for function in _functions(program, address, low, high):
         yield from _runs(program, function, low, high)
+
+
+def _caves(program: Program, low: int, high: int) -> Iterator[int]:
+    """Where :data:`~darc.code.processor.PATCH_LENGTH` bytes of padding between functions begin,
+    from ``low`` to ``high``."""
+    module = program.module_at(low)
+    place = low
+    while module is not None and place <= high:
+        extent = module.image.frame_range(place - module.bias)
+        if extent is not None:
+            place = extent[1] + module.bias
+            continue
+        if module.image.symbol_at(place - module.bias) is not None or not program.is_code(place):
+            place += 1
+            continue
+        length = _padding(program, place)
+        yield from range(place, min(place + length - PATCH_LENGTH, high) + 1, PATCH_LENGTH)
+        place += max(length, 1)
+
+
+def _padding(program: Program, place: int) -> int:
+    """How many bytes of padding instructions stand at ``place``."""
+    length = 0
+    module = program.module_at(place)
+    assert module is not None
+    for instruction in decode(program.read(place, 16), place):
+        at = int(instruction.ip)
+        if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3):
+            break
+        if module.image.frame_range(at - module.bias) is not None:
+            break
+        length += instruction.len
+    return length
 
 
 def _functions(program: Program, address: int, low: int, high: int) -> Iterator[FunctionCode]:

@@ -136,7 +136,7 @@ class Callees:
                 self._indirect.setdefault(node, []).append(site)
                 node.has_unknown_callees = True
             else:
-                callee = self._program.callee_at(site.target)
+                callee = self._program.linkage.callee_at(site.target)
                 found.append(self._add_child(node, site, callee))
         return found
 
@@ -175,7 +175,7 @@ class Callees:
                 yield Seen(site, None, problem)
                 continue
             assert site.target is not None
-            callee = self._program.callee_at(site.target)
+            callee = self._program.linkage.callee_at(site.target)
             why = problem or self._places.why_notrace(self._program, callee)
             yield Seen(site, callee, why)
 
@@ -186,7 +186,7 @@ class Callees:
         Raises:
             NotNowError: it cannot be read while the program runs.
         """
-        resolved = self._program.resolve(function.address)
+        resolved = self._program.linkage.resolve(function.address)
         if resolved is None or resolved[0] in self._ahead:
             return
         if not self._program.function(resolved[0]).parts:
@@ -199,12 +199,12 @@ class Callees:
 
     def seen_ahead(self, function: Function) -> Sequence[Seen]:
         """What ``function`` calls, as far as it was read ahead."""
-        resolved = self._program.resolve(function.address)
+        resolved = self._program.linkage.resolve(function.address)
         return () if resolved is None else self._ahead.get(resolved[0], ())
 
     def is_known(self, function: Function) -> bool:
         """Whether what ``function`` calls was read ahead."""
-        resolved = self._program.resolve(function.address)
+        resolved = self._program.linkage.resolve(function.address)
         return resolved is not None and resolved[0] in self._ahead
 
     def forget_ahead(self) -> None:
@@ -225,7 +225,7 @@ class Callees:
 
     def _code_of(self, node: Fnode) -> int | None:
         """Where the node's function has its code, through a PLT entry that is bound by now."""
-        resolved = self._program.resolve(node.function.address)
+        resolved = self._program.linkage.resolve(node.function.address)
         if resolved is None:
             return None
         address, name = resolved
@@ -251,7 +251,7 @@ class Callees:
 
     def learn(self, node: Fnode, site: Site, lane: int, target: int) -> Fnode:
         """Adds the fnode of an indirect site's target that was called for the first time."""
-        child = self._add_child(node, site, self._program.callee_at(target))
+        child = self._add_child(node, site, self._program.linkage.callee_at(target))
         self._learned[node, site.address, lane] = child
         return child
 
@@ -260,7 +260,7 @@ class Callees:
         now on."""
         passed = self._passed.setdefault(site.address, {})
         if target not in passed:
-            callee = self._program.callee_at(target)
+            callee = self._program.linkage.callee_at(target)
             why = self._places.why_notrace(self._program, callee)
             passed[target] = why is not None
             if why is not None:

@@ -172,6 +172,6 @@ def _analyse(program: Program, entry: int) -> None:
         program.extent(entry)
         program.is_jumped_into(entry, entry + 5)
         for site in code.sites:
-            program.callee_at(site.target or 0)
+            program.linkage.callee_at(site.target or 0)
     except DarcError:
         pass

@@ -60,6 +60,10 @@ class Program(Code):
 
     callee_at = function_at
 
+    @property
+    def linkage(self) -> Program:
+        return self
+
     def meaning(self, node: Fnode) -> None:
         return None
 

@@ -137,7 +137,7 @@ def test_a_jump_to_the_return_thunk_is_a_return() -> None:
 
 def test_a_static_call_leads_to_the_function_behind_it() -> None:
     program = kernel(b"\xc3")
-    assert program.callee_at(STATIC).symbol == "callee"
+    assert program.linkage.callee_at(STATIC).symbol == "callee"
 
 
 def test_no_patch_of_several_instructions_and_none_in_entry_code() -> None:

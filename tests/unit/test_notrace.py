@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from darc.code.architecture import FunctionCode
+from darc.code.looks import LOOKS
 from darc.code.notrace import never_returns, why_notrace
 from darc.code.processor import decode
-from darc.code.program import LOOKS, Program
+from darc.code.program import Program
 from darc.code.return_slot import is_looked_at
 from darc.debuggee import procfs
 from darc.model.ftree import CallKind, Function
@@ -55,7 +56,7 @@ def test_only_jumps_are_followed(program: Program) -> None:
             for i in code.instructions.values()
             if i.is_jcc_short_or_near or i.is_jmp_short_or_near
         ]
-        assert program.far_jumps(code.entry) <= {i.near_branch_target for i in jumps}
+        assert program.jumps.out_of(code.entry) <= {i.near_branch_target for i in jumps}
         checked += 1
     assert checked > 100
 
@@ -64,7 +65,7 @@ def test_every_tail_jump_is_followed(program: Program) -> None:
     checked = 0
     for code in functions(program):
         tails = {site.target for site in code.sites if site.kind is CallKind.TAIL}
-        assert tails <= set().union(*(program.far_jumps(start) for start, _ in code.parts))
+        assert tails <= set().union(*(program.jumps.out_of(start) for start, _ in code.parts))
         checked += bool(tails)
     assert checked > 20
 
@@ -98,7 +99,7 @@ def test_functions_that_do_not(name: str, program: Program) -> None:
 def test_nearly_no_function_does(program: Program) -> None:
     """Stack arguments, saved registers and lists of arguments stand right beside it."""
     all_of_them = [code.entry for code in functions(program)]
-    looking = [entry for entry in all_of_them if program.looks_at_caller(entry)]
+    looking = [entry for entry in all_of_them if program.looks.at_caller(entry)]
     assert len(all_of_them) > 100
     assert len(looking) <= len(all_of_them) // 50
 
