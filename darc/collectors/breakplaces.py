@@ -114,6 +114,11 @@ class BreakPlaces:
             except TargetError as error:
                 self._cannot(place, str(error))
 
+    def set_again(self) -> Outcome:
+        """:meth:`set_all`, in consequence of a hit."""
+        self.set_all()
+        return Outcome.CONTINUE
+
     def is_wanted(self, address: int) -> bool:
         """Whether a breakpoint is to stand there now."""
         if self.paused or address not in self._places:

@@ -12,45 +12,28 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-
-from iced_x86 import FlowControl
 
 from darc.code.architecture import FunctionCode, Site
-from darc.code.branches import frame_slot, indirect_target, is_taken
-from darc.code.processor import decode
 from darc.code.program import Program
-from darc.collectors.breakplaces import BreakPlaces, Place, Timed
+from darc.collectors.breakplaces import BreakPlaces, Place
 from darc.collectors.callees import Callees
 from darc.collectors.collector import Collector, Context
-from darc.collectors.hitclock import HitClock, Moment
+from darc.collectors.f0places import F0Places
+from darc.collectors.hitclock import HitClock
+from darc.collectors.hitcost import HitCost
+from darc.collectors.hitlimits import MAX_HITS, HitLimits
 from darc.collectors.opcount import NEVER, OpCount
-from darc.collectors.opencalls import Call, Operation
+from darc.collectors.reactions import Act, Hit, Reactions
 from darc.collectors.timedsites import MAX_TARGETS, TimedSites
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Fnode, Function
 from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile, format_cycles
-from darc.pads.guards import Guard
 from darc.search.contest import Vote
 from darc.search.descent import Orders
 from darc.target.target import Outcome
-
-MAX_CALLERS = 64
-"""Return addresses of f0 that are learned, where its own returns do not tell its end."""
-
-FREE_HITS = 2000
-HITS_PER_CALL = 200
-"""Hits of a call site, and more for each call of f0, before it is left alone."""
-
-MAX_HITS = 20_000
-"""Hits within calls of f0, and none comes to its end, before the analysis is given up."""
-
-LONGEST_INSTRUCTION = 15
-
-Act = Callable[[], Outcome]
 
 
 class _Accepts:
@@ -68,17 +51,6 @@ class _Accepts:
 
     def why_notrace(self, program: Program, callee: Function) -> str | None:
         return None
-
-
-@dataclass(frozen=True)
-class _Hit:
-    """A thread has come to a breakpoint."""
-
-    address: int
-    thread: int
-    strand: int
-    """See :meth:`~darc.debuggee.debuggee.Debuggee.strand`."""
-    now: Moment
 
 
 class BreakpointCollector(Collector):
@@ -99,14 +71,23 @@ class BreakpointCollector(Collector):
         by_longest = self._parameters.loops is Loops.PAPER
         resolution = self._parameters.resolution
         self._count = OpCount(self._clock, resolution, self._hz, by_longest=by_longest)
+        self._cost = HitCost(self._target, self._debuggee, self._clock)
         self._places = BreakPlaces(
-            self._target, self._on_hit, is_wanted=self._calibrates_at, cannot=self._cannot
+            self._target, self._on_hit, is_wanted=self._cost.is_measured_at, cannot=self._cannot
         )
         self._sites = TimedSites(self.callees, self._places)
-        self._is_watched: Callable[[int], bool]
-        self._operations: dict[int, Operation] = {}
-        """Of each strand (see :meth:`~darc.debuggee.debuggee.Debuggee.strand`), that which is under
-        way."""
+        self._f0 = F0Places(self._program, self._debuggee, self._places, self._cost)
+        self._reactions = Reactions(
+            self._target,
+            self._root,
+            f0=self._f0,
+            sites=self._sites,
+            count=self._count,
+            decide=self._decide,
+        )
+        self._limits = HitLimits(
+            self._places, self._reactions, self._count, note=self._note, give_up=self._give_up
+        )
         self._cut_short = 0
         self._orders = Orders()
         self._has_limit = False
@@ -114,12 +95,6 @@ class BreakpointCollector(Collector):
         self._pid: int | None = None
         self._first_bytes = b""
         self._entry = 0
-        self._first: int | None = None
-        self._second: int | None = None
-        self._learns_callers = False
-        self._loops_to_entry = False
-        self._fruitless = 0
-        self._unreturned = 0
 
     def _new_clock(self) -> HitClock:
         debuggee, own_clock = self._debuggee, self._debuggee.own_clock()
@@ -137,14 +112,14 @@ class BreakpointCollector(Collector):
 
     def install(self, code: FunctionCode, needed: int) -> list[str]:
         self._debuggee.check_supported()
-        self._is_watched = self._debuggee.watch(self._parameters)
+        self._reactions.is_watched = self._debuggee.watch(self._parameters)
         self._debuggee.begin()
         self._pid = self._target.pid
         self._entry = code.entry
         self._first_bytes = self._target.read(code.entry, 8)
         self._count.needed = needed
-        self._plan_f0(code)
-        self._plan_guards()
+        self._f0.plan(code)
+        self._f0.plan_guards()
         self._places.set_all()
         if not self._places.has(code.entry):
             raise UnsupportedError(f"cannot set a breakpoint at {self._spec}")
@@ -153,50 +128,11 @@ class BreakpointCollector(Collector):
             self._signal = self._debuggee.arm_limit(self._on_limit)
         return []
 
-    def _plan_f0(self, code: FunctionCode) -> None:
-        """f0 ends at its own return instructions. Where it may end in another way (a tail call,
-        code that is not known), the places that it returns to are learned."""
-        self._places.at(code.entry).entry = True
-        flows = {at: i.flow_control for at, i in code.instructions.items()}
-        returns = [at for at, flow in flows.items() if flow == FlowControl.RETURN]
-        has_tails = any(site.kind.is_tail for site in code.sites)
-        self._learns_callers = has_tails or not returns or not code.complete
-        if not self._learns_callers:
-            for address in returns:
-                self._places.at(address).leaves = True
-        self._loops_to_entry = code.entry in code.targets or any(
-            site.kind.is_tail and site.target in (None, code.entry) for site in code.sites
-        )
-        self._measure_at(code.entry)
-
-    def _measure_at(self, address: int) -> None:
-        """The cost of a hit is to be measured between the instruction there, which has a
-        breakpoint, and one soon after it; not if it leads elsewhere."""
-        at = address
-        for _ in range(self._debuggee.calibration_steps):
-            instruction = decode(self._target.read(at, LONGEST_INSTRUCTION), at)[0]
-            if instruction.flow_control != FlowControl.NEXT:
-                return
-            at = int(instruction.next_ip)
-        self._first, self._second = address, at
-        self._places.at(at)
-
-    def _plan_guards(self) -> None:
-        """Where exceptions are caught and longjmps begin: frames end there without a return."""
-        try:
-            for kind, address, _ in self._debuggee.guard_places(self._program):
-                if kind is Guard.SHOW:
-                    self._places.at(address).catches = True
-                elif kind is Guard.JUMP:
-                    self._places.at(address).jumps = True
-        except UnsupportedError:
-            pass  # an unwinder that cannot be found: it sees the program's own stack
-
     def remove(self) -> None:
         self._remove(is_there=True)
 
     def _remove(self, is_there: bool) -> None:
-        self._operations.clear()
+        self.drop_open_calls()
         self._places.take_back_all()
         try:
             if self._has_limit:
@@ -223,7 +159,7 @@ class BreakpointCollector(Collector):
 
     def pause(self) -> None:
         self._places.paused = True
-        self._cut_short += len(self._operations)
+        self._cut_short += self._reactions.open
         self.drop_open_calls()
         self._places.take_back_all()
 
@@ -245,7 +181,7 @@ class BreakpointCollector(Collector):
         if not self._program.is_code(self._entry):
             raise UnsupportedError("its file was unloaded")
         self._places.drop_unless(self._program.is_code)
-        self._plan_guards()
+        self._f0.plan_guards()
         self._places.set_all()
         return []
 
@@ -256,155 +192,24 @@ class BreakpointCollector(Collector):
             place = self._places.find(address)
             if place is None or self._places.paused:
                 return None
-            if not self._clock.is_calibrated:
-                follows = self._first if address == self._second else None
-                self._clock.calibrate(thread, address, follows)
-            hit = _Hit(address, thread, self._debuggee.strand(thread), moment)
-            try:
-                act = self._react(place, hit)
-            except TargetError:
-                act = None
-                self._operations.pop(hit.strand, None)  # who knows where it is: not measured
+            self._cost.hit(thread, address)
+            hit = Hit(address, thread, self._debuggee.strand(thread), moment)
+            act = self._reactions.react(place, hit)
             if act is None and self._listener.is_due():
                 act = self._decide
-            act = act or self._watch_cost(place) or self._watch_progress(hit.strand)
-            if act is None and address == self._second and not self._places.is_wanted(address):
-                act = self._set_again
+            act = act or self._limits.watch(place, hit)
+            if act is None and address == self._cost.second and not self._places.is_wanted(address):
+                act = self._places.set_again
         return functools.partial(self._act, act, thread) if act is not None else None
 
     def _act(self, act: Act, thread: int) -> Outcome:
         with self._clock.away(thread):
             return act()
 
-    def _react(self, place: Place, hit: _Hit) -> Act | None:
-        """What the hit means: first what ends here, then what begins."""
-        operation = self._operations.get(hit.strand)
-        if operation is None and not place.entry:
-            return None
-        rsp, now = self._target.read_register(hit.thread, "rsp"), hit.now
-        act = None
-        if operation is not None:
-            if place.returns:
-                self._returned(operation, place, rsp, now)
-            if place.jumps:
-                operation.jumps(now)
-            if place.catches and operation.caught(rsp, now):
-                return self._ended(operation, hit)
-            slot = rsp if place.leaves else rsp - 8
-            back = hit.address if place.caller else operation.f0.back
-            ends = place.leaves or place.caller
-            if ends and (operation.f0.slot, operation.f0.back) == (slot, back):
-                act = self._returned_from_f0(operation, hit)
-        if place.entry:
-            act = self._entered(hit, rsp) or act
-        operation = self._operations.get(hit.strand)
-        if operation is not None and place.site is not None:
-            self._calls(operation, place.site, hit, rsp)
-        return act
-
-    def _entered(self, hit: _Hit, rsp: int) -> Act | None:
-        if not self._is_watched(hit.thread):
-            return None
-        back = self._word(rsp)
-        open_ = self._operations.get(hit.strand)
-        if open_ is not None and self._still_runs(open_, rsp, back):
-            return None  # recursion: only the outermost call is an operation
-        f0 = Call(rsp, back, [(self._root, hit.now)])
-        self._operations[hit.strand] = Operation(hit.now, [f0], self._count.cycles)
-        if self._learns_callers and not self._places.at(back).caller:
-            return functools.partial(self._learn_caller, back, hit.strand)
-        return None
-
-    def _still_runs(self, operation: Operation, rsp: int, back: int) -> bool:
-        """Whether an operation is not over, as f0 is entered with its stack pointer at ``rsp``."""
-        f0 = operation.f0
-        if rsp == f0.slot and back == f0.back:
-            return self._loops_to_entry
-        try:
-            return rsp < f0.slot and self._word(f0.slot) == f0.back
-        except TargetError:
-            return False  # its stack is gone
-
-    def _learn_caller(self, back: int, strand: int) -> Outcome:
-        if self._places.callers >= MAX_CALLERS:
-            self._operations.pop(strand, None)
-            return Outcome.CONTINUE
-        self._places.at(back).caller = True
-        if self._second is None:
-            self._measure_at(back)
-        self._places.set_all()
-        if not self._target.hits_stop_all:
-            self._operations.pop(strand, None)  # this stop has cost more than others
-        return Outcome.CONTINUE
-
-    def _returned_from_f0(self, operation: Operation, hit: _Hit) -> Act | None:
-        operation.close(operation.f0, hit.now)
-        self._unreturned += operation.lost
-        return self._ended(operation, hit)
-
-    def _ended(self, operation: Operation, hit: _Hit) -> Act | None:
-        """f0 has returned, or an exception has left it."""
-        del self._operations[hit.strand]
-        self._fruitless = 0
-        counts = self._count.add(operation, hit.now, self._orders.analyse)
-        return self._decide if counts and self._count.is_enough else None
-
-    def _calls(self, operation: Operation, timed: Timed, hit: _Hit, rsp: int) -> None:
-        """A call site is about to call, or to jump, in a frame that may be on the path."""
-        site, now = timed.site, hit.now
-        register = functools.partial(self._target.read_register, hit.thread)
-        assert site.slot is not None
-        parent = operation.find(frame_slot(site.slot, register, self._word))
-        caller = parent.node if parent is not None else None
-        if parent is None or caller is None or caller not in timed.routes:
-            return
-        node = timed.routes[caller]
-        if site.kind.is_tail and not is_taken(site.instruction, register):
-            return
-        if node is None:
-            target = indirect_target(site.instruction, register, self._word)
-            node = self._sites.learned(timed, caller, target)
-        if site.kind.is_tail:
-            operation.hand_over(parent, node, now)
-        elif node is not None:
-            operation.open(parent, Call(rsp - 8, site.back, [(node, now)]))
-
-    def _returned(self, operation: Operation, place: Place, rsp: int, now: Moment) -> None:
-        call = operation.find(rsp - 8)
-        if call is None or call is operation.f0:
-            return
-        if any(timed.site.back == call.back for timed in place.returns):
-            operation.close(call, now)
-
     def _own_waits(self) -> Mapping[int, int]:
         return self._debuggee.waited_by(self._target.own_threads())
 
-    def _word(self, address: int) -> int:
-        return int.from_bytes(self._target.read(address, 8), "little")
-
-    # ------------------------------------------------------------------------ cost
-
-    def _watch_cost(self, place: Place) -> Act | None:
-        """A call site that is hit much more often than f0 is called slows the program down and
-        tells nothing: it is left alone."""
-        place.hits += 1
-        if place.hits <= FREE_HITS + HITS_PER_CALL * (self._count.ops - place.since):
-            return None
-        if place.site is not None or place.returns:
-            return functools.partial(self._leave_alone, place)
-        if place.catches or place.jumps:
-            place.catches = place.jumps = False
-            self._note("exceptions or longjmps are too frequent to be followed by breakpoints")
-            return self._set_again
-        return None
-
-    def _watch_progress(self, strand: int) -> Act | None:
-        """Where a timer's signals come faster than a breakpoint can be stepped over, the program
-        does nothing but run their handler."""
-        self._fruitless += strand in self._operations
-        return self._give_up_all if self._fruitless > MAX_HITS else None
-
-    def _give_up_all(self) -> Outcome:
+    def _give_up(self) -> Outcome:
         self.drop_open_calls()
         why = (
             f"{MAX_HITS} hits of breakpoints and no end of a call of {self._spec}: signals may "
@@ -412,30 +217,12 @@ class BreakpointCollector(Collector):
         )
         return self._listener.give_up(why)
 
-    def _leave_alone(self, place: Place) -> Outcome:
-        for timed in place.sites:
-            self._give_up(timed, "it is called too often for a breakpoint")
-        return self._set_again()
-
-    def _give_up(self, timed: Timed, why: str) -> None:
-        for node in self._sites.give_up(timed, why):
-            for operation in self._operations.values():
-                operation.forget(node)
-
     def _cannot(self, place: Place, why: str) -> None:
         """No breakpoint can be set there."""
         for timed in place.sites:
-            self._give_up(timed, why)
+            self._reactions.give_up(timed, why)
         if place.leaves or place.caller:
             self._note(f"{self._spec} is not seen to return everywhere: {why}")
-
-    def _calibrates_at(self, address: int) -> bool:
-        """Whether the cost of a hit is still to be measured there."""
-        return address == self._second and not self._clock.is_calibrated
-
-    def _set_again(self) -> Outcome:
-        self._places.set_all()
-        return Outcome.CONTINUE
 
     # ------------------------------------------------------------------- decisions
 
@@ -486,9 +273,10 @@ class BreakpointCollector(Collector):
                 f"collected with breakpoints: each hit stopped the program for about {each}, which "
                 f"is taken out; latencies below about {least} cannot be told apart"
             )
-        if self._unreturned:
+        unreturned = self._reactions.unreturned
+        if unreturned:
             found.append(
-                f"{self._unreturned} calls did not return (a jump or an exception left them): "
+                f"{unreturned} calls did not return (a jump or an exception left them): "
                 "they were not measured, and the time may be theirs"
             )
         return found
@@ -535,12 +323,13 @@ class BreakpointCollector(Collector):
         self._count.peak = (low, high)
 
     def drop_open_calls(self) -> None:
-        self._operations.clear()
+        self._reactions.drop_all()
 
     # ----------------------------------------------------------- orders and votes
 
     def apply(self, orders: Orders) -> None:
         self._orders = orders
+        self._count.analyse = orders.analyse
         self._count.tally.forget_votes()
         self.drop_open_calls()
         self._sites.apply(orders, self._count.ops)

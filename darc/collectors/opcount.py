@@ -28,6 +28,8 @@ class OpCount:
         self._unbinned: list[tuple[Moment, Moment]] = []
         self.peak: tuple[int, int] | None = None
         """Only calls of at least so many cycles, and less than so many, count and vote."""
+        self.analyse: Iterable[Fnode] = ()
+        """The fnodes whose callees vote."""
         self.needed = NEVER
         self.seen = 0
         """Calls that counted since they were last asked for."""
@@ -39,9 +41,8 @@ class OpCount:
         """Whether as many were seen as are needed."""
         return self.seen >= self.needed
 
-    def add(self, operation: Operation, now: Moment, analyse: Iterable[Fnode]) -> bool:
-        """A call of f0 is over; the fnodes of ``analyse`` are those whose callees vote. Whether it
-        counts."""
+    def add(self, operation: Operation, now: Moment) -> bool:
+        """A call of f0 is over. Whether it counts."""
         self.ops += 1
         begin = operation.begin
         if self.peak is None:
@@ -52,7 +53,7 @@ class OpCount:
             low, high = self.peak
             if not low <= self._latency(begin, now) < high:
                 return False
-            self.tally.add_votes(analyse, operation.sums)
+            self.tally.add_votes(self.analyse, operation.sums)
         self.seen += 1
         return True
 

@@ -9,8 +9,9 @@ import pytest
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.rootcauses import RootCauses
 from darc.code.program import Program
-from darc.collectors.breakpoints import FREE_HITS, HITS_PER_CALL, MAX_HITS, BreakpointCollector
+from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.collector import Context
+from darc.collectors.hitlimits import FREE_HITS, HITS_PER_CALL, MAX_HITS
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters

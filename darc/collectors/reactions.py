@@ -1,0 +1,184 @@
+"""What hits tell of the calls of f0 that are under way."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from darc.code.branches import frame_slot, indirect_target, is_taken
+from darc.collectors.breakplaces import Place, Timed
+from darc.collectors.f0places import F0Places
+from darc.collectors.hitclock import Moment
+from darc.collectors.opcount import OpCount
+from darc.collectors.opencalls import Call, Operation
+from darc.collectors.timedsites import TimedSites
+from darc.model.errors import TargetError
+from darc.model.ftree import Fnode
+from darc.target.target import Outcome, Target
+
+Act = Callable[[], Outcome]
+"""What is to be done in consequence of a hit."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A thread has come to a breakpoint."""
+
+    address: int
+    thread: int
+    strand: int
+    """See :meth:`~darc.debuggee.debuggee.Debuggee.strand`."""
+    now: Moment
+
+
+class Reactions:
+    """Those of one analysis. What ends is counted in ``count``; ``decide`` is done in consequence
+    of a hit that ends as many calls of f0 as are needed."""
+
+    def __init__(
+        self,
+        target: Target,
+        root: Fnode,
+        *,
+        f0: F0Places,
+        sites: TimedSites,
+        count: OpCount,
+        decide: Act,
+    ) -> None:
+        self._target = target
+        self._root = root
+        self._f0 = f0
+        self._sites = sites
+        self._count = count
+        self._decide = decide
+        self.is_watched: Callable[[int], bool]
+        """Whether the calls of f0 count that this thread begins; set before the first hit."""
+        self._operations: dict[int, Operation] = {}
+        """Of each strand, that which is under way."""
+        self.unreturned = 0
+        """Calls that did not return, and whose end nothing tells."""
+
+    @property
+    def open(self) -> int:
+        """How many calls of f0 are under way."""
+        return len(self._operations)
+
+    def is_inside(self, strand: int) -> bool:
+        """Whether it executes a call of f0."""
+        return strand in self._operations
+
+    def drop_all(self) -> None:
+        """No call that is under way is measured."""
+        self._operations.clear()
+
+    def give_up(self, timed: Timed, why: str) -> None:
+        """A call site is not timed after all."""
+        for node in self._sites.give_up(timed, why):
+            for operation in self._operations.values():
+                operation.forget(node)
+
+    # ------------------------------------------------------------------------ hits
+
+    def react(self, place: Place, hit: Hit) -> Act | None:
+        """What the hit means: first what ends here, then what begins."""
+        try:
+            return self._react(place, hit)
+        except TargetError:
+            self._operations.pop(hit.strand, None)  # who knows where it is: not measured
+            return None
+
+    def _react(self, place: Place, hit: Hit) -> Act | None:
+        operation = self._operations.get(hit.strand)
+        if operation is None and not place.entry:
+            return None
+        rsp, now = self._target.read_register(hit.thread, "rsp"), hit.now
+        act = None
+        if operation is not None:
+            if place.returns:
+                self._returned(operation, place, rsp, now)
+            if place.jumps:
+                operation.jumps(now)
+            if place.catches and operation.caught(rsp, now):
+                return self._ended(operation, hit)
+            slot = rsp if place.leaves else rsp - 8
+            back = hit.address if place.caller else operation.f0.back
+            ends = place.leaves or place.caller
+            if ends and (operation.f0.slot, operation.f0.back) == (slot, back):
+                act = self._returned_from_f0(operation, hit)
+        if place.entry:
+            act = self._entered(hit, rsp) or act
+        operation = self._operations.get(hit.strand)
+        if operation is not None and place.site is not None:
+            self._calls(operation, place.site, hit, rsp)
+        return act
+
+    def _entered(self, hit: Hit, rsp: int) -> Act | None:
+        if not self.is_watched(hit.thread):
+            return None
+        back = self._word(rsp)
+        open_ = self._operations.get(hit.strand)
+        if open_ is not None and self._still_runs(open_, rsp, back):
+            return None  # recursion: only the outermost call is an operation
+        f0 = Call(rsp, back, [(self._root, hit.now)])
+        self._operations[hit.strand] = Operation(hit.now, [f0], self._count.cycles)
+        if self._f0.is_to_learn(back):
+            return functools.partial(self._learn_caller, back, hit.strand)
+        return None
+
+    def _still_runs(self, operation: Operation, rsp: int, back: int) -> bool:
+        """Whether an operation is not over, as f0 is entered with its stack pointer at ``rsp``."""
+        f0 = operation.f0
+        if rsp == f0.slot and back == f0.back:
+            return self._f0.loops_to_entry
+        try:
+            return rsp < f0.slot and self._word(f0.slot) == f0.back
+        except TargetError:
+            return False  # its stack is gone
+
+    def _learn_caller(self, back: int, strand: int) -> Outcome:
+        learned = self._f0.learn(back)
+        if not learned or not self._target.hits_stop_all:  # this stop has cost more than others
+            self._operations.pop(strand, None)
+        return Outcome.CONTINUE
+
+    def _returned_from_f0(self, operation: Operation, hit: Hit) -> Act | None:
+        operation.close(operation.f0, hit.now)
+        self.unreturned += operation.lost
+        return self._ended(operation, hit)
+
+    def _ended(self, operation: Operation, hit: Hit) -> Act | None:
+        """f0 has returned, or an exception has left it."""
+        del self._operations[hit.strand]
+        counts = self._count.add(operation, hit.now)
+        return self._decide if counts and self._count.is_enough else None
+
+    def _calls(self, operation: Operation, timed: Timed, hit: Hit, rsp: int) -> None:
+        """A call site is about to call, or to jump, in a frame that may be on the path."""
+        site, now = timed.site, hit.now
+        register = functools.partial(self._target.read_register, hit.thread)
+        assert site.slot is not None
+        parent = operation.find(frame_slot(site.slot, register, self._word))
+        caller = parent.node if parent is not None else None
+        if parent is None or caller is None or caller not in timed.routes:
+            return
+        node = timed.routes[caller]
+        if site.kind.is_tail and not is_taken(site.instruction, register):
+            return
+        if node is None:
+            target = indirect_target(site.instruction, register, self._word)
+            node = self._sites.learned(timed, caller, target)
+        if site.kind.is_tail:
+            operation.hand_over(parent, node, now)
+        elif node is not None:
+            operation.open(parent, Call(rsp - 8, site.back, [(node, now)]))
+
+    def _returned(self, operation: Operation, place: Place, rsp: int, now: Moment) -> None:
+        call = operation.find(rsp - 8)
+        if call is None or call is operation.f0:
+            return
+        if any(timed.site.back == call.back for timed in place.returns):
+            operation.close(call, now)
+
+    def _word(self, address: int) -> int:
+        return int.from_bytes(self._target.read(address, 8), "little")
