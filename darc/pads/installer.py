@@ -81,6 +81,9 @@ class PadInstaller:
         self._f0: Patch | None = None
         self._members: dict[int, Patch] = {}
         """Those of a set, by their numbers."""
+        self._may_be_copied = any(one.all_own() for one in foothold.landings)
+        """Whether return addresses that lead to landings may stand anywhere in memory: the program
+        has run with landings since that was looked through."""
         self.tables = foothold.tables
         self.patcher = Patcher(target, program, foothold.tables)
 
@@ -684,10 +687,18 @@ class PadInstaller:
         self.patcher.pause()
         words = self.show_own_stack()
         self._target.flush()
-        return words + self._foothold.restore_copies()
+        return words + self._restore_copies()
+
+    def _restore_copies(self) -> list[Replaced]:
+        if not self._may_be_copied:
+            return []
+        found = self._foothold.restore_copies()
+        self._may_be_copied = False
+        return found
 
     def resume(self) -> list[str]:
         """The program goes on: patches are put back. Tells which ones could not be."""
+        self._may_be_copied = True
         self.patcher.resume()
         problems, self.patcher.problems = self.patcher.problems, []
         return problems
@@ -711,7 +722,7 @@ class PadInstaller:
             with contextlib.suppress(TargetError):
                 self.show_own_stack()
             self._target.flush()
-            self._foothold.restore_copies()
+            self._restore_copies()
             self._foothold.retire()
 
 
