@@ -22,6 +22,8 @@ from darc.code.program import Program
 from darc.model.errors import TargetError
 from darc.target.target import Place, Target
 
+_TRAP = b"\xcc"
+
 
 @dataclass
 class Patch:
@@ -206,10 +208,14 @@ class Patcher:
             return
         patch.in_place = False
         try:
-            if self._target.read(patch.address, len(patch.bytes)) == patch.bytes:
+            live = self._target.read(patch.address, len(patch.bytes))
+            if live == patch.bytes:
                 self._target.write_code(patch.address, patch.original)
                 if patch.through is not None:
                     self._target.flush()  # before the relay is no more
+            elif live == _TRAP + patch.bytes[1:] and patch.bytes[:1] == patch.original[:1]:
+                # A breakpoint of somebody else's (a kprobe) that will put one byte back: the call.
+                self._target.write_code(patch.address + 1, patch.original[1:])
         except TargetError:
             pass  # its file was unloaded
         if self._taken is None:

@@ -3,6 +3,7 @@ break."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -132,6 +133,17 @@ def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
     world.target.write(CODE, b"\x11" * 8)
     world.patcher.deactivate(patch)
     assert world.code() == b"\x11" * 8
+
+
+def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: World) -> None:
+    """They put back the one byte that they have saved, and know nothing of the others."""
+    call, led = b"\xe8\x01\x02\x03\x04", b"\xe8\x11\x12\x13\x14"
+    world.target.write(CODE, call)
+    patch = dataclasses.replace(world.patch(), original=call, bytes=led)
+    world.patcher.activate(patch)
+    world.target.write(CODE, b"\xcc")
+    world.patcher.deactivate(patch)
+    assert world.code()[:5] == b"\xcc" + call[1:]
 
 
 def test_code_that_has_changed_is_not_patched(world: World) -> None:
