@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 27
+#define DARC_ABI_VERSION 28
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -27,7 +27,7 @@ typedef unsigned long u64;
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing among records */
 #define DARC_THREAD_LIMIT 64   /* and among contexts */
 #define DARC_MAX_OLDER 12      /* tables of contexts that were full; each has more room than those before */
-#define DARC_THREAD_HASH 0x9e3779b97f4a7c15UL /* spreads threads, whatever powers of two their stacks are */
+#define DARC_THREAD_HASH 0x9e3779b97f4a7c15UL /* spreads threads (and landings), whatever powers of two their stacks are */
 #define DARC_THREAD_SHIFT 40   /* apart, over contexts: by the bits from here on of the product */
 #define DARC_HASH 0x4f1bbcddUL /* spreads addresses over the tables: bits from 17 on of the product */
 #define DARC_HASH_SHIFT 11     /* that is where a record is, in 64 bytes: its size is three times that */
@@ -261,7 +261,7 @@ struct darc_control {
     u64 record_list;     /* u32 *, and which */
     u64 may_read_fs;     /* a process may read its fs base by an instruction of its own (rdfsbase) */
     u64 life_at;         /* where, seen from its fs base, a thread has the id of its own; 0: unknown */
-    u64 lost_callers;    /* calls of f0 not timed as all landings were taken */
+    u64 lost_callers;    /* calls of f0, or of a set, not timed as all landings were taken */
     u64 lost_foreign;    /* and as they came from other code than this: */
     u64 code;            /* struct darc_code *, by address: whose calls of f0 get landings */
     u64 code_count;
@@ -511,7 +511,8 @@ struct darc_block {
     u32 member;   /* the number of the function, and 1 */
     u64 left;     /* calls that an exception or a longjmp has left: in no bin */
     u64 dropped;  /* calls that spanned a stop */
-    u64 unused;
+    u32 lost;     /* calls not timed as all landings were taken, */
+    u32 foreign;  /* and as they came from other than ordinary code; one that is full counts no more */
     u32 bins[DARC_BLOCK_BINS]; /* a bin that is full counts no more */
 };
 

@@ -81,7 +81,7 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
         rec = claim_record(ctl, slot);
     if (unlikely(!rec))
         return 0;
-    if (s->landings && !(landing = claim_landing(ctl, s, back)))
+    if (s->landings && !(landing = claim_landing(ctl, s, back, 0)))
         return 0;
     ctx->idle = 0;
     BARRIER(); /* before the serial is read: a handler's op has one of its own */

@@ -121,7 +121,7 @@ static inline record *open_member(control *ctl, context *ctx, site *s, struct da
         rec = claim_record(ctl, slot);
     if (unlikely(!rec))
         return 0;
-    if (s->landings && !(landing = claim_landing(ctl, s, back)))
+    if (s->landings && !(landing = claim_landing(ctl, s, back, block)))
         return 0;
     if (unlikely(rec->open)) { /* what stood there is gone, or was copied elsewhere */
         if (rec->open == HIDDEN || rec->start < ((context *)rec->context)->jump_time)

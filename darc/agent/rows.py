@@ -30,6 +30,10 @@ class MemberCounts:
     """Calls that an exception or a longjmp has left: in no other figure."""
     dropped: int
     """Calls that spanned a stop: in no other figure."""
+    lost: int
+    """Calls that found no landing left: in no other figure."""
+    foreign: int
+    """Calls by other than ordinary code, which get none: likewise."""
     bins: Mapping[int, int]
 
     def merged(self, other: MemberCounts) -> MemberCounts:
@@ -43,6 +47,8 @@ class MemberCounts:
             max(self.max, other.max),
             self.left + other.left,
             self.dropped + other.dropped,
+            self.lost + other.lost,
+            self.foreign + other.foreign,
             bins,
         )
 

@@ -59,12 +59,12 @@ class SetCounts:
             if count
             else b""
         )
-        names = ("member", "calls", "sum", "max", "left", "dropped")
+        names = ("member", "calls", "sum", "max", "left", "dropped", "lost", "foreign")
         places = [blob.fields[f"darc_block.{name}"] for name in names]
         first, length = blob.fields["darc_block.bins"]
         found: dict[int, MemberCounts] = {}
         for start in range(0, len(raw), size):
-            member, calls, total, longest, left, dropped = (
+            member, calls, total, longest, left, dropped, lost, foreign = (
                 int.from_bytes(raw[start + at : start + at + width], "little")
                 for at, width in places
             )
@@ -73,7 +73,7 @@ class SetCounts:
             at = start + first
             own = struct.unpack(f"<{length // 4}I", raw[at : at + length])
             bins = {number: calls for number, calls in enumerate(own) if calls}
-            counts = MemberCounts(calls, total, longest, left, dropped, bins)
+            counts = MemberCounts(calls, total, longest, left, dropped, lost, foreign, bins)
             known = found.get(member - 1)
             found[member - 1] = counts if known is None else known.merged(counts)
         return found

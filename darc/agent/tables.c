@@ -66,25 +66,39 @@ static COLD int is_ordinary(const control *ctl, u64 back)
     return 0;
 }
 
-/* The landing of f0's callers that come back to this address; it is never used for another. */
-static u64 claim_landing(control *ctl, const site *s, u64 back)
+/* Where a landing is looked for first. One function may have a thousand callers, and one caller, by a pointer, call
+ * a thousand functions of a set. In the next analysis both are what they were; where a body is then, nobody knows. */
+static inline u32 first_landing(const site *s, u64 back)
+{
+    return (u32)((back * DARC_HASH + s->address) * DARC_THREAD_HASH >> DARC_THREAD_SHIFT) & 1023;
+}
+
+/* Of a set, a function must not seem not to be called as none of its calls is timed. */
+static COLD u64 has_no_landing(u64 *lost, u32 *of_block)
+{
+    __atomic_fetch_add(lost, 1, __ATOMIC_RELAXED);
+    if (of_block)
+        *of_block += *of_block != ~0u;
+    return 0;
+}
+
+/* The landing of the site's function for callers that come back to this address; it is never used for another
+ * address. 0: there is none, which is counted, in the block too where there is one. */
+static u64 claim_landing(control *ctl, const site *s, u64 back, struct darc_block *block)
 {
     u64 *words = (u64 *)(s->landings + DARC_LANDING_WORDS) + DARC_LANDING_CALLERS;
     u64 *bodies = (u64 *)(s->landings + DARC_LANDING_BODIES);
-    u32 first = (u32)(back * DARC_HASH >> 17) & 1023, others = DARC_LANDINGS - DARC_LANDING_CALLERS - DARC_LANDING_FEW;
+    u32 first = first_landing(s, back), others = DARC_LANDINGS - DARC_LANDING_CALLERS - DARC_LANDING_FEW;
     for (u32 step = 0; step < 6 * DARC_PROBE_LIMIT; step++) {
         u32 number = (first + step) % DARC_LANDING_FEW;
         if (step >= DARC_PROBE_LIMIT)
             number = DARC_LANDING_FEW + (first + step) % others;
-        if (unlikely(!words[number]) && !is_ordinary(ctl, back)) {
-            __atomic_fetch_add(&ctl->lost_foreign, 1, __ATOMIC_RELAXED);
-            return 0;
-        }
+        if (unlikely(!words[number]) && !is_ordinary(ctl, back))
+            return has_no_landing(&ctl->lost_foreign, block ? &block->foreign : 0);
         if (claim(&words[number], back) && claim(&bodies[number], s->body))
             return s->landings + (DARC_LANDING_CALLERS + number) * DARC_LANDING_SIZE;
     }
-    __atomic_fetch_add(&ctl->lost_callers, 1, __ATOMIC_RELAXED);
-    return 0;
+    return has_no_landing(&ctl->lost_callers, block ? &block->lost : 0);
 }
 
 static record *find_record(const control *ctl, u64 slot)

@@ -67,6 +67,8 @@ class FunctionProfiles(Analysis):
         """When the program first went on."""
         self._since: float | None = None
         self._known = FunctionSet(())
+        self._probed = 0
+        """How many functions had a probe at the latest look."""
         self._looked: tuple[float, Mapping[Function, int]] = (0.0, {})
         """When the counts were looked at last, in seconds that the program ran, and the calls."""
         self._gave_up = -_BETWEEN_STOPS
@@ -190,12 +192,13 @@ class FunctionProfiles(Analysis):
             for function, one in counts.items()
             if one.calls or one.left or one.dropped
         ]
-        out = {**dict(self._left_out), **timed.left_out}
         seen = {row.function for row in rows}
-        uncalled = (f for f in timed.functions if f not in seen and f not in out)
+        unmeasured = {f: why for f, why in timed.unmeasured(counts).items() if f not in seen}
+        out = {**dict(self._left_out), **unmeasured, **timed.left_out}
+        self._probed = len(seen | (set(timed.functions) - set(timed.left_out)))
         self._known = FunctionSet(
             ranked(rows),
-            tuple(uncalled),
+            tuple(f for f in timed.functions if f not in seen and f not in out),
             tuple(out.items()),
             round(self._seconds, 3),
             self._every,
@@ -237,14 +240,10 @@ class FunctionProfiles(Analysis):
             status=self._status,
             probes=self._collector.kind.value,
             profile=_together(self._known, self._set.hz),
-            program=ProgramFigures(probes=self._set.timed if alive else len(self._timed)),
+            program=ProgramFigures(probes=self._set.timed if alive else self._probed),
             parameters=self.parameters,
             set=self._known,
         )
-
-    @property
-    def _timed(self) -> Sequence[Function]:
-        return [*(row.function for row in self._known.rows), *self._known.uncalled]
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         profile = self._set.profile() if alive and readable else None

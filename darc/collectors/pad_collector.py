@@ -36,7 +36,8 @@ from darc.target.target import Outcome
 
 _LOSSES = {
     "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
-    "lost_callers": "calls were not timed: they came from more places than darc can tell apart",
+    "lost_callers": "calls were not timed: there was no landing left for a caller of theirs, and "
+    "each function takes one for each place that calls it (docs/pad.md)",
     "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
     "may look for the return addresses",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",

@@ -36,6 +36,11 @@ _OF_A_POOL = 100
 _AT_ONCE = 50
 """So many pads are made at a stop, in less than a tenth of a second."""
 
+_UNMEASURED = "it was called, and no call of it was measured to its end"
+_UNPLACED = "no landing was left for its calls (docs/pad.md)"
+_FOREIGN = "its calls came from code that was generated"
+_UNKNOWN = "no call of it is known, and calls were lost of which darc cannot tell whose they were"
+
 _LOSSES = {
     "lost_blocks": "calls were not timed: there were too many threads and functions together",
     "lost_moved": "calls were not measured: their frames moved to another thread or stack",
@@ -62,6 +67,11 @@ class SetCollector(PadCollector):
         self.left_out: dict[Function, str] = {}
         """Those that are not timed, and why."""
         self._pools: dict[int, list[ReturnLandings]] = {}
+        """By the modules that they are for, which share those of an area."""
+        self._in_reach: collections.Counter[int] = collections.Counter()
+        """Functions by the base of the area that their modules have pools in,"""
+        self._sharing: collections.Counter[int] = collections.Counter()
+        """and by the base of the pool that they share."""
         self._lost |= dict.fromkeys(_LOSSES, 0)
 
     def _room(self) -> Room:
@@ -172,11 +182,18 @@ class SetCollector(PadCollector):
             area = self.foothold.area_for(at, at + 1)
             if area is None:
                 return "no room for a pad within 2 GiB of it"
-            pools = self._pools_of(area, at)
-            pool = pools[number % len(pools)] if pools else None
+            pool = self._pool_for(area, at)
             return self.installer.prepare_member(number, code, pool)
         except TargetError as error:
             return str(error)
+
+    def _pool_for(self, area: Area, address: int) -> ReturnLandings | None:
+        """That of the landings of one more function."""
+        pools = self._pools_of(area, address)
+        pool = min(pools, key=lambda one: self._sharing[one.base], default=None)
+        if pool is not None:
+            self._sharing[pool.base] += 1
+        return pool
 
     def _pools_of(self, area: Area, address: int) -> list[ReturnLandings]:
         """The landings of the functions of a module."""
@@ -184,8 +201,9 @@ class SetCollector(PadCollector):
         start, end = (address, address + 1) if module is None else (module.start, module.end)
         if start not in self._pools:
             own = sum(start <= function.address < end for function in self.functions)
+            self._in_reach[area.base] += own
             assert self.foothold is not None
-            wanted = math.ceil(own / _OF_A_POOL)
+            wanted = math.ceil(self._in_reach[area.base] / _OF_A_POOL)
             self._pools[start] = self.foothold.more_landings(area, start, end, wanted)
         return self._pools[start]
 
@@ -237,6 +255,18 @@ class SetCollector(PadCollector):
             for number, counts in found.items()
             if number < len(self.functions)
         }
+
+    def unmeasured(self, counts: Mapping[Function, MemberCounts]) -> dict[Function, str]:
+        """Functions of which ``counts`` has no call, though they were called, or may have been; and
+        why. Any thread."""
+        found = {
+            function: _UNPLACED if one.lost else _FOREIGN if one.foreign else _UNMEASURED
+            for function, one in counts.items()
+            if not one.calls
+        }
+        if self._lost["lost_blocks"] or self._lost["lost_contexts"]:
+            found |= {f: _UNKNOWN for f in self.functions if f not in counts}
+        return found
 
     @property
     def call_cost(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.debugger import (
     EXIT,
     IN_BOTH,
     REPORT,
+    ROOT,
     Done,
     attempt,
     debug,
@@ -27,6 +29,7 @@ from tests.debugger import (
     watched,
 )
 
+TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 ALL = "darc profile * --time 10min"
 """Up to the program's end, where every call was seen."""
 
@@ -369,6 +372,54 @@ def test_functions_that_are_called_too_often_go_out(tmp_path: Path) -> None:
     assert own["handle"]["until"] is None
     assert own["handle"]["calls"] > 39000  # less those that stops have come in the middle of
     assert re.search(r"compare \(out at \d+\.\ds\)$", done.gdb, re.M)
+
+
+USED = "print('used', sum(one.used for one in app._foothold.landings))"
+
+FILL = """
+from darc.pads import returns
+pool = app._foothold.landings[0]
+for number in range(returns._CALLERS, returns._COUNT):
+    if not pool._back(number):
+        app._target.write(pool._word(number), (0x1234).to_bytes(8, "little"))
+"""
+"""No landing is left in one of the two pools for functions that are called from one place."""
+
+
+@IN_BOTH
+def test_functions_that_are_all_called_from_one_place(tmp_path: Path) -> None:
+    done = to_the_end(tmp_path, "dispatch", command="darc profile work_* --time 10min")
+    found = {name: number for name, number in calls(done).items() if name.startswith("work_")}
+    assert found == {f"work_{n:03}": 4000 for n in range(200)}
+    assert "not timed" not in done.gdb
+
+
+def test_the_same_functions_have_the_same_landings_again(tmp_path: Path) -> None:
+    """Also those that share a caller."""
+    (tmp_path / "used.py").write_text(USED)
+    profile = ["darc profile work_* --time 1s", "continue", f"with-app {tmp_path / 'used.py'}"]
+    commands = [TOOLS, "tbreak dispatch", "run", *profile * 3, "kill"]
+    done = debug(tmp_path, build("dispatch"), ("2000000000",), commands)
+    first, *others = [int(used) for used in re.findall(r"^used (\d+)$", done.gdb, re.M)]
+    assert first >= 200
+    assert others == [first, first], done.gdb
+
+
+def test_functions_all_of_whose_calls_are_lost(tmp_path: Path) -> None:
+    """They are not said to be those that were not called."""
+    (tmp_path / "fill.py").write_text(FILL)
+    profile = ["darc profile work_??[0-8] main --time 1s", f"with-app {tmp_path / 'fill.py'}"]
+    commands = [TOOLS, "tbreak dispatch", "run", *profile, "continue", REPORT, "kill"]
+    done = debug(tmp_path, build("dispatch"), ("2000000000",), commands)
+    assert done.report is not None, done.gdb
+    known = done.report["set"]
+    reasons = Counter(one["why"] for one in known["left_out"])
+    assert reasons["no landing was left for its calls (docs/pad.md)"] in (90, 91), done.gdb
+    assert [one["function"] for one in known["uncalled"]] == ["main"]
+    assert len(known["functions"]) + sum(reasons.values()) == 180
+    text = " ".join(done.gdb.split())
+    assert "1 was not called" in text
+    assert re.search(r"\d+ calls were not timed: there was no landing left for", text)
 
 
 def test_threads_come_and_go(tmp_path: Path) -> None:
