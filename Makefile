@@ -54,7 +54,7 @@ $(STAMP): setup.cfg setup.py pyproject.toml requirements-dev.txt | packages
 	@touch $@
 
 $(AGENT): $(wildcard darc/agent/*.c darc/agent/*.h darc/agent/*.S darc/agent/*.ld) \
-		darc/debuggee/wordscan.c darc/agent/build.py | packages $(STAMP)
+		darc/debuggee/wordscan.c darc/code/callscan.c darc/agent/build.py | packages $(STAMP)
 	@$(PY) darc/agent/build.py
 	@touch $@
 
@@ -138,7 +138,7 @@ fixtures: $(STAMP)
 	@$(PY) -m fixtures.build
 
 clean:
-	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/debuggee/libwordscan.so
+	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/debuggee/libwordscan.so darc/code/libcallscan.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

@@ -21,7 +21,7 @@ def compile_agent(outdir: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.build_agent(outdir)
-    module.build_wordscan(outdir.parent / "debuggee")
+    module.build_scans(outdir.parent)
 
 
 class BuildPy(build_py):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 Runs when the package is built, never at run time. ``python3 darc/agent/build.py [OUTDIR]`` writes
 ``agent.bin`` (position independent, no relocations), ``agent.elf`` (the same with symbols and
 frame information, for debuggers) and ``layout.json`` (every offset and constant of ``abi.h``).
-Without OUTDIR it makes ``darc/debuggee/libwordscan.so``, too, which no program ever gets to see.
+Without OUTDIR it makes the libraries of :data:`SCANS`, too, which no program ever gets to see.
 Needs gcc and binutils; uses the standard library alone, as it runs before anything is installed.
 """
 
@@ -27,8 +27,8 @@ CFLAGS = (
     "-fcall-saved-r8 -fcall-saved-r9 -fcall-saved-r10 -fcall-saved-r11"
 ).split()
 
-WORDSCAN = HERE.parent / "debuggee" / "wordscan.c"
-WORDSCAN_CFLAGS = "-std=gnu11 -O2 -fPIC -shared -nostdlib -Wall -Wextra -Werror".split()
+SCANS = ("debuggee/wordscan.c", "code/callscan.c")
+SCAN_CFLAGS = "-std=gnu11 -O2 -fPIC -shared -nostdlib -Wall -Wextra -Werror".split()
 
 LINKER_SCRIPT = """
 SECTIONS {
@@ -126,15 +126,16 @@ def build_agent(outdir: Path = HERE) -> None:
         (outdir / "layout.json").write_text(json.dumps(layout, indent=1, sort_keys=True) + "\n")
 
 
-def build_wordscan(outdir: Path = WORDSCAN.parent) -> None:
-    """Compile what the debugger itself loads, into ``outdir``; exits likewise."""
-    outdir.mkdir(parents=True, exist_ok=True)
-    made = outdir / "libwordscan.so"
-    _run("gcc", *WORDSCAN_CFLAGS, WORDSCAN, "-o", made.with_suffix(".new"))
-    made.with_suffix(".new").replace(made)  # a debugger may have it loaded
+def build_scans(package: Path = HERE.parent) -> None:
+    """Compile what the debugger itself loads, into ``package``; exits likewise."""
+    for source in SCANS:
+        made = (package / source).with_name(f"lib{Path(source).stem}.so")
+        made.parent.mkdir(parents=True, exist_ok=True)
+        _run("gcc", *SCAN_CFLAGS, HERE.parent / source, "-o", made.with_suffix(".new"))
+        made.with_suffix(".new").replace(made)  # a debugger may have it loaded
 
 
 if __name__ == "__main__":
     build_agent(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
     if len(sys.argv) == 1:
-        build_wordscan()
+        build_scans()

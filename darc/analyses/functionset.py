@@ -25,10 +25,11 @@ _FIRST_SLICE = 0.02
 """Seconds of the first time slices: to read what was counted takes some milliseconds."""
 
 _PATIENCE = 10.0
-"""Seconds in which the pads are made while the program runs; the rest is made at a stop."""
+"""Seconds in which the pads are made while the program runs; functions without one are left out
+then."""
 
 _BETWEEN_STOPS = 0.5
-"""Seconds between two stops at which functions go out."""
+"""Seconds between two stops at which functions go out, or pads are made."""
 
 _HOT_SHARE = 0.01
 """Of a processor: so much may the probe of one function take,"""
@@ -62,9 +63,14 @@ class FunctionProfiles(Analysis):
         self._next_slice = _FIRST_SLICE
         self._marks = threading.Lock()
         self._left_out = tuple(left_out)
+        """Of perhaps a hundred thousand functions: those that the set is without."""
         self._ran = 0.0
         self._begun: float | None = None
-        """When the program first went on."""
+        """When the program first went on, on the monotonic clock."""
+        self._timed_from: float | None = None
+        """When it first went on with the functions timed."""
+        self._made_at = -_BETWEEN_STOPS
+        """When pads were made at a stop."""
         self._since: float | None = None
         self._known = FunctionSet(())
         self._probed = 0
@@ -92,6 +98,7 @@ class FunctionProfiles(Analysis):
             self._begun = time.monotonic()
         if self._since is None and self._set.is_in:
             self._since = time.monotonic()
+            self._timed_from = self._timed_from or self._since
 
     @property
     def seconds_left(self) -> float | None:
@@ -99,10 +106,15 @@ class FunctionProfiles(Analysis):
 
     @property
     def _may_put_in(self) -> bool:
-        """Whether the pads are made, and wait for a stop; or for long, as the machine is busy."""
+        """Whether the pads are made, and wait for a stop; or time is up for making them."""
         if self._set.is_in or self._begun is None:
             return False
-        return self._set.is_prepared or time.monotonic() - self._begun > _PATIENCE
+        is_due = self._set.is_prepared and time.monotonic() - self._made_at >= _BETWEEN_STOPS
+        return is_due or self._is_patience_over
+
+    @property
+    def _is_patience_over(self) -> bool:
+        return self._begun is not None and time.monotonic() - self._begun > _PATIENCE
 
     def look_ahead(self, seconds: float) -> bool:
         return self._set.look_ahead(lambda: (), 0, seconds)
@@ -176,13 +188,20 @@ class FunctionProfiles(Analysis):
             self._until |= dict.fromkeys(hot, round(self._seconds, 3))
         if not self._set.is_in:
             if self._may_put_in:
-                self._set.put_in()
+                self._make_or_put_in()
             return Step.GO_ON
         self.collect()
         if self._seconds < self._wanted:
             return Step.GO_ON
         self._status = Status.DONE
         return Step.END
+
+    def _make_or_put_in(self) -> None:
+        """At a stop, which is short: what is not made by now is made at others, or never."""
+        if self._set.make_at_stop() or self._is_patience_over:
+            self._set.put_in()
+        else:
+            self._made_at = time.monotonic()
 
     def collect(self) -> None:
         counts, timed = self._set.counts(), self._set
@@ -194,12 +213,12 @@ class FunctionProfiles(Analysis):
         ]
         seen = {row.function for row in rows}
         unmeasured = {f: why for f, why in timed.unmeasured(counts).items() if f not in seen}
-        out = {**dict(self._left_out), **unmeasured, **timed.left_out}
+        out = {**unmeasured, **timed.left_out}
         self._probed = len(seen | (set(timed.functions) - set(timed.left_out)))
         self._known = FunctionSet(
             ranked(rows),
             tuple(f for f in timed.functions if f not in seen and f not in out),
-            tuple(out.items()),
+            self._left_out + tuple(out.items()),
             round(self._seconds, 3),
             self._every,
             self._top,

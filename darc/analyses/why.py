@@ -3,7 +3,6 @@ what makes it slow. The choice is :mod:`darc.search.suspects`'."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from darc.analyses.analysis import Step, Subject
@@ -48,27 +47,21 @@ class SuspectProfiles(FunctionProfiles):
         subject: Subject,
         *,
         limit: float,
-        latest: float,
         left_out: Sequence[tuple[Function, str]] = (),
     ) -> None:
-        """``latest`` counts from when the program first goes on, and so with the time in which pads
-        are made."""
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
         super().__init__(subject, seconds=min(FIRST_SECONDS, limit), every=every, left_out=left_out)
         self._limit = limit
-        self._latest = latest
 
     @property
-    def begun(self) -> float | None:
-        """When the program first went on, on the monotonic clock."""
-        return self._begun
+    def timed_from(self) -> float | None:
+        """When the program first went on with the functions timed, on the monotonic clock."""
+        return self._timed_from
 
     @property
     def _rest(self) -> float:
-        """Seconds up to the limit, or up to when it is too late for a search."""
-        since = self._begun
-        gone = 0.0 if since is None else time.monotonic() - since
-        return min(self._limit - self._seconds, self._latest - gone)
+        """Seconds up to the limit."""
+        return self._limit - self._seconds
 
     @property
     def seconds_left(self) -> float | None:
@@ -76,9 +69,6 @@ class SuspectProfiles(FunctionProfiles):
         return self._rest if left is None else min(left, self._rest)
 
     def decide(self) -> Step:
-        if self._rest <= 0 and not self._set.is_in:
-            self.finish_early("the time was up before anything was timed")
-            return Step.END
         if self._set.is_in and self._seconds >= self._wanted and self._rest > 0:
             self.collect()
             if not self._stands_out():

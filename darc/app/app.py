@@ -19,6 +19,7 @@ from darc.analyses.walk import CallWalk
 from darc.app import catching, finding
 from darc.app.finding import Members, Request
 from darc.app.monitor import Monitor
+from darc.app.progress import Progress
 from darc.app.pursuit import Pursuit
 from darc.app.waiting import Waiting, may_begin_late
 from darc.code.demangle import display_name
@@ -589,12 +590,20 @@ class App:
         analysis, collect = request.analysis, request.collect
         if collect is not None and self._debuggee.pads.room_for_set(1) is None:
             raise UnsupportedError("'darc walk' is for processes")
+        progress = Progress(self._target)
         if (members := request.members) is not None:
-            chosen = finding.find_members(program, self._debuggee, self._target, members)
+            try:
+                chosen = finding.find_members(
+                    program, self._debuggee, self._target, members, progress
+                )
+            finally:
+                progress.end()
             if not chosen.functions:
                 raise UsageError(f"{members.text}: {chosen.left_out[0][1]}")
             entry = chosen.functions[0].address
-            collect = functools.partial(SetCollector, functions=chosen.functions, runs=runs)
+            collect = functools.partial(
+                SetCollector, functions=chosen.functions, runs=runs, progress=progress
+            )
             analysis = functools.partial(members.analysis, left_out=chosen.left_out)
         session = Session(
             self._target,
@@ -612,6 +621,7 @@ class App:
         try:
             session.install()
         finally:
+            progress.end()
             self._foothold = session.foothold
         self._waiting.begun()
         self._request = request

@@ -135,8 +135,15 @@ def find(
     return lookup.find(function, hint=hint)
 
 
-def find_members(program: Program, debuggee: Debuggee, target: Target, members: Members) -> Chosen:
-    """The functions of a set: of too many those that are called from the most places.
+def find_members(
+    program: Program,
+    debuggee: Debuggee,
+    target: Target,
+    members: Members,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Chosen:
+    """The functions of a set: of too many those that are called from the most places. ``progress``
+    is told what is done.
 
     Raises:
         NotFoundError: a pattern means none.
@@ -148,8 +155,8 @@ def find_members(program: Program, debuggee: Debuggee, target: Target, members: 
         )
     entry = debuggee.entry()
     own = None if entry is None else program.module_at(entry)
-    chosen = choose(program, target, members.patterns, own)
-    return most_called(program, chosen, MOST_FUNCTIONS)
+    chosen = choose(program, target, members.patterns, own, progress)
+    return most_called(program, chosen, MOST_FUNCTIONS, progress)
 
 
 def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 
 from darc.analyses.why import SuspectCauses, SuspectProfiles, handed_in, idle_in, is_preempted
 from darc.app.finding import Members, Request
+from darc.code.callers import too_many
 from darc.code.patterns import parse_patterns
+from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import OnFinish, Parameters
@@ -39,9 +41,6 @@ SECONDS = 30.0
 
 _PROFILE_PART = 0.5
 """Of the time, at most, is for finding a function that stands out."""
-
-_LATEST_PART = 0.8
-"""Of it that is over when the last search begins where one has none yet, as pads took long."""
 
 _START_SECONDS = 0.5
 """Of a search: its function's profile is known."""
@@ -74,7 +73,7 @@ class Pursuit:
     """What ``darc why`` was asked for, and what it has come to."""
 
     def __init__(self, seconds: float, parameters: Parameters) -> None:
-        """``seconds`` of the program are for all of it."""
+        """``seconds`` are for all of it, from when functions are timed."""
         self._seconds = seconds
         self._parameters = parameters
         self._begun: float | None = None
@@ -90,11 +89,11 @@ class Pursuit:
 
     def first(self) -> Request:
         """What comes first: profiles of the program's own functions."""
-        limit, latest = _PROFILE_PART * self._seconds, _LATEST_PART * self._seconds
+        limit = _PROFILE_PART * self._seconds
         members = Members(
             WHOLE_PROGRAM,
             tuple(parse_patterns("*")),
-            functools.partial(SuspectProfiles, limit=limit, latest=latest),
+            functools.partial(SuspectProfiles, limit=limit),
         )
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
         return Request("main", parameters, members.analysis, members=members, verb="times")
@@ -109,7 +108,7 @@ class Pursuit:
         """``session`` is over, and ``shown`` is what it has found."""
         analysis = session.analysis
         if isinstance(analysis, SuspectProfiles):
-            self._set, self._profiled, self._begun = analysis.known, True, analysis.begun
+            self._set, self._profiled, self._begun = analysis.known, True, analysis.timed_from
             return
         suspect, self._suspect = self._suspect, None
         if suspect is None:
@@ -248,19 +247,19 @@ class Pursuit:
         if reasons:
             return Verdict.UNKNOWN, reasons
         if not known.rows and not known.seconds:
-            why = "the time was up before anything was timed: probes were still being made"
+            why = "it ended before anything was timed: probes were still being made"
             return Verdict.UNKNOWN, [why]
         if not known.rows:
-            return Verdict.UNKNOWN, ["no function that was timed was called"]
+            return Verdict.UNKNOWN, ["no function that was timed was called", *_not_timed(known)]
         most = max(row.profile.count for row in known.rows)
         if most < LEAST_CALLS:
             why = f"no function was called {LEAST_CALLS} times in {known.seconds:.1f}s"
-            return Verdict.UNKNOWN, [why]
+            return Verdict.UNKNOWN, [why, *_not_timed(known)]
         if not self._profiled:
             return Verdict.UNKNOWN, ["it has only just begun"]
         if any(one.is_disturbed for one in idle):
             return Verdict.NOTHING, [_DISTURBED]
-        return Verdict.NOTHING, []
+        return Verdict.NOTHING, _not_timed(known)
 
     def _open(
         self, known: FunctionSet, ranked: Sequence[Answer], idle: Sequence[Answer]
@@ -292,3 +291,14 @@ class Pursuit:
         if first.found is not None and first.found.status is not Status.FOUND:
             doubts.append("the search was not at its end")
         return doubts
+
+
+def _not_timed(known: FunctionSet) -> list[str]:
+    """How many of the functions were left out, as there are too many of them."""
+    count = sum(why in (NO_TIME, too_many(MOST_FUNCTIONS)) for _, why in known.left_out)
+    if not count:
+        return []
+    were = "function was" if count == 1 else "functions were"
+    return [
+        f"{count:,} {were} not timed, as there are so many: 'darc profile LIBRARY!*' takes some"
+    ]

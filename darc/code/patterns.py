@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darc.code.demangle import display_name
-from darc.code.elf import Symbol
 from darc.code.modules import Module
 from darc.code.program import Program
 from darc.code.spelling import is_cold_name, split_spec
@@ -115,9 +114,14 @@ def _expression(name: str, text: str) -> re.Pattern[str]:
 
 
 def choose(
-    program: Program, target: Target, patterns: Sequence[Pattern], own: Module | None
+    program: Program,
+    target: Target,
+    patterns: Sequence[Pattern],
+    own: Module | None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Chosen:
-    """The functions of ``program`` that the patterns mean; ``own`` is the program's own file.
+    """The functions of ``program`` that the patterns mean; ``own`` is the program's own file. They
+    are called by their symbols: most may not be needed, and to demangle takes long.
 
     Raises:
         NotFoundError: a pattern means none.
@@ -125,15 +129,14 @@ def choose(
     functions: dict[int, Function] = {}
     left_out: dict[int, tuple[Function, str]] = {}
     for pattern in patterns:
-        found = list(_find(program, target, pattern, own))
+        found = list(_find(program, target, pattern, own, progress))
         if not found:
             raise NotFoundError(f"no function is called {pattern.text}{_hint(pattern)}")
-        for address, symbol in found:
-            function = program.function_at(address)
-            if symbol is not None and symbol.ifunc:
-                left_out[address] = function, CHOSEN_LATE
+        for function, is_late in found:
+            if is_late:
+                left_out[function.address] = function, CHOSEN_LATE
             else:
-                functions[address] = function
+                functions.setdefault(function.address, function)
     return Chosen(
         tuple(functions[address] for address in sorted(functions)),
         tuple(left_out[address] for address in sorted(left_out)),
@@ -147,30 +150,41 @@ def _hint(pattern: Pattern) -> str:
 
 
 def _find(
-    program: Program, target: Target, pattern: Pattern, own: Module | None
-) -> Iterator[tuple[int, Symbol | None]]:
+    program: Program,
+    target: Target,
+    pattern: Pattern,
+    own: Module | None,
+    progress: Callable[[str], None],
+) -> Iterator[tuple[Function, bool]]:
+    """Each, and whether the program chooses its code late."""
     if pattern.is_of_source:
         assert pattern.scope is not None
-        yield from ((address, None) for address in _of_source(target, pattern.scope, pattern))
+        for address in _of_source(target, pattern.scope, pattern):
+            yield program.function_at(address), False
         return
     if pattern.scope is not None:
         modules = program.modules_called(pattern.scope)
-        yield from _of_modules(modules, pattern)
+        yield from _of_modules(modules, pattern, progress)
         return
     first = [] if own is None else [own]
-    found = list(_of_modules(first, pattern))
+    found = list(_of_modules(first, pattern, progress))
     others = [m for m in program.modules if m is not own and m.name != "[vdso]"]
     if not found:
         others = [m for m in others if not m.name.startswith("ld")]
-        found = list(_of_modules(others, pattern))
+        found = list(_of_modules(others, pattern, progress))
     yield from found
 
 
-def _of_modules(modules: Iterable[Module], pattern: Pattern) -> Iterator[tuple[int, Symbol | None]]:
-    for module in modules:
+def _of_modules(
+    modules: Sequence[Module], pattern: Pattern, progress: Callable[[str], None]
+) -> Iterator[tuple[Function, bool]]:
+    for number, module in enumerate(modules, 1):
+        progress(f"looks for functions in file {number} of {len(modules)}")
         for symbol in module.image.symbols:
-            if not is_cold_name(symbol.name) and pattern.fits(symbol.name):
-                yield symbol.address + module.bias, symbol
+            name = symbol.name
+            if not is_cold_name(name) and pattern.fits(name):
+                address = symbol.address + module.bias
+                yield Function(name, name, module.name, address, symbol.address), symbol.ifunc
 
 
 def _of_source(target: Target, file: str, pattern: Pattern) -> Iterator[int]:

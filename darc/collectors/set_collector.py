@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from darc.agent.layout import Room
+from darc.agent.layout import Read, Room, Write
 from darc.agent.rows import MemberCounts
 from darc.code.architecture import FunctionCode
 from darc.code.notrace import entered_otherwise
@@ -41,6 +41,15 @@ _UNPLACED = "no landing was left for its calls (docs/pad.md)"
 _FOREIGN = "its calls came from code that was generated"
 _UNKNOWN = "no call of it is known, and calls were lost of which darc cannot tell whose they were"
 
+_LONGEST_STOP = 0.1
+"""Seconds in which pads are made at a stop, while the program waits."""
+
+_MOMENT = 0.002
+"""Seconds after which to look again whether pads can be made."""
+
+NO_TIME = "its pad was not made in time: fewer functions have more"
+"""Why a function is left out, where making pads has taken too long."""
+
 _LOSSES = {
     "lost_blocks": "calls were not timed: there were too many threads and functions together",
     "lost_moved": "calls were not measured: their frames moved to another thread or stack",
@@ -52,15 +61,22 @@ class SetCollector(PadCollector):
     """Entry pads at the functions of a set, in a process."""
 
     def __init__(
-        self, context: Context, functions: Sequence[Function], *, runs: bool = False
+        self,
+        context: Context,
+        functions: Sequence[Function],
+        *,
+        runs: bool = False,
+        progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``functions`` are at most :data:`MOST_FUNCTIONS`. Of a program that ``runs`` already, and
-        may have work to do, the pads of many are made while it does: see :meth:`put_in`."""
+        """``functions`` are at most :data:`MOST_FUNCTIONS`, those that matter most first. Of a
+        program that ``runs`` already, and may have work to do, the pads of many are made while it
+        does: see :meth:`put_in`. ``progress`` is told what is done before."""
         super().__init__(context)
         self.functions = tuple(functions)
         self._runs = runs
+        self._progress = progress
         self._to_make: collections.deque[int] = collections.deque()
-        self._at_stop: list[int] = []
+        self._at_stop: collections.deque[int] = collections.deque()
         """Those whose code cannot be read while the program runs."""
         self._is_in = False
         self._guarded: AbstractSet[int] = frozenset()
@@ -105,6 +121,8 @@ class SetCollector(PadCollector):
         while self._to_make:
             if is_later and self.installer.members and len(self._to_make) > _AT_ONCE:
                 break  # there is one at least
+            made = len(self.functions) - len(self._to_make)
+            self._progress(f"makes probe {made + 1:,} of {len(self.functions):,}")
             self._prepare_next()
         self._check_any()
         for number in self._to_make:  # memory is made at stops
@@ -133,31 +151,44 @@ class SetCollector(PadCollector):
         return not self._to_make
 
     def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
-        """Makes pads, to which nothing leads."""
+        """Makes pads, to which nothing leads. What keeps it from that for a moment is waited for:
+        some programs are stopped often by the debugger itself, as for each new thread."""
         del nodes, levels
         memory = None if self.foothold is None else self.foothold.memory_beside
-        if memory is None or self.is_prepared or not self._alive:
+        if memory is None or self.is_prepared or not self._alive or self.paused:
             return False
-        if self.paused or self._debuggee.is_stopped():
-            return False
-        end = time.monotonic() + seconds
+        if self._debuggee.is_stopped() or not self._make_beside(memory, seconds):
+            time.sleep(_MOMENT)
+        return not self.is_prepared
+
+    def _make_beside(self, memory: tuple[Read, Write], seconds: float) -> bool:
+        """Makes pads while the program runs. Whether it came to that."""
+        before, end = len(self._to_make), time.monotonic() + seconds
         with self._helping(memory):
             while self._to_make and time.monotonic() < end and not self._is_over():
                 try:
                     self._prepare_next()
                 except NotNowError:
                     if self._is_over():
-                        return False
+                        break
                     self._at_stop.append(self._to_make.popleft())
-        return not self.is_prepared
+        return len(self._to_make) < before
+
+    def make_at_stop(self) -> bool:
+        """At a stop: makes some of the pads that can only be made at one. Whether these are all."""
+        end = time.monotonic() + _LONGEST_STOP
+        while self._at_stop and time.monotonic() < end:
+            self._to_make.appendleft(self._at_stop.popleft())
+            self._prepare_next()
+        return not self._at_stop
 
     def put_in(self) -> None:
-        """At a stop: all of them are timed from now on. Raises
+        """At a stop: all are timed from now on whose pads are made; the others are left out. Raises
         :class:`~darc.model.errors.UnsupportedError`: none can be."""
-        self._to_make.extend(self._at_stop)
+        for number in (*self._at_stop, *self._to_make):
+            self.left_out[self.functions[number]] = NO_TIME
         self._at_stop.clear()
-        while self._to_make:
-            self._prepare_next()
+        self._to_make.clear()
         self._put_in()
 
     def _check_any(self) -> None:

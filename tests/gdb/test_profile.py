@@ -279,6 +279,26 @@ def test_pads_of_many_are_made_while_the_program_runs(tmp_path: Path) -> None:
     assert "Traceback" not in done.gdb
 
 
+def test_pads_that_take_too_long_are_left_out(tmp_path: Path) -> None:
+    """And not made at one long stop: what there is by then is timed, for the whole time."""
+    commands = [
+        "python from darc.analyses import functionset; functionset._PATIENCE = 0.0",
+        "break main",
+        "run",
+        "darc profile libc.so.6!*st* /./ --time 1s",
+        "continue",
+        REPORT,
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("2000000",), commands)
+    assert done.report is not None, done.gdb
+    late = [one for one in done.report["set"]["left_out"] if "not made in time" in one["why"]]
+    assert len(late) > 100, done.gdb
+    assert f"{len(late)} not timed: its pad was not made in time" in done.gdb
+    assert done.report["set"]["seconds"] >= 1
+    assert "Traceback" not in done.gdb
+
+
 def test_the_program_ends_before_pads_are_made(tmp_path: Path) -> None:
     program, args = build("mixture"), ("200",)
     commands = ["break main", "run", "darc profile libc.so.6!*st* /./", "continue", EXIT]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.code.callers import calls_in
+from darc.app.pursuit import Pursuit
+from darc.code.callers import CallCounts, too_many
+from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
 from darc.model.ftree import Fnode
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.parameters import Parameters
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.status import Status
@@ -26,6 +31,7 @@ from darc.search.suspects import (
     suspects,
     without,
 )
+from darc.session.session import Session
 from darc.views import render
 from darc.views.exporters.json import to_json
 from tests.unit.test_functionset import HZ, function, row
@@ -209,7 +215,10 @@ def test_a_suspect_is_what_the_rules_say(all_bins: list[dict[int, int]]) -> None
 
 def test_direct_calls_are_told_by_their_bytes() -> None:
     code = b"\x90\xe8\x05\x00\x00\x00\x90\xe8\xf3\xff\xff\xff\xe8\x01"
-    assert list(calls_in(code, 0x1000)) == [0x100B, 0xFFF]
+    counts = CallCounts([0x100B, 0xFFF, 0x1000])
+    counts.add(code, 0x1000)
+    counts.add(code, 0x1000)
+    assert counts.found() == {0xFFF: 2, 0x1000: 0, 0x100B: 2}
 
 
 # ------------------------------------------------------------------------------- the answer
@@ -254,3 +263,16 @@ def test_a_search_without_an_end_says_how_far_it_came() -> None:
     found = Snapshot("slow", Status.INCONCLUSIVE, "pad", ftree=root)
     text = render.status(shown(Why(Verdict.UNKNOWN, (Answer(suspect, found),))), render.Style())
     assert "\n  why is not known: not conclusive\n  so far it is in slow → below\n" in text
+
+
+def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None:
+    session = cast("Session", SimpleNamespace(alive=False))
+    reasons = (NO_TIME, too_many(MOST_FUNCTIONS), "it walks the stack")
+    left_out = tuple((function(why), why) for why in reasons)
+    known = dataclasses.replace(of(row("slow", {10: 12})), left_out=left_out, seconds=0.6)
+    why = Pursuit(20.0, Parameters()).known(session, Snapshot("*", Status.DONE, "pad", set=known))
+    assert why.verdict is Verdict.UNKNOWN
+    assert why.reasons == (
+        "no function was called 100 times in 0.6s",
+        "2 functions were not timed, as there are so many: 'darc profile LIBRARY!*' takes some",
+    )

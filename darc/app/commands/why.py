@@ -36,8 +36,9 @@ WHY = Command(
         "Times the program's own functions, up to 2,000 of them, takes the one whose slow calls "
         "cost most, and looks for their root cause, for who was waited for, and for up to two "
         "others that are slow by themselves: 'darc profile', 'darc start' and 'darc waits' in "
-        "one, and by itself. Ends after --time in which the program runs, or before, and says "
-        "what to type next. In gdb Ctrl-C ends it with what is known; in lldb 'darc stop' does."
+        "one, and by itself. Ends after --time, counted from when they are timed, or before, and "
+        "says what to type next. In gdb Ctrl-C ends it with what is known; in lldb 'darc stop' "
+        "does."
     ),
     examples=(
         ("darc why", "Then 'run' or 'continue', and wait."),
@@ -46,5 +47,7 @@ WHY = Command(
     parse=_parse,
     action=_why,
     begins=True,
-    options=(Option("--time", "TIME", "For how long the program runs at most. Default: 30s."),),
+    options=(
+        Option("--time", "TIME", "For how long at most, once functions are timed. Default: 30s."),
+    ),
 )

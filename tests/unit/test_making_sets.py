@@ -1,0 +1,300 @@
+"""Which functions a set is of, and how their pads come to be: without a long stop."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from darc.agent.rows import MemberCounts
+from darc.analyses import functionset
+from darc.analyses.analysis import Step, Subject
+from darc.analyses.functionset import FunctionProfiles
+from darc.analyses.why import SuspectProfiles
+from darc.app import progress
+from darc.code import patterns
+from darc.code.callers import most_called
+from darc.code.elf import Symbol
+from darc.code.patterns import Chosen, choose, parse_patterns
+from darc.code.program import NotNowError, Program
+from darc.collectors import set_collector
+from darc.collectors.set_collector import NO_TIME, SetCollector
+from darc.debuggee.switchwatch import SwitchWatch
+from darc.model.ftree import Fnode, Function
+from darc.model.parameters import Parameters
+from darc.target.target import Target
+from tests.fake_target import FakeTarget
+
+CODE = b"\xe8\x1b\x00\x00\x00" * 3 + b"\xe8\xfc\xff\xff\xff" + b"\x90" * 200
+"""Calls of 0x20, 0x25, 0x2a and 0x10, as it is at 0."""
+
+
+@dataclass
+class Image:
+    symbols: list[Symbol]
+    segments = (SimpleNamespace(address=0, size=len(CODE), executable=True),)
+
+    def loaded(self, address: int, size: int) -> bytes:
+        return CODE[address : address + size]
+
+
+@dataclass
+class World:
+    """A program of one file, which notes whose names it was asked for."""
+
+    symbols: list[str]
+    named: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        made = [Symbol(s, n, 1, False, True, ()) for n, s in enumerate(self.symbols, 0x10)]
+        module = SimpleNamespace(name="prog", path="/prog", bias=0, start=0, image=Image(made))
+        self.modules = [module]
+
+    def module_at(self, _address: int) -> object:
+        return self.modules[0]
+
+    def function_at(self, address: int) -> Function:
+        self.named.append(address)
+        symbol = self.symbols[address - 0x10]
+        return Function(f"the {symbol}", symbol, "prog", address, address)
+
+    def choose(self, text: str, most: int, tell: Callable[[str], None] = print) -> Chosen:
+        program = cast("Program", self)
+        target = cast("Target", None)
+        found = choose(program, target, parse_patterns([text]), cast("object", None), tell)  # type: ignore[arg-type]
+        return most_called(program, found, most, tell)
+
+
+SYMBOLS = [f"_ZN2ns5Cache5get{n:02}Ei" for n in range(40)]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The symbols that are demangled for a pattern."""
+    asked: list[str] = []
+
+    def note(symbol: str) -> str:
+        asked.append(symbol)
+        return symbol
+
+    monkeypatch.setattr(patterns, "display_name", note)
+    return asked
+
+
+def test_of_all_functions_only_those_that_are_timed_are_demangled(shown: list[str]) -> None:
+    world = World(SYMBOLS)
+    told: list[str] = []
+    chosen = world.choose("*", 4, told.append)
+    assert shown == []
+    kept = [function.address for function in chosen.functions]
+    assert kept == [0x10, 0x20, 0x25, 0x2A]
+    assert sorted(world.named) == sorted(kept)
+    assert {why for _, why in chosen.left_out} == {
+        "fewer calls lead to them than to the 4 that can be timed at once"
+    }
+    assert [function.symbol for function, _ in chosen.left_out] == [
+        s for n, s in enumerate(SYMBOLS, 0x10) if n not in kept
+    ]
+    assert told == ["looks for functions in file 1 of 1", "counts the calls in file 1 of 1"]
+
+
+def test_those_that_most_call_come_first() -> None:
+    world = World([f"f{n}" for n in range(20)])
+    assert [f.address for f in world.choose("*", 2).functions] == [0x10, 0x20]
+    assert next(f.name for f in world.choose("f1?", 20).functions) == "the f10"
+
+
+def test_a_pattern_demangles_what_may_have_its_words_alone(shown: list[str]) -> None:
+    world = World([*SYMBOLS, "read_page", "_ZN2ns4PageC1Ev"])
+    with pytest.raises(Exception, match="no function is called"):
+        world.choose("Page::*", 10)
+    assert shown == ["_ZN2ns4PageC1Ev"]
+
+
+# ---------------------------------------------------------------------- making the pads
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(functionset, "time", made)
+    monkeypatch.setattr(set_collector, "time", made)
+    return made
+
+
+class Members:
+    """Stands for the installer: which pads there are."""
+
+    def __init__(self) -> None:
+        self.members: set[int] = set()
+
+    def enable_members(self) -> Mapping[int, str]:
+        return {}
+
+
+class Set(SetCollector):
+    """A set whose pads take ``cost`` seconds each; those in ``at_stop`` cannot be made while the
+    program runs."""
+
+    hz = 10**9
+
+    def __init__(self, clock: Clock, count: int, cost: float, at_stop: int = 0) -> None:
+        self.functions = tuple(Function(f"f{n}", f"f{n}", "prog", n, n) for n in range(count))
+        self._to_make = collections.deque(range(1, count))
+        self._at_stop = collections.deque()
+        self._is_in = False
+        self._alive = True
+        self.left_out = {}
+        self._lost = collections.Counter()
+        self.clock, self.cost, self.not_now = clock, cost, at_stop
+        self.stopped = True
+        self.members = Members()
+        self.members.members.add(0)
+        self.installer = self.members  # type: ignore[assignment]
+        self.foothold = SimpleNamespace(memory_beside=(None, None))  # type: ignore[assignment]
+        self._debuggee = SimpleNamespace(is_stopped=lambda: self.stopped)  # type: ignore[assignment]
+
+    paused = False
+
+    def await_user(self) -> None:
+        pass
+
+    def _is_over(self) -> bool:
+        return False
+
+    @contextlib.contextmanager
+    def _helping(self, _memory: object) -> Iterator[None]:
+        yield
+
+    def _prepare_next(self) -> None:
+        number = self._to_make[0]
+        if not self.stopped and number <= self.not_now:
+            raise NotNowError
+        self.clock.now += self.cost
+        self.members.members.add(self._to_make.popleft())
+
+    def counts(self) -> Mapping[Function, MemberCounts]:
+        return {}
+
+
+def analysis_of(made: Set, kind: type[FunctionProfiles], **how: float) -> FunctionProfiles:
+    root = Fnode(made.functions[0])
+    nobody = cast("SwitchWatch", None)
+    program = cast("Program", None)
+    notes: list[str] = []
+    return kind(
+        Subject(
+            program=program,
+            collector=made,
+            root=root,
+            spec="*",
+            parameters=Parameters(),
+            note=notes.append,
+            switches=nobody,
+        ),
+        **how,  # type: ignore[arg-type]
+    )
+
+
+def run(made: Set, analysis: FunctionProfiles) -> list[float]:
+    """The program runs until the functions are timed. How long it stood still at each stop."""
+    stops = []
+    while not made.is_in:
+        analysis.goes_on()
+        made.stopped = False
+        while analysis.urgent is None:
+            analysis.look_ahead(0.005)
+            made.clock.now += 0.001
+        made.stopped = True
+        begin = made.clock.now
+        analysis.stopped()
+        assert analysis.decide() is Step.GO_ON
+        stops.append(made.clock.now - begin)
+    analysis.goes_on()
+    return stops
+
+
+def test_when_patience_is_over_what_is_made_is_timed(clock: Clock) -> None:
+    """And no pad is made at the stop, however many there are left."""
+    made = Set(clock, 2000, cost=0.1)
+    stops = run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
+    assert stops == [0.0]
+    assert 50 < made.timed < 150
+    assert len(made.left_out) == 2000 - made.timed
+    assert set(made.left_out.values()) == {NO_TIME}
+
+
+def test_pads_that_are_made_at_stops_take_several(clock: Clock) -> None:
+    made = Set(clock, 100, cost=0.01, at_stop=60)
+    stops = run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
+    assert made.timed == 100
+    assert made.left_out == {}
+    assert len(stops) > 3
+    assert max(stops) < 0.2
+
+
+def test_time_counts_from_when_functions_are_timed(clock: Clock) -> None:
+    made = Set(clock, 2000, cost=0.1)
+    analysis = analysis_of(made, SuspectProfiles, limit=4.0)
+    before = clock.now
+    run(made, analysis)
+    assert clock.now - before > 4
+    assert analysis.seconds_left == 3.0
+    assert isinstance(analysis, SuspectProfiles)
+    assert analysis.timed_from == clock.now
+    clock.now += 1
+    assert analysis.seconds_left == 2.0
+
+
+def test_a_stop_of_the_debuggers_own_puts_it_off_for_a_moment(clock: Clock) -> None:
+    """As for each new thread: there is more to be done, at once."""
+    made = Set(clock, 100, cost=0.01)
+    before = clock.now
+    assert made.look_ahead(lambda: (), 0, 0.005)
+    assert made.timed == 1
+    assert 0 < clock.now - before < 0.1
+
+
+# ------------------------------------------------------------------------------- progress
+
+
+class Prompt(FakeTarget):
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str | None] = []
+
+    def live(self, text: str | None) -> None:
+        self.told.append(text)
+
+
+def test_what_takes_longer_than_a_second_tells_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, target = Clock(), Prompt()
+    monkeypatch.setattr(progress, "time", clock)
+    tell = progress.Progress(target)
+    for number in range(1, 151):
+        tell(f"counts the calls in file {number} of 150")
+        clock.now += 0.01
+    tell.end()
+    assert target.told[0] == "darc: counts the calls in file 101 of 150"
+    assert target.told[-1] is None
+    assert 3 <= len(target.told) <= 7
