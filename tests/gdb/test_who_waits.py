@@ -231,7 +231,7 @@ def test_nothing_is_claimed_of_what_is_not_seen(way: str, tmp_path: Path) -> Non
 def test_children_in_an_op(tmp_path: Path) -> None:
     """fork, vfork and clone(CLONE_VM), each of which uses locks: what the op waits for in the end
     is told of as ever."""
-    _, told = told_of(tmp_path, "family", 400)
+    _, told = told_of(tmp_path, "family", 2000)
     ops = slow_ops(told)
     assert any(("held", "flush_log") in releasers(op) for op in ops)
     for op in ops:
