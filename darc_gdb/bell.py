@@ -119,13 +119,14 @@ class Bell:
         """Whether the signal that gdb has now is one of the program's own, which it hears or is to
         be stopped by. One of darc's is not passed on then."""
         self.pass_again()
-        number = bell.KNOCK if self._is_knock() else self._signal
         pid = int(gdb.selected_inferior().pid)
-        if not pid or number == signal.SIGINT:
+        if not pid or self._signal == signal.SIGINT:
             return False
+        now, is_marked = _signal_now()
+        number = bell.KNOCK if now == bell.KNOCK else self._signal
         if number != bell.KNOCK and not procfs.catches(pid, number):
             return False
-        if not _is_marked():
+        if not is_marked:
             return True
         name = signal.Signals(number).name
         if _handled(name)[2]:
@@ -134,7 +135,7 @@ class Bell:
         return False
 
     def _is_knock(self) -> bool:
-        return bell.KNOCK in self._caught and _signal_number() == bell.KNOCK
+        return bell.KNOCK in self._caught and _signal_now()[0] == bell.KNOCK
 
     def _stops_for_user(self) -> bool:
         """Whether it does at the program's own signal that gdb has now."""
@@ -235,25 +236,17 @@ def _handled(name: str) -> tuple[bool, bool, bool]:
     return stops, tells, passes
 
 
-def _is_marked() -> bool:
-    """Whether the signal that gdb has now bears darc's mark."""
+def _signal_now() -> tuple[int, bool]:
+    """The number of the signal that gdb has now, and whether that bears darc's mark; 0: gdb does
+    not tell."""
     try:
         info = gdb.convenience_variable("_siginfo")
         if info is None:
-            return False
+            return 0, False
         value = info["_sifields"]["_rt"]["si_sigval"]["sival_ptr"]
-        return bell.is_marked(int(info["si_code"]), int(value))
+        return int(info["si_signo"]), bell.is_marked(int(info["si_code"]), int(value))
     except gdb.error:
-        return False
-
-
-def _signal_number() -> int:
-    """That of the signal that gdb has now; 0: it does not tell."""
-    try:
-        info = gdb.convenience_variable("_siginfo")
-        return 0 if info is None else int(info["si_signo"])
-    except gdb.error:
-        return 0
+        return 0, False
 
 
 def _runs() -> bool:

@@ -221,15 +221,11 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         def prepare() -> None:
             target.leave_at_bell(leave_at_bell)
 
-        if monitor.ring_to_leave(app.session, prepare):
-            return True
-        session = app.session
-        if session is None or not session.alive or session.paused:
-            return False
-        if session.bell_signal is None:  # a machine: it stops as at Ctrl-C, and gdb leaves there
+        def interrupt() -> None:
+            """It stops as at Ctrl-C, and gdb leaves there."""
             gdb.post_event(lambda: gdb.execute("interrupt", to_string=True))
-            return True
-        return False
+
+        return monitor.ring_to_leave(app.session, prepare, interrupt)
 
     def leave_at_bell() -> None:
         try:

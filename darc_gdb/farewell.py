@@ -112,9 +112,9 @@ class Farewell:
                 return
         if self._begin(pid):
             end = time.monotonic() + _PATIENCE_SECONDS
-            while not self._out.wait(_LOOK_SECONDS) and time.monotonic() < end:
-                if over.is_set():
-                    return
+            while time.monotonic() < end and not over.is_set():
+                if self._out.wait(_LOOK_SECONDS):
+                    break
         if over.is_set() and not self._out.is_set():
             return
         # gdb's handlers note the signal, on whichever thread, and wake gdb up. But while gdb's

@@ -17,14 +17,13 @@ from darc.pads.guards import Guard
 from darc.target.target import Outcome
 from kgdb import devices, tasks
 from kgdb.devices import Devices
-from kgdb.foreign_probes import PROBED, TRACED
+from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED
 from kgdb.kernel import STACK_SHIFT, Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import KernelPads
 from kgdb.program import KernelProgram
 from kgdb.remote import Remote
 
-_NOP = bytes.fromhex("0f1f440000")
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 
 
@@ -136,7 +135,7 @@ class KernelDebuggee(Debuggee):
         if reason is None:
             way_in = program.way_in(function.address)
             # Not as the program reads it, which sees the nop through a probe of somebody else's.
-            live = self._kernel.target.read(way_in, len(_NOP))
+            live = self._kernel.target.read(way_in, len(FTRACE_NOP))
             reason = _entry_problem(live, program.foreign_probes.is_for_tracers(way_in))
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
@@ -161,7 +160,7 @@ class KernelDebuggee(Debuggee):
         """Whether the nop at a function's entry is nobody's: the program is read as if a probe of
         somebody else's was not there."""
         at = program.way_in(place)
-        live = self._kernel.target.read(at, len(_NOP))
+        live = self._kernel.target.read(at, len(FTRACE_NOP))
         return program.untouchable(at) is None and _entry_problem(live, True) is None
 
     # --------------------------------------------------------------------- memory
@@ -226,7 +225,7 @@ def _module(found: Loaded, image: ModuleImage) -> Module:
 
 def _entry_problem(code: bytes, is_for_tracers: bool) -> str | None:
     """Why a function cannot be entered by way of its ftrace nop, where ``code`` is now."""
-    if code == _NOP:
+    if code == FTRACE_NOP:
         return None
     if code[0] in (_CALL, _JUMP, _INT3) and is_for_tracers:
         return TRACED if code[0] == _CALL else PROBED

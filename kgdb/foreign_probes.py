@@ -13,7 +13,8 @@ from darc.code.processor import decode
 
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _JUMP_SIZE = 5
-_NOP = bytes.fromhex("0f1f440000")
+FTRACE_NOP = bytes.fromhex("0f1f440000")
+"""Where ftrace has a place, and nobody is there."""
 
 TRACED = "a tracer of the kernel's own (ftrace) is active on it"
 PROBED = "a kprobe or another debugger is active on it"
@@ -49,7 +50,7 @@ class ForeignProbes:
         before = len(self._hidden)
         live = self._program.read(way_in, _JUMP_SIZE)
         if live[0] == _CALL and self.is_for_tracers(way_in):
-            self._hidden[way_in] = _NOP
+            self._hidden[way_in] = FTRACE_NOP
         for start, end in found.parts:
             for at, own in self._others(start, end):
                 self._hidden[at] = own
@@ -61,8 +62,8 @@ class ForeignProbes:
         if not own:  # a tracer's trampoline is no code that anybody knows
             return not self._leads_into_code(address, self._program.read(address, _JUMP_SIZE))
         if own[0] != _CALL:
-            return own == _NOP
-        return "__fentry__" in self._program.names_at(_target(address, own))
+            return own == FTRACE_NOP
+        return "__fentry__" in self._program.names_at(target_of(address, own))
 
     def _others(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Where instructions of the kernel's file are a trap now, or jump out of all code, and the
@@ -94,7 +95,7 @@ class ForeignProbes:
 
     def _leads_into_code(self, address: int, code: bytes) -> bool:
         """Whether a call or jump does; bytes that are too few for one are none."""
-        return len(code) < _JUMP_SIZE or self._program.is_code(_target(address, code))
+        return len(code) < _JUMP_SIZE or self._program.is_code(target_of(address, code))
 
     @staticmethod
     def _whole(own: bytes, at: int) -> int:
@@ -117,6 +118,6 @@ class ForeignProbes:
                 found.sites[index] = replace(site, problem=PROBED, is_short=False)
 
 
-def _target(address: int, code: bytes) -> int:
+def target_of(address: int, code: bytes) -> int:
     """Where a call or jump of five bytes leads."""
     return address + _JUMP_SIZE + int.from_bytes(code[1:_JUMP_SIZE], "little", signed=True)

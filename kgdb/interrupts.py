@@ -9,8 +9,7 @@ from darc.code.architecture import Site
 from darc.code.processor import decode
 from darc.model.ftree import CallKind, Function
 from kgdb.devices import Devices
-
-_NOP = bytes.fromhex("0f1f440000")
+from kgdb.foreign_probes import FTRACE_NOP
 
 PREEMPTS = "preempt_schedule_irq"
 _DEVICES = "__common_interrupt"
@@ -68,8 +67,8 @@ class InterruptHandlers:
             if entry is None or not self._is_in_use(name):
                 continue
             at = self._program.way_in(entry)
-            if self._program.read(at, 5) == _NOP:
-                nop, kind = decode(_NOP, at)[0], CallKind.INTERRUPT
+            if self._program.read(at, 5) == FTRACE_NOP:
+                nop, kind = decode(FTRACE_NOP, at)[0], CallKind.INTERRUPT
                 is_one = self._devices is None or name != _DEVICES
                 yield Site(
                     address=entry,

@@ -22,7 +22,7 @@ from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, Cause, Fnode, Function
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
-from kgdb.foreign_probes import ForeignProbes
+from kgdb.foreign_probes import ForeignProbes, target_of
 from kgdb.image import KernelImage
 from kgdb.interrupts import PREEMPTS, InterruptHandlers
 
@@ -93,8 +93,7 @@ class KernelLinkage(Linkage):
         if any(name.startswith(_STATIC_CALL) for name in names):
             code = self._program.read(address, 5)
             if code[0] == _JUMP:
-                further = address + 5 + int.from_bytes(code[1:], "little", signed=True)
-                return self.resolve(further, depth + 1)
+                return self.resolve(target_of(address, code), depth + 1)
         return address, None
 
 

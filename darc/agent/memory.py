@@ -466,14 +466,12 @@ class AgentMemory(Control):
             record_list=base - self.base,
             records=base + list_size - self.base,
         )
-        values = {"record_list": base, "records": base + list_size}
-        values["record_mask"] = self._record_mask
-        self.set(record_list=base, records=base + list_size, record_mask=self._record_mask)
-        self.set(record_count=0)
-        self._constant.update(values)
+        records, mask = base + list_size, self._record_mask
+        self.set(record_list=base, records=records, record_mask=mask, record_count=0)
+        self._constant.update(record_list=base, records=records, record_mask=mask)
         for index in range(self.layout.room.sites):
             if int.from_bytes(self._read(self.site(index), 8), "little"):
-                self.set_site(index, records=values["records"], record_mask=self._record_mask)
+                self.set_site(index, records=records, record_mask=mask)
 
     @property
     def mappings(self) -> list[range]:

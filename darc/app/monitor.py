@@ -202,15 +202,21 @@ def _columns() -> int:
         return 0
 
 
-def ring_to_leave(session: Session | None, prepare: Callable[[], None] = lambda: None) -> bool:
+def ring_to_leave(
+    session: Session | None,
+    prepare: Callable[[], None] = lambda: None,
+    interrupt: Callable[[], None] | None = None,
+) -> bool:
     """The debugger is about to leave: has the program stop at the bell, for the probes to be taken
-    out, when ``prepare`` has said what the bell is to do. Whether it will: not where no probes are,
-    and not where the bell takes no signal. Any thread."""
+    out, when ``prepare`` has said what the bell is to do; where the bell takes no signal (a
+    machine's), by ``interrupt``. Whether it will: not where no probes are. Any thread."""
     if session is None or not session.alive or session.paused or session.debuggee.is_gone():
         return False
     number = session.bell_signal
     if number is None:
-        return False
+        if interrupt is not None:
+            interrupt()
+        return interrupt is not None
     prepare()
     session.debuggee.send(number)
     return True

@@ -87,7 +87,7 @@ def tsc_is_invariant() -> bool:
     """Whether the counter runs at one rate in every power state and on every processor (Intel SDM
     17.17.1; the kernel's constant_tsc and nonstop_tsc)."""
     try:
-        text = Path("/proc/cpuinfo").read_text(errors="replace")
+        text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return False
     flags = next((line.split() for line in text.splitlines() if line.startswith("flags")), [])

@@ -189,9 +189,7 @@ def name_of(pid: int) -> str:
 
 def _here() -> str:
     """This boot of the machine, and the namespace that process ids are of."""
-    boot = (
-        Path("/proc/sys/kernel/random/boot_id").read_text(errors="replace").strip().replace("-", "")
-    )
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
     return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
 

@@ -126,7 +126,7 @@ def _free_in(folder: Path) -> int | None:
 def _number(file: Path) -> int | None:
     """The number in a file; ``None`` where there is none, as in ``max``."""
     try:
-        return int(file.read_text(errors="replace"))
+        return int(file.read_text())
     except (OSError, ValueError):
         return None
 

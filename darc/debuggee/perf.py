@@ -140,7 +140,7 @@ def why_refused(number: int) -> str:
     """What an error of :func:`open_event` means, and what to do about it: one line."""
     if number in (errno.EACCES, errno.EPERM):
         try:
-            paranoid = int(_PARANOID.read_text(errors="replace"))
+            paranoid = int(_PARANOID.read_text())
         except (OSError, ValueError):
             paranoid = 0
         if paranoid > 2:
@@ -243,7 +243,7 @@ def map_ring(fd: int, most: int) -> Ring:
 
 def processors() -> list[int]:
     """The numbers of those that are in use."""
-    text = Path("/sys/devices/system/cpu/online").read_text(errors="replace").strip()
+    text = Path("/sys/devices/system/cpu/online").read_text().strip()
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")

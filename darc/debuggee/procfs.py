@@ -98,7 +98,7 @@ def limits(pid: int) -> dict[str, int]:
     or not told."""
     found = {}
     try:
-        lines = Path(f"/proc/{pid}/limits").read_text(errors="replace").splitlines()
+        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
     except OSError:
         return {}
     for line in lines[1:]:
@@ -241,7 +241,7 @@ def children(pid: int) -> list[int]:
     found = []
     for thread in threads(pid):
         with contextlib.suppress(OSError):
-            text = Path(f"/proc/{pid}/task/{thread}/children").read_text(errors="replace")
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text()
             found += [int(word) for word in text.split()]
     return found
 
@@ -249,11 +249,9 @@ def children(pid: int) -> list[int]:
 def is_stopped_at_birth(pid: int) -> bool:
     """Whether a process is stopped, is traced by nobody and has not executed an instruction yet:
     a debugger that was killed has left it so."""
-    try:
-        call = Path(f"/proc/{pid}/syscall").read_text(errors="replace").split()[0]
-    except (OSError, IndexError):
+    if system_call(pid, pid) not in _MAKES_A_CHILD:
         return False
-    return call in _MAKES_A_CHILD and status(pid).get("State", "").startswith("T (stopped)")
+    return status(pid).get("State", "").startswith("T (stopped)")
 
 
 def is_traced_and_stopped(pid: int) -> bool:
@@ -302,7 +300,7 @@ def system_call(pid: int, thread: int) -> str:
     """The number of the system call that a thread is in, ``-1``: in none, ``running``; empty where
     the kernel does not tell."""
     try:
-        return Path(f"/proc/{pid}/task/{thread}/syscall").read_text(errors="replace").split()[0]
+        return Path(f"/proc/{pid}/task/{thread}/syscall").read_text().split()[0]
     except (OSError, IndexError):
         return ""
 
@@ -311,7 +309,7 @@ def waited_ns(thread: int) -> int:
     """How long a thread of any process has waited for a processor so far, in ns (the kernel's
     sched-stats.rst); 0 where the kernel does not count it or the thread is gone."""
     try:
-        return int(Path(f"/proc/{thread}/schedstat").read_text(errors="replace").split()[1])
+        return int(Path(f"/proc/{thread}/schedstat").read_text().split()[1])
     except (OSError, IndexError, ValueError):
         return 0
 
@@ -320,7 +318,7 @@ def ran(thread: int) -> tuple[int, int] | None:
     """For how long a thread of any process has run so far, and waited for a processor, in ns;
     ``None`` where the kernel does not count it or the thread is gone."""
     try:
-        running, ready, _ = Path(f"/proc/{thread}/schedstat").read_text(errors="replace").split()
+        running, ready, _ = Path(f"/proc/{thread}/schedstat").read_text().split()
         return int(running), int(ready)
     except (OSError, ValueError):
         return None
@@ -413,13 +411,14 @@ def _state(pid: int, thread: int) -> str:
     return text.rpartition(")")[2].split(None, 1)[0]
 
 
-def is_heard(pid: int, signal: int) -> bool:
-    """Whether a ``signal`` that was sent to the process may still be on its way, or its debugger
-    may be looking at it: it waits for a thread, or a thread is stopped."""
+def is_heard(pid: int, *signals: int) -> bool:
+    """Whether one of ``signals`` that was sent to the process may still be on its way, or its
+    debugger may be looking at it: it waits for a thread, or a thread is stopped."""
+    wanted = sum(1 << (signal - 1) for signal in signals)
     for task in threads(pid):
         found = status(pid, task)
         waiting = int(found.get("SigPnd", "0"), 16) | int(found.get("ShdPnd", "0"), 16)
-        if waiting >> (signal - 1) & 1 or found.get("State", "").startswith(("t", "T")):
+        if waiting & wanted or found.get("State", "").startswith(("t", "T")):
             return True
     return False
 

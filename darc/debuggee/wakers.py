@@ -171,10 +171,10 @@ def _number() -> int:
         raise FileNotFoundError("ids are others here than the kernel's own")
     for folder in _FOLDERS:
         with contextlib.suppress(FileNotFoundError):
-            told = (folder / _TRACEPOINT / "format").read_text(errors="replace")
+            told = (folder / _TRACEPOINT / "format").read_text()
             if not all(field in told for field in _FIELDS):
                 raise FileNotFoundError("the tracepoint tells something else here")
-            return int((folder / _TRACEPOINT / "id").read_text(errors="replace"))
+            return int((folder / _TRACEPOINT / "id").read_text())
     raise FileNotFoundError("no tracefs is mounted")
 
 
