@@ -223,8 +223,8 @@ struct darc_control {
     u64 task_at;         /* offset of two words in it that tell a task to watch */
     u64 task_mask[2];    /* bits that count; both 0: every task, and interrupts */
     u64 task_value[2];
-    u64 peak_low;        /* cycles; an op is in the peak when low <= latency < high */
-    u64 peak_high;
+    u64 peak_low;        /* cycles; an op is in the peak when low <= latency < high, */
+    u64 peak_high;       /* give or take an eighth of what its probes cost */
     u64 needed;          /* ring when this many ops (PROFILE) or in-peak ops (ANALYSE) were seen */
     u64 loops;           /* enum darc_loops */
     u64 batch;           /* ops a context keeps to itself before adding them to seen */

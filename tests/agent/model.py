@@ -540,7 +540,7 @@ class Model:
             context.sum += latency
             context.number += 1
             context.weighted += (self.bin(latency) + 1) ** 2
-        elif setting.peak[0] <= latency < setting.peak[1] and not self.bell and not op.is_spoiled:
+        elif self._is_of_peak(latency, call.overhead) and not self.bell and not op.is_spoiled:
             self._vote_all(context, op, latency)
             self._keep(op, call, end, latency, is_voted=True)
         else:
@@ -552,6 +552,12 @@ class Model:
             context.unreported = 0
             if self.seen >= setting.needed and not self.bell:
                 self.bell = 2 if self.is_dead and setting.signal else 1
+
+    def _is_of_peak(self, latency: int, overhead: int) -> bool:
+        """What probes cost is known to an eighth."""
+        low, high = self.setting.peak
+        doubt = overhead // 8
+        return latency + doubt >= low and max(0, latency - doubt) < high
 
     def _vote_all(self, context: Context, op: Op, latency: int) -> None:
         if context.round != self.round:

@@ -208,6 +208,17 @@ def test_loops(world: World, data: st.DataObject, resolution: int, by_longest: b
 
 
 @EXAMPLES
+@given(st.integers(800, 1300), st.integers(0, 20))
+def test_an_op_at_the_edge_of_its_peak(world: World, work: int, calls: int) -> None:
+    """What its probes cost is known to an eighth."""
+    setting = Setting((_NESTED,), analyse=True, peak=(1000, 1200), full_cost=40)
+    short: list[Op] = [(CALL, 1), (RETURN,)]
+    done = world.run(setting, [[(CALL, 0), (WORK, work), *short * calls, (RETURN,)]])
+    look(done)
+    model.check(setting, done)
+
+
+@EXAMPLES
 @given(settings_of(), scripts(JUMPS, EXCEPTIONS, SWITCHES, DEBUGGERS, st.just((END,))))
 def test_exceptions_and_threads(world: World, setting: Setting, program: list[list[Op]]) -> None:
     """Unwinders find the program's own addresses; threads have operations of their own."""

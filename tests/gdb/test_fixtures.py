@@ -17,7 +17,7 @@ PEAKS = {
     "cramped": ">8ms",
     "indirect": ">500us",
     "ipara": ">400us",
-    "loop": "18-20",
+    "loop": "14-20",
     "mixture": ">1ms",
     "plugin": ">300us",
     "threads": ">700us",
