@@ -9,7 +9,7 @@ import gdb
 from darc.debuggee import procfs
 from darc.model.errors import DarcError, PadsImpossibleError
 from darc.target.target import Passage, Target
-from darc_gdb.detours import Detours, find_place
+from darc_gdb.detours import Detours
 from darc_gdb.threads import Threads
 from darc_gdb.translated import translated
 
@@ -71,7 +71,7 @@ class Calls:
         pid = self._target.pid
         if pid is None or procfs.in_sandbox_of_its_own(pid):
             return None
-        place = find_place(pid)
+        place = self._detours.place(pid)
         if place is None and self._target.attached:
             raise PadsImpossibleError("the program's files have no room for darc's calls")
         return place

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from darc.debuggee import admission, detour, procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
-from darc.target.target import Passage, Place, Target
+from darc.target.target import Passage, Place, Region, Target
 from darc_gdb.threads import Threads
 from darc_gdb.tracee import Tracee
 
@@ -28,18 +28,26 @@ _STACK_SIZE = 16384
 _MMAP = (0, _STACK_SIZE, 3, 0x22, _NONE, 0)  # readable and writable, private and anonymous
 
 
-def find_place(pid: int) -> int | None:
-    """Where a detour may stand."""
-    with procfs.Memory(pid) as memory:
-        return detour.find_place(procfs.regions(pid), memory.read)
-
-
 class Detours:
     """Calls in ``target``'s program, in one of its ``threads``."""
 
     def __init__(self, target: Target, threads: Threads) -> None:
         self._target = target
         self._threads = threads
+        self._mapped_at: tuple[int, int | None] | None = None
+        self._mapped: Sequence[Region] = ()
+
+    def place(self, pid: int) -> int | None:
+        """Where one may stand."""
+        with procfs.Memory(pid) as memory:
+            return detour.find_place(self._regions(pid), memory.read)
+
+    def _regions(self, pid: int) -> Sequence[Region]:
+        """The program's mappings, at this stop: calls for darc map data of darc's alone."""
+        now = pid, self._target.stop_number
+        if self._mapped_at != now:
+            self._mapped, self._mapped_at = procfs.regions(pid), now
+        return self._mapped
 
     def system_call(self, place: int, number: int, arguments: Sequence[int]) -> int:
         """Makes a system call in a thread of the program; the others stay."""
@@ -107,7 +115,7 @@ class Detours:
 
     def _choose(self, pid: int) -> tuple[Tracee, dict[str, int]]:
         """A thread that has some stack, and its registers."""
-        writable = [r for r in procfs.regions(pid) if "w" in r.permissions]
+        writable = [r for r in self._regions(pid) if "w" in r.permissions]
         others = False
         for thread in self._threads.from_selected():
             tracee = Tracee(pid, thread)

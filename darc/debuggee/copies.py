@@ -52,11 +52,14 @@ def replace(
 
 def _resident(pid: int, mapped: Sequence[Region], besides: Sequence[range]) -> Iterator[range]:
     """What the program has ever written to, of its private writable memory."""
-    for region in mapped:
-        if not region.permissions.startswith("rw") or not region.permissions.endswith("p"):
-            continue
-        if any(region.start < one.stop and one.start < region.end for one in besides):
-            continue
-        if region.end - region.start > LARGEST:
-            continue
-        yield from populated(pid, region.start, region.end)
+    return populated(
+        pid,
+        (
+            range(region.start, region.end)
+            for region in mapped
+            if region.permissions.startswith("rw")
+            and region.permissions.endswith("p")
+            and region.end - region.start <= LARGEST
+            and not any(region.start < one.stop and one.start < region.end for one in besides)
+        ),
+    )

@@ -527,7 +527,7 @@ def _references(
             found.add(pc)
         stack = target.read_register(thread, "rsp")
         stacks[stack] = target.read_register(thread, "fs_base")
-    searched, scan = 0, WordScan(areas)
+    live = []
     for region in regions(pid):
         if "w" not in region.permissions or "p" not in region.permissions:
             continue
@@ -535,15 +535,15 @@ def _references(
             continue
         if region.end - region.start > copies.LARGEST:
             return None
-        start = _live_part(region, stacks)
-        for part in populated(pid, start // _PAGE * _PAGE, region.end):
-            searched += len(part)
-            if most is not None and searched > most:
-                return None
-            # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
-            # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
-            live = range(max(start, part.start), part.stop)
-            found |= {word for _, word in scan.words(memory, live) if is_inside(word)}
+        live.append(range(_live_part(region, stacks), region.end))
+    searched, scan = 0, WordScan(areas)
+    for part in populated(pid, live):
+        searched += len(part)
+        if most is not None and searched > most:
+            return None
+        # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
+        # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
+        found |= {word for _, word in scan.words(memory, part) if is_inside(word)}
     return frozenset(found)
 
 
@@ -679,7 +679,7 @@ def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[ra
         if inside[0].start != place.start or any(r.path or r.permissions[3] != "p" for r in inside):
             continue
         with contextlib.suppress(DarcError):
-            used = populated(pid, place.start, place.stop)
+            used = list(populated(pid, [place]))
             is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
             if not is_empty and memory.read(place.start, len(MARK)) != MARK:
                 continue

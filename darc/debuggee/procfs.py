@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from darc.debuggee.clock import Use
@@ -17,7 +18,7 @@ _PAGE = 4096
 _AT_ENTRY, _AT_HWCAP2 = 9, 26
 _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 
-_MAPPING = re.compile(r"^(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)$", re.MULTILINE)
+_MAPPING = re.compile(r"(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)")
 
 
 def regions(pid: int) -> tuple[Region, ...]:
@@ -35,16 +36,21 @@ def regions(pid: int) -> tuple[Region, ...]:
 
 @functools.lru_cache(maxsize=8)  # it is asked again and again while a program stands still
 def _regions(text: str) -> tuple[Region, ...]:
-    return tuple(
-        Region(
-            start=int(start, 16),
-            end=int(end, 16),
-            permissions=permissions,
-            offset=int(offset, 16),
-            path=path,
-            inode=int(inode),
-        )
-        for start, end, permissions, offset, inode, path in _MAPPING.findall(text)
+    return tuple(map(_region, text.split("\n")[:-1]))
+
+
+@functools.lru_cache(maxsize=1 << 17)  # a program has thousands, of which a call for darc makes one
+def _region(line: str) -> Region:
+    found = _MAPPING.fullmatch(line)
+    assert found is not None, line
+    start, end, permissions, offset, inode, path = found.groups()
+    return Region(
+        start=int(start, 16),
+        end=int(end, 16),
+        permissions=permissions,
+        offset=int(offset, 16),
+        path=path,
+        inode=int(inode),
     )
 
 
@@ -145,24 +151,31 @@ _IN_USE = 0b11 << 62  # in memory, or in swap
 _PAGES_ASKED = 1 << 13
 
 
-def populated(pid: int, start: int, end: int) -> list[range]:
-    """Which parts of [start, end) a process has ever used, in pages of 4096 bytes: reading others
-    would take memory for them.
+def populated(pid: int, parts: Iterable[range]) -> Iterator[range]:
+    """What of ``parts``, ranges of addresses, is in pages that a process has ever used: reading
+    others would take memory for them.
 
     Raises:
         TargetError: the kernel does not tell.
     """
-    found: list[range] = []
     try:
         with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as file:
-            for first in range(start // _PAGE, end // _PAGE, _PAGES_ASKED):
-                count = min(end // _PAGE - first, _PAGES_ASKED)
-                file.seek(first * _PAGEMAP_ENTRY)
-                raw = file.read(count * _PAGEMAP_ENTRY)
-                if raw.count(0) < len(raw):  # most of what is reserved was never used
-                    _add_used(found, first, raw)
+            for part in parts:
+                yield from _used(file.fileno(), part)
     except OSError as error:
         raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
+
+
+def _used(pagemap: int, part: range) -> list[range]:
+    found: list[range] = []
+    end = part.stop // _PAGE
+    for first in range(part.start // _PAGE, end, _PAGES_ASKED):
+        count = min(end - first, _PAGES_ASKED)
+        raw = os.pread(pagemap, count * _PAGEMAP_ENTRY, first * _PAGEMAP_ENTRY)
+        if raw.count(0) < len(raw):  # most of what is reserved was never used
+            _add_used(found, first, raw)
+    if found:
+        found[0] = range(max(found[0].start, part.start), found[0].stop)
     return found
 
 

@@ -80,6 +80,9 @@ def test_pages_that_are_used_of_what_is_reserved() -> None:
     used = [0, 5 * page, size - page, *(at for edge in edges for at in (edge - page, edge))]
     for at in used:
         reserved[at] = 1
-    found = procfs.populated(os.getpid(), base, base + size)
+    found = list(procfs.populated(os.getpid(), [range(base, base + size)]))
     assert {at - base for part in found for at in part[::page]} == set(used)
     assert all(one.stop < other.start for one, other in itertools.pairwise(found))
+    parts = [range(base + 16, base + 2 * page), range(base + 5 * page, base + 7 * page)]
+    found = list(procfs.populated(os.getpid(), parts))
+    assert found == [range(base + 16, base + page), range(base + 5 * page, base + 6 * page)]
