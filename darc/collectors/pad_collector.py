@@ -123,7 +123,12 @@ class PadCollector(Collector):
         notes += self._look_for_handlers(self._backend.own_handlers(self._program, self.foothold))
         self._prepare(code)
         notes += self.installer.guard() + self._tell_code()
-        self._backend.configure(self.tables, self._parameters, needed)
+        self._backend.configure(
+            self.tables,
+            self._parameters,
+            needed=needed,
+            watches_sandboxes=self.installer.watches_sandboxes,
+        )
         self._enable()
         self._is_set_up = True
         self._backend.arm_bell(self.foothold, self.on_bell)

@@ -29,7 +29,15 @@ from darc.code.program import Program
 from darc.debuggee import copies, limits
 from darc.debuggee.detour import DispatchedError
 from darc.debuggee.handlers import Handler
-from darc.debuggee.procfs import Memory, is_locked, may_read_fs, own_id, populated, regions
+from darc.debuggee.procfs import (
+    Memory,
+    in_sandbox_of_its_own,
+    is_locked,
+    may_read_fs,
+    own_id,
+    populated,
+    regions,
+)
 from darc.debuggee.wordscan import WordScan
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.pads import processor as pads
@@ -75,6 +83,7 @@ _NO_CLOCK = (
     "the program has made reading the time-stamp counter its end (prctl PR_SET_TSC), "
     "which pads would do"
 )
+_BOXED = "the program has entered a seccomp sandbox, which may kill it for mapping memory"
 _NO_LANDINGS = b"no lands"
 """The kind where an area's pads use the landings of another one: what would be its own may not be
 written by the program."""
@@ -93,6 +102,12 @@ class ProcessFoothold(Foothold):
         self._area_size = _area_size(room)
         self._mapped: list[tuple[int, int]] = []
         self.memory = Memory(pid)
+        self._was_boxed = in_sandbox_of_its_own(pid)
+
+    def _is_boxed(self) -> bool:
+        """Whether the program has entered a seccomp sandbox that was not there when darc began: it
+        may be killed for what darc asks of the kernel."""
+        return not self._was_boxed and in_sandbox_of_its_own(self.identity)
 
     def is_there(self) -> bool:
         # An exec ends it.
@@ -256,7 +271,7 @@ class ProcessFoothold(Foothold):
             if not self.is_there():
                 return False
             self.retire()
-            if self.references() != frozenset():
+            if self._is_boxed() or self.references() != frozenset():
                 return False
             for one in self.landings:
                 one.forget(self.holds)
@@ -313,7 +328,13 @@ class ProcessFoothold(Foothold):
 
     def system_call(self, number: int, *arguments: int) -> int:
         """Makes a system call in the program, while all its threads stand still. Where the debugger
-        has no better way, a few bytes of its code are borrowed for it."""
+        has no better way, a few bytes of its code are borrowed for it.
+
+        Raises:
+            PadsImpossibleError: it has entered a sandbox meanwhile.
+        """
+        if self._is_boxed():
+            raise PadsImpossibleError(_BOXED)
         made = self._target.system_call(number, arguments)
         if made is not None:
             return made - (1 << 64) if made >= 1 << 63 else made
@@ -630,6 +651,8 @@ class LeftBehind:
         """Unmaps its memory, once it is retired, where nothing can need it; else ``False``, also
         where more than ``most`` bytes would have to be looked through for that."""
         try:
+            if in_sandbox_of_its_own(pid):
+                return False
             if self.references(target, memory, pid, most) != frozenset():
                 return False
             for one in self.landings:

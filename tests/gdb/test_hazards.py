@@ -271,6 +271,24 @@ def test_sandbox_that_is_entered_later(begin: str, tmp_path: Path) -> None:
     assert done.paths == [WORK], done.gdb
 
 
+def test_the_end_of_an_analysis_in_a_sandbox(tmp_path: Path) -> None:
+    """Nothing is asked of the kernel for darc there: its memory stays."""
+    done = run(tmp_path, build("sandbox"), ("400000", "10"), START, "run", "darc stop", "continue")
+    assert "SIGSYS" not in done.gdb
+    assert "every probe is out" in done.gdb
+
+
+def test_a_sandbox_that_no_guard_sees(tmp_path: Path) -> None:
+    """No name tells where a stripped static program enters it: the agent asks nothing of the
+    kernel from the beginning."""
+    program = tmp_path / "sandbox"
+    unnamed = [f"--strip-symbol={name}" for name in ("prctl", "__prctl", "syscall")]
+    subprocess.run(["objcopy", *unnamed, build("sandbox", static=True), program], check=True)
+    done = run(tmp_path, program, ("400000", "300"), START, "run", REPORT, "continue")
+    assert "SIGSYS" not in done.gdb
+    assert done.paths == [WORK], done.gdb
+
+
 @pytest.mark.parametrize("by", ["dispatch", "syscall"])
 @pytest.mark.parametrize("begin", ["10", "300"])
 def test_system_calls_that_are_dispatched_later(begin: str, by: str, tmp_path: Path) -> None:
