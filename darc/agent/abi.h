@@ -16,13 +16,15 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 28
+#define DARC_ABI_VERSION 29
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
 #define DARC_FREED 1           /* slot of a record that may be claimed anew */
 #define DARC_ENDED 2           /* thread of a context that may be claimed anew, with its totals */
-#define DARC_MAX_TARGETS 16    /* learned targets of one indirect site */
+#define DARC_MAX_TARGETS 16    /* learned targets of one indirect site; all others are one node more */
+#define DARC_LATE_TARGETS 4    /* the last one in so many places is for targets that were long in an op of the peak */
+#define DARC_LONG_PART 8       /* where they took this part of the op, or more */
 #define DARC_MAX_TAILS 7       /* tail calls followed inside one frame: nginx chains that many filters */
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing among records */
 #define DARC_THREAD_LIMIT 64   /* and among contexts */
@@ -34,6 +36,7 @@ typedef unsigned long u64;
 #define DARC_NO_PARENT 0xfffffffeu /* a site's first_parent that no node is */
 #define DARC_UNTIMED 0x80000000u   /* bit of a site's first_child: the node is not timed */
 #define DARC_PASSES 2u             /* a node's timed: calls of an indirect site's target are left alone */
+#define DARC_OTHERS 3u             /* or it is timed, and stands for all targets that there was no room for */
 #define DARC_NEVER (1UL << 62) /* start of a call that is not timed: later than any end */
 #define DARC_LEFT 0x80u        /* bit of tail_count: a tail call led out of the ftree */
 #define DARC_FAULTS 0x990UL    /* bits of SIGILL, SIGBUS, SIGFPE, SIGSEGV */
@@ -320,7 +323,7 @@ struct darc_parked {
 
 struct darc_route {
     u32 parent;
-    u32 child; /* an indirect site's learned targets have child, child + 1, … */
+    u32 child; /* an indirect site's learned targets have child, child + 1, …, and child + indirect is all others' */
 };
 
 struct darc_site {
@@ -345,14 +348,14 @@ struct darc_site {
     u8 original[16];
     u32 length;
     u32 patched;
-    u64 overflow; /* calls of targets for which there was no room */
+    u64 overflow; /* calls of targets for which there was no room, roughly */
 };
 
 struct darc_node {
     u32 parent;
-    u32 first_child;
+    u32 first_child; /* of DARC_OTHERS: the number of the site */
     u32 child_count;
-    u32 timed; /* or DARC_PASSES */
+    u32 timed; /* or DARC_PASSES, DARC_OTHERS */
 };
 
 struct darc_record {
@@ -373,7 +376,7 @@ struct darc_record {
     u32 tail_nodes[DARC_MAX_TAILS];
     u64 tails[DARC_MAX_TAILS]; /* when each began, less overhead by then */
     u64 entered;    /* TSC when an interrupt's pad was entered; of a set: the epoch */
-    u64 block;      /* of a set: struct darc_block * */
+    u64 block;      /* of a set: struct darc_block *; of an indirect call: its target */
 };
 
 /* Of one node within the current op; valid when serial is the context's. */
@@ -493,7 +496,10 @@ struct darc_context {
     u32 left_serial; /* of that op */
     u64 first[2];   /* of a walk: TSC of the first call since the last stop, of a counted member, of an idle one, */
     u64 first_epoch[2]; /* and the epoch that it is of */
-    u32 unused[6];
+    u64 others_target; /* of the op's longest call of a target that there was no room for, */
+    u64 others_time;
+    u32 others_node; /* the node that it counted for, */
+    u32 others_serial; /* and the serial of that op */
     u32 life;       /* tells the thread from one that had its fs base before */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
     u64 bins[DARC_MAX_BINS];

@@ -1,30 +1,5 @@
 /* Call sites: calls, tail calls and returns below f0. Part of agent.c, whose rules hold here. */
 
-static u32 learn_target(site *s, u64 target)
-{
-    for (;;) {
-        u32 count = s->target_count;
-        for (u32 i = 0; i < count && i < DARC_MAX_TARGETS; i++) {
-            if (s->targets[i] == target)
-                return i;
-        }
-        if (count >= s->indirect) {
-            s->overflow++; /* a lost count does no harm */
-            return NO_NODE;
-        }
-        u64 free = 0;
-        if (__atomic_compare_exchange_n(&s->targets[count], &free, target, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)
-            || free == target) {
-            __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE);
-            return count;
-        }
-        __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE);
-    }
-}
-
 /* Paper 3.1: the same site is another fnode under another parent. */
 static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
 {
@@ -34,8 +9,11 @@ static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
             continue;
         if (!s->indirect)
             return routes[i].child;
-        u32 index = learn_target(s, target);
-        return index == NO_NODE ? NO_NODE : routes[i].child + index;
+        u32 index = learn_target(s, target, s->indirect - s->indirect / DARC_LATE_TARGETS);
+        if (index != NO_NODE)
+            return routes[i].child + index;
+        s->overflow++; /* a lost count does no harm */
+        return routes[i].child + s->indirect; /* whose time it is: not the caller's own */
     }
     return NO_NODE;
 }
@@ -99,6 +77,7 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
         ctx->idle = IDLE;
     }
     parent->below = (u64)rec;
+    rec->block = target;
     open_call(s, ctx, parent, node, rec);
     return (u64)rec | !((struct darc_node *)ctl->nodes)[node].timed;
 }
@@ -158,6 +137,7 @@ static void tail(control *ctl, site *s, u64 slot, u64 target)
         rec->node = NO_NODE; /* left the ftree for good; the time stays with the last node */
         return;
     }
+    rec->block = target;
     rec->tail_nodes[count] = node;
     rec->tails[count] = tsc() - rec->overhead;
     BARRIER();

@@ -26,7 +26,8 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
         return 0;
     }
     u64 handler = s->indirect ? device_handler(ctl, vector) : 0;
-    u32 node = child_node(ctl, s, parent->node, handler ? handler : s->address);
+    u64 target = handler ? handler : s->address;
+    u32 node = child_node(ctl, s, parent->node, target);
     if (node == NO_NODE)
         return 0;
     record *rec = claim_record(ctl, slot);
@@ -36,6 +37,7 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
     }
     rec->back = *(u64 *)slot;
     rec->entered = now;
+    rec->block = target;
     open_call(s, ctx, parent, node, rec);
     return rec;
 }

@@ -355,16 +355,7 @@ class AgentMemory(Control):
         if len(rows) > room.nodes or len(pairs) > room.routes:
             raise TargetError("too many call sites at once: set a lower 'darc max-probes'")
         self.set(analysis_count=0)
-        passes = self.blob.constants["DARC_PASSES"]
-        self._write(
-            self.base + self.layout.nodes,
-            b"".join(
-                struct.pack(
-                    "<4I", n.parent, n.first_child, n.child_count, passes if n.passes else n.timed
-                )
-                for n in rows
-            ),
-        )
+        self._write(self.base + self.layout.nodes, b"".join(map(self._node_row, rows)))
         if pairs:
             raw = b"".join(struct.pack("<2I", *pair) for pair in pairs)
             self._write(self.base + self.layout.routes, raw)
@@ -379,6 +370,14 @@ class AgentMemory(Control):
             raw = struct.pack(f"<{len(numbers)}I", *numbers)
             self._write(self.base + self.layout.analysis, raw)
         self.set(node_count=len(rows), analysis_count=len(numbers))
+
+    def _node_row(self, node: Node) -> bytes:
+        first, timed = node.first_child, int(node.timed)
+        if node.passes:
+            timed = self.blob.constants["DARC_PASSES"]
+        elif node.timed and node.others_of is not None:
+            first, timed = node.others_of, self.blob.constants["DARC_OTHERS"]
+        return struct.pack("<4I", node.parent, first, node.child_count, timed)
 
     # ----------------------------------------------------------------- contexts
 

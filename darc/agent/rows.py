@@ -63,6 +63,8 @@ class Node:
     timed: bool
     passes: bool = False
     """Whether its calls are left alone, as if there was no pad."""
+    others_of: int | None = None
+    """Where it stands for all targets of an indirect site that there is no room for: which site."""
 
 
 @dataclass(frozen=True)

@@ -297,3 +297,27 @@ static inline context *find_context(control *ctl, u64 slot, int claim)
     }
     return find_other_context(ctl, slot, claim);
 }
+
+/* Which of the site's targets it is; one that is new takes the next of the first places. NO_NODE: they are taken. */
+static u32 learn_target(site *s, u64 target, u32 places)
+{
+    for (;;) {
+        u32 count = s->target_count;
+        for (u32 i = 0; i < count && i < DARC_MAX_TARGETS; i++) {
+            if (s->targets[i] == target)
+                return i;
+        }
+        if (count >= places)
+            return NO_NODE;
+        u64 free = 0;
+        if (__atomic_compare_exchange_n(&s->targets[count], &free, target, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)
+            || free == target) {
+            __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+            return count;
+        }
+        __atomic_compare_exchange_n(&s->target_count, &count, count + 1, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+    }
+}

@@ -35,6 +35,22 @@ static inline u64 since(u64 end, u64 start, u64 cost)
     return (long)elapsed > (long)cost ? elapsed - cost : 1;
 }
 
+/* A call of at least least_span has ended: of those of targets that there was no room for, the op's longest one is
+ * remembered. */
+static COLD void keep_call(control *ctl, context *ctx, const record *rec, u32 node, u64 start, u64 end, u64 cost)
+{
+    keep_span(ctl, ctx, node, start, end, cost);
+    if (((const struct darc_node *)ctl->nodes)[node & ctl->node_mask].timed != DARC_OTHERS)
+        return;
+    u64 latency = since(end, start, cost);
+    if (ctx->others_serial == ctx->serial && ctx->others_time >= latency)
+        return;
+    ctx->others_serial = ctx->serial;
+    ctx->others_time = latency;
+    ctx->others_node = node;
+    ctx->others_target = rec->block;
+}
+
 /* How many spans it kept: close_record, too. */
 static COLD u32 close_tails(control *ctl, context *ctx, record *rec, u64 end)
 {
@@ -45,7 +61,7 @@ static COLD u32 close_tails(control *ctl, context *ctx, record *rec, u64 end)
         u64 latency = since(end, rec->tails[i], rec->overhead);
         account(ctl, ctx, rec->tail_nodes[i], latency);
         if (unlikely(latency >= ctl->least_span)) {
-            keep_span(ctl, ctx, rec->tail_nodes[i], rec->tails[i], end, rec->overhead);
+            keep_call(ctl, ctx, rec, rec->tail_nodes[i], rec->tails[i], end, rec->overhead);
             spans++;
         }
     }
@@ -62,7 +78,7 @@ static u32 close_record(control *ctl, context *ctx, record *rec, u64 end)
         u64 cost = rec->overhead + ctl->inner_cost, latency = since(end, start, cost);
         account(ctl, ctx, node, latency);
         if (unlikely(latency >= ctl->least_span)) {
-            keep_span(ctl, ctx, node, start, end, cost);
+            keep_call(ctl, ctx, rec, node, start, end, cost);
             spans++;
         }
     }
@@ -164,6 +180,20 @@ static void vote(const control *ctl, context *ctx, u32 number)
     }
 }
 
+/* A target that there was no room for, and that took much of an op of the peak, gets one of the places that are left for
+ * such ones: others may have come first, but are not what is looked for. A decision in the middle renumbers the nodes:
+ * another site may learn a target then that it never calls, but what is no site learns none. */
+static COLD void give_place(const control *ctl, const context *ctx, u64 latency)
+{
+    const struct darc_node *node = &((const struct darc_node *)ctl->nodes)[ctx->others_node & ctl->node_mask];
+    u32 number = node->first_child;
+    BARRIER();
+    if (ctx->others_time < latency / DARC_LONG_PART || node->timed != DARC_OTHERS || number >= ctl->site_room)
+        return;
+    site *s = (site *)ctl->sites + number;
+    learn_target(s, ctx->others_target, s->indirect);
+}
+
 /* Whether all votes were counted. A decision in the middle renumbers the nodes: what is left of this op is
  * dropped then, and it is none of the round's. Any other stop changes nothing, as the op was over before:
  * it has all of its votes or none. Nor do calls count that were counted before the round began and
@@ -209,5 +239,7 @@ static __attribute__((noinline)) int vote_all(const control *ctl, context *ctx, 
         return 0;
     }
     ctx->in_peak++;
+    if (unlikely(ctx->others_serial == ctx->serial))
+        give_place(ctl, ctx, latency);
     return 1;
 }

@@ -19,7 +19,7 @@ from darc.analyses.offvotes import Rules, conclude
 from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
 from darc.code.modules import Module
-from darc.collectors.callees import may_fall_back
+from darc.collectors.callees import is_others, may_fall_back
 from darc.collectors.collector import Collector
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Decision, Ending, Fnode, Function, NodeState, RootCausePath
@@ -35,7 +35,13 @@ from darc.model.waits import Waits
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
-from darc.search.descent import AUTO_LOOKAHEAD, Descent, Orders, ended_paths
+from darc.search.descent import (
+    AUTO_LOOKAHEAD,
+    MAX_DEPTH_NOTE,
+    Descent,
+    Orders,
+    ended_paths,
+)
 from darc.search.lookahead import level_by_level
 
 _CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
@@ -511,7 +517,24 @@ class RootCauses(Analysis):
                 note += f"; darc did not by itself: {why}"
             assert node.end is not None
             node.end = dataclasses.replace(node.end, note=note)
+        self._tell_others()
         return Step.END
+
+    def _tell_others(self) -> None:
+        """On each path: which indirect calls had other targets than those that were told apart."""
+        assert self._descent is not None
+        for path in self._descent.paths():
+            last, end = path.nodes[-1], path.ending
+            others = [
+                f"{child.function.name}, more than could be told apart, won in {child.maxcount} "
+                f"of {child.compared_in} calls"
+                for node in path.nodes
+                for child in node.children
+                if is_others(child) and child not in path.nodes and child.called.ops
+            ]
+            if others and end.note != MAX_DEPTH_NOTE:
+                words = [end.note or "", *(text for text in others if text not in (end.note or ""))]
+                last.end = dataclasses.replace(end, note="; ".join(filter(None, words)))
 
     def _hear_ops(self) -> None:
         """What the ops that are kept say of the paths, as it is known of them when their threads

@@ -21,7 +21,6 @@ class Timed:
     routes: dict[Fnode, Fnode | None] = field(default_factory=dict)
     targets: list[int] = field(default_factory=list)
     hits: int = 0
-    overflow: int = 0
 
 
 @dataclass

@@ -341,7 +341,6 @@ class BreakpointCollector(Collector):
         return self._count.tally.votes()
 
     def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
-        self._sites.tell_overflows()
         return False
 
     @property

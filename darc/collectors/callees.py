@@ -14,9 +14,17 @@ from typing import Protocol
 from darc.code.architecture import Site
 from darc.code.notrace import RETURNS_TWICE, VFORK, never_returns
 from darc.code.program import Program
-from darc.model.ftree import CallSite, Fnode, Function, NodeState
+from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function, NodeState
 from darc.model.snapshot import SiteReport, SiteState
 from darc.saved import refit
+
+OTHERS = "<other targets>"
+"""The symbol of the fnode that stands for all targets of an indirect call that have none."""
+
+
+def is_others(node: Fnode) -> bool:
+    """Whether it stands for targets of an indirect call that there was no room for."""
+    return node.function.symbol == OTHERS
 
 
 class Places(Protocol):
@@ -61,6 +69,8 @@ class Callees:
         self._sites: dict[Fnode, Site] = {}
         self._indirect: dict[Fnode, list[Site]] = {}
         self._learned: dict[tuple[Fnode, int, int], Fnode] = {}
+        self._by_target: dict[tuple[Fnode, int, int], Fnode] = {}
+        self._others: dict[tuple[Fnode, int], Fnode] = {}
         self._relearned: dict[int, list[int]] = {}
         self._passed: dict[int, dict[int, bool]] = {}
         self._reports: dict[tuple[int, str], SiteReport] = {}
@@ -111,6 +121,8 @@ class Callees:
             if site is None:
                 continue
             self._sites[node] = site
+            if is_others(node):
+                continue
             if site.target is None and node.root_cause and node.parent is not None:
                 targets = self._relearned.setdefault(site.address, [])
                 if node.function.address not in targets:
@@ -144,6 +156,8 @@ class Callees:
 
     def expand(self, node: Fnode) -> None:
         """Fills in what ``node`` calls, from its live code."""
+        if is_others(node):
+            return
         node.meaning = self._program.meaning(node)
         entry = self._code_of(node)
         if entry is None or node.meaning is not None:
@@ -246,14 +260,40 @@ class Callees:
     # ------------------------------------------------------------ learned targets
 
     def learned(self, node: Fnode, site: Site, lane: int) -> Fnode | None:
-        """The fnode of a target of an indirect site, once that was called."""
+        """The fnode of a target of an indirect site, once that was called. The lane behind all
+        others is that of all targets that have none."""
+        if lane >= self._places.max_targets:
+            return self._others.get((node, site.address))
         return self._learned.get((node, site.address, lane))
 
     def learn(self, node: Fnode, site: Site, lane: int, target: int) -> Fnode:
-        """Adds the fnode of an indirect site's target that was called for the first time."""
-        child = self._add_child(node, site, self._program.linkage.callee_at(target))
+        """The fnode of an indirect site's target that has a new lane; it is added where it never
+        had any."""
+        child = self._by_target.get((node, site.address, target))
+        if child is None:
+            child = self._add_child(node, site, self._program.linkage.callee_at(target))
+            self._by_target[node, site.address, target] = child
         self._learned[node, site.address, lane] = child
         return child
+
+    def others(self, node: Fnode, site: Site) -> Fnode:
+        """The fnode of all targets of an indirect site that have no lane. A path may end there."""
+        key = node, site.address
+        if key not in self._others:
+            at = self._call_site(site)
+            where = f"{node.function.name}{at.offset - node.function.offset:+#x}"
+            name = f"other targets of {where}"
+            why = f"in one of more targets of the call at {where} than could be told apart"
+            if at.kind is CallKind.INTERRUPT:
+                name, why = "other interrupts", "in one of more interrupts than could be told apart"
+            child = self._add_child(node, site, Function(name, OTHERS, at.module, 0, 0))
+            child.meaning = Cause.UNTOLD, why
+            self._others[key] = child
+        return self._others[key]
+
+    def others_of(self, node: Fnode, site: Site) -> Fnode | None:
+        """The same, where there have been such calls."""
+        return self._others.get((node, site.address))
 
     def passes(self, node: Fnode, site: Site, target: int) -> bool:
         """Whether calls of a target that an indirect site has called are left alone from
@@ -267,21 +307,23 @@ class Callees:
                 self.fail(node, site, f"it calls {callee.name}: {why}")
         return passed[target]
 
-    def keep(self, site: Site, targets: Sequence[int], wins: Callable[[Fnode], bool]) -> list[int]:
+    def keep(
+        self, site: Site, targets: Sequence[int], wins: Callable[[Fnode], bool], late: int
+    ) -> list[int]:
         """Frees the lanes of those ``targets`` of an indirect site that do not win for any fnode,
-        and are timed: the targets that keep one, in the order of their new lanes."""
+        and are timed: the targets that keep one, in the order of their new lanes. From the lane
+        ``late`` on, all do."""
         lanes = {key: child for key, child in self._learned.items() if key[1] == site.address}
         passed = self._passed.get(site.address, {})
         kept: list[int] = []
+        for key in lanes:
+            del self._learned[key]
         for old, target in enumerate(targets):
             own = {key: child for key, child in lanes.items() if key[2] == old}
-            if passed.get(target) or any(wins(child) for child in own.values()):
+            if old >= late or passed.get(target) or any(map(wins, own.values())):
                 for (node, address, _), child in own.items():
                     self._learned[node, address, len(kept)] = child
                 kept.append(target)
-        for key in lanes:
-            if key[2] >= len(kept):
-                del self._learned[key]
         return kept
 
     # ------------------------------------------------------------------- resuming
@@ -303,6 +345,9 @@ class Callees:
 
         ``identities`` are those of the files that the callee was stored with, by name.
         """
+        site = next(s for s in self._indirect[node] if s.address == place.address)
+        if callee.symbol == OTHERS:
+            return self.others(node, site)
         address = refit.locate(callee, self._program.modules, identities)
         targets = self._relearned.setdefault(place.address, [])
         full = len(targets) >= self._places.max_targets
@@ -311,8 +356,8 @@ class Callees:
         if address not in targets:
             targets.append(address)
         child = node.add_child(self._program.function_at(address, callee.symbol), place)
-        site = next(s for s in self._indirect[node] if s.address == place.address)
         self._sites[child] = site
+        self._by_target[node, site.address, address] = child
         self._learned[node, site.address, targets.index(address)] = child
         return child
 

@@ -2,7 +2,8 @@
 
 The agent knows the live fnodes by numbers, f0 is 0; a site's *routes* tell it from the number of
 the caller to that of the callee. Every round numbers them anew. An indirect site takes as many
-numbers as it has lanes (see :mod:`darc.collectors.callees`).
+numbers as it has lanes (see :mod:`darc.collectors.callees`), and one for all targets that have
+none.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from darc.search.descent import Orders
 _TARGET_ROUNDS = 8
 """How often an indirect call with many targets gets room for others."""
 
+_LEAST_OF_BEST = 4
+"""It does where these have the best one's votes, divided by this, or more."""
 
 _MOST_BELOW = 64
 """Callees of a node that what they call is read ahead of, in case the search looks ahead as far."""
@@ -78,14 +81,22 @@ class _Numbering:
     """The patches that are wanted, by their sites' addresses."""
 
     def add(
-        self, parent: Fnode, child: Fnode | None, patch: Patch, timed: bool, passes: bool = False
+        self,
+        parent: Fnode,
+        child: Fnode | None,
+        patch: Patch,
+        timed: bool,
+        *,
+        passes: bool = False,
+        is_others: bool = False,
     ) -> None:
-        """Takes the next number for a callee of ``parent``, for one to be learned, or for one that
-        is left alone."""
+        """Takes the next number for a callee of ``parent``, for one to be learned, for one that
+        is left alone, or for all that have no number."""
         if child is not None:
             self.numbers[child] = len(self.rows)
             self.backs[child] = patch.pad_back or self.backs[parent]  # a tail call has none
-        self.rows.append(Node(self.numbers[parent], 0, 0, timed, passes))
+        others_of = patch.index if is_others else None
+        self.rows.append(Node(self.numbers[parent], 0, 0, timed, passes, others_of))
 
     def adopt(self, node: Fnode, first: int) -> None:
         """The numbers from ``first`` on are those of the callees of ``node``, to be compared."""
@@ -197,7 +208,7 @@ class Instrumentation:
 
     def _width(self, site: Site) -> int:
         """How many numbers a site takes."""
-        return 1 if _is_single(site) else self._installer.max_targets
+        return 1 if _is_single(site) else self._installer.max_targets + 1
 
     def _has_room(self, rows: Sequence[Node], wanted: Sequence[tuple[Site, list[Fnode]]]) -> bool:
         more = sum(self._width(site) for site, _ in wanted)
@@ -220,7 +231,9 @@ class Instrumentation:
         for lane in range(self._width(site)):
             new.lanes[len(new.rows)] = (node, site, lane)
             passes = lane < len(passed) and passed[lane]
-            new.add(node, self._callees.learned(node, site, lane), patch, timed, passes)
+            is_others = lane == self._installer.max_targets
+            child = self._callees.learned(node, site, lane)
+            new.add(node, child, patch, timed, passes=passes, is_others=is_others)
 
     def _prepare(self, site: Site, parent: int, node: Fnode) -> Patch | None:
         made = self._installer.prepare_site(site, parent)
@@ -365,6 +378,9 @@ class Instrumentation:
         if place is None or not ops:
             return None
         node, site, lane = place
+        if lane == self._installer.max_targets:
+            self._numbered[number] = self._callees.others(node, site)
+            return self._numbered[number]
         targets: Sequence[int] = (site.address,)
         if not _is_single(site):
             targets = self._tables.learned_targets(self._patched[site.address].index)
@@ -378,26 +394,33 @@ class Instrumentation:
         return child
 
     def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
-        """Where an indirect call has had more targets than can be told apart, and the time may be
-        theirs, those that never won make room. True: any did, so the round is to begin again."""
+        """Where an indirect call has more targets than can be told apart, and those without a lane
+        may be what is looked for, those that never won make room. True: any did, so the round
+        is to begin again."""
         made = False
         for node, sites in self._callees.with_indirect.items():
-            vote = votes.get(node)
-            if vote is None or 2 * vote.own < vote.ops:
-                continue
+            most = max(_votes(votes, child) for child in node.children) if node.children else 0
+            most = max(most, votes[node].own if node in votes else 0)
             for site in sites:
-                patch = self._patched.get(site.address)
-                if patch is None or not self._tables.overflow(patch.index):
+                others = self._callees.others_of(node, site)
+                if others is None or not _votes(votes, others) * _LEAST_OF_BEST >= max(most, 1):
                     continue
-                tries = self._recycled[site.address] = self._recycled.get(site.address, 0) + 1
-                if tries > _TARGET_ROUNDS:
-                    self._callees.fail(node, site, "it has too many targets")
-                    continue
-                targets = self._tables.learned_targets(patch.index)
-                kept = self._callees.keep(site, targets, lambda child: _has_won(child, votes))
-                self._tables.keep_targets(patch.index, kept)
-                made = True
+                made = self._make_room_at(site, votes) or made
         return made
+
+    def _make_room_at(self, site: Site, votes: Mapping[Fnode, Vote]) -> bool:
+        patch = self._patched.get(site.address)
+        tries = self._recycled.get(site.address, 0)
+        if patch is None or tries >= _TARGET_ROUNDS:
+            return False
+        targets = self._tables.learned_targets(patch.index)
+        late = self._installer.max_targets - self._installer.late_targets
+        kept = self._callees.keep(site, targets, lambda child: _has_won(child, votes), late)
+        if len(kept) == self._installer.max_targets:
+            return False  # there is none that anybody else could have
+        self._recycled[site.address] = tries + 1
+        self._tables.keep_targets(patch.index, kept)
+        return True
 
 
 def _off(kept: KeptOp) -> Iterator[Off]:
@@ -408,6 +431,10 @@ def _off(kept: KeptOp) -> Iterator[Off]:
     if kept.lost_switches:
         last = kept.switches[-1].back if kept.switches else kept.start
         yield Off(last, kept.end, OffReason.UNKNOWN)
+
+
+def _votes(votes: Mapping[Fnode, Vote], node: Fnode) -> int:
+    return votes[node].votes if node in votes else 0
 
 
 def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:

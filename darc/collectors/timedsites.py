@@ -10,8 +10,8 @@ from darc.collectors.callees import Callees
 from darc.model.ftree import Fnode
 from darc.search.descent import Orders
 
-MAX_TARGETS = 64
-"""Targets that an indirect call site can learn."""
+MAX_TARGETS = 512
+"""Targets that an indirect call site can learn; the time of all others is told together."""
 
 
 class TimedSites:
@@ -95,21 +95,13 @@ class TimedSites:
             return None
         if target not in timed.targets:
             if len(timed.targets) >= MAX_TARGETS:
-                timed.overflow += 1
-                return None
+                return self._callees.others(parent, timed.site)
             timed.targets.append(target)
         lane = timed.targets.index(target)
         known = self._callees.learned(parent, timed.site, lane)
         return known or self._callees.learn(parent, timed.site, lane, target)
 
     def _lanes(self, parent: Fnode, timed: Timed) -> list[Fnode]:
-        lanes = range(len(timed.targets))
+        lanes = (*range(len(timed.targets)), MAX_TARGETS)
         found = (self._callees.learned(parent, timed.site, lane) for lane in lanes)
         return [node for node in found if node is not None]
-
-    def tell_overflows(self) -> None:
-        """What has called more targets than can be learned."""
-        for timed in self._sites.values():
-            if timed.overflow:
-                for parent in timed.routes:
-                    self._callees.fail(parent, timed.site, "it has too many targets")

@@ -30,6 +30,8 @@ class Cause(str, Enum):
     """Time in which the thread was runnable and another one ran (paper section 3.6)."""
     BLOCKED = "blocked"
     """Time in which the thread slept, waiting for something."""
+    UNTOLD = "untold"
+    """One or more targets of an indirect call, among so many that they could not be told apart."""
 
 
 class CallKind(Enum):

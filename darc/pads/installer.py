@@ -99,6 +99,11 @@ class PadInstaller:
         return self._blob.constants["DARC_MAX_TARGETS"]
 
     @property
+    def late_targets(self) -> int:
+        """How many of these, the last ones, are for targets that were long in an op of the peak."""
+        return self.max_targets // self._blob.constants["DARC_LATE_TARGETS"]
+
+    @property
     def max_tails(self) -> int:
         """How many tail calls, one behind the other in one frame, can be timed."""
         return self._blob.constants["DARC_MAX_TAILS"]

@@ -69,6 +69,8 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     name = show(function)
     if ending.note == MAX_DEPTH_NOTE:
         return f"{MAX_DEPTH_NOTE} at {name}: a larger --max-depth goes on from there"
+    if ending.cause is Cause.UNTOLD:
+        return f"cause: {message(ending.note or 'in targets that could not be told apart')}"
     if ending.cause is Cause.LOOP and ending.loop_callee is not None:
         share = (
             f", {ending.loop_share:.0%} of its time".replace("%", " %")

@@ -411,7 +411,7 @@ class Model:
                 known = self.targets.setdefault(function, [])
                 if callee not in known:
                     if len(known) >= MOST_TARGETS:
-                        return None
+                        return below + MOST_TARGETS
                     known.append(callee)
                 return below + known.index(callee)
         return None

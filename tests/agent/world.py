@@ -588,7 +588,7 @@ def tree_of(timed: Sequence[Timed], analysis: Sequence[int] = (0,)) -> Tree:
             kind, _, callee = one.where
             routes.setdefault(one.where, []).append((parent, len(nodes)))
             numbers[key] = len(nodes)
-            lanes = MOST_TARGETS if kind == "indirect" else 1
+            lanes = MOST_TARGETS + 1 if kind == "indirect" else 1  # the last is all others'
             for _ in range(lanes):
                 nodes.append(Node(parent, 0, 0, one.timed))
                 functions.append(None if kind == "indirect" else callee)

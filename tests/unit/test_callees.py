@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 
 from darc.code.architecture import Site
 from darc.collectors.callees import Callees, may_fall_back
-from darc.model.ftree import CallSite, Fnode, Function, NodeState
+from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function, NodeState
 from darc.model.snapshot import SiteState
 from tests.unit.machine import Program
 from tests.unit.test_code_reading import Code
@@ -146,9 +147,62 @@ def test_lanes_are_freed_of_targets_that_do_not_win(make: Make) -> None:
     callees.expand(world.root)
     targets = [world.at("g"), world.at("h")]
     h = [callees.learn(world.root, site, lane, at) for lane, at in enumerate(targets)][1]
-    assert callees.keep(site, targets, lambda node: node is h) == [world.at("h")]
+    assert callees.keep(site, targets, lambda node: node is h, late=2) == [world.at("h")]
     assert callees.learned(world.root, site, 0) is h
     assert callees.learned(world.root, site, 1) is None
+
+
+def test_targets_that_came_late_keep_their_lanes_and_those_that_come_again_their_fnodes(
+    make: Make,
+) -> None:
+    world = make()
+    callees, site = world.callees, world.indirect
+    callees.expand(world.root)
+    targets = [world.at("g"), world.at("h")]
+    g, h = (callees.learn(world.root, site, lane, at) for lane, at in enumerate(targets))
+    assert callees.keep(site, targets, lambda node: False, late=1) == [world.at("h")]
+    assert callees.learned(world.root, site, 0) is h
+    assert callees.learn(world.root, site, 1, world.at("g")) is g
+
+
+def test_a_lane_that_another_target_takes_over_is_no_callers_old_one(make: Make) -> None:
+    """One function on two paths calls at the same site, but not the same functions."""
+    world = make()
+    callees, site = world.callees, world.indirect
+    callees.expand(world.root)
+    again = world.root.add_child(world.root.function, world.root.children[0].site)
+    targets = [world.at("g"), world.at("h")]
+    h = [callees.learn(world.root, site, lane, at) for lane, at in enumerate(targets)][1]
+    callees.learn(again, site, 0, world.at("g"))
+    assert callees.keep(site, targets, lambda node: node is h, late=2) == [world.at("h")]
+    assert callees.learned(world.root, site, 0) is h
+    assert callees.learned(again, site, 0) is None
+
+
+def test_all_other_targets_are_one_fnode_that_says_so(make: Make) -> None:
+    world = make()
+    callees, site = world.callees, world.indirect
+    callees.expand(world.root)
+    assert callees.learned(world.root, site, 2) is None
+    others = callees.others(world.root, site)
+    assert callees.others(world.root, site) is callees.learned(world.root, site, 2) is others
+    callees.expand(others)
+    assert others.children == []
+    assert others.site is not None
+    offset = others.site.offset - world.root.function.offset
+    assert others.function.name == f"other targets of f+{offset:#x}"
+    why = f"in one of more targets of the call at f+{offset:#x} than could be told apart"
+    assert others.meaning == (Cause.UNTOLD, why)
+    assert callees.keep(site, [], lambda node: False, late=1) == []
+    assert callees.learned(world.root, site, 2) is others
+
+
+def test_other_interrupts_are_told_by_no_place_in_the_code_that_they_came_to(make: Make) -> None:
+    world = make()
+    site = dataclasses.replace(world.indirect, kind=CallKind.INTERRUPT)
+    others = world.callees.others(world.root, site)
+    assert others.function.name == "other interrupts"
+    assert others.meaning == (Cause.UNTOLD, "in one of more interrupts than could be told apart")
 
 
 def test_breakpoints_look_only_at_what_pads_have_missed(make: Make) -> None:

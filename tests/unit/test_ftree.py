@@ -59,6 +59,7 @@ def test_causes_are_the_words_of_the_report() -> None:
         "interrupt",
         "preemption",
         "blocked",
+        "untold",
     ]
 
 

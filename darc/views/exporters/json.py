@@ -377,6 +377,7 @@ def _path(path: RootCausePath, snapshot: Snapshot) -> dict[str, Any]:
         "functions": [node.function.name for node in path.nodes],
         "cause": ending.cause.value,
         "maxcount": ending.maxcount,
+        "note": ending.note,
         "calls": [_call(node) for node in path.nodes[1:]],
         "share": explained.share,
         "without": None
