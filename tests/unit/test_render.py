@@ -248,11 +248,17 @@ def test_path_lines() -> None:
     assert line == "darc: root cause of peak 3: handle"
 
 
-@pytest.mark.parametrize("cause", Cause)
+@pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.UNTOLD])
 def test_every_cause_has_a_text(cause: Cause) -> None:
     text = ending_text("write_out", Ending(cause, 3, note="short run"))
     assert "write_out" in text
     assert text.endswith("(short run)")
+
+
+def test_targets_that_could_not_be_told_apart_are_told_once() -> None:
+    ending = Ending(Cause.UNTOLD, 3, note="in one of more targets of the call at f+0x2")
+    text = ending_text("other targets of f+0x2", ending)
+    assert text == "cause: in one of more targets of the call at f+0x2"
 
 
 def test_a_path_that_was_cut_off_does_not_blame_its_last_function() -> None:
