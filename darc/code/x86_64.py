@@ -1,8 +1,9 @@
 """The call sites of one function, from its live bytes (x86-64).
 
 The file's bytes are never used: a program patches itself, and so does darc. Calls are direct ones,
-indirect ones (register, memory, GOT) and tail jumps, also conditional ones; jump tables are not
-calls. A cold part belongs to its function. Addresses are those of the running program.
+indirect ones (register, memory, GOT) and tail jumps, also conditional ones and by a table of
+functions; a switch's is none. A cold part belongs to its function. Addresses are those of the
+running program.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from iced_x86 import (
     Mnemonic,
     OpKind,
     Register,
+    RegisterExt,
 )
 
 from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
@@ -31,6 +33,7 @@ SHORT_JUMP = 2  # bytes of the shortest jump
 _LONGEST_PATCH = 15  # one instruction's longest form
 
 _LONGEST_TABLE = 2048  # entries of a jump table
+_LOOKED_AT = 64  # entries of a table that tell what it is one of
 _IMMEDIATES = (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64)
 
 
@@ -155,7 +158,7 @@ def _collect_targets(function: FunctionCode, around: Surroundings) -> None:
     function.targets |= targets
     for jump in jumps:
         tail = _frame_rule(function, int(jump.ip), around) == FrameRule("rsp", 8)
-        if not targets and not (tail and not _is_table_jump(function, jump)):
+        if not targets and not (tail and not _is_table_jump(function, jump, around)):
             function.complete = False  # who knows where it leads
 
 
@@ -180,10 +183,11 @@ def _before(function: FunctionCode, address: int, count: int) -> list[Instructio
     return found
 
 
-def _is_table_jump(function: FunctionCode, jump: Instruction) -> bool:
-    """``jmp *table(,%r,8)``, or a register that was computed from a table of distances."""
+def _is_table_jump(function: FunctionCode, jump: Instruction, around: Surroundings) -> bool:
+    """``jmp *table(,%r,8)``, or a register that was computed from a table of distances; not where
+    the table is one of functions."""
     if jump.op0_kind == OpKind.MEMORY:
-        return jump.memory_index != Register.NONE and jump.memory_index_scale == 8
+        return _is_element(jump) and not _is_of_functions(function, jump, around)
     register = jump.op0_register
     for instruction in _before(function, jump.ip, 12):
         if instruction.flow_control != FlowControl.NEXT:
@@ -195,13 +199,53 @@ def _is_table_jump(function: FunctionCode, jump: Instruction) -> bool:
         if instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER:
             register = instruction.op1_register
             continue
+        if instruction.op1_kind != OpKind.MEMORY:
+            return False
+        if instruction.mnemonic == Mnemonic.MOV and _is_element(instruction):
+            return not _is_of_functions(function, instruction, around)
         return bool(
             instruction.mnemonic in (Mnemonic.MOV, Mnemonic.MOVSXD)
-            and instruction.op1_kind == OpKind.MEMORY
             and instruction.memory_index != Register.NONE
             and instruction.memory_index_scale in (4, 8)
         )
     return False
+
+
+def _is_element(instruction: Instruction) -> bool:
+    """Whether it takes an address from a table."""
+    return bool(instruction.memory_index != Register.NONE and instruction.memory_index_scale == 8)
+
+
+def _is_of_functions(function: FunctionCode, taking: Instruction, around: Surroundings) -> bool:
+    """Whether the table that an instruction takes an address from is one of functions, by its first
+    entry that tells: a switch's leads to a place in ``function``."""
+    table = _table_of(function, taking)
+    if table is None:
+        return False
+    for value in itertools.islice(_table_entries(around, table, "<Q"), _LOOKED_AT):
+        if value and value != function.entry:
+            is_inside = value in function.instructions or around.is_cold_part(value)
+            return not is_inside and around.is_function_start(value)
+    return False
+
+
+def _table_of(function: FunctionCode, taking: Instruction) -> int | None:
+    """Where the table is that an instruction takes an address from, if its code says so."""
+    if taking.memory_base == Register.NONE:
+        return int(taking.memory_displacement)
+    for instruction in _before(function, taking.ip, 12):
+        if instruction.flow_control != FlowControl.NEXT:
+            break
+        register = instruction.op0_register if instruction.op_count else Register.NONE
+        if RegisterExt.full_register(register) != taking.memory_base:
+            continue
+        is_constant = instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind in _IMMEDIATES
+        if instruction.mnemonic != Mnemonic.LEA and not is_constant:
+            break
+        for base in _addresses(instruction):
+            return base + int(taking.memory_displacement) & (1 << 64) - 1
+        break
+    return None
 
 
 def _table_targets(function: FunctionCode, around: Surroundings) -> set[int]:
@@ -293,7 +337,7 @@ def _site(function: FunctionCode, instruction: Instruction, around: Surroundings
             function, instruction, kind=CallKind.TAIL, target=target, slot=slot, around=around
         )
     if flow == FlowControl.INDIRECT_BRANCH:
-        if _is_table_jump(function, instruction):
+        if _is_table_jump(function, instruction, around):
             return None
         rule = _frame_rule(function, address, around) or FrameRule("rsp", 8)
         if rule != FrameRule("rsp", 8):

@@ -228,6 +228,45 @@ def test_an_indirect_jump_without_a_table_is_a_tail_call(assembled: Assemble) ->
     assert site.problem is None
 
 
+_BY_TABLE = pytest.mark.parametrize(
+    "jump",
+    [
+        f"jmp [{TABLE}+rdi*8]",
+        f"lea rax,[{TABLE}]\nmov rsi,rdx\njmp [rax+rdi*8]",
+        f"lea rax,[{TABLE}-16]\njmp [rax+rdi*8+16]",
+        f"mov eax,{TABLE}\nmov rax,[rax+rdi*8]\nmov rsi,rdx\njmp rax",
+    ],
+)
+
+
+@_BY_TABLE
+def test_a_jump_by_a_table_of_functions_is_a_tail_call(jump: str, assembled: Assemble) -> None:
+    """Entries that are empty, or f itself, do not tell."""
+    code = assembled(f"f: {jump}\ng: ret\nh: ret\n")
+    places = (0, code.symbols["f"], code.symbols["g"], code.symbols["h"])
+    code.table = struct.pack("<4Q", *places)
+    function = x86_64.read_function(code.symbols["f"], code)
+    assert [site.kind for site in function.sites] == [CallKind.TAIL_INDIRECT]
+    assert function.complete
+
+
+@_BY_TABLE
+def test_a_jump_by_a_switchs_table_is_none(jump: str, assembled: Assemble) -> None:
+    """Nor does it become one by a first case that is f from its start, or in its cold part."""
+    code = assembled(f"f: {jump}\n1: mov eax,11\nret\nf_cold: ud2\n")
+    code.cold = {code.symbols["f_cold"]}
+    inside = where(code, "mov eax,0Bh")
+    for first in (inside, code.symbols["f"], code.symbols["f_cold"]):
+        code.table = struct.pack("<2Q", first, inside)
+        assert sites(code) == []
+
+
+def test_a_jump_by_a_table_that_the_code_does_not_name_is_no_tail_call(assembled: Assemble) -> None:
+    code = assembled(f"f: mov rax,[{TABLE}]\njmp [rax+rdi*8]\ng: ret\n")
+    code.table = struct.pack("<2Q", code.symbols["g"], code.symbols["g"])
+    assert sites(code) == []
+
+
 def test_a_prologue_is_not_moved_when_a_loop_leads_into_it(assembled: Assemble) -> None:
     code = assembled("f: xor eax,eax\n1: inc eax\ncmp eax,edi\njne 1b\nret\n")
     function = x86_64.read_function(code.symbols["f"], code)
