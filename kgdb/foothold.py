@@ -138,7 +138,7 @@ class KernelFoothold(Foothold):
         blob, tables = self._blob, self.tables
         enter, leave, end = (blob.symbols[f"darc_{part}_f0"] for part in ("enter", "leave", "end"))
         addresses = {
-            blob.constants["DARC_THE_SITE"]: tables.site(index),
+            blob.constants["DARC_THE_SITE"]: tables.sites.address(index),
             blob.constants["DARC_THE_CONTROL"]: tables.control,
             blob.constants["DARC_THE_RECORDS"]: tables.base + tables.layout.records,
         }
@@ -217,7 +217,7 @@ class KernelFoothold(Foothold):
             stack = key - 1
             return stack in inside or self._is_interrupted_inside(stack << _STACK_SHIFT)
 
-        freed = self.tables.free_stuck(is_inside)
+        freed = self.tables.ops.free_stuck(is_inside)
         if not freed:
             return []
         tasks = "a task's calls were" if freed == 1 else f"the calls of {freed} tasks were"

@@ -113,6 +113,10 @@ class Control:
         self.layout = layout
         self._read = read
         self._write = write
+        self.constant: dict[str, int] = {}
+        """Fields that the agent only reads, as they were written last."""
+        self.written_resolution: int | None = None
+        """That of the profile, as it was written last; ``None``: by another debugger."""
 
     magic, version = Word(), Word()
     epoch = Word()
@@ -185,6 +189,13 @@ class Control:
         """Sets fields of the control structure, one store each."""
         for name, value in values.items():
             self._set(name, value)
+
+    def move(self, **values: Unpack[Words]) -> None:
+        """:meth:`set` of fields that are constant else."""
+        self.set(**values)
+        for name, value in values.items():
+            assert isinstance(value, int)
+            self.constant[name] = value
 
     def take(self, name: str) -> int:
         """What a field has counted, where its name is known only now: it begins anew."""

@@ -135,6 +135,11 @@ class Layout:
     context_size: int
     totals_at: int
 
+    @property
+    def record_mask(self) -> int:
+        """What of a hash is a record's place, in multiples of 64."""
+        return (self.room.records - 1) << 6
+
 
 def plan(blob: Blob, room: Room) -> Layout:
     """Lays the tables out one behind the other, each on pages of its own."""

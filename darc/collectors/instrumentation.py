@@ -226,7 +226,7 @@ class Instrumentation:
         if site.target is not None:
             new.add(node, children[0], patch, timed)
             return
-        targets = () if _is_single(site) else self._tables.learned_targets(patch.index)
+        targets = () if _is_single(site) else self._tables.sites.learned(patch.index)
         passed = [self._callees.passes(node, site, target) for target in targets]
         for lane in range(self._width(site)):
             new.lanes[len(new.rows)] = (node, site, lane)
@@ -241,7 +241,7 @@ class Instrumentation:
             self._callees.fail(node, site, made)
             return None
         if targets := self._callees.take_relearned(site):
-            self._tables.teach_targets(made.index, targets)
+            self._tables.sites.teach(made.index, targets)
         try:
             self._installer.activate(made)
         except TargetError as error:
@@ -260,14 +260,14 @@ class Instrumentation:
             assert site is not None
             width = self._width(site)
             timed = any(row.timed for _, child in own for row in new.rows[child : child + width])
-            tables.set_routes(index, len(pairs), len(own), timed)
+            tables.sites.set_routes(index, len(pairs), len(own), timed)
             pairs += own
         for address, patch in self._patched.items():
             if address not in new.used:
                 self._installer.deactivate(patch)
-                tables.set_site(patch.index, route_count=0)
+                tables.sites.set(patch.index, route_count=0)
         self._patched = {address: self._patched[address] for address in new.used}
-        tables.write_nodes(new.rows, pairs, analysis)
+        tables.sites.write_nodes(new.rows, pairs, analysis)
         tables.kept.forget()
         self._round += 1
         tables.set(round=self._round)
@@ -278,7 +278,7 @@ class Instrumentation:
     def votes(self) -> dict[Fnode, Vote]:
         """What the agent has counted since the orders; learned callees join the ftree here."""
         votes: dict[Fnode, Vote] = {}
-        for number, total in self._tables.totals(self._number_count).items():
+        for number, total in self._tables.contexts.totals(self._number_count).items():
             node = self._numbered.get(number) or self._learn(number, total.ops)
             if node is None:
                 continue
@@ -383,7 +383,7 @@ class Instrumentation:
             return self._numbered[number]
         targets: Sequence[int] = (site.address,)
         if not _is_single(site):
-            targets = self._tables.learned_targets(self._patched[site.address].index)
+            targets = self._tables.sites.learned(self._patched[site.address].index)
         if lane >= len(targets):
             return None
         target = targets[lane]
@@ -413,13 +413,13 @@ class Instrumentation:
         tries = self._recycled.get(site.address, 0)
         if patch is None or tries >= _TARGET_ROUNDS:
             return False
-        targets = self._tables.learned_targets(patch.index)
+        targets = self._tables.sites.learned(patch.index)
         late = self._installer.max_targets - self._installer.late_targets
         kept = self._callees.keep(site, targets, lambda child: _has_won(child, votes), late)
         if len(kept) == self._installer.max_targets:
             return False  # there is none that anybody else could have
         self._recycled[site.address] = tries + 1
-        self._tables.keep_targets(patch.index, kept)
+        self._tables.sites.keep(patch.index, kept)
         return True
 
 

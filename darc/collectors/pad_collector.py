@@ -295,7 +295,7 @@ class PadCollector(Collector):
         self.stands()
         was = self._standstill()
         if was is None:
-            self._cut_short += tables.open_ops()
+            self._cut_short += tables.ops.count()
         tables.begin_epoch()
         self._forget_ahead()
         words = self.installer.pause()
@@ -434,7 +434,7 @@ class PadCollector(Collector):
         self._count_losses()
         limit = tables.layout.room.records // 2
         if tables.record_count > limit and self._threads_inside() <= 1:
-            tables.compact()
+            tables.records.compact()
 
     def _make_more_room(self) -> None:
         """Threads, or calls, have found no room in the tables: larger ones are taken, as far as the
@@ -446,9 +446,9 @@ class PadCollector(Collector):
         why: str | None = None
         if short & limits["DARC_SHORT_OF_CONTEXTS"]:
             short -= limits["DARC_SHORT_OF_CONTEXTS"]
-            contexts = tables.room.contexts
+            contexts = tables.contexts.room
             why = self._more_contexts()
-            if tables.room.contexts > contexts:  # their calls are soon going to want records
+            if tables.contexts.room > contexts:  # their calls are soon going to want records
                 short |= limits["DARC_SHORT_OF_RECORDS"]
                 self._compacted = time.monotonic()
         if short & limits["DARC_SHORT_OF_RECORDS"] and self._threads_inside() <= 1:
@@ -461,8 +461,8 @@ class PadCollector(Collector):
 
     def _more_contexts(self) -> str | None:
         tables = self.tables
-        tables.free_contexts(self._backend.living)
-        if tables.contexts_held() <= tables.room.contexts // 2:
+        tables.contexts.free_ended(self._backend.living)
+        if tables.contexts.held() <= tables.contexts.room // 2:
             return None  # those of threads that have ended are enough
         assert self.foothold is not None
         return self.foothold.add_contexts(len(self._backend.living()))
@@ -472,13 +472,13 @@ class PadCollector(Collector):
         is_enough = now - self._compacted > _COMPACT_SECONDS
         self._compacted = now
         if is_enough:
-            self.tables.compact()
+            self.tables.records.compact()
             return None
         assert self.foothold is not None
         self.installer.show_own_stack()
         why = self.foothold.add_records(len(self._backend.living()))
         if why is not None:
-            self.tables.compact()
+            self.tables.records.compact()
         return why
 
     def _threads_inside(self) -> int:
@@ -506,10 +506,10 @@ class PadCollector(Collector):
         tables = self.tables
         if not tables.enabled:
             tables.enabled = True
-        self._seen_stale = tables.watch_stale(self._seen_stale)
+        self._seen_stale = tables.ops.watch_stale(self._seen_stale)
         for signal in self._backend.faults() - self._faults:  # set in a way that no guard sees
             tables.set(faults=tables.faults | 1 << signal)
-        tables.free_contexts(self._backend.living)
+        tables.contexts.free_ended(self._backend.living)
         self._bell_is_lost = self._backend.bell_is_lost
         self._backend.beat(tables)
 
@@ -586,7 +586,7 @@ class PadCollector(Collector):
         return self.tables.seen
 
     def profile(self) -> Profile:
-        return self.tables.profile(self.hz)[0]
+        return self.tables.contexts.profile(self.hz)[0]
 
     def await_calls(self, needed: int) -> None:
         self.tables.set(needed=needed, batch=batch_size(needed))
@@ -596,7 +596,7 @@ class PadCollector(Collector):
 
     @property
     def voted(self) -> int:
-        return self.tables.voted()
+        return self.tables.contexts.voted()
 
     def await_more(self, needed: int) -> None:
         self.tables.set(seen=self.voted, needed=needed, batch=1)
@@ -638,11 +638,11 @@ class PadCollector(Collector):
         if not self._debuggee.is_readable_while_it_runs:
             return None
         now, hz = clock.tsc_now(), self.hz
-        return [Running(op, op.life, (now - op.start) / hz) for op in self.tables.running()]
+        return [Running(op, op.life, (now - op.start) / hz) for op in self.tables.ops.running()]
 
     def waits_for(self, call: Running) -> Event | None:
         assert isinstance(call.key, RunningOp)
-        event = self.tables.wait_of(call.key)
+        event = self.tables.ops.wait_of(call.key)
         return None if event is None else self._instrumentation.event(event)
 
     def drop_open_calls(self) -> None:

@@ -63,7 +63,7 @@ class Standstill:
         that open records are to be closed. ``None``: nothing is under way, or the debugger cannot
         tell whether the program has run since."""
         stop = target.stop_number
-        operations = tuple(tables.operations())
+        operations = tuple(tables.ops.operations())
         if stop is None or target.pid is None or not operations:
             return None
         threads = _threads_of(target, operations)
@@ -82,7 +82,7 @@ class Standstill:
             epoch=tables.epoch,
             patches=patches,
             operations=operations,
-            states=tables.open_states() if closes else {},
+            states=tables.records.states() if closes else {},
             waiting=frozenset(waiting),
             lost=frozenset(lost),
         )
@@ -132,7 +132,7 @@ class Suspended:
         the time that has gone by. How many calls had to be left out."""
         changed = self._show_landings(target, tables)
         if self.words is not None:
-            tables.reopen(self.was.states)
+            tables.records.reopen(self.was.states)
         stood = clock.tsc_now() - self.was.since
         left_out = 0
         for one in self.was.operations:
@@ -140,10 +140,10 @@ class Suspended:
             waits = one.context in self.was.waiting
             is_long = waits and stood * _WAITS_AT_MOST > self.was.since - one.began
             if one.context in self.was.lost or is_long or slots & changed:
-                tables.drop(one)
+                tables.ops.drop(one)
                 left_out += 1
             elif not waits:
-                tables.delay(one, stood)
+                tables.ops.delay(one, stood)
         tables.set(epoch=self.was.epoch)
         return left_out
 

@@ -163,7 +163,7 @@ class WalkCollector(SetCollector):
         at = tables.blob.offset("darc_block.member")
         found = []
         self.entered = entered = set()
-        for record in tables.open_records():
+        for record in tables.records.open():
             key = contexts.get(record["context"])
             if key is None or record["open"] != 1 or record["entered"] != self._epoch:
                 continue
@@ -196,7 +196,7 @@ class WalkCollector(SetCollector):
 
     def stacks(self) -> dict[int, Stack]:
         """Of all threads, by the system's ids. The program stands still."""
-        backs = {r["slot"]: r["back"] for r in self.tables.open_records() if self._stands(r)}
+        backs = {r["slot"]: r["back"] for r in self.tables.records.open() if self._stands(r)}
         found = {}
         for thread in self._target.threads():
             try:

@@ -213,22 +213,22 @@ class ProcessFoothold(Foothold):
 
     def _rows_in(self, place: range) -> frozenset[int]:
         """The numbers of the sites whose rows the pads there read: they have their addresses."""
-        raw, first = self._target.read(place.start, len(place)), self.tables.site(0)
+        raw, first = self._target.read(place.start, len(place)), self.tables.sites.address(0)
         size, sites = self._blob.sizes["darc_site"], self.tables.layout.room.sites
         words = (struct.unpack_from("<Q", raw, at)[0] for at in range(max(0, len(raw) - 7)))
         offsets = (word - first for word in words if first <= word < first + size * sites)
         return frozenset(offset // size for offset in offsets)
 
     def add_contexts(self, threads: int) -> str | None:
-        now, size = self.tables.room.contexts, self._layout.context_size
-        if not self.tables.may_have_more_contexts:
+        now, size = self.tables.contexts.room, self._layout.context_size
+        if not self.tables.contexts.may_grow:
             return _NO_MORE
         why, room = _NO_MORE, max(room_for_threads(threads), 2 * now)
         while room > now:
             need = contexts_size(self._blob, size, room)
             base = self._map_tables(need, need // size * _TOUCHED_PER_CONTEXT)
             if not isinstance(base, str):
-                self.tables.add_contexts(base, room)
+                self.tables.contexts.add(base, room)
                 return None
             why, room = base, room // 2
         return why
@@ -243,7 +243,7 @@ class ProcessFoothold(Foothold):
         base = self._map_tables(size, size)
         if isinstance(base, str):
             return base
-        tables.use_records(base, room)
+        tables.records.use(base, room)
         after = tables.mappings
         self._unmap([(old.start, len(old)) for old in before if old not in after])
         return None

@@ -422,7 +422,7 @@ class Foothold(ABC):
             TargetError: there is no more room.
             OutOfReachError: the program's code or data is too far away, or no landing is left.
         """
-        data, landings = self.tables.site(index), area.landings
+        data, landings = self.tables.sites.address(index), area.landings
         if landings is None:
             origin, pad = self.place(
                 area,
@@ -483,7 +483,7 @@ class Foothold(ABC):
         index = self.new_index()
         parent_index = self.new_index()
         origin, _, pad_back = self.place_call(area, site, index, (area.block,))
-        tables.write_site(
+        tables.sites.write(
             index,
             back=back,
             pad_back=pad_back,
@@ -491,19 +491,19 @@ class Foothold(ABC):
             timed=1,
             route_count=1,
         )
-        tables.write_site(parent_index, pad_back=area.block, kind=limits["DARC_CALL"])
+        tables.sites.write(parent_index, pad_back=area.block, kind=limits["DARC_CALL"])
         arguments = (
             tables.control,
-            tables.site(parent_index),
+            tables.sites.address(parent_index),
             origin,
             nothing,
         )
-        tables.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, False)], [(0, 1)], [])
-        tables.set_site(index, timed=0)
+        tables.sites.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, False)], [(0, 1)], [])
+        tables.sites.set(index, timed=0)
         self.call(self.symbol("darc_calibrate"), arguments)
         path_cost = tables.full_cost
-        tables.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, True)], [(0, 1)], [])
-        tables.set_site(index, timed=1)
+        tables.sites.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, True)], [(0, 1)], [])
+        tables.sites.set(index, timed=1)
         tables.set(span_cost=0, least_span=0)
         self.call(self.symbol("darc_calibrate"), arguments)
         kept_cost = tables.full_cost
@@ -512,7 +512,7 @@ class Foothold(ABC):
         self.call(self.symbol("darc_calibrate"), arguments)
         span_cost = max(0, kept_cost - tables.full_cost)
         tables.set(path_cost=path_cost, span_cost=span_cost)
-        tables.set_site(index, route_count=0)
+        tables.sites.set(index, route_count=0)
 
     def calibrate_members(self) -> None:
         """Measures what the pad of a set's function costs, once; nothing is timed yet. The agent
@@ -531,11 +531,11 @@ class Foothold(ABC):
             self._areas[0],
             index,
             0,
-            lambda at: pads.entry_pad(prologue, tables.site(index), self.stubs, at),
+            lambda at: pads.entry_pad(prologue, tables.sites.address(index), self.stubs, at),
         )
         assert pad.back is not None
         kind = self._blob.constants["DARC_MEMBER"]
-        tables.write_site(index, pad_back=origin + pad.back, kind=kind, timed=1)
+        tables.sites.write(index, pad_back=origin + pad.back, kind=kind, timed=1)
         tables.enabled = True
         try:
             arguments = (tables.control, origin, nothing)
@@ -576,7 +576,7 @@ class Foothold(ABC):
             return slot, own
         if back is None or (distance >= 0 and not self.holds(word)):
             return slot, word
-        for record in self.tables.records():
+        for record in self.tables.records.used():
             if record["slot"] == slot:
                 return slot, record["back"]
         return None

@@ -193,7 +193,7 @@ class PadInstaller:
         if area is None:
             return "no room for a pad within 2 GiB of it"
         index = self._foothold.new_index()
-        address = self.tables.site(index)
+        address = self.tables.sites.address(index)
         foothold = self._foothold
         is_f0 = kind == self._blob.constants["DARC_F0"]
         own_code = foothold.f0_code(index) if is_f0 else None
@@ -330,7 +330,7 @@ class PadInstaller:
         return made
 
     def _write_site(self, made: Patch, kind: int, timed: int, **lands: int) -> None:
-        self.tables.write_site(
+        self.tables.sites.write(
             made.index,
             **lands,
             pad_back=made.pad_back,
@@ -510,7 +510,7 @@ class PadInstaller:
         back = 0
         try:
             if tail:
-                data, stubs = self.tables.site(index), self._foothold.stubs
+                data, stubs = self.tables.sites.address(index), self._foothold.stubs
                 origin, pad = self._foothold.place(
                     area, index, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
                 )
@@ -532,7 +532,7 @@ class PadInstaller:
         except pads.OutOfReachError as error:
             return str(error)
         original = self._program.read(site.patch, len(patch) or site.length)
-        self.tables.write_site(
+        self.tables.sites.write(
             index,
             back=site.back,
             pad_back=back,
@@ -545,8 +545,8 @@ class PadInstaller:
         )
         if known is not None:  # calls through the old pad go on; what it has learned stays
             self.deactivate(known)
-            self.tables.set_site(known.index, route_count=0)
-            self.tables.teach_targets(index, self.tables.learned_targets(known.index))
+            self.tables.sites.set(known.index, route_count=0)
+            self.tables.sites.teach(index, self.tables.sites.learned(known.index))
         made = Patch(
             address=site.patch,
             original=original,
@@ -603,7 +603,7 @@ class PadInstaller:
             made.site = site
             self._sites[site.address] = made
             if not site.is_own_callee:
-                self.tables.set_site(made.index, indirect=self.max_targets)
+                self.tables.sites.set(made.index, indirect=self.max_targets)
         return made
 
     def _f0_cells(self) -> dict[int, int]:
@@ -718,7 +718,7 @@ class PadInstaller:
         calls that were open are measured no more."""
         if self._foothold.landings:
             return restore_stacks(self._target, self.tables, self._foothold.own_back)
-        return restore_stacks(self._target, self.tables, None, self.tables.open_calls())
+        return restore_stacks(self._target, self.tables, None, self.tables.records.open_calls())
 
     def remove(self) -> None:
         """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
@@ -747,7 +747,7 @@ def clean_up(
     """
     tables.enabled = False
     restored = 0
-    sites = tables.patched_sites()
+    sites = tables.sites.patched()
     places = [range(site.address, site.address + len(site.original)) for site in sites]
     for site in sites:
         try:
@@ -761,7 +761,7 @@ def clean_up(
                 restored += 1
         except TargetError:
             continue  # its file was unloaded
-        tables.set_site(site.index, patched=0)
+        tables.sites.set(site.index, patched=0)
     restore_stacks(target, tables, own_back)
     return restored
 
@@ -780,7 +780,7 @@ def restore_stacks(
     """
     replaced = list[Replaced]()
     if known is None:
-        known = tables.open_records() if own_back is None else tables.records()
+        known = tables.records.open() if own_back is None else tables.records.used()
     for record in known:
         slot, is_open = record["slot"], record["open"]
         try:
@@ -795,6 +795,6 @@ def restore_stacks(
         except TargetError:
             pass  # the stack is gone, and its thread with it
         if is_open:
-            tables.close_record(record["address"])
+            tables.records.close(record["address"])
     target.forget_frames()
     return replaced

@@ -195,7 +195,7 @@ class Patcher:
         self._move_threads(patch)
         # In this order: the debugger may be killed in between, and another one has to find it.
         self._target.journal.patches([patch.place])
-        self._tables.set_site(patch.index, patched=1)
+        self._tables.sites.set(patch.index, patched=1)
         if self._taken is not None:
             self._taken.discard(patch.index)
         self._target.write_code(patch.address, patch.bytes)
@@ -226,7 +226,7 @@ class Patcher:
     def _forget(self, index: int) -> None:
         """The tables say that a site is not patched, if they are still there."""
         with contextlib.suppress(TargetError):
-            self._tables.set_site(index, patched=0)
+            self._tables.sites.set(index, patched=0)
 
     def _bring_back(self, patches: Iterable[Patch]) -> None:
         """Threads in a relay's pad stand in their function again: its frames are known."""

@@ -273,7 +273,7 @@ class World:
             entry = self._symbols[f"f{function}"]
             first = decode(memory.read(entry, 16), entry)[0]
             prologue = Prologue(entry, (first,), first.len, memory.read(entry, first.len))
-            data, lands = tables.site(number), function == 0
+            data, lands = tables.sites.address(number), function == 0
             origin, pad = place(functools.partial(_entry, prologue, data, self._stubs, lands))
             row: dict[str, int | bytes] = {"kind": kinds["DARC_F0"]}
             if lands:
@@ -314,7 +314,7 @@ class World:
                     instruction=instruction,
                     slot=FrameRule("rsp", 8 + (0 if is_tail else FRAME[function])),
                 )  # fmt: skip
-                data, pad_back = tables.site(number), 0
+                data, pad_back = tables.sites.address(number), 0
                 if is_tail:
                     if instruction.len < 5:
                         raise RuntimeError("a short tail jump")
@@ -446,7 +446,7 @@ class _Running:
         tables.set_landings([AREA])
         tables.set_code([range(1 << 63)])
         for index, row in world.sites.items():
-            tables.write_site(index, **row)
+            tables.sites.write(index, **row)
         self._write_tree(setting.trees[0])
         only = 0
         tables.set(
@@ -481,9 +481,9 @@ class _Running:
         for where, index in world.indexes.items():
             routes = tree.routes.get(where, ())
             timed = any(tree.nodes[child].timed for _, child in routes)
-            tables.set_site(index, route_first=len(pairs), route_count=len(routes), timed=timed)
+            tables.sites.set(index, route_first=len(pairs), route_count=len(routes), timed=timed)
             pairs += routes
-        tables.write_nodes(tree.nodes, pairs, tree.analysis)
+        tables.sites.write_nodes(tree.nodes, pairs, tree.analysis)
 
     def _debug(self, done: Run, what: int, argument: int) -> None:
         tables = self._tables
@@ -497,11 +497,11 @@ class _Running:
             self._enabled = not self._enabled
             tables.enabled = self._enabled
         elif what == HEAL:
-            tables.watch_stale(tables.watch_stale(frozenset()))
+            tables.ops.watch_stale(tables.ops.watch_stale(frozenset()))
         elif what == COMPACT:
             number = self._get("event_count") - 1
-            done.open_slots[number] = frozenset(r["slot"] for r in tables.open_records())
-            tables.compact()
+            done.open_slots[number] = frozenset(r["slot"] for r in tables.records.open())
+            tables.records.compact()
         elif what == TREE:
             self._tree = (self._tree + 1) % len(self._setting.trees)
             tables.begin_epoch()

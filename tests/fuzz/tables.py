@@ -55,7 +55,7 @@ def _filled() -> bytes:
     arguments: dict[str, Any] = {"life_at": 0} if "darc_control.life_at" in blob.fields else {}
     tables.write_control(1, 1, **arguments)
     for index in range(3):
-        tables.write_site(index, address=STACK + 16 * index, length=5, patched=1, back=7)
+        tables.sites.write(index, address=STACK + 16 * index, length=5, patched=1, back=7)
     tables.set(record_count=3)
     program.tables[layout.contexts + blob.offset("darc_contexts.count")] = 2
     struct.pack_into("<2I", program.tables, _numbers(blob, layout), 0, 1)
@@ -87,17 +87,17 @@ def trial(chance: random.Random) -> None:
     actions: tuple[Callable[[], object], ...] = (
         tables.check,
         tables.begin_epoch,
-        tables.contexts,
-        lambda: tables.profile(10**9),
-        lambda: tables.totals(layout.room.nodes),
-        lambda: tables.watch_stale(frozenset()),
-        lambda: tables.watch_stale(tables.watch_stale(frozenset())),
-        tables.records,
-        tables.open_records,
-        tables.compact,
-        tables.patched_sites,
-        lambda: tables.learned_targets(1),
-        lambda: tables.overflow(1),
+        tables.contexts.addresses,
+        lambda: tables.contexts.profile(10**9),
+        lambda: tables.contexts.totals(layout.room.nodes),
+        lambda: tables.ops.watch_stale(frozenset()),
+        lambda: tables.ops.watch_stale(tables.ops.watch_stale(frozenset())),
+        tables.records.used,
+        tables.records.open,
+        tables.records.compact,
+        tables.sites.patched,
+        lambda: tables.sites.learned(1),
+        lambda: tables.sites.overflow(1),
         lambda: tables.set(heartbeat=tables.heartbeat + 1),
         lambda: tables.reset(1),
         lambda: restore_stacks(program, tables, lambda word: word // 3 or None),
@@ -106,7 +106,7 @@ def trial(chance: random.Random) -> None:
         ),
         lambda: layout_in(blob, BASE, _control(program, blob), program.read),
         lambda: tables.mappings,
-        lambda: tables.contexts_taken,
+        lambda: tables.contexts.taken,
     )
     refused: TargetError | None = None
     for action in chance.sample(actions, 6):

@@ -26,7 +26,8 @@ STUCK = (
     "import gc; from darc.agent.memory import AgentMemory; "
     "tables = [one for one in gc.get_objects() if isinstance(one, AgentMemory)][-1]; "
     "idle = tables.blob.offset('darc_context.idle'); "
-    "[gdb.selected_inferior().write_memory(at + idle, bytes(4)) for at in tables.contexts()]"
+    "found = tables.contexts.addresses(); "
+    "[gdb.selected_inferior().write_memory(at + idle, bytes(4)) for at in found]"
 )
 """Leaves every task's context as if that were inside the agent."""
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from darc import agent
+from darc.agent.contexts import Contexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.collectors.collector import Context
@@ -244,7 +245,7 @@ def test_what_could_not_be_measured_is_counted_once(world: World) -> None:
 
 def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = world.tables.blob.constants
-    monkeypatch.setattr(AgentMemory, "contexts_held", lambda self: self.room.contexts)
+    monkeypatch.setattr(Contexts, "held", lambda self: self.room)
     world.tables.set(short_of=limits["DARC_SHORT_OF_CONTEXTS"])
     world.collector.on_bell()
     assert world.foothold.grown == ["contexts for 2"]

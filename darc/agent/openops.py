@@ -1,0 +1,186 @@
+"""The calls of f0 that are under way, by the agent's tables."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from darc.agent import words
+from darc.agent.contexts import STATE, Contexts
+from darc.agent.control import Control
+from darc.agent.damage import guarded
+from darc.agent.keptops import KeptOps
+from darc.agent.layout import Read, Write
+from darc.agent.records import Records
+from darc.agent.rows import KeptEvent, OpenRecord, Operation, RunningOp, Stale
+
+
+@guarded
+class OpenOps:
+    """Those in the tables that ``control`` belongs to."""
+
+    def __init__(
+        self,
+        control: Control,
+        contexts: Contexts,
+        records: Records,
+        kept: KeptOps,
+        read: Read,
+        write: Write,
+    ) -> None:
+        self._control = control
+        self._contexts = contexts
+        self._records = records
+        self._kept = kept
+        self._blob = control.blob
+        self._read = read
+        self._write = write
+        self._head = control.blob.offset("darc_context.bins")
+
+    def count(self) -> int:
+        """How many calls of f0 are being measured now. The program stands still."""
+        now, first = self._control.epoch, self._contexts.state_at
+        epoch_at, size = self._blob.fields["darc_context.epoch"]
+        count = 0
+        for context in self._contexts.addresses():
+            raw = self._read(context + first, epoch_at + size - first)
+            op, _, serial, _ = STATE.unpack(raw[: STATE.size])
+            if op and int.from_bytes(raw[-size:], "little") == now:
+                record = self._records.call(op)
+                count += record is not None and record.serial == serial and record.stands
+        return count
+
+    def operations(self) -> list[Operation]:
+        """The calls of f0 that are being measured now, with all that is open in them. The program
+        stands still."""
+        now = self._control.epoch
+        contexts = {
+            c: raw
+            for c in self._contexts.addresses()
+            if (raw := self._blob.unpack("darc_context", self._read(c, self._head)))["op"]
+            and raw["epoch"] == now
+        }
+        if not contexts:
+            return []
+        records: dict[int, list[dict[str, int]]] = {c: [] for c in contexts}
+        for record in self._records.open():
+            context = contexts.get(record["context"])
+            if context is not None and record["serial"] == context["serial"]:
+                records[record["context"]].append(record)
+        found = []
+        for address, context in contexts.items():
+            own = records[address]
+            first = next((r for r in own if r["address"] == context["op"]), None)
+            if first is None or first["open"] != 1 or self._records.is_stale(context["op"]):
+                continue
+            is_sure = bool(context["idle"]) and all(r["open"] == 1 for r in own)
+            found.append(
+                Operation(
+                    address,
+                    context["thread"],
+                    context["serial"],
+                    is_sure,
+                    first["start"],
+                    context["jump_time"],
+                    tuple(map(self._open_record, own)),
+                )
+            )
+        return found
+
+    def running(self) -> list[RunningOp]:
+        """The calls of f0 that are under way, whatever has stopped meanwhile. May be asked while
+        the program runs: what is told of a call that is just ending may be over."""
+        found = []
+        at, size = self._blob.fields["darc_context.life"]
+        start = self._blob.offset("darc_record.start")
+        for context in self._contexts.addresses():
+            raw = self._read(context, at + size)
+            op, _, serial, idle = STATE.unpack_from(raw, self._contexts.state_at)
+            if not op or idle == self._blob.constants["DARC_FREE"]:
+                continue
+            record = self._records.call(op)
+            if record is None or record.serial != serial or not record.stands:
+                continue
+            began = words(self._read(op + start, 8))[0]
+            life = int.from_bytes(raw[at:], "little") if self._control.knows_lives else 0
+            found.append(RunningOp(context, serial, life, began))
+        return found
+
+    def wait_of(self, op: RunningOp) -> KeptEvent | None:
+        """What a call that is under way began to wait for last, where that was written down. The
+        program stands still."""
+        at = self._blob.offset("darc_context.kept")
+        entry = words(self._read(op.context + at, 8))[0]
+        size, layout = self._blob.sizes["darc_kept"], self._control.layout
+        number, rest = divmod(entry - self._control.base - layout.kept, size)
+        if rest or not 0 <= number < layout.room.kept:
+            return None
+        values = self._blob.unpack("darc_kept", self._read(entry, 128).ljust(size, b"\0"))
+        if values["owner"] != op.context or values["serial"] != op.serial:
+            return None
+        events = self._kept.events(entry, values["event_count"], range(op.start, 1 << 63))
+        return next((event for event in reversed(events) if not event.is_release), None)
+
+    def _open_record(self, record: dict[str, int]) -> OpenRecord:
+        count = record["tail_count"] & ~self._blob.constants["DARC_LEFT"]
+        count = min(count, self._blob.constants["DARC_MAX_TAILS"])
+        at = record["address"] + self._blob.offset("darc_record.tails")
+        tails = words(self._read(at, 8 * count)) if count else ()
+        return OpenRecord(record["address"], record["slot"], record["start"], tuple(tails))
+
+    def delay(self, operation: Operation, cycles: int) -> None:
+        """All of it began so much later."""
+        never = self._blob.constants["DARC_NEVER"]
+        for record in operation.records:
+            if record.start != never:
+                at = record.address + self._blob.offset("darc_record.start")
+                self._write(at, struct.pack("<Q", record.start + cycles))
+            for number, began in enumerate(record.tails):
+                at = record.address + self._blob.offset("darc_record.tails") + 8 * number
+                self._write(at, struct.pack("<Q", began + cycles))
+        self._write(
+            operation.context + self._blob.offset("darc_context.not_kept"),
+            struct.pack("<I", operation.serial),
+        )
+        if operation.jump_time:
+            at = operation.context + self._blob.offset("darc_context.jump_time")
+            self._write(at, struct.pack("<Q", operation.jump_time + cycles))
+
+    def drop(self, operation: Operation) -> None:
+        """It is not measured: of an epoch that is never again."""
+        at = operation.context + self._blob.offset("darc_context.epoch")
+        self._write(at, struct.pack("<Q", 0))
+
+    def watch_stale(self, seen: frozenset[Stale]) -> frozenset[Stale]:
+        """Tells the agent of ops that were left by a longjmp, and of calls into the agent that
+        were: it may not read another frame's stack word itself, which may be unmapped.
+
+        Takes and returns what looked stale, for the next look: what does so both times, a second
+        apart and in the same op, is stale. Any live op looks so for a moment. The agent is only
+        given the op's serial: its next op is another one.
+        """
+        found: set[Stale] = set()
+        for context in self._contexts.addresses():
+            op, _, serial, idle = self._contexts.state(context)
+            if not idle:
+                found.add(Stale(context, serial, "stuck"))
+            if op and self._records.is_stale(op):
+                found.add(Stale(context, serial, "stale"))
+        for mark in found & seen:
+            offset = self._blob.offset(f"darc_context.{mark.what}")
+            self._write(mark.context + offset, struct.pack("<I", mark.serial))
+        return frozenset(found)
+
+    def free_stuck(self, is_inside: Callable[[int], bool]) -> int:
+        """Lets threads be seen again whose contexts stand inside the agent, and tells how many of
+        them are not really there: ``is_inside`` is asked about a context's key. The program stands
+        still. A thread that is there goes on as if nothing had been done.
+        """
+        freed = 0
+        offset = self._blob.offset("darc_context.stuck")
+        for context in self._contexts.addresses():
+            _, _, serial, idle = self._contexts.state(context)
+            if not idle and self._contexts.number(context, "stuck") != serial:
+                freed += not is_inside(self._contexts.number(context, "thread"))
+                self._write(context + offset, struct.pack("<I", serial))
+        return freed
