@@ -5,22 +5,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import ClassVar
 
 from darc import agent
 from darc.agent.damage import DAMAGED
 from darc.agent.layout import Read, Room, Write
 from darc.agent.memory import AgentMemory
-from darc.agent.rows import RunningOp, Stale
+from darc.agent.rows import RunningOp
 from darc.code.architecture import FunctionCode
-from darc.code.faults import FAULTS
-from darc.code.program import NotNowError
+from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
 from darc.collectors.collector import Collector, Context, Running
+from darc.collectors.doorbell import Doorbell
+from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.instrumentation import Instrumentation
-from darc.collectors.standstill import Standstill, Suspended
+from darc.collectors.losses import LOSSES, Losses
+from darc.collectors.suspension import Suspension
+from darc.collectors.tablegrowth import TableGrowth
 from darc.debuggee import clock
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode
@@ -32,26 +35,6 @@ from darc.pads.guards import Guard
 from darc.pads.installer import PadInstaller
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Outcome
-
-_LOSSES = {
-    "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
-    "lost_callers": "calls were not timed: there was no landing left for a caller of theirs, and "
-    "each function takes one for each place that calls it (docs/pad.md)",
-    "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
-    "may look for the return addresses",
-    "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
-    "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
-}
-"""What the agent counts of calls that it could not measure, and what is told of it."""
-
-_LEFT = "which may know instructions by their places: those that may fault stay there"
-
-_CARE_SECONDS = 1.0
-"""Between two looks at what may change while the program runs."""
-
-_COMPACT_SECONDS = 1.0
-"""When records run short again that soon, it was not for those of calls that are over."""
 
 _MOST_EARLIER = 8
 """Footholds of earlier analyses that may be there beside the one in use: 2 MiB each, as a rule."""
@@ -65,32 +48,25 @@ class PadCollector(Collector):
 
     kind = Probes.PAD
 
+    _loss_texts: ClassVar[Mapping[str, str]] = LOSSES
+    _measures_over_stops: ClassVar[bool] = True
+    """Whether a call that the user's stop comes in the middle of can be measured on."""
+
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._backend = context.debuggee.pads
-        self._faults: frozenset[int] = frozenset()
-        """Signals of faults that the program is known to handle."""
-        self._seen_stale: frozenset[Stale] = frozenset()
-        self._lost = dict.fromkeys(_LOSSES, 0)
-        self._cut_short = 0
+        self._losses = Losses(self._loss_texts)
+        self._handlers = FaultHandlers(self._program, self._backend, self._note)
+        keeps = self._measures_over_stops and self._debuggee.is_readable_while_it_runs
+        self._suspension = Suspension(self._target, self._backend, keeps=keeps)
         self._sees_waits = False
         self._is_set_up = False
         self._alive = True
-        self._cared = 0.0
-        self._bell_is_lost = False
-        self._compacted = -_COMPACT_SECONDS
-        self._stood: tuple[int | None, int] | None = None
-        """The number of the latest stop for the user, and the time-stamp counter when it began."""
-        self._users: tuple[int, ...] = ()
-        """Where the user's breakpoints stood when the program went on."""
-        self._plan: Iterator[None] | None = None
-        """What is left to be prepared while the program runs."""
-        self._passing = False
-        """Whether the probes were left in at that stop."""
-        self._suspended: Suspended | None = None
-        """What is under way at that stop, while nothing has run since."""
         self.installer: PadInstaller
         self._instrumentation: Instrumentation
+        self._growth: TableGrowth
+        self._ahead: Ahead
+        self._doorbell: Doorbell
 
     @property
     def tables(self) -> AgentMemory:
@@ -115,12 +91,12 @@ class PadCollector(Collector):
         debuggee = self._debuggee
         notes = self._check()
         debuggee.begin()
-        self.installer = self._stand()
+        self._take(self._stand())
         assert self.foothold is not None
         notes += self.foothold.free_stuck()
         self.callees = Callees(self._program, self.installer, self._note)
         self._instrumentation = Instrumentation(self.installer, self.callees, self._root)
-        notes += self._look_for_handlers(self._backend.own_handlers(self._program, self.foothold))
+        notes += self._handlers.look(self.foothold)
         self._prepare(code)
         notes += self.installer.guard() + self._tell_code()
         self._backend.configure(
@@ -133,6 +109,24 @@ class PadCollector(Collector):
         self._is_set_up = True
         self._backend.arm_bell(self.foothold, self.on_bell)
         return notes
+
+    def _take(self, installer: PadInstaller) -> None:
+        """It is there: so are the parts that go by what is put into the program."""
+        assert self.foothold is not None
+        self.installer = installer
+        self._ahead = Ahead(self._target, self._program, installer)
+        self._doorbell = Doorbell(self._backend, installer, self._listener, self._handlers)
+        self._growth = TableGrowth(
+            self._target,
+            self._backend,
+            self.foothold,
+            installer,
+            forget_open=self._forget_open,
+            note=self._note,
+        )
+
+    def _forget_open(self) -> None:
+        """No call that is open is measured: there is to be room for records."""
 
     def _check(self) -> list[str]:
         """What is to be told before anything is timed.
@@ -165,36 +159,6 @@ class PadCollector(Collector):
     def _room(self) -> Room:
         """What the tables must hold."""
         return self._backend.room(self._parameters)
-
-    def _look_for_handlers(self, own: Mapping[int, int]) -> list[str]:
-        """What may raise a signal that the program handles itself is left where it is."""
-        program = self._program
-        self._faults = self._backend.faults()
-        program.handled = frozenset(own)
-        if not own:
-            return []
-        modules = {m.name for at in own.values() if (m := program.module_at(at)) is not None}
-        where = f" in {', '.join(sorted(modules))}" if modules else ""
-        names = ", ".join(FAULTS[signal] for signal in sorted(own))
-        return [f"the program handles {names} by a handler{where}, {_LEFT}"]
-
-    def _see_handlers(self) -> str | None:
-        """The program has, or is about to have, another handler of faults. Whosever that is cannot
-        be asked now. A string says why f0 cannot be timed any more."""
-        program, tables = self._program, self.tables
-        announced = tables.faults
-        tables.set(faults=0)
-        self._faults = self._backend.faults() | {n for n in FAULTS if announced >> n & 1}
-        handled = program.handled | self._faults
-        if handled == program.handled:
-            return None
-        program.handled = handled
-        self._forget_ahead()
-        self._note(f"the program has other handlers of faults from now on, {_LEFT}")
-        why = self.installer.leave_faults()
-        if why is None:
-            self._instrumentation.apply_again()
-        return why
 
     def _stand(self) -> PadInstaller:
         """An agent in the debuggee: that of the analysis before, or a new one."""
@@ -241,7 +205,7 @@ class PadCollector(Collector):
         if self._alive and self._is_set_up:
             with contextlib.suppress(TargetError):
                 self._see_losses()
-        self._give_up_suspended()
+        self._suspension.give_up()
         self._alive = False
         with contextlib.ExitStack() as last:
             last.callback(self._debuggee.leave)
@@ -278,83 +242,41 @@ class PadCollector(Collector):
     # ---------------------------------------------------------- the user's stops
 
     def stands(self) -> None:
-        number = self._target.stop_number
-        if self._stood is None or number is None or self._stood[0] != number:
-            self._stood = number, self._target.stopped_since or clock.tsc_now()
+        self._suspension.stands()
 
     def pause(self) -> None:
-        self._count_losses()
-        tables, patcher = self.tables, self.installer.patcher
-        passing, self._passing = self._passing, False
-        suspended = self._suspended
-        if suspended is not None and not passing:
-            if not suspended.is_over(self._target, tables, patcher.in_use):
-                return  # the same stop once more
-            self._give_up_suspended()
-        self._suspended = None
-        self.stands()
-        was = self._standstill()
-        if was is None:
-            self._cut_short += tables.ops.count()
-        tables.begin_epoch()
+        self._losses.count(self.tables)
+        passing, self._suspension.passing = self._suspension.passing, False
+        if not passing and self._suspension.lasts(self.installer):
+            return  # the same stop once more
+        assert self.foothold is not None
         self._forget_ahead()
-        words = self.installer.pause()
-        if was is not None:
-            self._suspended = Suspended.of(was, self._target, words)
+        self._suspension.take_out(self.installer, self.foothold)
 
     def passes(self) -> bool:
         if self.paused or not self._debuggee.is_readable_while_it_runs:
             return False
-        self.stands()
-        was = self._standstill(closes=False)
-        self._passing = True
-        self._suspended = None if was is None else Suspended.of(was, self._target, None)
+        assert self.foothold is not None
+        self._suspension.leave_in(self.installer, self.foothold)
         return True
 
     @property
     def passing(self) -> bool:
-        return self._passing
-
-    def _standstill(self, *, closes: bool = True) -> Standstill | None:
-        if not self._debuggee.is_readable_while_it_runs:
-            return None
-        assert self._stood is not None
-        assert self.foothold is not None
-        return Standstill.take(
-            self._target,
-            self.tables,
-            is_inside=self.foothold.holds,
-            in_system_call=self._backend.is_in_system_call,
-            patches=self.installer.patcher.in_use,
-            since=self._stood[1],
-            closes=closes,
-        )
-
-    def _give_up_suspended(self) -> None:
-        """What was under way at the last stop for the user is measured no more."""
-        suspended, self._suspended = self._suspended, None
-        if suspended is not None:
-            self._cut_short += len(suspended.was.operations)
+        return self._suspension.passing
 
     def resume(self) -> list[str]:
-        target, tables, patcher = self._target, self.tables, self.installer.patcher
-        suspended, passing, self._passing = self._suspended, self._passing, False
-        if suspended is None and not self.paused:
+        suspension = self._suspension
+        passing, suspension.passing = suspension.passing, False
+        if not suspension.is_any and not self.paused:
             return []  # nothing was taken out, and no call is known to be under way
-        if suspended is None or suspended.is_over(target, tables, patcher.in_use):
-            self._give_up_suspended()
-            suspended = None
-            tables.begin_epoch()
-        self._give_sign()
+        if not suspension.lasts(self.installer):
+            self.tables.begin_epoch()
+        self._doorbell.give_sign()
         problems = []
         if not passing:
-            self._backend.change_bell(tables)
+            self._backend.change_bell(self.tables)
             problems = self.installer.resume()
-        if suspended is not None and (self.paused or patcher.in_use != suspended.was.patches):
-            self._give_up_suspended()  # some of its calls would not be seen
-        elif suspended is not None:
-            self._cut_short += suspended.undo(target, tables)
-            self._suspended = None
+        suspension.undo(self.installer)
         return problems
 
     @property
@@ -389,15 +311,15 @@ class PadCollector(Collector):
             return Bell(self._listener.vanished(why))
         if (why := self.damage()) is not None:
             return Bell(self._listener.damaged(why))
-        self._bell_is_lost = False
-        self._plan = None
-        self._backend.change_bell(self.tables)
+        self._ahead.plan_anew()
+        self._doorbell.heard()
         if self.tables.short_of:
-            self._make_more_room()  # by calls in the program: what is written is not to wait
+            self._losses.count(self.tables)
+            self._growth.make_more()  # by calls in the program: what is written is not to wait
         with _no_garbage_collection(), self.installer.patcher.together():
             answer = self._answer()
         if self._alive:
-            self._give_sign()
+            self._doorbell.give_sign()  # as the monitor may not get to run while the program does
         return answer
 
     def _answer(self) -> Bell:
@@ -415,76 +337,23 @@ class PadCollector(Collector):
             return Bell()  # the signal was the program's own
         tables.begin_epoch()
         self._see_losses()
-        outcome = listener.decide()
-        back, slot = tables.bell_return, tables.bell_slot
-        rang = bool(tables.bell)
-        tables.set(bell=0)
-        if outcome is Outcome.CONTINUE or not rang:
-            return Bell(outcome)
-        return Bell(outcome, back, slot)
-
-    def _count_losses(self) -> None:
-        """Counts what the agent could not measure."""
-        for name in self._lost:
-            self._lost[name] += self.tables.take(name)
+        return self._doorbell.decide()
 
     def _see_losses(self) -> None:
         """Counts what the agent could not measure, and makes room."""
-        tables = self.tables
-        self._count_losses()
-        limit = tables.layout.room.records // 2
-        if tables.record_count > limit and self._threads_inside() <= 1:
-            tables.records.compact()
+        self._losses.count(self.tables)
+        self._growth.keep_room()
 
-    def _make_more_room(self) -> None:
-        """Threads, or calls, have found no room in the tables: larger ones are taken, as far as the
-        program's limits let them. The calls that are under way span the stop."""
-        tables = self.tables
-        limits, short = tables.blob.constants, tables.short_of
-        self._count_losses()
-        tables.begin_epoch()
-        why: str | None = None
-        if short & limits["DARC_SHORT_OF_CONTEXTS"]:
-            short -= limits["DARC_SHORT_OF_CONTEXTS"]
-            contexts = tables.contexts.room
-            why = self._more_contexts()
-            if tables.contexts.room > contexts:  # their calls are soon going to want records
-                short |= limits["DARC_SHORT_OF_RECORDS"]
-                self._compacted = time.monotonic()
-        if short & limits["DARC_SHORT_OF_RECORDS"] and self._threads_inside() <= 1:
-            short -= limits["DARC_SHORT_OF_RECORDS"]
-            why = self._more_records() or why
-        tables.set(short_of=short)  # else it is tried again: the monitor knocks
-        if why is not None:
-            tables.set(may_grow=0, short_of=0)
-            self._note(f"no room for more threads or calls, which pass untimed from now on: {why}")
-
-    def _more_contexts(self) -> str | None:
-        tables = self.tables
-        tables.contexts.free_ended(self._backend.living)
-        if tables.contexts.held() <= tables.contexts.room // 2:
-            return None  # those of threads that have ended are enough
-        assert self.foothold is not None
-        return self.foothold.add_contexts(len(self._backend.living()))
-
-    def _more_records(self) -> str | None:
-        now = time.monotonic()
-        is_enough = now - self._compacted > _COMPACT_SECONDS
-        self._compacted = now
-        if is_enough:
-            self.tables.records.compact()
+    def _see_handlers(self) -> str | None:
+        """The program may have other handlers of faults. A string says why f0 cannot be timed any
+        more."""
+        if not self._handlers.change(self.tables):
             return None
-        assert self.foothold is not None
-        self.installer.show_own_stack()
-        why = self.foothold.add_records(len(self._backend.living()))
-        if why is not None:
-            self.tables.records.compact()
+        self._forget_ahead()
+        why = self.installer.leave_faults()
+        if why is None:
+            self._instrumentation.apply_again()
         return why
-
-    def _threads_inside(self) -> int:
-        """How many threads stand in the agent or a pad."""
-        counters, foothold = self._target.program_counters().values(), self.foothold
-        return sum(foothold is not None and foothold.holds(pc) for pc in counters)
 
     def damage(self) -> str | None:
         # A kernel's memory is far away, and a kernel that writes over it does not live long.
@@ -493,73 +362,45 @@ class PadCollector(Collector):
         assert self.foothold is not None
         return DAMAGED if self.foothold.is_damaged() else None
 
-    def _give_sign(self) -> None:
-        """Also from here, as the monitor may not get to run while the program does."""
-        self._backend.give_sign(self.tables, self._listener.seconds_left)
-
     def beat(self) -> None:
-        self._give_sign()
-        now = time.monotonic()
-        if now - self._cared < _CARE_SECONDS:
-            return
-        self._cared = now
-        tables = self.tables
-        if not tables.enabled:
-            tables.enabled = True
-        self._seen_stale = tables.ops.watch_stale(self._seen_stale)
-        for signal in self._backend.faults() - self._faults:  # set in a way that no guard sees
-            tables.set(faults=tables.faults | 1 << signal)
-        tables.contexts.free_ended(self._backend.living)
-        self._bell_is_lost = self._backend.bell_is_lost
-        self._backend.beat(tables)
+        self._doorbell.beat()
 
     def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
-        memory = None if self.foothold is None else self.foothold.memory_beside
-        if memory is None or not self._alive or self.paused or self._debuggee.is_stopped():
+        memory = self._memory_beside()
+        if memory is None:
             return False
-        end = time.monotonic() + seconds
-        with self._helping(memory):
-            try:
-                if self._plan is None:
-                    self._plan = self._instrumentation.ahead(nodes(), levels)
-                for _ in self._plan:
-                    if self._is_over() or time.monotonic() >= end:
-                        return True
-            except NotNowError:
-                pass
-            self._plan = None
-            return False
+        return self._ahead.work(
+            memory, lambda: self._instrumentation.ahead(nodes(), levels), seconds
+        )
 
-    @contextlib.contextmanager
-    def _helping(self, memory: tuple[Read, Write]) -> Iterator[None]:
-        """This thread prepares something beside the program, which runs."""
-        beside = _Beside(*memory, self._is_over, self._users)
-        with self._target.turn.taken(beside), self._program.ahead():
-            yield
+    def _memory_beside(self) -> tuple[Read, Write] | None:
+        """Where something can be prepared now, as the program runs."""
+        if self.foothold is None or not self._may_look_ahead() or self._debuggee.is_stopped():
+            return None
+        return self.foothold.memory_beside
 
-    def _is_over(self) -> bool:
-        """Whether the program waits for a decision, or stands still, by now."""
-        return self._target.turn.is_wanted or bool(self.tables.bell)
+    def _may_look_ahead(self) -> bool:
+        """Whether there is a program that runs but for moments, whose memory can be reached."""
+        foothold = self.foothold
+        can = foothold is not None and foothold.memory_beside is not None
+        return can and self._alive and not self.paused
 
     def goes_on(self) -> None:
-        self._users = tuple(self._target.breakpoints())
+        self._ahead.goes_on()
 
     def _forget_ahead(self) -> None:
         """What was read ahead may not hold any more."""
-        self._plan = None
+        self._ahead.plan_anew()
         self.callees.forget_ahead()
         self.installer.forget_ahead()
 
     @property
     def waits(self) -> bool:
-        tables = self.tables
-        return bool(tables.bell or tables.faults or tables.short_of or self._bell_is_lost)
+        return self._doorbell.waits
 
     @property
     def rings_itself(self) -> bool:
-        tables = self.tables
-        ringing = tables.blob.constants["DARC_RINGING"]
-        return bool(tables.bell_signal) and tables.bell == ringing
+        return self._doorbell.rings_itself
 
     @property
     def signal(self) -> int | None:
@@ -570,10 +411,10 @@ class PadCollector(Collector):
 
     @property
     def cut_short(self) -> int:
-        return self._cut_short
+        return self._suspension.cut_short
 
     def losses(self) -> list[str]:
-        return [f"{self._lost[name]} {text}" for name, text in _LOSSES.items() if self._lost[name]]
+        return self._losses.told()
 
     # ------------------------------------------------------------------- counting
 
@@ -665,30 +506,6 @@ class PadCollector(Collector):
     @property
     def used(self) -> AbstractSet[int]:
         return self._instrumentation.used
-
-
-@dataclasses.dataclass(frozen=True)
-class _Beside:
-    """Memory of a program that runs, as its helper may use it."""
-
-    read_it: Read
-    write_it: Write
-    is_over: Callable[[], bool]
-    users: Sequence[int]
-
-    def read(self, address: int, size: int) -> bytes:
-        if self.is_over():
-            raise NotNowError
-        return self.read_it(address, size)
-
-    def write(self, address: int, data: bytes) -> None:
-        self.write_it(address, data)
-
-    def flush(self) -> None:
-        """It is there at once."""
-
-    def breakpoints(self) -> Sequence[int]:
-        return self.users
 
 
 @contextlib.contextmanager

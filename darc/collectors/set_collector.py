@@ -19,8 +19,8 @@ from darc.code.architecture import FunctionCode
 from darc.code.notrace import entered_otherwise
 from darc.code.program import NotNowError
 from darc.collectors.collector import Context
+from darc.collectors.losses import LOSSES
 from darc.collectors.pad_collector import PadCollector
-from darc.collectors.standstill import Standstill
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode, Function
 from darc.model.profile import Profile
@@ -60,6 +60,10 @@ _LOSSES = {
 class SetCollector(PadCollector):
     """Entry pads at the functions of a set, in a process."""
 
+    _loss_texts = LOSSES | _LOSSES
+    # Calls that are under way at a stop are dropped, and counted where they return.
+    _measures_over_stops = False
+
     def __init__(
         self,
         context: Context,
@@ -88,7 +92,6 @@ class SetCollector(PadCollector):
         """Functions by the base of the area that their modules have pools in,"""
         self._sharing: collections.Counter[int] = collections.Counter()
         """and by the base of the pool that they share."""
-        self._lost |= dict.fromkeys(_LOSSES, 0)
 
     def _room(self) -> Room:
         room = self._backend.room_for_set(self._room_of())
@@ -154,22 +157,22 @@ class SetCollector(PadCollector):
         """Makes pads, to which nothing leads. What keeps it from that for a moment is waited for:
         some programs are stopped often by the debugger itself, as for each new thread."""
         del nodes, levels
-        memory = None if self.foothold is None else self.foothold.memory_beside
-        if memory is None or self.is_prepared or not self._alive or self.paused:
+        if self.is_prepared or not self._may_look_ahead():
             return False
-        if self._debuggee.is_stopped() or not self._make_beside(memory, seconds):
+        memory = self._memory_beside()
+        if memory is None or not self._make_beside(memory, seconds):
             time.sleep(_MOMENT)
         return not self.is_prepared
 
     def _make_beside(self, memory: tuple[Read, Write], seconds: float) -> bool:
         """Makes pads while the program runs. Whether it came to that."""
         before, end = len(self._to_make), time.monotonic() + seconds
-        with self._helping(memory):
-            while self._to_make and time.monotonic() < end and not self._is_over():
+        with self._ahead.helping(memory):
+            while self._to_make and time.monotonic() < end and not self._ahead.is_over():
                 try:
                     self._prepare_next()
                 except NotNowError:
-                    if self._is_over():
+                    if self._ahead.is_over():
                         break
                     self._at_stop.append(self._to_make.popleft())
         return len(self._to_make) < before
@@ -256,10 +259,6 @@ class SetCollector(PadCollector):
 
     # ---------------------------------------------------------- the user's stops
 
-    def _standstill(self, *, closes: bool = True) -> Standstill | None:
-        del closes  # calls that are under way at a stop are dropped, and counted where they return
-        return None
-
     def passes(self) -> bool:
         return False
 
@@ -272,9 +271,8 @@ class SetCollector(PadCollector):
             why = "breakpoints stand in the first bytes of all its functions"
         return why
 
-    def _more_records(self) -> str | None:
+    def _forget_open(self) -> None:
         self.tables.members.forget_open()
-        return super()._more_records()
 
     # ------------------------------------------------------------------- counting
 
@@ -295,7 +293,7 @@ class SetCollector(PadCollector):
             for function, one in counts.items()
             if not one.calls
         }
-        if self._lost["lost_blocks"] or self._lost["lost_contexts"]:
+        if self._losses.has("lost_blocks", "lost_contexts"):
             found |= {f: _UNKNOWN for f in self.functions if f not in counts}
         return found
 
@@ -339,7 +337,3 @@ class SetCollector(PadCollector):
     @property
     def used(self) -> AbstractSet[int]:
         return frozenset(function.address for function in self.functions)
-
-    def losses(self) -> list[str]:
-        found = super().losses()
-        return found + [f"{self._lost[n]} {text}" for n, text in _LOSSES.items() if self._lost[n]]

@@ -23,6 +23,7 @@ from darc.code.elf import Symbol
 from darc.code.patterns import Chosen, choose, parse_patterns
 from darc.code.program import NotNowError, Program
 from darc.collectors import set_collector
+from darc.collectors.losses import Losses
 from darc.collectors.set_collector import NO_TIME, SetCollector
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.ftree import Fnode, Function
@@ -150,6 +151,23 @@ class Members:
         return {}
 
 
+class Beside:
+    """A helper that nobody interrupts."""
+
+    def is_over(self) -> bool:
+        return False
+
+    @contextlib.contextmanager
+    def helping(self, _memory: object) -> Iterator[None]:
+        yield
+
+    def goes_on(self) -> None:
+        pass
+
+    def plan_anew(self) -> None:
+        pass
+
+
 class Set(SetCollector):
     """A set whose pads take ``cost`` seconds each; those in ``at_stop`` cannot be made while the
     program runs."""
@@ -163,7 +181,8 @@ class Set(SetCollector):
         self._is_in = False
         self._alive = True
         self.left_out = {}
-        self._lost = collections.Counter()
+        self._losses = Losses({"lost_blocks": "", "lost_contexts": ""})
+        self._ahead = Beside()  # type: ignore[assignment]
         self.clock, self.cost, self.not_now = clock, cost, at_stop
         self.stopped = True
         self.members = Members()
@@ -176,13 +195,6 @@ class Set(SetCollector):
 
     def await_user(self) -> None:
         pass
-
-    def _is_over(self) -> bool:
-        return False
-
-    @contextlib.contextmanager
-    def _helping(self, _memory: object) -> Iterator[None]:
-        yield
 
     def _prepare_next(self) -> None:
         number = self._to_make[0]

@@ -121,7 +121,7 @@ class World:
         )
         self.foothold = cast(Foothold, self.collector.foothold)
         self.installer = Installer(self.tables)
-        self.collector.installer = cast(Any, self.installer)
+        self.collector._take(cast(Any, self.installer))
         self.collector._is_set_up = True
 
     def rings(self) -> None:
@@ -256,7 +256,7 @@ def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.M
 def test_a_program_that_gives_no_more_room(world: World) -> None:
     limits = world.tables.blob.constants
     world.foothold.refuses = "its limit of memory is reached"
-    world.collector._compacted = float("inf")
+    world.collector._growth._compacted = float("inf")
     world.tables.set(short_of=limits["DARC_SHORT_OF_RECORDS"], may_grow=1)
     world.collector.on_bell()
     assert world.foothold.grown == ["records for 2"]

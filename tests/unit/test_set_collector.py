@@ -125,6 +125,6 @@ def test_what_was_called_is_not_said_to_be_uncalled() -> None:
         endless: "it was called, and no call of it was measured to its end",
     }
     for name in ("lost_blocks", "lost_contexts"):
-        collector._lost = {**collector._lost, name: 1}
+        collector._losses._counts[name] = 1
         assert "darc cannot tell whose" in collector.unmeasured(known)[idle]
-        collector._lost[name] = 0
+        collector._losses._counts[name] = 0

@@ -1,0 +1,87 @@
+"""What is prepared for the next stop while the program runs, on a thread that helps."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from darc.agent.layout import Read, Write
+from darc.code.program import NotNowError, Program
+from darc.pads.installer import PadInstaller
+from darc.target.target import Target
+
+
+class Ahead:
+    """What one analysis prepares."""
+
+    def __init__(self, target: Target, program: Program, installer: PadInstaller) -> None:
+        self._target = target
+        self._program = program
+        self._installer = installer
+        self._users: tuple[int, ...] = ()
+        """Where the user's breakpoints stood when the program went on."""
+        self._plan: Iterator[None] | None = None
+        """What is left to be done."""
+
+    def goes_on(self) -> None:
+        """The program is about to."""
+        self._users = tuple(self._target.breakpoints())
+
+    def plan_anew(self) -> None:
+        """What was planned is not what is wanted next."""
+        self._plan = None
+
+    def work(
+        self, memory: tuple[Read, Write], plan: Callable[[], Iterator[None]], seconds: float
+    ) -> bool:
+        """Goes on with what was planned, or with another ``plan`` where nothing is left, for so
+        many seconds at most. Whether there is more to do."""
+        end = time.monotonic() + seconds
+        with self.helping(memory):
+            try:
+                if self._plan is None:
+                    self._plan = plan()
+                for _ in self._plan:
+                    if self.is_over() or time.monotonic() >= end:
+                        return True
+            except NotNowError:
+                pass
+            self._plan = None
+            return False
+
+    @contextlib.contextmanager
+    def helping(self, memory: tuple[Read, Write]) -> Iterator[None]:
+        """This thread prepares something beside the program, which runs and has that memory."""
+        beside = _Beside(*memory, self.is_over, self._users)
+        with self._target.turn.taken(beside), self._program.ahead():
+            yield
+
+    def is_over(self) -> bool:
+        """Whether the program waits for a decision, or stands still, by now."""
+        return self._target.turn.is_wanted or bool(self._installer.tables.bell)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Beside:
+    """Memory of a program that runs, as its helper may use it."""
+
+    read_it: Read
+    write_it: Write
+    is_over: Callable[[], bool]
+    users: Sequence[int]
+
+    def read(self, address: int, size: int) -> bytes:
+        if self.is_over():
+            raise NotNowError
+        return self.read_it(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        self.write_it(address, data)
+
+    def flush(self) -> None:
+        """It is there at once."""
+
+    def breakpoints(self) -> Sequence[int]:
+        return self.users

@@ -1,0 +1,89 @@
+"""The agent's bell, and the signs of life that the agent waits for."""
+
+from __future__ import annotations
+
+import time
+
+from darc.agent.memory import AgentMemory
+from darc.agent.rows import Stale
+from darc.collectors.collector import Listener
+from darc.collectors.faulthandlers import FaultHandlers
+from darc.pads.backend import Bell, PadBackend
+from darc.pads.installer import PadInstaller
+from darc.target.target import Outcome
+
+_CARE_SECONDS = 1.0
+"""Between two looks at what may change while the program runs."""
+
+
+class Doorbell:
+    """That of one analysis, whose ``listener`` decides."""
+
+    def __init__(
+        self,
+        backend: PadBackend,
+        installer: PadInstaller,
+        listener: Listener,
+        handlers: FaultHandlers,
+    ) -> None:
+        self._backend = backend
+        self._installer = installer
+        self._listener = listener
+        self._handlers = handlers
+        self._seen_stale: frozenset[Stale] = frozenset()
+        self._cared = 0.0
+        self._is_lost = False
+
+    @property
+    def _tables(self) -> AgentMemory:
+        return self._installer.tables
+
+    @property
+    def waits(self) -> bool:
+        """Whether the agent waits for the debugger to look. Any thread."""
+        tables = self._tables
+        return bool(tables.bell or tables.faults or tables.short_of or self._is_lost)
+
+    @property
+    def rings_itself(self) -> bool:
+        """Whether it calls the debugger by itself then. Any thread."""
+        tables = self._tables
+        ringing = tables.blob.constants["DARC_RINGING"]
+        return bool(tables.bell_signal) and tables.bell == ringing
+
+    def heard(self) -> None:
+        """The debugger looks."""
+        self._is_lost = False
+        self._backend.change_bell(self._tables)
+
+    def decide(self) -> Bell:
+        """The listener's answer; the agent may ring again."""
+        tables = self._tables
+        outcome = self._listener.decide()
+        back, slot = tables.bell_return, tables.bell_slot
+        rang = bool(tables.bell)
+        tables.set(bell=0)
+        if outcome is Outcome.CONTINUE or not rang:
+            return Bell(outcome)
+        return Bell(outcome, back, slot)
+
+    def give_sign(self) -> None:
+        """One of life, whoever gives it. Any thread."""
+        self._backend.give_sign(self._tables, self._listener.seconds_left)
+
+    def beat(self) -> None:
+        """The monitor's: a sign of life, and once a second a look at what may have changed. Any
+        thread."""
+        self.give_sign()
+        now = time.monotonic()
+        if now - self._cared < _CARE_SECONDS:
+            return
+        self._cared = now
+        tables = self._tables
+        if not tables.enabled:
+            tables.enabled = True
+        self._seen_stale = tables.ops.watch_stale(self._seen_stale)
+        self._handlers.announce(tables)
+        tables.contexts.free_ended(self._backend.living)
+        self._is_lost = self._backend.bell_is_lost
+        self._backend.beat(tables)

@@ -1,0 +1,57 @@
+"""Which faults the program handles itself: what may raise one is left where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from darc.agent.memory import AgentMemory
+from darc.code.faults import FAULTS
+from darc.code.program import Program
+from darc.pads.backend import PadBackend
+from darc.pads.foothold import Foothold
+
+_LEFT = "which may know instructions by their places: those that may fault stay there"
+
+
+class FaultHandlers:
+    """The handlers of one program; ``note`` takes that it has other ones."""
+
+    def __init__(self, program: Program, backend: PadBackend, note: Callable[[str], None]) -> None:
+        self._program = program
+        self._backend = backend
+        self._note = note
+        self._faults: frozenset[int] = frozenset()
+        """Signals of faults that the program is known to handle."""
+
+    def look(self, foothold: Foothold) -> list[str]:
+        """Finds them, before anything is put into the program. May call functions in it. Returns
+        what the user should know."""
+        program = self._program
+        own = self._backend.own_handlers(program, foothold)
+        self._faults = self._backend.faults()
+        program.handled = frozenset(own)
+        if not own:
+            return []
+        modules = {m.name for at in own.values() if (m := program.module_at(at)) is not None}
+        where = f" in {', '.join(sorted(modules))}" if modules else ""
+        names = ", ".join(FAULTS[signal] for signal in sorted(own))
+        return [f"the program handles {names} by a handler{where}, {_LEFT}"]
+
+    def announce(self, tables: AgentMemory) -> None:
+        """Has the debugger look at those that were set in a way that no guard sees. Any thread."""
+        for signal in self._backend.faults() - self._faults:
+            tables.set(faults=tables.faults | 1 << signal)
+
+    def change(self, tables: AgentMemory) -> bool:
+        """The program has, or is about to have, another handler. Whosever that is cannot be asked
+        now. Whether more may know instructions by their places."""
+        program = self._program
+        announced = tables.faults
+        tables.set(faults=0)
+        self._faults = self._backend.faults() | {n for n in FAULTS if announced >> n & 1}
+        handled = program.handled | self._faults
+        if handled == program.handled:
+            return False
+        program.handled = handled
+        self._note(f"the program has other handlers of faults from now on, {_LEFT}")
+        return True

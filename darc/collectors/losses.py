@@ -1,0 +1,39 @@
+"""What the agent could not measure, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from darc.agent.memory import AgentMemory
+
+LOSSES = {
+    "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
+    "lost_callers": "calls were not timed: there was no landing left for a caller of theirs, and "
+    "each function takes one for each place that calls it (docs/pad.md)",
+    "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
+    "may look for the return addresses",
+    "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
+    "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
+}
+"""By what the agent counts them in."""
+
+
+class Losses:
+    """Those of one analysis: ``texts`` as :data:`LOSSES` are."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._counts = dict.fromkeys(texts, 0)
+
+    def count(self, tables: AgentMemory) -> None:
+        """Takes over what the agent has counted since the last time."""
+        for name in self._counts:
+            self._counts[name] += tables.take(name)
+
+    def has(self, *names: str) -> bool:
+        """Whether there was one of these."""
+        return any(self._counts[name] for name in names)
+
+    def told(self) -> list[str]:
+        """A line for each kind of them that there was."""
+        return [f"{self._counts[n]} {text}" for n, text in self._texts.items() if self._counts[n]]
