@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import gdb
 
 from darc.model.errors import TargetError
-from darc.target.ownthread import Turn, any_thread, begin_thread, own_thread
+from darc.target.ownthread import any_thread, begin_thread, own_thread
 from darc.target.target import Hidden, OnHit, Outcome
 from darc_gdb.target import GdbTarget
 from kgdb.remote import Remote, Setting
@@ -48,15 +48,8 @@ class GdbRemote(Remote):
 
     def __init__(self, target: GdbTarget) -> None:
         self._target = target
+        self.turn = target.turn
         self._set: list[tuple[str, str]] = []
-
-    def is_own_thread(self) -> bool:
-        return self._target.is_own_thread()
-
-    @property
-    @any_thread
-    def turn(self) -> Turn:
-        return self._target.turn
 
     @property
     def target(self) -> GdbTarget:

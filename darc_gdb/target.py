@@ -9,7 +9,6 @@ import contextlib
 import os
 import re
 import signal
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import gdb.unwinder
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
-from darc.target.ownthread import any_thread, own_thread
+from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import OnHit, Outcome, Passage, State, Target
 from darc_gdb import symbols
 from darc_gdb.bell import Bell
@@ -46,7 +45,7 @@ class GdbTarget(Target):
     """gdb's selected inferior; while it is analysed, that one (see :class:`Inferiors`)."""
 
     def __init__(self) -> None:
-        self._own_thread = threading.get_ident()
+        self.turn = Turn()  # gdb runs on the thread that it loads darc on
         self.hooks = Hooks()
         self.memory = Memory()
         self.inferiors = Inferiors()
@@ -88,10 +87,6 @@ class GdbTarget(Target):
         """Tells gdb of it."""
         self._bell.announce()
         self._deciding.announce()
-
-    def is_own_thread(self) -> bool:
-        """Whether this is the thread that gdb runs on, and loaded darc on."""
-        return threading.get_ident() == self._own_thread
 
     def _went_on(self) -> None:
         self._bell.pass_again()

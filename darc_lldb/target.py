@@ -15,7 +15,7 @@ import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
-from darc.target.ownthread import any_thread, own_thread
+from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import OnHit, Outcome, State, Target
 from darc_lldb import calls, memory, symbols
 from darc_lldb.calling import Calling
@@ -34,12 +34,13 @@ class LldbTarget(Target):
 
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self.inferior = Inferior(debugger)
+        self.turn = Turn(self.inferior.is_own_thread)
         self._calls = Calling(self, debugger)
         self._threads = Threads(self, self._calls)
         self._own = OwnBreakpoints()
         self._users = UserBreakpoints(self.inferior, self._own)
         self._frames = Frames()
-        self._screen = Screen(debugger, self.is_own_thread, self.inferior.seems_to_stand)
+        self._screen = Screen(debugger, self.inferior.is_own_thread, self.inferior.seems_to_stand)
         self.stopping = Stopping(
             self.inferior,
             calling=self._calls,
@@ -53,9 +54,6 @@ class LldbTarget(Target):
         """Whether an analysis was begun, or is beginning."""
 
     # -------------------------------------------------------------------- state
-
-    def is_own_thread(self) -> bool:
-        return self.inferior.is_own_thread()
 
     @property
     @any_thread

@@ -7,13 +7,12 @@ of the contract on it, so that the fake keeps the same contract as the real ones
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from darc.model.errors import TargetError, UnsupportedError
-from darc.target.ownthread import any_thread, own_thread
+from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import OnHit, Outcome, State, Target
 from tests.contract.world import World
 
@@ -42,7 +41,7 @@ class FakeTarget(Target):
     hits_stop_all = True
 
     def __init__(self, executable: str = "/fake/program") -> None:
-        self._own_thread = threading.get_ident()
+        self.turn = Turn()
         self.process: int | None = None
         self.was_attached = False
         self.running = False
@@ -66,9 +65,6 @@ class FakeTarget(Target):
         self.modules_handler: Callable[[], None] | None = None
         self.breakpoints_handler: Callable[[], None] | None = None
         self.pads: Callable[[int, int], tuple[int, int] | None] | None = None
-
-    def is_own_thread(self) -> bool:
-        return threading.get_ident() == self._own_thread
 
     # What a test does to the program.
 

@@ -39,7 +39,11 @@ class Turn:
     while the program runs, a helper that prepares something. A helper asks no debugger: it has
     somebody :class:`Beside` it. It steps back as soon as the debugger's thread wants its turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_own_thread: Callable[[], bool] | None = None) -> None:
+        """``is_own_thread`` tells whether this thread may ask the debugger now; without it, the one
+        that makes this may."""
+        own = threading.get_ident()
+        self.is_own_thread = is_own_thread or (lambda: threading.get_ident() == own)
         self._lock = threading.Lock()
         self._helper: int | None = None
         self._beside: Beside | None = None
@@ -80,9 +84,6 @@ class _Owned(Protocol):
     def turn(self) -> Turn:
         """Whose turn it is."""
 
-    def is_own_thread(self) -> bool:
-        """Whether this thread may ask the debugger now."""
-
 
 _C = TypeVar("_C", bound=_Owned)
 
@@ -94,10 +95,10 @@ def any_thread(function: _F) -> _F:
 
 
 def own_thread(cls: type[_C]) -> type[_C]:
-    """All public methods and properties that the class itself defines assert that
-    ``is_own_thread`` holds, but for those of :func:`any_thread`."""
+    """All public methods and properties that the class itself defines assert that the debugger's
+    own thread calls them, but for those of :func:`any_thread`."""
     for name, member in list(vars(cls).items()):
-        if name.startswith("_") or name == "is_own_thread":
+        if name.startswith("_"):
             continue
         if isinstance(member, property):
             getter = member.fget
@@ -129,10 +130,11 @@ def begin_thread(function: Callable[[], None], name: str) -> threading.Thread:
 def _asserting(function: _F) -> _F:
     @functools.wraps(function)
     def wrapper(self: _Owned, *args: Any, **kwargs: Any) -> Any:
-        if (beside := self.turn.beside) is not None:
+        turn = self.turn
+        if (beside := turn.beside) is not None:
             return getattr(beside, function.__name__)(*args, **kwargs)
-        self.turn.claim()
-        assert self.is_own_thread(), f"{function.__name__} was called on another thread"
+        turn.claim()
+        assert turn.is_own_thread(), f"{function.__name__} was called on another thread"
         return function(self, *args, **kwargs)
 
     return wrapper  # type: ignore[return-value]

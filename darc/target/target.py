@@ -8,7 +8,6 @@ translate every native exception into :class:`darc.model.errors.TargetError`.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import signal
 from abc import ABC, abstractmethod
@@ -131,10 +130,8 @@ class Target(ABC):
     journal = Journal()
     """Where changes of the program are noted before they are made."""
 
-    @functools.cached_property
-    def turn(self) -> Turn:
-        """Whose turn it is to use it."""
-        return Turn()
+    turn: Turn
+    """Whose turn it is to use it."""
 
     @property
     @abstractmethod

@@ -7,7 +7,6 @@ import threading
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from darc.model.errors import TargetError
 from darc.target.ownthread import is_for_any_thread
@@ -18,14 +17,6 @@ WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
 NOWHERE = 0x7FFF_0000_0000_0000
-
-
-@runtime_checkable
-class _Owned(Protocol):
-    """A target that knows which thread may ask the debugger, as each does but it need not."""
-
-    def is_own_thread(self) -> bool:
-        """Whether this one may."""
 
 
 def refused(function: Callable[[], object]) -> bool:
@@ -69,7 +60,7 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
 
     def ask_all() -> None:
         for name, member in members.items():
-            if name != "is_own_thread" and (callable(member) or isinstance(member, property)):
+            if callable(member) or isinstance(member, property):
                 heard[name] = ask(name, member)
         target.live("a line")
         target.live(None)
@@ -90,8 +81,7 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
     assert not marked & {"read", "write", "read_register", "threads", "arm_bell", "breakpoints"}
     said = {n: w for n, w in heard.items() if "was called on another thread" not in w}
     assert set(said) <= marked, said
-    assert isinstance(target, _Owned)
-    assert target.is_own_thread()
+    assert target.turn.is_own_thread()
     assert target.threads()
 
 
