@@ -9,6 +9,8 @@ from typing import NamedTuple
 import gdb
 
 from darc.code.demangle import without_arguments
+from darc.target.ownthread import Turn, own_thread
+from darc.target.symbols import Symbols
 from darc_gdb.translated import translated
 
 _PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
@@ -19,64 +21,60 @@ _DEBUGGERS_NAME = re.compile(r"[A-Za-z_~][\w:~<>()\[\]{}#&*, +-]*")
 """The same, with what gdb calls implementations in Rust (``{impl#1}``)."""
 
 
-@translated
-def line_at(address: int) -> tuple[str, int] | None:
-    """See :meth:`darc.target.target.Target.line_at`."""
-    found = gdb.find_pc_line(address)
-    if found.symtab is None or not found.line:
-        return None
-    try:
-        return str(found.symtab.filename), int(found.line)
-    except UnicodeError:
-        return None
+@own_thread
+class GdbSymbols(Symbols):
+    """Those of gdb's current program."""
 
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
 
-@translated
-def inlined_at(address: int) -> tuple[str, ...]:
-    """See :meth:`darc.target.target.Target.inlined_at`."""
-    names: list[str] = []
-    block = gdb.block_for_pc(address)
-    while block is not None and not block.is_global and not block.is_static:
-        if block.function is not None:
-            names.append(_name_of(block.function))
-        block = block.superblock
-    return tuple(reversed(names[:-1]))
+    @translated
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        found = gdb.find_pc_line(address)
+        if found.symtab is None or not found.line:
+            return None
+        try:
+            return str(found.symtab.filename), int(found.line)
+        except UnicodeError:
+            return None
 
+    @translated
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        names: list[str] = []
+        block = gdb.block_for_pc(address)
+        while block is not None and not block.is_global and not block.is_static:
+            if block.function is not None:
+                names.append(_name_of(block.function))
+            block = block.superblock
+        return tuple(reversed(names[:-1]))
 
-@translated
-def functions_in(file: str, function: str) -> Sequence[int]:
-    """See :meth:`darc.target.target.Target.functions_in`."""
-    if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(function)):
-        return []  # gdb would evaluate it, which may call functions, or run programs
-    return _entries(f"{file}:{function}", function)
+    @translated
+    def functions_in(self, file: str, function: str) -> Sequence[int]:
+        if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(function)):
+            return []  # gdb would evaluate it, which may call functions, or run programs
+        return _entries(f"{file}:{function}", function)
 
+    @translated
+    def functions_called(self, function: str) -> Sequence[int]:
+        if not _DEBUGGERS_NAME.fullmatch(function):
+            return []
+        return _entries(function, function)
 
-@translated
-def functions_called(function: str) -> Sequence[int]:
-    """See :meth:`darc.target.target.Target.functions_called`."""
-    if not _DEBUGGERS_NAME.fullmatch(function):
-        return []
-    return _entries(function, function)
+    @translated
+    def inlined_into(self, function: str) -> Sequence[str]:
+        if not _PLAIN_FUNCTION.fullmatch(function):
+            return []
+        hosts = [host for place in _places(function) if (host := _host(place)) is not None]
+        others = [_name_of(host.function) for host in hosts if not _is_meant(host, function)]
+        return list(dict.fromkeys(others))
 
-
-@translated
-def inlined_into(function: str) -> Sequence[str]:
-    """See :meth:`darc.target.target.Target.inlined_into`."""
-    if not _PLAIN_FUNCTION.fullmatch(function):
-        return []
-    hosts = [host for place in _places(function) if (host := _host(place)) is not None]
-    others = [_name_of(host.function) for host in hosts if not _is_meant(host, function)]
-    return list(dict.fromkeys(others))
-
-
-@translated
-def functions_of(file: str, prefix: str) -> Sequence[str]:
-    """See :meth:`darc.target.target.Target.functions_of`."""
-    if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(prefix or "f")):
-        return []
-    before = f"break {file}:"
-    lines = gdb.execute(f"complete {before}{prefix}", to_string=True).splitlines()
-    return [line.removeprefix(before) for line in lines if line.startswith(before)]
+    @translated
+    def functions_of(self, file: str, prefix: str) -> Sequence[str]:
+        if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(prefix or "f")):
+            return []
+        before = f"break {file}:"
+        lines = gdb.execute(f"complete {before}{prefix}", to_string=True).splitlines()
+        return [line.removeprefix(before) for line in lines if line.startswith(before)]
 
 
 def _places(spec: str) -> Iterator[int]:

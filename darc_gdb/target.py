@@ -21,7 +21,6 @@ from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import OnHit, Outcome, Passage, State, Target
-from darc_gdb import symbols
 from darc_gdb.bell import Bell
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
@@ -30,6 +29,7 @@ from darc_gdb.inferiors import Inferiors
 from darc_gdb.memory import Memory
 from darc_gdb.ownbreaks import OwnBreakpoints
 from darc_gdb.screen import Screen
+from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import Threads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
@@ -47,6 +47,7 @@ class GdbTarget(Target):
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
         self.hooks = Hooks()
+        self.symbols = GdbSymbols(self.turn)
         self.memory = Memory()
         self.inferiors = Inferiors()
         self._screen = Screen()
@@ -405,24 +406,6 @@ class GdbTarget(Target):
             with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
                 gdb.execute(f"remove-symbol-file -a {self._agent[1]:#x}", to_string=True)
             self._agent = None
-
-    def line_at(self, address: int) -> tuple[str, int] | None:
-        return symbols.line_at(address)
-
-    def inlined_at(self, address: int) -> tuple[str, ...]:
-        return symbols.inlined_at(address)
-
-    def functions_in(self, file: str, function: str) -> Sequence[int]:
-        return symbols.functions_in(file, function)
-
-    def functions_called(self, function: str) -> Sequence[int]:
-        return symbols.functions_called(function)
-
-    def inlined_into(self, function: str) -> Sequence[str]:
-        return symbols.inlined_into(function)
-
-    def functions_of(self, file: str, prefix: str) -> Sequence[str]:
-        return symbols.functions_of(file, prefix)
 
     # ------------------------------------------------------------------- output
 

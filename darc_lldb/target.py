@@ -17,13 +17,14 @@ from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import OnHit, Outcome, State, Target
-from darc_lldb import calls, memory, symbols
+from darc_lldb import calls, memory
 from darc_lldb.calling import Calling
 from darc_lldb.frames import Frames
 from darc_lldb.inferior import Inferior
 from darc_lldb.screen import Screen
 from darc_lldb.stopping import Stopping
 from darc_lldb.stops import OwnBreakpoints
+from darc_lldb.symbols import LldbSymbols
 from darc_lldb.threads import Threads
 from darc_lldb.userbreaks import UserBreakpoints
 
@@ -35,6 +36,7 @@ class LldbTarget(Target):
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self.inferior = Inferior(debugger)
         self.turn = Turn(self.inferior.is_own_thread)
+        self.symbols = LldbSymbols(self.turn, self.inferior)
         self._calls = Calling(self, debugger)
         self._threads = Threads(self, self._calls)
         self._own = OwnBreakpoints()
@@ -254,20 +256,6 @@ class LldbTarget(Target):
     def hide_pads(self) -> None:
         self._frames.hide()
         self._tidy()
-
-    # ------------------------------------------------------------------ symbols
-
-    def line_at(self, address: int) -> tuple[str, int] | None:
-        return symbols.line_at(self.inferior.target, address)
-
-    def inlined_at(self, address: int) -> tuple[str, ...]:
-        return symbols.inlined_at(self.inferior.target, address)
-
-    def functions_in(self, file: str, function: str) -> Sequence[int]:
-        return symbols.functions_in(self.inferior.target, file, function)
-
-    def inlined_into(self, function: str) -> Sequence[str]:
-        return symbols.inlined_into(self.inferior.target, function)
 
     # ------------------------------------------------------------------- output
 

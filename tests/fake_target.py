@@ -13,6 +13,7 @@ from pathlib import Path
 
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.ownthread import Turn, any_thread, own_thread
+from darc.target.symbols import Symbols
 from darc.target.target import OnHit, Outcome, State, Target
 from tests.contract.world import World
 
@@ -34,14 +35,40 @@ class CrashError(Exception):
 
 
 @own_thread
+class FakeSymbols(Symbols):
+    """What a test says."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.lines: dict[int, tuple[str, int]] = {}
+        self.inlined: dict[int, tuple[str, ...]] = {}
+        self.sources: dict[tuple[str, str], list[int]] = {}
+        self.hosts: dict[str, Sequence[str]] = {}
+
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        return self.lines.get(address)
+
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        return self.inlined.get(address, ())
+
+    def functions_in(self, file: str, function: str) -> Sequence[int]:
+        return self.sources.get((file, function), [])
+
+    def inlined_into(self, function: str) -> Sequence[str]:
+        return self.hosts.get(function, ())
+
+
+@own_thread
 class FakeTarget(Target):
     """At most one program, made of Python values. Public attributes are the program's: a test sets
     them up and changes them as the program would."""
 
     hits_stop_all = True
+    symbols: FakeSymbols
 
     def __init__(self, executable: str = "/fake/program") -> None:
         self.turn = Turn()
+        self.symbols = FakeSymbols(self.turn)
         self.process: int | None = None
         self.was_attached = False
         self.running = False
@@ -50,12 +77,8 @@ class FakeTarget(Target):
         self.fake_threads: dict[int, FakeThread] = {}
         self.current = 0
         self.functions: dict[int, Callable[..., int]] = {}
-        self.lines: dict[int, tuple[str, int]] = {}
-        self.inlined: dict[int, tuple[str, ...]] = {}
-        self.sources: dict[tuple[str, str], list[int]] = {}
         self.user_breakpoints: set[int] = set()
         self.pending = True
-        self.hosts: dict[str, Sequence[str]] = {}
         self.emitted: list[str] = []
         self.once: tuple[int, Callable[[], None]] | None = None
         self.breaks: dict[int, OnHit] = {}
@@ -238,18 +261,6 @@ class FakeTarget(Target):
     def hide_pads(self) -> None:
         self.pads = None
 
-    def line_at(self, address: int) -> tuple[str, int] | None:
-        return self.lines.get(address)
-
-    def inlined_at(self, address: int) -> tuple[str, ...]:
-        return self.inlined.get(address, ())
-
-    def functions_in(self, file: str, function: str) -> Sequence[int]:
-        return self.sources.get((file, function), [])
-
-    def inlined_into(self, function: str) -> Sequence[str]:
-        return self.hosts.get(function, ())
-
     def accepts_pending(self, question: str) -> bool:
         return self.pending
 
@@ -279,7 +290,7 @@ class FakeWorld(World):
 
     def __init__(self) -> None:
         self.target: FakeTarget = FakeTarget()
-        self.target.hosts = {"inner": ["outer"]}
+        self.target.symbols.hosts = {"inner": ["outer"]}
         self.target.user_breakpoints = {self.address("stop_here")}
         self._run: Iterator[int] = iter(())
 
@@ -298,9 +309,11 @@ class FakeWorld(World):
         for tid in (target.process, target.process + 1):
             target.add_thread(tid, fs_base=0x7F00_0000_0000 + tid, rsp=0x7FFF_FFFF_0008)
         target.functions = {self.address("add"): self._add}
-        target.lines = {self.address("add"): ("program.c", 16)}
-        target.inlined = {self.address("inlined_place"): ("inner",)}
-        target.sources = {("program.c", name): [self.address(name)] for name in ("add", "outer")}
+        target.symbols.lines = {self.address("add"): ("program.c", 16)}
+        target.symbols.inlined = {self.address("inlined_place"): ("inner",)}
+        target.symbols.sources = {
+            ("program.c", name): [self.address(name)] for name in ("add", "outer")
+        }
         self._run = self._rounds()
         assert self.go() == self.address("stop_here")
 

@@ -371,7 +371,7 @@ class App:
         """Functions whose name begins with ``prefix``."""
         scope, start = split_spec(prefix)
         if scope is not None and not scope.endswith("!"):
-            found = self._target.functions_of(scope, start)
+            found = self._target.symbols.functions_of(scope, start)
             return sorted(f"{scope}:{name}" for name in found if name.startswith(start))
         names = set()
         last = start.rsplit("::", 1)[-1]

@@ -93,7 +93,7 @@ def check_file(target: Target, request: Request) -> Request:
         listed = ", ".join(sorted(names))
         raise AmbiguousError(f"{function} names {len(matches)} functions: take one of {listed}")
     is_known = bool(matches) or (
-        not function.isidentifier() and bool(target.functions_called(function))
+        not function.isidentifier() and bool(target.symbols.functions_called(function))
     )
     if plain and not is_known:
         check_inlined(target, function)
@@ -105,7 +105,7 @@ def check_file(target: Target, request: Request) -> Request:
 
 def check_inlined(target: Target, function: str) -> None:
     """Of a name that no code has. Raises InlinedError: there are copies of it elsewhere."""
-    hosts = target.inlined_into(split_spec(function)[1])
+    hosts = target.symbols.inlined_into(split_spec(function)[1])
     if hosts:
         raise InlinedError(inlined_only(function, hosts))
 

@@ -44,7 +44,7 @@ class Lookup:
             return self._find_address(spec)
         scope, name = split_spec(spec)
         if scope is not None and not scope.endswith("!"):
-            return self._one(spec, set(self._target.functions_in(scope, name)), hint)
+            return self._one(spec, set(self._target.symbols.functions_in(scope, name)), hint)
         modules = self._program.modules_called(scope)
         if scope is not None and not modules:
             raise NotFoundError(
@@ -52,7 +52,7 @@ class Lookup:
             )
         found = find_symbols(((m.image, m.bias) for m in modules), name)
         if not found and scope is None and not name.isidentifier():
-            found = set(self._target.functions_called(name))
+            found = set(self._target.symbols.functions_called(name))
         found = found if scope is not None else self._not_the_loaders(found)
         return self._one(spec, found, hint)
 
@@ -168,7 +168,7 @@ class Lookup:
 
     def _place(self, address: int) -> str:
         """Where a function stands that no name tells from others."""
-        line = self._target.line_at(address)
+        line = self._target.symbols.line_at(address)
         if line is not None:
             return f"{Path(line[0]).name}:{line[1]}"
         module = self._program.module_at(address)
@@ -192,7 +192,7 @@ class Lookup:
             inside = find_symbols([(module.image, module.bias)], function.name)
             if inside == {address}:
                 return f"{module.name}!{function.name}"
-        line = self._target.line_at(address)
+        line = self._target.symbols.line_at(address)
         if line is not None:
             return f"{Path(line[0]).name}:{function.name}"
         return f"*{address:#x}"

@@ -188,10 +188,10 @@ def _of_modules(
 
 
 def _of_source(target: Target, file: str, pattern: Pattern) -> Iterator[int]:
-    for name in target.functions_of(file, ""):
+    for name in target.symbols.functions_of(file, ""):
         plain = name.split("(", 1)[0]
         if pattern.expression.fullmatch(plain):
             try:
-                yield from target.functions_in(file, name)
+                yield from target.symbols.functions_in(file, name)
             except TargetError:
                 continue

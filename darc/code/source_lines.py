@@ -19,16 +19,16 @@ def add_lines(target: Target, root: Fnode) -> None:
         if node.state is NodeState.REJECTED and not node.maxcount:
             continue
         if node.function.file is None:
-            found = target.line_at(node.function.address)
+            found = target.symbols.line_at(node.function.address)
             if found is not None:
                 node.function = dataclasses.replace(node.function, file=found[0], line=found[1])
         site = node.site
         if site is not None and site.file is None:
-            found = target.line_at(site.address)
+            found = target.symbols.line_at(site.address)
             if found is not None:
                 node.site = dataclasses.replace(
                     site,
                     file=found[0],
                     line=found[1],
-                    inlined=target.inlined_at(site.address),
+                    inlined=target.symbols.inlined_at(site.address),
                 )

@@ -1,4 +1,5 @@
-"""What a debugger must offer. One abstract class; ints and bytes only.
+"""What a debugger must offer: an abstract class for what concerns the whole program, and one for
+each part in the modules beside; ints and bytes only.
 
 The engine calls these methods on the debugger's own thread while the program is stopped, but where
 a method says otherwise; implementations assert the thread (:mod:`darc.target.ownthread`), and
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from darc.target.ownthread import Turn
+from darc.target.symbols import Symbols
 
 
 class State(Enum):
@@ -132,6 +134,8 @@ class Target(ABC):
 
     turn: Turn
     """Whose turn it is to use it."""
+
+    symbols: Symbols
 
     @property
     @abstractmethod
@@ -341,39 +345,10 @@ class Target(ABC):
     def hide_pads(self) -> None:
         """Takes back what :meth:`show_pads` did."""
 
-    @abstractmethod
-    def line_at(self, address: int) -> tuple[str, int] | None:
-        """Source file (as compiled) and line of an address, from debug information."""
-
-    @abstractmethod
-    def inlined_at(self, address: int) -> tuple[str, ...]:
-        """Names of the inlined functions that an address lies in, outermost first."""
-
-    @abstractmethod
-    def functions_in(self, file: str, function: str) -> Sequence[int]:
-        """Entry addresses of ``function`` as defined in the source file ``file``."""
-
-    def functions_called(self, function: str) -> Sequence[int]:
-        """Entry addresses of the functions that the debugger itself knows as ``function``, from
-        debug information; none where that knows no other names than symbols do."""
-        del function
-        return ()
-
-    @abstractmethod
-    def inlined_into(self, function: str) -> Sequence[str]:
-        """Names of the functions that copies of ``function`` stand in, each once: where compilers
-        have put its code instead of calls. Also before the program runs."""
-
     @property
     def was_interrupted(self) -> bool:
         """Whether the user's Ctrl-C is why the program stands still, where that is known."""
         return False
-
-    def functions_of(self, file: str, prefix: str) -> Sequence[str]:
-        """Names of functions that are defined in the source file ``file``, for completion, where
-        the debugger completes what darc offers; ``prefix`` is what is typed of them already."""
-        del file, prefix
-        return ()
 
     @abstractmethod
     def accepts_pending(self, question: str) -> bool:

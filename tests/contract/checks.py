@@ -16,6 +16,8 @@ from tests.contract.world import World
 WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
+PARTS = ("symbols",)
+"""Attributes of a target that are parts of it."""
 NOWHERE = 0x7FFF_0000_0000_0000
 
 
@@ -36,51 +38,65 @@ def word_at(world: World, name: str) -> int:
     return int.from_bytes(world.target.read(world.address(name), 8), "little")
 
 
-def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
-    """Every public method and property says no on another thread, before it asks anything; what
-    bears the mark can be called there."""
-    world.start()
-    target = world.target
-    members = {n: m for n, m in vars(type(target)).items() if not n.startswith("_")}
-    heard: dict[str, str] = {}
+def asked_elsewhere(thing: object) -> dict[str, str]:
+    """What each public method and property of a target, or of a part of it, says on this thread."""
 
     def ask(name: str, member: object) -> str:
         try:
             if isinstance(member, property):
-                getattr(target, name)
+                getattr(thing, name)
             elif is_for_any_thread(member):
                 return "is not called"
             else:
-                getattr(target, name)()
+                getattr(thing, name)()
         except AssertionError as error:
             return str(error)
         except TypeError:
             return "would have run"
         return "ran"
 
+    return {
+        name: ask(name, member)
+        for name, member in vars(type(thing)).items()
+        if not name.startswith("_") and (callable(member) or isinstance(member, property))
+    }
+
+
+def marked(thing: object) -> set[str]:
+    """Names of those that any thread may call."""
+    return {
+        name
+        for name, member in vars(type(thing)).items()
+        if is_for_any_thread(member.fget if isinstance(member, property) else member)
+    }
+
+
+def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
+    """Every public method and property says no on another thread, before it asks anything; what
+    bears the mark can be called there."""
+    world.start()
+    target = world.target
+    things: list[object] = [target, *(getattr(target, name) for name in PARTS)]
+    heard: list[dict[str, str]] = []
+
     def ask_all() -> None:
-        for name, member in members.items():
-            if callable(member) or isinstance(member, property):
-                heard[name] = ask(name, member)
+        heard.extend(map(asked_elsewhere, things))
         target.live("a line")
         target.live(None)
 
     other = threading.Thread(target=ask_all)
     other.start()
     other.join()
-    base = type(target).__mro__[1]
-    assert isinstance(base, ABCMeta)
-    abstract = {n for n in base.__abstractmethods__ if n != "hits_stop_all"}
-    assert abstract <= set(heard)
-    marked = {
-        name
-        for name, member in members.items()
-        if is_for_any_thread(member.fget if isinstance(member, property) else member)
-    }
-    assert "live" in marked
-    assert not marked & {"read", "write", "read_register", "threads", "arm_bell", "breakpoints"}
-    said = {n: w for n, w in heard.items() if "was called on another thread" not in w}
-    assert set(said) <= marked, said
+    for thing, answers in zip(things, heard, strict=True):
+        base = type(thing).__mro__[1]
+        assert isinstance(base, ABCMeta)
+        assert base.__abstractmethods__ - {"hits_stop_all"} <= set(answers)
+        said = {n: w for n, w in answers.items() if "was called on another thread" not in w}
+        assert set(said) <= marked(thing), said
+    assert "live" in marked(target)
+    asking = {"read", "write", "read_register", "threads", "arm_bell", "breakpoints"}
+    assert not marked(target) & asking
+    assert not marked(target.symbols)
     assert target.turn.is_own_thread()
     assert target.threads()
 
@@ -563,28 +579,28 @@ def check_breakpoints_of_the_user(world: World) -> None:
 def check_source(world: World) -> None:
     world.start()
     target = world.target
-    found = target.line_at(world.address("add"))
+    found = target.symbols.line_at(world.address("add"))
     assert found is not None
     assert found[0].endswith("program.c")
     assert found[1] > 0
-    assert target.line_at(UNMAPPED) is None
-    assert target.inlined_at(world.address("inlined_place")) == ("inner",)
-    assert target.inlined_at(world.address("add")) == ()
-    assert target.inlined_at(UNMAPPED) == ()
+    assert target.symbols.line_at(UNMAPPED) is None
+    assert target.symbols.inlined_at(world.address("inlined_place")) == ("inner",)
+    assert target.symbols.inlined_at(world.address("add")) == ()
+    assert target.symbols.inlined_at(UNMAPPED) == ()
 
 
 def check_functions_of_a_file(world: World) -> None:
     world.start()
     target = world.target
-    assert list(target.functions_in("program.c", "add")) == [world.address("add")]
-    assert list(target.functions_in("program.c", "no_such_function")) == []
-    assert list(target.functions_in("no_such_file.c", "add")) == []
+    assert list(target.symbols.functions_in("program.c", "add")) == [world.address("add")]
+    assert list(target.symbols.functions_in("program.c", "no_such_function")) == []
+    assert list(target.symbols.functions_in("no_such_file.c", "add")) == []
 
 
 def check_functions_that_the_debugger_knows(world: World) -> None:
     """Or does not know, where it has no names of its own."""
     world.start()
-    called = world.target.functions_called
+    called = world.target.symbols.functions_called
     assert list(called("outer")) in ([], [world.address("outer")])
     assert list(called("inner")) == list(called("no_such_function")) == []
     assert list(called("shell echo")) == list(called("$_exit + 1")) == []
@@ -592,16 +608,16 @@ def check_functions_that_the_debugger_knows(world: World) -> None:
 
 def check_inlined_functions(world: World) -> None:
     def check() -> None:
-        assert list(world.target.inlined_into("inner")) == ["outer"]
-        assert list(world.target.inlined_into("outer")) == []
-        assert list(world.target.inlined_into("no_such_function")) == []
-        assert list(world.target.inlined_into("shell echo")) == []
+        assert list(world.target.symbols.inlined_into("inner")) == ["outer"]
+        assert list(world.target.symbols.inlined_into("outer")) == []
+        assert list(world.target.symbols.inlined_into("no_such_function")) == []
+        assert list(world.target.symbols.inlined_into("shell echo")) == []
 
     check()
     world.start()
     check()
-    assert list(world.target.functions_in("program.c", "inner")) == []
-    assert list(world.target.functions_in("program.c", "outer")) == [world.address("outer")]
+    assert list(world.target.symbols.functions_in("program.c", "inner")) == []
+    assert list(world.target.symbols.functions_in("program.c", "outer")) == [world.address("outer")]
 
 
 def check_frames_may_be_forgotten(world: World) -> None:

@@ -105,7 +105,10 @@ class Kernel:
 def test_nothing_is_waited_for_in_a_kernel(name: str, told: str) -> None:
     world = FakeWorld()
     world.start()
-    world.target.hosts = {"kmalloc": [f"f{n}" for n in range(40)], "rcu_read_lock": ["path_init"]}
+    world.target.symbols.hosts = {
+        "kmalloc": [f"f{n}" for n in range(40)],
+        "rcu_read_lock": ["path_init"],
+    }
     app = App(world.target, lambda _: Kernel())  # type: ignore[arg-type, return-value]
     with pytest.raises(NotFoundError) as error:
         app.start(name, {})

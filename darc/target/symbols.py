@@ -1,0 +1,39 @@
+"""What a debugger knows of names and lines, from debug information."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+
+class Symbols(ABC):
+    """Those of a target's program."""
+
+    @abstractmethod
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        """Source file (as compiled) and line of an address, from debug information."""
+
+    @abstractmethod
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        """Names of the inlined functions that an address lies in, outermost first."""
+
+    @abstractmethod
+    def functions_in(self, file: str, function: str) -> Sequence[int]:
+        """Entry addresses of ``function`` as defined in the source file ``file``."""
+
+    def functions_called(self, function: str) -> Sequence[int]:
+        """Entry addresses of the functions that the debugger itself knows as ``function``, from
+        debug information; none where that knows no other names than symbols do."""
+        del function
+        return ()
+
+    @abstractmethod
+    def inlined_into(self, function: str) -> Sequence[str]:
+        """Names of the functions that copies of ``function`` stand in, each once: where compilers
+        have put its code instead of calls. Also before the program runs."""
+
+    def functions_of(self, file: str, prefix: str) -> Sequence[str]:
+        """Names of functions that are defined in the source file ``file``, for completion, where
+        the debugger completes what darc offers; ``prefix`` is what is typed of them already."""
+        del file, prefix
+        return ()
