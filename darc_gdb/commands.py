@@ -24,8 +24,8 @@ from darc_gdb.target import GdbTarget
 def _tell(app: App, error: Exception) -> str:
     """The one line for the user."""
     if above := failures.trace_of(app):
-        gdb.write(backend.TARGET.fitting(above), gdb.STDERR)
-    return backend.TARGET.fitting(failures.line_of(error))
+        gdb.write(backend.TARGET.screen.fitting(above), gdb.STDERR)
+    return backend.TARGET.screen.fitting(failures.line_of(error))
 
 
 class _Command(gdb.Command):
@@ -122,7 +122,7 @@ class _Parameter(gdb.Parameter):
         return ""
 
     def get_show_string(self, _value: str) -> str:
-        return backend.TARGET.fitting(commands.show_parameter(self._app, self._name))
+        return backend.TARGET.screen.fitting(commands.show_parameter(self._app, self._name))
 
 
 def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
@@ -358,9 +358,11 @@ def register() -> App:
     """
     target = GdbTarget()
     app = App(target, choose_debuggee, check_runnable)
-    texts = {name: target.fitting(commands.help_text(name)) for name in ("", *commands.COMMANDS)}
+    texts = {
+        name: target.screen.fitting(commands.help_text(name)) for name in ("", *commands.COMMANDS)
+    }
     parameters = [
-        (parameter, target.fitting(commands.parameter_help(parameter.name)))
+        (parameter, target.screen.fitting(commands.parameter_help(parameter.name)))
         for parameter in PARAMETERS
         if parameter.is_available
     ]

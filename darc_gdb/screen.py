@@ -12,14 +12,18 @@ from pathlib import Path
 import gdb
 
 from darc.app.liveline import LiveLine, is_terminal
+from darc.target.ownthread import Turn, any_thread, own_thread
+from darc.target.screen import Screen
 from darc.views import glyphs
 from darc.views.words import message
 
 
-class Screen:
+@own_thread
+class GdbScreen(Screen):
     """gdb's output, and the line below it."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
         self._line = LiveLine()
         self._encoding = str(gdb.host_charset())
         self.is_driven = has_front_end()
@@ -36,7 +40,6 @@ class Screen:
         self._has_line = False
 
     def accepts_pending(self, question: str) -> bool:
-        """See :meth:`darc.target.target.Target.accepts_pending`."""
         setting = gdb.parameter("breakpoint pending")
         if setting is not None:
             return bool(setting)
@@ -47,17 +50,15 @@ class Screen:
 
     @property
     def colour(self) -> bool:
-        """See :meth:`darc.target.target.Target.colour`."""
         wanted = bool(gdb.parameter("style enabled")) and glyphs.takes_colour(os.environ)
         return wanted and is_terminal() and not self.is_driven
 
     @property
     def width(self) -> int:
-        """See :meth:`darc.target.target.Target.width`."""
         return int(gdb.parameter("width") or 0)
 
+    @any_thread
     def live(self, text: str | None) -> None:
-        """See :meth:`darc.target.target.Target.live`."""
         if not is_terminal():
             return
         if text is None:
@@ -66,7 +67,6 @@ class Screen:
             self._line.show(text, self._encoding)
 
     def emit(self, text: str) -> None:
-        """See :meth:`darc.target.target.Target.emit`."""
         self.live(None)
         gdb.write(self.fitting(text) + "\n")
         gdb.flush()

@@ -28,7 +28,7 @@ from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.memory import Memory
 from darc_gdb.ownbreaks import OwnBreakpoints
-from darc_gdb.screen import Screen
+from darc_gdb.screen import GdbScreen
 from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import Threads
 from darc_gdb.tracee import Tracee
@@ -44,13 +44,15 @@ _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSY
 class GdbTarget(Target):
     """gdb's selected inferior; while it is analysed, that one (see :class:`Inferiors`)."""
 
+    screen: GdbScreen
+
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
         self.hooks = Hooks()
+        self.screen = GdbScreen(self.turn)
         self.symbols = GdbSymbols(self.turn)
         self.memory = Memory()
         self.inferiors = Inferiors()
-        self._screen = Screen()
         self._threads = Threads()
         self._calls = Calls(self, self._threads)
         self._deciding = Deciding(self.hooks, self.memory, self._threads)
@@ -96,7 +98,7 @@ class GdbTarget(Target):
         self.inferiors.runs = True
         self._runs_so_far += 1
         self._users.hits.forget()
-        self._screen.went_on()
+        self.screen.went_on()
 
     # -------------------------------------------------------------------- state
 
@@ -238,7 +240,7 @@ class GdbTarget(Target):
     @property
     @any_thread
     def goes_on_unseen(self) -> bool:
-        return self._screen.is_driven
+        return self.screen.is_driven
 
     def is_between_steps(self) -> bool:
         shown = gdb.execute("maint info breakpoints", to_string=True)
@@ -345,7 +347,7 @@ class GdbTarget(Target):
 
     def stopped(self, event: gdb.StopEvent) -> None:
         """Every stop of the program."""
-        self._screen.stopped()
+        self.screen.stopped()
         self.dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
         self._interrupted = isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGINT"
         if isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGSTOP":
@@ -406,30 +408,6 @@ class GdbTarget(Target):
             with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
                 gdb.execute(f"remove-symbol-file -a {self._agent[1]:#x}", to_string=True)
             self._agent = None
-
-    # ------------------------------------------------------------------- output
-
-    def accepts_pending(self, question: str) -> bool:
-        return self._screen.accepts_pending(question)
-
-    @property
-    def colour(self) -> bool:
-        return self._screen.colour
-
-    @property
-    def width(self) -> int:
-        return self._screen.width
-
-    @any_thread
-    def live(self, text: str | None) -> None:
-        self._screen.live(text)
-
-    def emit(self, text: str) -> None:
-        self._screen.emit(text)
-
-    def fitting(self, text: str) -> str:
-        """``text`` as gdb can show it, which has a setting for that."""
-        return self._screen.fitting(text)
 
 
 def _quoted(path: Path) -> str:

@@ -217,7 +217,7 @@ def _setter(name: str) -> Callable[[App, str], None]:
 def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     inferior, stopping = target.inferior, target.stopping
     inferior.listeners = Listeners(
-        failed=lambda error: target.complain(_tell(app, error)),
+        failed=lambda error: target.screen.complain(_tell(app, error)),
         user_stop=app.on_stop,
         follows_up=app.follow_up,
         before_continue=app.before_continue,

@@ -8,33 +8,48 @@ from collections.abc import Callable
 import lldb
 
 from darc.app.liveline import LiveLine, is_terminal
+from darc.target.ownthread import Turn, any_thread, own_thread
+from darc.target.screen import Screen
 from darc.views import glyphs
 
 
-class Screen:
+@own_thread
+class LldbScreen(Screen):
     """The output of one debugger, and the line below it."""
 
-    def __init__(
-        self, debugger: lldb.SBDebugger, may_ask: Callable[[], bool], stands: Callable[[], bool]
-    ) -> None:
-        """``may_ask`` tells whether lldb may be asked on this thread, ``stands`` whether the
-        program stands still, or is none of darc's."""
+    def __init__(self, turn: Turn, debugger: lldb.SBDebugger, stands: Callable[[], bool]) -> None:
+        """``stands`` tells whether the program stands still, or is none of darc's."""
+        self.turn = turn
         self._debugger = debugger
-        self._may_ask = may_ask
         self._stands = stands
         self._line = LiveLine()
         self._style = (False, 0)
 
+    def accepts_pending(self, question: str) -> bool:
+        """As lldb's own breakpoints always do."""
+        return True
+
+    @property
+    @any_thread
+    def colour(self) -> bool:
+        return self.style()[0]
+
+    @property
+    @any_thread
+    def width(self) -> int:
+        return self.style()[1]
+
+    @any_thread
     def style(self) -> tuple[bool, int]:
         """Colour and columns, those of the last time where lldb may not be asked."""
-        if self._may_ask() and is_terminal():
+        if self.turn.is_own_thread() and is_terminal():
             debugger = self._debugger
             colour = bool(debugger.GetUseColor()) and glyphs.takes_colour(os.environ)
             self._style = (colour, int(debugger.GetTerminalWidth()))
         return self._style
 
+    @any_thread
     def live(self, text: str | None) -> None:
-        """See :meth:`darc.target.target.Target.live`."""
         if not is_terminal():
             return
         if text is None:
@@ -42,15 +57,17 @@ class Screen:
         elif not self._stands():  # lldb's prompt may be there already
             self._line.show(text, glyphs.locale_encoding(os.environ))
 
+    @any_thread
     def prompts(self) -> None:
         """lldb has shown a stop, and perhaps its prompt, behind the live line."""
         self._line.is_behind()
 
+    @any_thread
     def emit(self, text: str) -> None:
-        """See :meth:`darc.target.target.Target.emit`."""
         self.live(None)
         _print(self._debugger.GetOutputFile(), text)
 
+    @any_thread
     def complain(self, text: str) -> None:
         """Shows an error that is no command's."""
         self.live(None)

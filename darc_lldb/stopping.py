@@ -26,7 +26,7 @@ from darc_lldb.calling import Calling
 from darc_lldb.inferior import Inferior
 from darc_lldb.leaving import Leaving
 from darc_lldb.others import OtherHooks
-from darc_lldb.screen import Screen
+from darc_lldb.screen import LldbScreen
 from darc_lldb.stops import OwnBreakpoints, Reason
 from darc_lldb.threads import Threads
 from darc_lldb.userbreaks import UserBreakpoints
@@ -44,7 +44,7 @@ class Stopping:
         threads: Threads,
         own: OwnBreakpoints,
         users: UserBreakpoints,
-        screen: Screen,
+        screen: LldbScreen,
         tidy: Callable[[], None],
     ) -> None:
         """``tidy`` deletes what is not needed any more."""

@@ -21,7 +21,7 @@ from darc_lldb import calls, memory
 from darc_lldb.calling import Calling
 from darc_lldb.frames import Frames
 from darc_lldb.inferior import Inferior
-from darc_lldb.screen import Screen
+from darc_lldb.screen import LldbScreen
 from darc_lldb.stopping import Stopping
 from darc_lldb.stops import OwnBreakpoints
 from darc_lldb.symbols import LldbSymbols
@@ -33,23 +33,25 @@ from darc_lldb.userbreaks import UserBreakpoints
 class LldbTarget(Target):
     """The selected target of one of lldb's debuggers."""
 
+    screen: LldbScreen
+
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self.inferior = Inferior(debugger)
         self.turn = Turn(self.inferior.is_own_thread)
+        self.screen = LldbScreen(self.turn, debugger, self.inferior.seems_to_stand)
         self.symbols = LldbSymbols(self.turn, self.inferior)
         self._calls = Calling(self, debugger)
         self._threads = Threads(self, self._calls)
         self._own = OwnBreakpoints()
         self._users = UserBreakpoints(self.inferior, self._own)
         self._frames = Frames()
-        self._screen = Screen(debugger, self.inferior.is_own_thread, self.inferior.seems_to_stand)
         self.stopping = Stopping(
             self.inferior,
             calling=self._calls,
             threads=self._threads,
             own=self._own,
             users=self._users,
-            screen=self._screen,
+            screen=self.screen,
             tidy=self._tidy,
         )
         self.was_prepared = False
@@ -256,35 +258,6 @@ class LldbTarget(Target):
     def hide_pads(self) -> None:
         self._frames.hide()
         self._tidy()
-
-    # ------------------------------------------------------------------- output
-
-    def accepts_pending(self, question: str) -> bool:
-        """As lldb's own breakpoints always do."""
-        return True
-
-    @property
-    @any_thread
-    def colour(self) -> bool:
-        return self._screen.style()[0]
-
-    @property
-    @any_thread
-    def width(self) -> int:
-        return self._screen.style()[1]
-
-    @any_thread
-    def live(self, text: str | None) -> None:
-        self._screen.live(text)
-
-    @any_thread
-    def emit(self, text: str) -> None:
-        self._screen.emit(text)
-
-    @any_thread
-    def complain(self, text: str) -> None:
-        """Shows an error that is no command's."""
-        self._screen.complain(text)
 
 
 def _has_front_end() -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.ownthread import Turn, any_thread, own_thread
+from darc.target.screen import Screen
 from darc.target.symbols import Symbols
 from darc.target.target import OnHit, Outcome, State, Target
 from tests.contract.world import World
@@ -59,15 +60,45 @@ class FakeSymbols(Symbols):
 
 
 @own_thread
+class FakeScreen(Screen):
+    """Keeps what is shown."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.pending = True
+        self.emitted: list[str] = []
+
+    def accepts_pending(self, question: str) -> bool:
+        return self.pending
+
+    @property
+    def colour(self) -> bool:
+        return False
+
+    @property
+    def width(self) -> int:
+        return 80
+
+    @any_thread
+    def live(self, text: str | None) -> None:
+        pass
+
+    def emit(self, text: str) -> None:
+        self.emitted.append(text + "\n")
+
+
+@own_thread
 class FakeTarget(Target):
     """At most one program, made of Python values. Public attributes are the program's: a test sets
     them up and changes them as the program would."""
 
     hits_stop_all = True
+    screen: FakeScreen
     symbols: FakeSymbols
 
     def __init__(self, executable: str = "/fake/program") -> None:
         self.turn = Turn()
+        self.screen = FakeScreen(self.turn)
         self.symbols = FakeSymbols(self.turn)
         self.process: int | None = None
         self.was_attached = False
@@ -78,8 +109,6 @@ class FakeTarget(Target):
         self.current = 0
         self.functions: dict[int, Callable[..., int]] = {}
         self.user_breakpoints: set[int] = set()
-        self.pending = True
-        self.emitted: list[str] = []
         self.once: tuple[int, Callable[[], None]] | None = None
         self.breaks: dict[int, OnHit] = {}
         self.bell: tuple[int, Callable[[], Outcome]] | None = None
@@ -261,24 +290,6 @@ class FakeTarget(Target):
     def hide_pads(self) -> None:
         self.pads = None
 
-    def accepts_pending(self, question: str) -> bool:
-        return self.pending
-
-    @property
-    def colour(self) -> bool:
-        return False
-
-    @property
-    def width(self) -> int:
-        return 80
-
-    @any_thread
-    def live(self, text: str | None) -> None:
-        pass
-
-    def emit(self, text: str) -> None:
-        self.emitted.append(text + "\n")
-
 
 class FakeWorld(World):
     """``program.c`` in Python: the same rounds, names, stops and values."""
@@ -366,7 +377,7 @@ class FakeWorld(World):
         self.target.user_breakpoints.discard(address)
 
     def set_pending(self, accept: bool) -> None:
-        self.target.pending = accept
+        self.target.screen.pending = accept
 
     def shown(self) -> str:
-        return "".join(self.target.emitted)
+        return "".join(self.target.screen.emitted)

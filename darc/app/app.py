@@ -97,12 +97,12 @@ class App:
     @property
     def colour(self) -> bool:
         """Whether output takes escape codes."""
-        return self._target.colour
+        return self._target.screen.colour
 
     @property
     def width(self) -> int:
         """Columns of the output."""
-        return self._target.width
+        return self._target.screen.width
 
     @property
     def session(self) -> Session | None:
@@ -111,7 +111,7 @@ class App:
 
     def emit(self, text: str) -> None:
         """Shows text to the user: what a view made, or a message of one line."""
-        self._target.emit(text if isinstance(text, Shown) else message(text))
+        self._target.screen.emit(text if isinstance(text, Shown) else message(text))
 
     def set_parameter(self, name: str, text: str) -> None:
         """``set darc NAME TEXT``."""
@@ -590,7 +590,7 @@ class App:
         analysis, collect = request.analysis, request.collect
         if collect is not None and self._debuggee.pads.room_for_set(1) is None:
             raise UnsupportedError("'darc walk' is for processes")
-        progress = Progress(self._target)
+        progress = Progress(self._target.screen)
         if (members := request.members) is not None:
             try:
                 chosen = finding.find_members(

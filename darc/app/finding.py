@@ -98,7 +98,7 @@ def check_file(target: Target, request: Request) -> Request:
     if plain and not is_known:
         check_inlined(target, function)
         missing = not_found(function, (s.name for s in image.symbols))
-        if not target.accepts_pending(f"{missing}; wait for a library that has it?"):
+        if not target.screen.accepts_pending(f"{missing}; wait for a library that has it?"):
             raise NotFoundError(missing)
     return request
 

@@ -66,7 +66,7 @@ class Monitor:
         self._done.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        self._target.live(None)
+        self._target.screen.live(None)
 
     def _help(self) -> None:
         """Prepares for decisions, on a thread of its own: a step may take longer than there may be
@@ -103,7 +103,9 @@ class Monitor:
                 if session.is_readable:
                     session.beat()
                 if now - begin >= 1 and not self._stands():
-                    self._target.live(render.live(session.live_snapshot(), self._line_style()))
+                    self._target.screen.live(
+                        render.live(session.live_snapshot(), self._line_style())
+                    )
                 late_since = self._knock(late_since, now)
             except AssertionError:
                 raise  # the debugger was asked, from here

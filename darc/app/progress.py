@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from darc.target.target import Target
+from darc.target.screen import Screen
 from darc.views.words import shorten
 
 _SILENT_SECONDS = 1.0
@@ -17,16 +17,16 @@ _BETWEEN = 0.1
 class Progress:
     """Called with what is done now, as often as one likes, it shows that in the live line."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
         self._next = time.monotonic() + _SILENT_SECONDS
 
     def __call__(self, text: str) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _BETWEEN
-            self._target.live(shorten(f"darc: {text}", max(self._target.width - 1, 8)))
+            self._screen.live(shorten(f"darc: {text}", max(self._screen.width - 1, 8)))
 
     def end(self) -> None:
         """Takes the line away."""
-        self._target.live(None)
+        self._screen.live(None)

@@ -107,7 +107,7 @@ class Waiting:
             raise error
         if not may_wait(debuggee, request.parameters):
             raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
-        if not self._target.accepts_pending(f"{error}; wait for a library that has it?"):
+        if not self._target.screen.accepts_pending(f"{error}; wait for a library that has it?"):
             raise error
         self.request = request
         self._host.emit(f"darc: {error}: waits for a library that has it")

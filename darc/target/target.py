@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from darc.target.ownthread import Turn
+from darc.target.screen import Screen
 from darc.target.symbols import Symbols
 
 
@@ -135,6 +136,7 @@ class Target(ABC):
     turn: Turn
     """Whose turn it is to use it."""
 
+    screen: Screen
     symbols: Symbols
 
     @property
@@ -349,27 +351,3 @@ class Target(ABC):
     def was_interrupted(self) -> bool:
         """Whether the user's Ctrl-C is why the program stands still, where that is known."""
         return False
-
-    @abstractmethod
-    def accepts_pending(self, question: str) -> bool:
-        """Whether to wait for a function that does not exist yet, as the debugger's own setting
-        for breakpoints says; it may ask the user."""
-
-    @property
-    @abstractmethod
-    def colour(self) -> bool:
-        """Whether output takes escape codes."""
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """Columns of the output; 0 when unlimited."""
-
-    @abstractmethod
-    def live(self, text: str | None) -> None:
-        """Shows one line in place of the last one, ``None`` takes it away; nothing where output is
-        no terminal. Any thread."""
-
-    @abstractmethod
-    def emit(self, text: str) -> None:
-        """Shows text to the user; a newline is added."""

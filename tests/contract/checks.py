@@ -16,7 +16,7 @@ from tests.contract.world import World
 WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
-PARTS = ("symbols",)
+PARTS = ("screen", "symbols")
 """Attributes of a target that are parts of it."""
 NOWHERE = 0x7FFF_0000_0000_0000
 
@@ -81,8 +81,8 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
 
     def ask_all() -> None:
         heard.extend(map(asked_elsewhere, things))
-        target.live("a line")
-        target.live(None)
+        target.screen.live("a line")
+        target.screen.live(None)
 
     other = threading.Thread(target=ask_all)
     other.start()
@@ -93,7 +93,7 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
         assert base.__abstractmethods__ - {"hits_stop_all"} <= set(answers)
         said = {n: w for n, w in answers.items() if "was called on another thread" not in w}
         assert set(said) <= marked(thing), said
-    assert "live" in marked(target)
+    assert "live" in marked(target.screen)
     asking = {"read", "write", "read_register", "threads", "arm_bell", "breakpoints"}
     assert not marked(target) & asking
     assert not marked(target.symbols)
@@ -629,19 +629,19 @@ def check_frames_may_be_forgotten(world: World) -> None:
 def check_pending(world: World) -> None:
     for accept in (True, False):
         world.set_pending(accept)
-        assert world.target.accepts_pending("wait for it?") == accept
+        assert world.target.screen.accepts_pending("wait for it?") == accept
 
 
 def check_output(world: World) -> None:
     """Text as it is; no escape codes and no live line, as this is no terminal."""
     target = world.target
-    assert target.width >= 0
-    assert target.colour is False
-    live = threading.Thread(target=lambda: target.live("handle: 5 calls"))
+    assert target.screen.width >= 0
+    assert target.screen.colour is False
+    live = threading.Thread(target=lambda: target.screen.live("handle: 5 calls"))
     live.start()
     live.join()
-    target.emit("two → lines\nof 100 %s")
-    target.live(None)
+    target.screen.emit("two → lines\nof 100 %s")
+    target.screen.live(None)
     assert "two → lines\nof 100 %s\n" in world.shown()
     assert "5 calls" not in world.shown()
 

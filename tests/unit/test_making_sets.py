@@ -28,8 +28,9 @@ from darc.collectors.set_collector import NO_TIME, SetCollector
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
+from darc.target.ownthread import Turn
 from darc.target.target import Target
-from tests.fake_target import FakeTarget
+from tests.fake_target import FakeScreen
 
 CODE = b"\xe8\x1b\x00\x00\x00" * 3 + b"\xe8\xfc\xff\xff\xff" + b"\x90" * 200
 """Calls of 0x20, 0x25, 0x2a and 0x10, as it is at 0."""
@@ -288,9 +289,9 @@ def test_a_stop_of_the_debuggers_own_puts_it_off_for_a_moment(clock: Clock) -> N
 # ------------------------------------------------------------------------------- progress
 
 
-class Prompt(FakeTarget):
+class Prompt(FakeScreen):
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(Turn())
         self.told: list[str | None] = []
 
     def live(self, text: str | None) -> None:
@@ -300,13 +301,13 @@ class Prompt(FakeTarget):
 def test_what_takes_longer_than_a_second_tells_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, target = Clock(), Prompt()
+    clock, screen = Clock(), Prompt()
     monkeypatch.setattr(progress, "time", clock)
-    tell = progress.Progress(target)
+    tell = progress.Progress(screen)
     for number in range(1, 151):
         tell(f"counts the calls in file {number} of 150")
         clock.now += 0.01
     tell.end()
-    assert target.told[0] == "darc: counts the calls in file 101 of 150"
-    assert target.told[-1] is None
-    assert 3 <= len(target.told) <= 7
+    assert screen.told[0] == "darc: counts the calls in file 101 of 150"
+    assert screen.told[-1] is None
+    assert 3 <= len(screen.told) <= 7

@@ -47,6 +47,7 @@ class Analysis:
 
     def __init__(self) -> None:
         self.alive = self.is_readable = True
+        self.screen = self
         self.rings = self.rings_itself = self.paused = self.goes_on_unseen = False
         self.urgent: int | None = None
         self.bell_signal: int | None = BELL

@@ -124,7 +124,7 @@ def test_the_analysis_begins_at_the_first_call_behind_a_library(world: World) ->
 
 
 def test_nobody_waits_where_the_user_does_not_want_to(world: World) -> None:
-    world.target.pending = False
+    world.target.screen.pending = False
     with pytest.raises(NotFoundError):
         world.for_library()
     assert not world.waiting

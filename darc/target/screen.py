@@ -1,0 +1,33 @@
+"""What the user sees of darc, and is asked by it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+
+class Screen(ABC):
+    """A debugger's output."""
+
+    @abstractmethod
+    def accepts_pending(self, question: str) -> bool:
+        """Whether to wait for a function that does not exist yet, as the debugger's own setting
+        for breakpoints says; it may ask the user."""
+
+    @property
+    @abstractmethod
+    def colour(self) -> bool:
+        """Whether output takes escape codes."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Columns of the output; 0 when unlimited."""
+
+    @abstractmethod
+    def live(self, text: str | None) -> None:
+        """Shows one line in place of the last one, ``None`` takes it away; nothing where output is
+        no terminal. Any thread."""
+
+    @abstractmethod
+    def emit(self, text: str) -> None:
+        """Shows text to the user; a newline is added."""
