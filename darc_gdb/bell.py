@@ -8,7 +8,7 @@ from collections.abc import Callable
 import gdb
 
 from darc.debuggee import bell, procfs
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import gdb
 
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from darc_gdb import ctrlc
 from darc_gdb.hooks import Hooks
 from darc_gdb.memory import Memory

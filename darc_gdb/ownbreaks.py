@@ -8,7 +8,7 @@ from collections.abc import Callable
 import gdb
 
 from darc.model.errors import TargetError
-from darc.target.target import OnHit, Outcome
+from darc.target.outcome import OnHit, Outcome
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks

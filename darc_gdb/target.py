@@ -19,8 +19,9 @@ import gdb.unwinder
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
+from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc.target.target import OnHit, Outcome, Passage, State, Target
+from darc.target.target import Passage, State, Target
 from darc_gdb.bell import Bell
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding

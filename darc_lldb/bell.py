@@ -8,7 +8,7 @@ import lldb
 
 from darc.debuggee import bell as bells
 from darc.debuggee import procfs
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from darc_lldb.stops import Reason, Signal
 
 

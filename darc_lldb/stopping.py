@@ -19,7 +19,8 @@ import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
-from darc.target.target import Outcome, State
+from darc.target.outcome import Outcome
+from darc.target.target import State
 from darc_lldb import calls
 from darc_lldb.bell import Bell
 from darc_lldb.calling import Calling

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import lldb
 
-from darc.target.target import OnHit
+from darc.target.outcome import OnHit
 
 NAME = "darc"
 _LOADED = "_dl_debug_state"

@@ -15,8 +15,9 @@ import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
+from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc.target.target import OnHit, Outcome, State, Target
+from darc.target.target import State, Target
 from darc_lldb import calls, memory
 from darc_lldb.calling import Calling
 from darc_lldb.frames import Frames

@@ -14,7 +14,7 @@ from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
 from darc.pads.guards import Guard
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from kgdb import devices, tasks
 from kgdb.devices import Devices
 from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED

@@ -12,7 +12,7 @@ from iced_x86 import FlowControl
 
 from darc.code.processor import decode
 from darc.model.errors import FormatError, UnsupportedError
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from kgdb import tasks
 from kgdb.calls import KernelCalls
 from kgdb.gdbstub import GdbStub, gdbstub

@@ -15,7 +15,7 @@ from darc.model.parameters import Parameters
 from darc.pads.backend import Bell, PadBackend, batch_size
 from darc.pads.foothold import Foothold
 from darc.pads.installer import clean_up
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from kgdb import devices, tasks
 from kgdb.foothold import ROOMS, KernelFoothold, Left, left_behind
 from kgdb.kernel import STACK_SHIFT, Kernel

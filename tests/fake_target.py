@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from darc.model.errors import TargetError, UnsupportedError
+from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
-from darc.target.target import OnHit, Outcome, State, Target
+from darc.target.target import State, Target
 from tests.contract.world import World
 
 MASK = (1 << 64) - 1

@@ -27,7 +27,8 @@ from darc.model.errors import (
     UsageError,
 )
 from darc.model.parameters import Parameters, Probes
-from darc.target.target import Outcome, Target
+from darc.target.outcome import Outcome
+from darc.target.target import Target
 
 _CANNOT_WAIT = (
     "in a program that was attached to darc waits for no function, as a breakpoint is its end if "

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from darc.code.architecture import Site
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode
-from darc.target.target import OnHit, Outcome, Target
+from darc.target.outcome import OnHit, Outcome
+from darc.target.target import Target
 
 
 @dataclass

@@ -33,7 +33,7 @@ from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile, format_cycles
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 
 
 class _Accepts:

@@ -29,7 +29,8 @@ from darc.model.profile import Profile
 from darc.pads.foothold import Foothold
 from darc.search.contest import Vote
 from darc.search.descent import Orders
-from darc.target.target import Outcome, Target
+from darc.target.outcome import Outcome
+from darc.target.target import Target
 
 
 class Listener(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from darc.collectors.breakplaces import BreakPlaces, Place
 from darc.collectors.opcount import OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 
 FREE_HITS = 2000
 HITS_PER_CALL = 200

@@ -15,7 +15,8 @@ from darc.collectors.opencalls import Call, Operation
 from darc.collectors.timedsites import TimedSites
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode
-from darc.target.target import Outcome, Target
+from darc.target.outcome import Outcome
+from darc.target.target import Target
 
 Act = Callable[[], Outcome]
 """What is to be done in consequence of a hit."""

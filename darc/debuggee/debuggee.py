@@ -18,7 +18,7 @@ from darc.model.offtimes import OffWatch
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
 from darc.pads.guards import Guard
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 
 
 class Debuggee(ABC):

@@ -18,7 +18,8 @@ from darc.model.offtimes import OffWatch
 from darc.model.parameters import Parameters
 from darc.pads import guards
 from darc.pads.backend import PadBackend
-from darc.target.target import Outcome, Place, Target
+from darc.target.outcome import Outcome
+from darc.target.target import Place, Target
 
 
 class ProcessDebuggee(Debuggee):

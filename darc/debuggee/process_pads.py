@@ -16,7 +16,8 @@ from darc.model.errors import NotFoundError, UsageError
 from darc.model.parameters import Parameters
 from darc.pads.backend import Bell, PadBackend, batch_size
 from darc.pads.foothold import Foothold
-from darc.target.target import Outcome, Target
+from darc.target.outcome import Outcome
+from darc.target.target import Target
 
 NO_TASKS = "--task is for kernels: take --thread here"
 

@@ -16,7 +16,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.model.parameters import Parameters
 from darc.pads.foothold import Foothold
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
-from darc.target.target import Outcome, Target
+from darc.target.outcome import Outcome
+from darc.target.target import Target
 
 _T = TypeVar("_T")
 

@@ -18,6 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
+from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
@@ -41,20 +42,6 @@ class Region:
     offset: int
     path: str
     inode: int = 0
-
-
-class Outcome(Enum):
-    """What becomes of a program that stopped for the engine alone: it goes on, or stays stopped
-    for the user."""
-
-    CONTINUE = "continue"
-    STOP = "stop"
-
-
-OnHit = Callable[[int], Callable[[], Outcome] | None]
-"""What :meth:`Target.set_break` calls with the thread that came there. It only reads: memory, and
-the registers of that thread. ``None``: the program goes on. Else what it returns is called with all
-threads stopped; that may write, set and take back breaks, but call nothing in the program."""
 
 
 class Hidden(Protocol):

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from darc.model.errors import TargetError
+from darc.target.outcome import Outcome
 from darc.target.ownthread import is_for_any_thread
-from darc.target.target import Outcome, State
+from darc.target.target import State
 from tests.contract.world import World
 
 WORD = 0x1122334455667788

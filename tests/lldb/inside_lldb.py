@@ -175,7 +175,7 @@ def slow_decisions(
     namespace: dict[str, object],
 ) -> None:
     from darc.session.session import Session
-    from darc.target.target import Outcome
+    from darc.target.outcome import Outcome
 
     decide = Session._decide
     moment = threading.Event()

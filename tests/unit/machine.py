@@ -13,7 +13,7 @@ from darc.debuggee.process import ProcessDebuggee
 from darc.debuggee.process_pads import ProcessPads
 from darc.model.ftree import Fnode, Function
 from darc.pads.guards import Guard
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
 from tests.unit.test_code_reading import BASE, Code
 

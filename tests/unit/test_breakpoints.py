@@ -18,7 +18,7 @@ from darc.model.parameters import Parameters
 from darc.model.profile import bin_of
 from darc.model.snapshot import SiteState
 from darc.model.status import Status
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from tests.unit.machine import MS, PLAIN, STACK, TID, Debuggee, Machine, ThrownError
 from tests.unit.test_code_reading import Assemble, Code
 from tests.unit.test_code_reading import assembled as assembled

@@ -17,7 +17,7 @@ from darc.collectors.pad_collector import PadCollector
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
 from darc.pads.backend import Bell
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
 
 BACK, SLOT = 0x40_1234, 0x7FFF_0008

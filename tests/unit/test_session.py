@@ -13,7 +13,7 @@ from darc.model.errors import TargetError, UnsupportedError, UsageError
 from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.status import Status
 from darc.session.session import Message, Session
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 from tests.unit.machine import MS, PLAIN, Debuggee, Machine
 from tests.unit.test_code_reading import Code
 from tests.unit.test_code_reading import assembled as assembled
