@@ -8,7 +8,9 @@ from collections.abc import Callable
 import gdb
 
 from darc.debuggee import bell, procfs
+from darc.target.bell import Bell
 from darc.target.outcome import Outcome
+from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
@@ -20,7 +22,7 @@ class _Condition(gdb.Function):
     """The condition of the catchpoint for the bell's signal: with all threads stopped it lets darc
     decide, and in most cases the program goes on without the user's command noticing."""
 
-    def __init__(self, bell: Bell) -> None:
+    def __init__(self, bell: GdbBell) -> None:
         super().__init__("_darc_bell")
         self._bell = bell
 
@@ -28,12 +30,19 @@ class _Condition(gdb.Function):
         return int(self._bell.rang())
 
 
-class Bell:
-    """One at a time."""
+@own_thread
+class GdbBell(Bell):
+    """A catchpoint whose condition decides."""
 
     def __init__(
-        self, hooks: Hooks, deciding: Deciding, threads: Threads, inferiors: Inferiors
+        self,
+        turn: Turn,
+        hooks: Hooks,
+        deciding: Deciding,
+        threads: Threads,
+        inferiors: Inferiors,
     ) -> None:
+        self.turn = turn
         self._hooks = hooks
         self._deciding = deciding
         self._threads = threads
@@ -75,7 +84,6 @@ class Bell:
 
     @translated
     def arm(self, number: int, handler: Callable[[], Outcome]) -> None:
-        """See :meth:`darc.target.target.Target.arm_bell`."""
         self._handler = handler
         self._signal = number
         self._deciding.bury()
@@ -101,7 +109,6 @@ class Bell:
 
     @translated
     def change(self, number: int) -> None:
-        """See :meth:`darc.target.target.Target.change_bell`."""
         before, self._catchpoint = self._catchpoint, None
         if before is not None and before.is_valid():
             before.enabled = False
@@ -165,6 +172,7 @@ class Bell:
         gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
         return Outcome.STOP
 
+    @any_thread
     def interrupt(self) -> None:
         """Stops the program for the handler of :meth:`arm_interrupt`, if it runs. Any thread."""
         gdb.post_event(self._interrupt)
@@ -176,7 +184,6 @@ class Bell:
 
     @translated
     def disarm(self) -> None:
-        """Takes back what :meth:`arm` set."""
         self._handler = None
         if self._catchpoint is not None:
             self._deciding.doom(self._catchpoint)

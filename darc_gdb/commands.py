@@ -219,7 +219,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         """See :class:`Farewell`."""
 
         def prepare() -> None:
-            target.leave_at_bell(leave_at_bell)
+            target.bell.leaving = leave_at_bell
 
         def interrupt() -> None:
             """It stops as at Ctrl-C, and gdb leaves there."""
@@ -255,7 +255,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
 
     def goes_on() -> None:
         with _home(app):
-            target.before_continue()
+            target.bell.see_to_it()
             if not target.dies:
                 if target.attached and app.session is not None and app.session.alive:
                     farewell.hold()

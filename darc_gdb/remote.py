@@ -161,11 +161,11 @@ class GdbRemote(Remote):
         return self._target.set_watch(address, on_hit)
 
     def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
-        self._target.arm_interrupt(handler)
+        self._target.bell.arm_interrupt(handler)
 
     @any_thread
     def interrupt(self) -> None:
-        self._target.interrupt()
+        self._target.bell.interrupt()
 
 
 @contextlib.contextmanager

@@ -19,10 +19,10 @@ import gdb.unwinder
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
-from darc.target.outcome import OnHit, Outcome
+from darc.target.outcome import OnHit
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, State, Target
-from darc_gdb.bell import Bell
+from darc_gdb.bell import GdbBell
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
 from darc_gdb.hooks import Hooks
@@ -45,6 +45,7 @@ _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSY
 class GdbTarget(Target):
     """gdb's selected inferior; while it is analysed, that one (see :class:`Inferiors`)."""
 
+    bell: GdbBell
     screen: GdbScreen
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class GdbTarget(Target):
         self._threads = Threads()
         self._calls = Calls(self, self._threads)
         self._deciding = Deciding(self.hooks, self.memory, self._threads)
-        self._bell = Bell(self.hooks, self._deciding, self._threads, self.inferiors)
+        self.bell = GdbBell(self.turn, self.hooks, self._deciding, self._threads, self.inferiors)
         self._own = OwnBreakpoints(self.hooks, self._deciding, self._threads, self._calls)
         self._users = UserBreakpoints(self.hooks)
         self._modules_handler: Callable[[], None] | None = None
@@ -75,7 +76,7 @@ class GdbTarget(Target):
         found = [
             (events.new_objfile, self._on_new_objfile),
             (events.breakpoint_created, self._users.heard_of),
-            (events.breakpoint_deleted, self._bell.deleted),
+            (events.breakpoint_deleted, self.bell.deleted),
             (events.breakpoint_deleted, lambda _breakpoint: self._users.moved()),
             (events.breakpoint_modified, self._users.heard_of),
             (events.memory_changed, lambda _event: self._threads.moved()),
@@ -89,11 +90,11 @@ class GdbTarget(Target):
 
     def announce(self) -> None:
         """Tells gdb of it."""
-        self._bell.announce()
+        self.bell.announce()
         self._deciding.announce()
 
     def _went_on(self) -> None:
-        self._bell.pass_again()
+        self.bell.pass_again()
         self._threads.moved()
         self._users.moved()
         self.inferiors.runs = True
@@ -247,10 +248,6 @@ class GdbTarget(Target):
         shown = gdb.execute("maint info breakpoints", to_string=True)
         return not re.search(r"^0 ", shown, re.M)
 
-    def before_continue(self) -> None:
-        """The catchpoint that listens to the bell is there."""
-        self._bell.see_to_it()
-
     def break_once(self, address: int, handler: Callable[[], None]) -> None:
         self._own.break_once(address, handler)
 
@@ -305,37 +302,14 @@ class GdbTarget(Target):
     def _is_own(self, event: gdb.StopEvent) -> bool:
         """Whether nothing but breakpoints of darc's has stopped the program."""
         if isinstance(event, gdb.SignalEvent):
-            return self._bell.is_owed(event)
+            return self.bell.is_owed(event)
         if not isinstance(event, gdb.BreakpointEvent):
             return False
-        return all(self._own.owns(b) or self._bell.owns(b) for b in event.breakpoints)
+        return all(self._own.owns(b) or self.bell.owns(b) for b in event.breakpoints)
 
     def after_stop(self) -> None:
         """The commands of darc's breakpoints."""
         self._deciding.after_stop()
-
-    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
-        self._bell.arm(signal, handler)
-
-    def change_bell(self, signal: int) -> None:
-        self._bell.change(signal)
-
-    def disarm_bell(self) -> None:
-        self._bell.disarm()
-
-    def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
-        """See :meth:`Bell.arm_interrupt`."""
-        self._bell.arm_interrupt(handler)
-
-    @any_thread
-    def interrupt(self) -> None:
-        """See :meth:`Bell.interrupt`. Any thread."""
-        self._bell.interrupt()
-
-    @any_thread
-    def leave_at_bell(self, leave: Callable[[], None]) -> None:
-        """gdb is about to leave: ``leave`` is called in place of the bell's handler."""
-        self._bell.leaving = leave
 
     @property
     def errand(self) -> bool:

@@ -8,15 +8,28 @@ import lldb
 
 from darc.debuggee import bell as bells
 from darc.debuggee import procfs
+from darc.target.bell import Bell
 from darc.target.outcome import Outcome
+from darc.target.ownthread import Turn, any_thread, own_thread
+from darc_lldb.inferior import Inferior
 from darc_lldb.stops import Reason, Signal
 
 
-class Bell:
-    """One at a time. ``failed`` tells the user of an error; ``follows_up`` whether another analysis
-    has begun where the program was to stop for the user, and lets it go on then."""
+@own_thread
+class LldbBell(Bell):
+    """One at a time, for ``inferior``."""
 
-    def __init__(self, failed: Callable[[Exception], None], follows_up: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        inferior: Inferior,
+        failed: Callable[[Exception], None],
+        follows_up: Callable[[], bool],
+    ) -> None:
+        """``failed`` tells the user of an error; ``follows_up`` whether another analysis has begun
+        where the program was to stop for the user, and lets it go on then."""
+        self.turn = turn
+        self._inferior = inferior
         self._failed = failed
         self._follows_up = follows_up
         self._signals: dict[int, Signal] = {}
@@ -33,27 +46,33 @@ class Bell:
         """Those at which the program stops for the user's sake."""
         return frozenset(n for n, signal in self._signals.items() if signal.stopped_before)
 
-    def arm(self, process: lldb.SBProcess, number: int, handler: Callable[[], Outcome]) -> None:
-        """See :meth:`darc.target.target.Target.arm_bell`."""
-        self.disarm()
-        self._signals = {one: Signal(process, one) for one in (number, bells.KNOCK)}
+    def arm(self, signal: int, handler: Callable[[], Outcome]) -> None:
+        process = self._inferior.stopped()
+        self._take_back(may_ask=True)
+        self._signals = {one: Signal(process, one) for one in (signal, bells.KNOCK)}
         self._handler = handler
 
-    def change(self, process: lldb.SBProcess, number: int) -> None:
-        """See :meth:`darc.target.target.Target.change_bell`."""
+    def change(self, signal: int) -> None:
         if self._handler is not None:
-            self.arm(process, number, self._handler)
+            self.arm(signal, self._handler)
 
-    def disarm(self, *, may_ask: bool = True) -> None:
-        """Takes back what :meth:`arm` set, as far as lldb may be asked."""
+    @any_thread
+    def disarm(self) -> None:
+        self._take_back(may_ask=not self._inferior.blind)
+
+    @any_thread
+    def forget(self) -> None:
+        """The program is gone, and its signals."""
+        self._take_back(may_ask=False)
+
+    def _take_back(self, *, may_ask: bool) -> None:
         self._handler = None
         signals, self._signals = self._signals, {}
         for signal in signals.values():
             if may_ask:
                 signal.restore()
 
-    @staticmethod
-    def is_own(process: lldb.SBProcess, reason: Reason) -> bool:
+    def is_own(self, process: lldb.SBProcess, reason: Reason) -> bool:
         """Whether the program does not hear the signal in any case, or it bears darc's mark."""
         assert reason.signal is not None
         is_heard = procfs.catches(int(process.GetProcessID()), reason.signal)

@@ -20,9 +20,10 @@ import lldb
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
+from darc.target.ownthread import Turn
 from darc.target.target import State
 from darc_lldb import calls
-from darc_lldb.bell import Bell
+from darc_lldb.bell import LldbBell
 from darc_lldb.calling import Calling
 from darc_lldb.inferior import Inferior
 from darc_lldb.leaving import Leaving
@@ -39,6 +40,7 @@ class Stopping:
 
     def __init__(
         self,
+        turn: Turn,
         inferior: Inferior,
         *,
         calling: Calling,
@@ -57,7 +59,9 @@ class Stopping:
         self._screen = screen
         self._tidy = tidy
         self.others = OtherHooks(inferior.debugger)
-        self.bell = Bell(lambda error: inferior.listeners.failed(error), self._followed_up)
+        self.bell = LldbBell(
+            turn, inferior, lambda error: inferior.listeners.failed(error), self._followed_up
+        )
         self.leaving = Leaving(inferior, self.guarded)
         self.modules_handler: Callable[[], None] | None = None
         self.own_stops = 0
@@ -303,7 +307,7 @@ class Stopping:
             lost = not procfs.is_gone(pid)
             listeners = inferior.listeners
             self.guarded(functools.partial(listeners.lost, pid) if lost else listeners.end)
-            self.bell.disarm(may_ask=False)
+            self.bell.forget()
 
     def resumed(self) -> None:
         """The watcher saw the program go on."""

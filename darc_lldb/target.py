@@ -15,7 +15,7 @@ import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
-from darc.target.outcome import OnHit, Outcome
+from darc.target.outcome import OnHit
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import State, Target
 from darc_lldb import calls, memory
@@ -47,6 +47,7 @@ class LldbTarget(Target):
         self._users = UserBreakpoints(self.inferior, self._own)
         self._frames = Frames()
         self.stopping = Stopping(
+            self.turn,
             self.inferior,
             calling=self._calls,
             threads=self._threads,
@@ -55,6 +56,7 @@ class LldbTarget(Target):
             screen=self.screen,
             tidy=self._tidy,
         )
+        self.bell = self.stopping.bell
         self.was_prepared = False
         """Whether an analysis was begun, or is beginning."""
 
@@ -217,16 +219,6 @@ class LldbTarget(Target):
     @property
     def hits_stop_all(self) -> bool:
         return True
-
-    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
-        self.stopping.bell.arm(self.stopped(), signal, handler)
-
-    def change_bell(self, signal: int) -> None:
-        self.stopping.bell.change(self.stopped(), signal)
-
-    @any_thread
-    def disarm_bell(self) -> None:
-        self.stopping.bell.disarm(may_ask=not self.inferior.blind)
 
     def _tidy(self) -> None:
         """Deletes what is not needed any more."""

@@ -111,7 +111,7 @@ class Kernel:
         self.has_limit = True
         if self.gdbstub.hears_interrupts:
             self.remote.arm_interrupt(handler)
-            self._disarm.append(self.target.disarm_bell)
+            self._disarm.append(self.target.bell.disarm)
 
     def disarm_limit(self) -> None:
         """Takes back what :meth:`arm_limit` set."""

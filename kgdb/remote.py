@@ -100,7 +100,7 @@ class Remote(ABC):
     @abstractmethod
     def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
         """``handler`` decides, with everything stopped, after :meth:`interrupt`. The user's own
-        Ctrl-C stops as always. Taken back by the target's ``disarm_bell``."""
+        Ctrl-C stops as always. Taken back as the target's bell is."""
 
     @abstractmethod
     def interrupt(self) -> None:

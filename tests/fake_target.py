@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from darc.model.errors import TargetError, UnsupportedError
+from darc.target.bell import Bell
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
@@ -61,6 +62,25 @@ class FakeSymbols(Symbols):
 
 
 @own_thread
+class FakeBell(Bell):
+    """Rung by :meth:`FakeTarget.ring`."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.armed: tuple[int, Callable[[], Outcome]] | None = None
+
+    def arm(self, signal: int, handler: Callable[[], Outcome]) -> None:
+        self.armed = (signal, handler)
+
+    def change(self, signal: int) -> None:
+        if self.armed is not None:
+            self.armed = (signal, self.armed[1])
+
+    def disarm(self) -> None:
+        self.armed = None
+
+
+@own_thread
 class FakeScreen(Screen):
     """Keeps what is shown."""
 
@@ -94,11 +114,13 @@ class FakeTarget(Target):
     them up and changes them as the program would."""
 
     hits_stop_all = True
+    bell: FakeBell
     screen: FakeScreen
     symbols: FakeSymbols
 
     def __init__(self, executable: str = "/fake/program") -> None:
         self.turn = Turn()
+        self.bell = FakeBell(self.turn)
         self.screen = FakeScreen(self.turn)
         self.symbols = FakeSymbols(self.turn)
         self.process: int | None = None
@@ -112,7 +134,6 @@ class FakeTarget(Target):
         self.user_breakpoints: set[int] = set()
         self.once: tuple[int, Callable[[], None]] | None = None
         self.breaks: dict[int, OnHit] = {}
-        self.bell: tuple[int, Callable[[], Outcome]] | None = None
         self.deciding = False
         self.stops = 0
         self.modules_handler: Callable[[], None] | None = None
@@ -161,12 +182,13 @@ class FakeTarget(Target):
 
     def ring(self, number: int) -> Outcome:
         """The current thread gets a signal."""
-        if self.bell is None or self.bell[0] != number:
+        armed = self.bell.armed
+        if armed is None or armed[0] != number:
             return Outcome.CONTINUE
         self.deciding = True
         self.stops += 1
         try:
-            return self.bell[1]()
+            return armed[1]()
         finally:
             self.deciding = False
 
@@ -266,16 +288,6 @@ class FakeTarget(Target):
     @any_thread
     def own_stops(self) -> int:
         return self.stops
-
-    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
-        self.bell = (signal, handler)
-
-    def change_bell(self, signal: int) -> None:
-        if self.bell is not None:
-            self.bell = (signal, self.bell[1])
-
-    def disarm_bell(self) -> None:
-        self.bell = None
 
     def breakpoints(self) -> Sequence[int]:
         return sorted(self.user_breakpoints)

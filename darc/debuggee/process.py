@@ -172,8 +172,8 @@ class ProcessDebuggee(Debuggee):
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         number = bell.choose(self._pid)
-        self._target.arm_bell(number, handler)
+        self._target.bell.arm(number, handler)
         return number
 
     def disarm_limit(self) -> None:
-        self._target.disarm_bell()
+        self._target.bell.disarm()

@@ -118,7 +118,7 @@ class ProcessPads(PadBackend):
             target.journal.stands(answer.outcome is Outcome.STOP)
             return answer.outcome
 
-        target.arm_bell(self._signal, decide)
+        target.bell.arm(self._signal, decide)
 
     @property
     def bell_is_lost(self) -> bool:
@@ -132,12 +132,12 @@ class ProcessPads(PadBackend):
     def change_bell(self, tables: AgentMemory) -> None:
         if self.bell_is_lost:
             self._signal = bell.choose(self._pid)
-            self._target.change_bell(self._signal)
+            self._target.bell.change(self._signal)
             if tables.bell_signal:
                 tables.set(bell_signal=self._signal)
 
     def disarm_bell(self) -> None:
-        self._target.disarm_bell()
+        self._target.bell.disarm()
 
     def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
         never, hz = tables.blob.constants["DARC_NEVER"], clock.tsc_hz()

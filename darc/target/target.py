@@ -18,7 +18,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from darc.target.outcome import OnHit, Outcome
+from darc.target.bell import Bell
+from darc.target.outcome import OnHit
 from darc.target.ownthread import Turn
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
@@ -123,6 +124,7 @@ class Target(ABC):
     turn: Turn
     """Whose turn it is to use it."""
 
+    bell: Bell
     screen: Screen
     symbols: Symbols
 
@@ -295,23 +297,6 @@ class Target(ABC):
     def own_stops(self) -> int:
         """How often it has stopped the program for the engine alone so far, whatever came of it:
         bells, hits, files that were loaded. Any thread."""
-
-    @abstractmethod
-    def arm_bell(self, signal: int, handler: Callable[[], Outcome]) -> None:
-        """``handler`` decides, with all threads stopped, whenever a thread gets ``signal``, or
-        :data:`~darc.debuggee.bell.KNOCK` with darc's mark. It may write memory and registers, but
-        call nothing in the program. When it says so the program stops at once, for the user, where
-        the thread then is. A signal that bears darc's mark (:mod:`darc.debuggee.bell`) never
-        reaches a handler of the program's, nor stops it; any other does."""
-
-    @abstractmethod
-    def change_bell(self, signal: int) -> None:
-        """The handler of :meth:`arm_bell` listens to another signal from now on. May be called
-        while it decides."""
-
-    @abstractmethod
-    def disarm_bell(self) -> None:
-        """Takes back what :meth:`arm_bell` set."""
 
     @abstractmethod
     def breakpoints(self) -> Sequence[int]:

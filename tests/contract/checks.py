@@ -17,7 +17,7 @@ from tests.contract.world import World
 WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
-PARTS = ("screen", "symbols")
+PARTS = ("bell", "screen", "symbols")
 """Attributes of a target that are parts of it."""
 NOWHERE = 0x7FFF_0000_0000_0000
 
@@ -95,8 +95,9 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
         said = {n: w for n, w in answers.items() if "was called on another thread" not in w}
         assert set(said) <= marked(thing), said
     assert "live" in marked(target.screen)
-    asking = {"read", "write", "read_register", "threads", "arm_bell", "breakpoints"}
+    asking = {"read", "write", "read_register", "threads", "breakpoints"}
     assert not marked(target) & asking
+    assert "arm" not in marked(target.bell)
     assert not marked(target.symbols)
     assert target.turn.is_own_thread()
     assert target.threads()
@@ -127,17 +128,17 @@ def check_after_the_end(world: World) -> None:
     while world.go() is not None:
         pass
     check_before_the_program_runs(world)
-    assert not refused(world.target.disarm_bell)
+    assert not refused(world.target.bell.disarm)
     assert not refused(world.target.cancel_break)
 
 
 def check_after_a_kill(world: World) -> None:
     world.start()
-    world.target.arm_bell(SIGURG, lambda: Outcome.CONTINUE)
+    world.target.bell.arm(SIGURG, lambda: Outcome.CONTINUE)
     world.target.break_once(world.address("pass"), lambda: None)
     world.kill()
     check_before_the_program_runs(world)
-    assert not refused(world.target.disarm_bell)
+    assert not refused(world.target.bell.disarm)
     assert not refused(world.target.cancel_break)
 
 
@@ -444,12 +445,12 @@ def check_bell(world: World) -> None:
         assert set(target.program_counters()) == set(target.threads())
         return Outcome.CONTINUE
 
-    target.arm_bell(SIGURG, handler)
+    target.bell.arm(SIGURG, handler)
     for expected in (1, 2):
         assert world.go() == world.address("stop_here")
         assert len(ticks) == expected
     assert all(first == last for first, last in ticks)
-    target.disarm_bell()
+    target.bell.disarm()
     assert world.go() == world.address("stop_here")
     assert len(ticks) == 2
 
@@ -463,7 +464,7 @@ def check_bell_may_patch_code(world: World) -> None:
         target.write(address, b"\xc3")
         return Outcome.CONTINUE
 
-    target.arm_bell(SIGURG, handler)
+    target.bell.arm(SIGURG, handler)
     world.go()
     assert word_at(world, "passed") == 3
     world.go()
@@ -486,12 +487,12 @@ def check_bell_stops_the_program(world: World) -> None:
         target.write_register(main, "rip", rung)
         return Outcome.STOP
 
-    target.arm_bell(SIGURG, handler)
+    target.bell.arm(SIGURG, handler)
     assert world.go() == rung
     assert target.state is State.STOPPED
     assert target.read_register(main, "rip") == rung
     assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
-    target.disarm_bell()
+    target.bell.disarm()
     assert world.go() == world.address("stop_here")
     assert world.go() == world.address("stop_here")
 
@@ -500,12 +501,12 @@ def check_bell_stops_at_once(world: World) -> None:
     """Wherever the thread is."""
     world.start()
     target = world.target
-    target.arm_bell(SIGURG, lambda: Outcome.STOP)
+    target.bell.arm(SIGURG, lambda: Outcome.STOP)
     pc = world.go()
     assert pc is not None
     assert pc not in (world.address("stop_here"), world.address("rung"))
     assert target.state is State.STOPPED
-    target.disarm_bell()
+    target.bell.disarm()
     assert world.go() == world.address("stop_here")
 
 
@@ -515,14 +516,14 @@ def check_bell_is_disarmed_in_its_handler(world: World) -> None:
 
     def handler() -> Outcome:
         rings.append(1)
-        world.target.disarm_bell()
+        world.target.bell.disarm()
         return Outcome.CONTINUE
 
-    world.target.arm_bell(SIGURG, handler)
+    world.target.bell.arm(SIGURG, handler)
     world.go()
     world.go()
     assert rings == [1]
-    world.target.arm_bell(SIGURG, handler)
+    world.target.bell.arm(SIGURG, handler)
     world.go()
     assert rings == [1, 1]
 
@@ -563,7 +564,7 @@ def check_breakpoints_of_the_user(world: World) -> None:
     stop_here, rung = world.address("stop_here"), world.address("rung")
     told: list[int] = []
     target.break_once(world.address("pass"), lambda: None)
-    target.arm_bell(SIGURG, lambda: Outcome.CONTINUE)
+    target.bell.arm(SIGURG, lambda: Outcome.CONTINUE)
     assert set(target.breakpoints()) == {stop_here}
     target.when_breakpoints_change(lambda: told.append(1))
     world.set_breakpoint(rung)
