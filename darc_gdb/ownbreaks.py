@@ -8,10 +8,13 @@ from collections.abc import Callable
 import gdb
 
 from darc.model.errors import TargetError
+from darc.target.breaks import Breaks
 from darc.target.outcome import OnHit, Outcome
+from darc.target.ownthread import Turn, own_thread
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
+from darc_gdb.memory import Memory
 from darc_gdb.threads import Threads, tid
 from darc_gdb.translated import translated
 
@@ -20,7 +23,7 @@ class _Once(gdb.Breakpoint):
     """At f0's first instruction lets darc begin, and the program goes on. Nobody else hears of it
     where darc can do so while gdb asks whether to stop; else it is a stop, with commands."""
 
-    def __init__(self, owner: OwnBreakpoints, address: int, handler: Callable[[], None]) -> None:
+    def __init__(self, owner: GdbBreaks, address: int, handler: Callable[[], None]) -> None:
         super().__init__(f"*{address:#x}", internal=True)
         self.silent = True
         self.handler = handler
@@ -33,9 +36,9 @@ class _Once(gdb.Breakpoint):
 
 
 class _Break(gdb.Breakpoint):
-    """One of :meth:`OwnBreakpoints.set_break` or :meth:`OwnBreakpoints.set_watch`."""
+    """One of :meth:`GdbBreaks.set_break` or :meth:`GdbBreaks.set_watch`."""
 
-    def __init__(self, owner: OwnBreakpoints, on_hit: OnHit, spec: str, kind: int) -> None:
+    def __init__(self, owner: GdbBreaks, on_hit: OnHit, spec: str, kind: int) -> None:
         super().__init__(spec, kind, gdb.WP_WRITE, internal=True)
         self._owner = owner
         self.on_hit = on_hit
@@ -46,25 +49,38 @@ class _Break(gdb.Breakpoint):
         return self._owner.hit(self)
 
 
-class OwnBreakpoints:
+@own_thread
+class GdbBreaks(Breaks):
     """All of them but the one for the bell."""
 
-    def __init__(self, hooks: Hooks, deciding: Deciding, threads: Threads, calls: Calls) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        hooks: Hooks,
+        deciding: Deciding,
+        memory: Memory,
+        threads: Threads,
+        calls: Calls,
+    ) -> None:
+        self.turn = turn
         self._hooks = hooks
         self._deciding = deciding
+        self._memory = memory
         self._threads = threads
         self._calls = calls
         self._once: _Once | None = None
         self._breaks: set[_Break] = set()
 
-    @staticmethod
-    def owns(breakpoint_: gdb.Breakpoint) -> bool:
+    @property
+    def hits_stop_all(self) -> bool:
+        return self._deciding.all_stop
+
+    def owns(self, breakpoint_: gdb.Breakpoint) -> bool:
         """Whether it is one of these."""
         return isinstance(breakpoint_, (_Once, _Break))
 
     @translated
     def break_once(self, address: int, handler: Callable[[], None]) -> None:
-        """See :meth:`darc.target.target.Target.break_once`."""
         if self._once is not None and self._once.is_valid() and self._once.address == address:
             self._once.handler = handler
             return
@@ -73,7 +89,6 @@ class OwnBreakpoints:
 
     @translated
     def cancel_break(self) -> None:
-        """See :meth:`darc.target.target.Target.cancel_break`."""
         once, self._once = self._once, None
         if once is None or not once.is_valid():
             return
@@ -104,7 +119,7 @@ class OwnBreakpoints:
 
     @translated
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        """See :meth:`darc.target.target.Target.set_break`."""
+        self._memory.read(address, 1)  # gdb would tell only when the program is to go on
         return self._added(_Break(self, on_hit, f"*{address:#x}", gdb.BP_BREAKPOINT))
 
     @translated

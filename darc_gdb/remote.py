@@ -158,7 +158,7 @@ class GdbRemote(Remote):
         self._target.memory.unlock = unlock
 
     def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        return self._target.set_watch(address, on_hit)
+        return self._target.breaks.set_watch(address, on_hit)
 
     def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
         self._target.bell.arm_interrupt(handler)

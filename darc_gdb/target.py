@@ -19,7 +19,6 @@ import gdb.unwinder
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
-from darc.target.outcome import OnHit
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, State, Target
 from darc_gdb.bell import GdbBell
@@ -28,14 +27,14 @@ from darc_gdb.deciding import Deciding
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.memory import Memory
-from darc_gdb.ownbreaks import OwnBreakpoints
+from darc_gdb.ownbreaks import GdbBreaks
 from darc_gdb.screen import GdbScreen
 from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import Threads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
 from darc_gdb.unwinder import PadUnwinder
-from darc_gdb.userbreaks import UserBreakpoints
+from darc_gdb.userbreaks import GdbUserBreakpoints
 
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
 """What a program does not ask for. It ends in a core file, or in a handler that makes a report."""
@@ -46,7 +45,9 @@ class GdbTarget(Target):
     """gdb's selected inferior; while it is analysed, that one (see :class:`Inferiors`)."""
 
     bell: GdbBell
+    breaks: GdbBreaks
     screen: GdbScreen
+    user_breaks: GdbUserBreakpoints
 
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
@@ -59,8 +60,10 @@ class GdbTarget(Target):
         self._calls = Calls(self, self._threads)
         self._deciding = Deciding(self.hooks, self.memory, self._threads)
         self.bell = GdbBell(self.turn, self.hooks, self._deciding, self._threads, self.inferiors)
-        self._own = OwnBreakpoints(self.hooks, self._deciding, self._threads, self._calls)
-        self._users = UserBreakpoints(self.hooks)
+        self.breaks = GdbBreaks(
+            self.turn, self.hooks, self._deciding, self.memory, self._threads, self._calls
+        )
+        self.user_breaks = GdbUserBreakpoints(self.turn, self.hooks)
         self._modules_handler: Callable[[], None] | None = None
         self._runs_so_far = 0
         self._users_calls = 0
@@ -75,10 +78,10 @@ class GdbTarget(Target):
         events = gdb.events
         found = [
             (events.new_objfile, self._on_new_objfile),
-            (events.breakpoint_created, self._users.heard_of),
+            (events.breakpoint_created, self.user_breaks.heard_of),
             (events.breakpoint_deleted, self.bell.deleted),
-            (events.breakpoint_deleted, lambda _breakpoint: self._users.moved()),
-            (events.breakpoint_modified, self._users.heard_of),
+            (events.breakpoint_deleted, lambda _breakpoint: self.user_breaks.moved()),
+            (events.breakpoint_modified, self.user_breaks.heard_of),
             (events.memory_changed, lambda _event: self._threads.moved()),
             (events.cont, lambda _event: self._went_on()),
         ]
@@ -96,10 +99,10 @@ class GdbTarget(Target):
     def _went_on(self) -> None:
         self.bell.pass_again()
         self._threads.moved()
-        self._users.moved()
+        self.user_breaks.moved()
         self.inferiors.runs = True
         self._runs_so_far += 1
-        self._users.hits.forget()
+        self.user_breaks.hits.forget()
         self.screen.went_on()
 
     # -------------------------------------------------------------------- state
@@ -233,12 +236,6 @@ class GdbTarget(Target):
         if mine and self._modules_handler is not None and self.pid is not None:
             self.hooks.guarded(self._modules_handler)
 
-    def breakpoints(self) -> Sequence[int]:
-        return self._users.addresses()
-
-    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
-        self._users.handler = handler
-
     @property
     @any_thread
     def goes_on_unseen(self) -> bool:
@@ -247,20 +244,6 @@ class GdbTarget(Target):
     def is_between_steps(self) -> bool:
         shown = gdb.execute("maint info breakpoints", to_string=True)
         return not re.search(r"^0 ", shown, re.M)
-
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
-        self._own.break_once(address, handler)
-
-    def cancel_break(self) -> None:
-        self._own.cancel_break()
-
-    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        self.read(address, 1)  # gdb would tell only when the program is to go on
-        return self._own.set_break(address, on_hit)
-
-    def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        """See :meth:`OwnBreakpoints.set_watch`."""
-        return self._own.set_watch(address, on_hit)
 
     @property
     @any_thread
@@ -272,22 +255,18 @@ class GdbTarget(Target):
         """See :attr:`darc.target.target.Target.stops_unseen`."""
         return self._deciding.all_stop
 
-    @property
-    def hits_stop_all(self) -> bool:
-        return self._deciding.all_stop
-
     def will_go_on(self, event: gdb.StopEvent) -> bool:
         """Whether gdb lets the program go on from a stop of the user's by itself, for sure, and
         nobody sees code or stacks before."""
-        return not self._users_calls and self._users.hits.will_go_on(event)
+        return not self._users_calls and self.user_breaks.hits.will_go_on(event)
 
     def may_go_on(self, event: gdb.StopEvent) -> bool:
         """Whether it probably does, whoever sees something before."""
-        return not self._users_calls and self._users.hits.may_go_on(event)
+        return not self._users_calls and self.user_breaks.hits.may_go_on(event)
 
     @property
     def stopped_since(self) -> int | None:
-        return self._users.hits.since
+        return self.user_breaks.hits.since
 
     def _on_call(self, event: gdb.InferiorCallPreEvent | gdb.InferiorCallPostEvent) -> None:
         """gdb calls a function in the program, or has. Where it stops in that it carries out no
@@ -305,7 +284,7 @@ class GdbTarget(Target):
             return self.bell.is_owed(event)
         if not isinstance(event, gdb.BreakpointEvent):
             return False
-        return all(self._own.owns(b) or self.bell.owns(b) for b in event.breakpoints)
+        return all(self.breaks.owns(b) or self.bell.owns(b) for b in event.breakpoints)
 
     def after_stop(self) -> None:
         """The commands of darc's breakpoints."""
@@ -362,7 +341,7 @@ class GdbTarget(Target):
         """The program is gone, and what was set at its addresses."""
         self._threads.moved()
         self._deciding.forget()
-        self._own.forget()
+        self.breaks.forget()
 
     # ------------------------------------------------------------------ symbols
 

@@ -6,29 +6,34 @@ from collections.abc import Callable, Sequence
 
 import gdb
 
+from darc.target.ownthread import Turn, own_thread
+from darc.target.userbreaks import UserBreakpoints
 from darc_gdb.hits import Hits
 from darc_gdb.hooks import Hooks
 from darc_gdb.translated import translated
 
 
-class UserBreakpoints:
+@own_thread
+class GdbUserBreakpoints(UserBreakpoints):
     """All that gdb lists."""
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, turn: Turn, hooks: Hooks) -> None:
+        self.turn = turn
         self._hooks = hooks
         self.hits = Hits()
-        self.handler: Callable[[], None] | None = None
-        """See :meth:`darc.target.target.Target.when_breakpoints_change`."""
+        self._handler: Callable[[], None] | None = None
         self._known: Sequence[int] | None = None
         self._places: dict[int, frozenset[int]] = {}
         """Where they stood when they were last heard of, by their numbers."""
 
     @translated
     def addresses(self) -> Sequence[int]:
-        """Where they stand now."""
         if self._known is None:
             self._known = sorted(frozenset().union(*map(_places_of, gdb.breakpoints())))
         return self._known
+
+    def when_changed(self, handler: Callable[[], None] | None) -> None:
+        self._handler = handler
 
     def moved(self) -> None:
         """The program has gone on, or stopped: they may stand elsewhere by now."""
@@ -44,8 +49,8 @@ class UserBreakpoints:
         if self._places.get(breakpoint_.number) == places:
             return
         self._places[breakpoint_.number] = places
-        if self.handler is not None:
-            self._hooks.guarded(self.handler)
+        if self._handler is not None:
+            self._hooks.guarded(self._handler)
 
 
 def _places_of(breakpoint_: gdb.Breakpoint) -> frozenset[int]:

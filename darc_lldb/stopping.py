@@ -31,7 +31,7 @@ from darc_lldb.others import OtherHooks
 from darc_lldb.screen import LldbScreen
 from darc_lldb.stops import OwnBreakpoints, Reason
 from darc_lldb.threads import Threads
-from darc_lldb.userbreaks import UserBreakpoints
+from darc_lldb.userbreaks import LldbUserBreakpoints
 from darc_lldb.watcher import Watcher
 
 
@@ -46,7 +46,7 @@ class Stopping:
         calling: Calling,
         threads: Threads,
         own: OwnBreakpoints,
-        users: UserBreakpoints,
+        users: LldbUserBreakpoints,
         screen: LldbScreen,
         tidy: Callable[[], None],
     ) -> None:
@@ -257,7 +257,7 @@ class Stopping:
             inferior.watcher.wait_for_resume()
 
     def look_at_breakpoints(self) -> None:
-        """Before the program goes on: see :meth:`UserBreakpoints.changed`."""
+        """Before the program goes on: see :meth:`LldbUserBreakpoints.changed`."""
         handler = self._users.changed()
         if handler is not None:
             self.guarded(handler)

@@ -15,10 +15,10 @@ import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
-from darc.target.outcome import OnHit
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import State, Target
 from darc_lldb import calls, memory
+from darc_lldb.breaks import LldbBreaks
 from darc_lldb.calling import Calling
 from darc_lldb.frames import Frames
 from darc_lldb.inferior import Inferior
@@ -27,7 +27,7 @@ from darc_lldb.stopping import Stopping
 from darc_lldb.stops import OwnBreakpoints
 from darc_lldb.symbols import LldbSymbols
 from darc_lldb.threads import Threads
-from darc_lldb.userbreaks import UserBreakpoints
+from darc_lldb.userbreaks import LldbUserBreakpoints
 
 
 @own_thread
@@ -44,7 +44,8 @@ class LldbTarget(Target):
         self._calls = Calling(self, debugger)
         self._threads = Threads(self, self._calls)
         self._own = OwnBreakpoints()
-        self._users = UserBreakpoints(self.inferior, self._own)
+        self.breaks = LldbBreaks(self.turn, self.inferior, self._own, self._tidy)
+        self.user_breaks = LldbUserBreakpoints(self.turn, self.inferior, self._own)
         self._frames = Frames()
         self.stopping = Stopping(
             self.turn,
@@ -52,7 +53,7 @@ class LldbTarget(Target):
             calling=self._calls,
             threads=self._threads,
             own=self._own,
-            users=self._users,
+            users=self.user_breaks,
             screen=self.screen,
             tidy=self._tidy,
         )
@@ -178,30 +179,6 @@ class LldbTarget(Target):
     def when_modules_change(self, handler: Callable[[], None] | None) -> None:
         self.stopping.modules_handler = handler
 
-    def breakpoints(self) -> Sequence[int]:
-        return self._users.addresses()
-
-    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
-        self._users.handler = handler
-
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
-        self._own.break_once(self.inferior.target, address, handler)
-
-    @any_thread
-    def cancel_break(self) -> None:
-        self._own.cancel_break()
-        self._tidy()
-
-    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        self.read(address, 1)
-        number = self._own.set_break(self.inferior.target, address, on_hit)
-
-        def take_back() -> None:
-            self._own.take_back(number)
-            self._tidy()
-
-        return take_back
-
     def own_threads(self) -> Sequence[int]:
         """Those of lldb and of its server. One that waits for nothing counts nothing."""
         pid = self.inferior.known
@@ -215,10 +192,6 @@ class LldbTarget(Target):
     @any_thread
     def own_stops(self) -> int:
         return self.stopping.own_stops
-
-    @property
-    def hits_stop_all(self) -> bool:
-        return True
 
     def _tidy(self) -> None:
         """Deletes what is not needed any more."""

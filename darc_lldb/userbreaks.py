@@ -6,22 +6,25 @@ from collections.abc import Callable, Sequence
 
 import lldb
 
+from darc.target.ownthread import Turn, own_thread
 from darc.target.target import State
+from darc.target.userbreaks import UserBreakpoints
 from darc_lldb.inferior import Inferior
 from darc_lldb.stops import OwnBreakpoints
 
 
-class UserBreakpoints:
+@own_thread
+class LldbUserBreakpoints(UserBreakpoints):
     """All of ``inferior`` that are none of its ``own``."""
 
-    def __init__(self, inferior: Inferior, own: OwnBreakpoints) -> None:
+    def __init__(self, turn: Turn, inferior: Inferior, own: OwnBreakpoints) -> None:
+        self.turn = turn
         self._inferior = inferior
         self._own = own
         self._seen: Sequence[int] = ()
-        self.handler: Callable[[], None] | None = None
+        self._handler: Callable[[], None] | None = None
 
     def addresses(self) -> Sequence[int]:
-        """See :meth:`darc.target.target.Target.breakpoints`."""
         found: set[int] = set()
         for breakpoint_ in self._inferior.target.breakpoint_iter():
             if breakpoint_.IsEnabled() and not self._own.owns(breakpoint_.GetID()):
@@ -29,6 +32,9 @@ class UserBreakpoints:
                     if location.IsEnabled():
                         found.add(int(location.GetLoadAddress()))
         return sorted(found - {lldb.LLDB_INVALID_ADDRESS})
+
+    def when_changed(self, handler: Callable[[], None] | None) -> None:
+        self._handler = handler
 
     def note(self) -> None:
         """They are known as they are now."""
@@ -41,4 +47,4 @@ class UserBreakpoints:
             return None
         before = self._seen
         self.note()
-        return self.handler if before != self._seen else None
+        return self._handler if before != self._seen else None

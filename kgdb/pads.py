@@ -147,7 +147,9 @@ class KernelPads(PadBackend):
             # it stands, made a read in the guest a quarter slower (1010 to 1240 ns).
             self._disarm.append(kernel.remote.set_watch(foothold.tables.doorbell, on_hit))
         else:
-            self._disarm.append(kernel.target.set_break(foothold.symbol("darc_bell"), on_hit))
+            self._disarm.append(
+                kernel.target.breaks.set_break(foothold.symbol("darc_bell"), on_hit)
+            )
         if self._has_limit:
             kernel.arm_limit(lambda: self._rung(handler))
 
@@ -186,4 +188,4 @@ class KernelPads(PadBackend):
 
             return stop
 
-        take_back = self._kernel.target.set_break(address, on_hit)
+        take_back = self._kernel.target.breaks.set_break(address, on_hit)

@@ -13,11 +13,13 @@ from pathlib import Path
 
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.bell import Bell
+from darc.target.breaks import Breaks
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
 from darc.target.target import State, Target
+from darc.target.userbreaks import UserBreakpoints
 from tests.contract.world import World
 
 MASK = (1 << 64) - 1
@@ -81,6 +83,52 @@ class FakeBell(Bell):
 
 
 @own_thread
+class FakeBreaks(Breaks):
+    """Hit by :meth:`FakeTarget.arrive`."""
+
+    hits_stop_all = True
+
+    def __init__(self, turn: Turn, find: Callable[[int, int], object]) -> None:
+        """``find`` raises TargetError where no code is."""
+        self.turn = turn
+        self._find = find
+        self.once: tuple[int, Callable[[], None]] | None = None
+        self.on_hit: dict[int, OnHit] = {}
+
+    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+        self.once = (address, handler)
+
+    def cancel_break(self) -> None:
+        self.once = None
+
+    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
+        self._find(address, 1)
+        self.on_hit[address] = on_hit
+
+        def take_back() -> None:
+            if self.on_hit.get(address) is on_hit:
+                del self.on_hit[address]
+
+        return take_back
+
+
+@own_thread
+class FakeUserBreakpoints(UserBreakpoints):
+    """Where a test says."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.places: set[int] = set()
+        self.handler: Callable[[], None] | None = None
+
+    def addresses(self) -> Sequence[int]:
+        return sorted(self.places)
+
+    def when_changed(self, handler: Callable[[], None] | None) -> None:
+        self.handler = handler
+
+
+@own_thread
 class FakeScreen(Screen):
     """Keeps what is shown."""
 
@@ -113,16 +161,19 @@ class FakeTarget(Target):
     """At most one program, made of Python values. Public attributes are the program's: a test sets
     them up and changes them as the program would."""
 
-    hits_stop_all = True
     bell: FakeBell
+    breaks: FakeBreaks
     screen: FakeScreen
     symbols: FakeSymbols
+    user_breaks: FakeUserBreakpoints
 
     def __init__(self, executable: str = "/fake/program") -> None:
         self.turn = Turn()
         self.bell = FakeBell(self.turn)
+        self.breaks = FakeBreaks(self.turn, self._bytes)
         self.screen = FakeScreen(self.turn)
         self.symbols = FakeSymbols(self.turn)
+        self.user_breaks = FakeUserBreakpoints(self.turn)
         self.process: int | None = None
         self.was_attached = False
         self.running = False
@@ -131,13 +182,9 @@ class FakeTarget(Target):
         self.fake_threads: dict[int, FakeThread] = {}
         self.current = 0
         self.functions: dict[int, Callable[..., int]] = {}
-        self.user_breakpoints: set[int] = set()
-        self.once: tuple[int, Callable[[], None]] | None = None
-        self.breaks: dict[int, OnHit] = {}
         self.deciding = False
         self.stops = 0
         self.modules_handler: Callable[[], None] | None = None
-        self.breakpoints_handler: Callable[[], None] | None = None
         self.pads: Callable[[int, int], tuple[int, int] | None] | None = None
 
     # What a test does to the program.
@@ -160,13 +207,14 @@ class FakeTarget(Target):
         self.memory.clear()
         self.fake_threads.clear()
         self.current = 0
-        self.once = None
-        self.breaks.clear()
+        self.breaks.once = None
+        self.breaks.on_hit.clear()
 
     def arrive(self, address: int) -> Outcome:
         """The current thread comes to ``address``: breakpoints act there."""
         self.fake_threads[self.current].registers["rip"] = address
-        deferred = self.breaks[address](self.current) if address in self.breaks else None
+        on_hit = self.breaks.on_hit.get(address)
+        deferred = None if on_hit is None else on_hit(self.current)
         verdict = Outcome.CONTINUE
         if deferred is not None:
             self.deciding = True
@@ -174,9 +222,9 @@ class FakeTarget(Target):
                 verdict = deferred()
             finally:
                 self.deciding = False
-        if self.once is not None and self.once[0] == address:
-            _, handler = self.once
-            self.once = None
+        if self.breaks.once is not None and self.breaks.once[0] == address:
+            _, handler = self.breaks.once
+            self.breaks.once = None
             handler()
         return verdict
 
@@ -265,22 +313,6 @@ class FakeTarget(Target):
     def when_modules_change(self, handler: Callable[[], None] | None) -> None:
         self.modules_handler = handler
 
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
-        self.once = (address, handler)
-
-    def cancel_break(self) -> None:
-        self.once = None
-
-    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        self._bytes(address, 1)
-        self.breaks[address] = on_hit
-
-        def take_back() -> None:
-            if self.breaks.get(address) is on_hit:
-                del self.breaks[address]
-
-        return take_back
-
     def own_threads(self) -> Sequence[int]:
         return []
 
@@ -288,12 +320,6 @@ class FakeTarget(Target):
     @any_thread
     def own_stops(self) -> int:
         return self.stops
-
-    def breakpoints(self) -> Sequence[int]:
-        return sorted(self.user_breakpoints)
-
-    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
-        self.breakpoints_handler = handler
 
     def show_pads(
         self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
@@ -315,7 +341,7 @@ class FakeWorld(World):
     def __init__(self) -> None:
         self.target: FakeTarget = FakeTarget()
         self.target.symbols.hosts = {"inner": ["outer"]}
-        self.target.user_breakpoints = {self.address("stop_here")}
+        self.target.user_breaks.places = {self.address("stop_here")}
         self._run: Iterator[int] = iter(())
 
     def address(self, name: str) -> int:
@@ -364,7 +390,7 @@ class FakeWorld(World):
     def _at(self, name: str) -> Iterator[int]:
         address = self.address(name)
         stopped = self.target.arrive(address) is Outcome.STOP
-        if stopped or address in self.target.user_breakpoints:
+        if stopped or address in self.target.user_breaks.places:
             yield address
 
     def _get(self, name: str) -> int:
@@ -382,12 +408,12 @@ class FakeWorld(World):
         self.target.end()
 
     def set_breakpoint(self, address: int) -> None:
-        self.target.user_breakpoints.add(address)
-        if self.target.breakpoints_handler is not None:
-            self.target.breakpoints_handler()
+        self.target.user_breaks.places.add(address)
+        if self.target.user_breaks.handler is not None:
+            self.target.user_breaks.handler()
 
     def clear_breakpoint(self, address: int) -> None:
-        self.target.user_breakpoints.discard(address)
+        self.target.user_breaks.places.discard(address)
 
     def set_pending(self, accept: bool) -> None:
         self.target.screen.pending = accept

@@ -85,7 +85,7 @@ class App:
         self._leave_alone: Callable[[bool], None] | None = None
         """Lets the debuggee know that the debugger lets it go, while that watches over it."""
         target.when_modules_change(self._modules_changed)
-        target.when_breakpoints_change(self._breakpoints_changed)
+        target.user_breaks.when_changed(self._breakpoints_changed)
 
     # ---------------------------------------------------------------- commands
 

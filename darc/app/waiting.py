@@ -120,7 +120,7 @@ class Waiting:
         lookup = Lookup(self._host.look()[1], self._target)
         self._copies = lookup.private_copies(entry, live=False)
         self._forget_choice()
-        self._target.break_once(entry, lambda: self._arrived(entry))
+        self._target.breaks.break_once(entry, lambda: self._arrived(entry))
 
     # ---------------------------------------------------------------------- end
 
@@ -165,7 +165,7 @@ class Waiting:
             self._host.emit(f"darc: {gone}; {how}")
 
     def _take_back(self) -> None:
-        self._target.cancel_break()
+        self._target.breaks.cancel_break()
         self._forget_choice()
         self._forget_begin()
         self._awaits_begin = False
@@ -233,7 +233,7 @@ class Waiting:
         if is_there:
             self._begins()
             return
-        self._begin_break = self._target.set_break(entry, lambda _: begin)
+        self._begin_break = self._target.breaks.set_break(entry, lambda _: begin)
 
     def _begins(self) -> None:
         request = self.request
@@ -265,7 +265,7 @@ class Waiting:
 
             def follow() -> Outcome:
                 self._forget_choice()
-                self._choice = target.set_break(back, chosen)
+                self._choice = target.breaks.set_break(back, chosen)
                 return Outcome.CONTINUE
 
             return follow
@@ -281,7 +281,7 @@ class Waiting:
             return wait
 
         self._forget_choice()
-        self._choice = target.set_break(resolver, called)
+        self._choice = target.breaks.set_break(resolver, called)
         self._is_found = True
 
     def _arrived(self, entry: int) -> None:

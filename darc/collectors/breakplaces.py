@@ -110,7 +110,7 @@ class BreakPlaces:
                 continue
             try:
                 on_hit: OnHit = functools.partial(self._on_hit, address)
-                self._breaks[address] = self._target.set_break(address, on_hit)
+                self._breaks[address] = self._target.breaks.set_break(address, on_hit)
             except TargetError as error:
                 self._cannot(place, str(error))
 

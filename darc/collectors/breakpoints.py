@@ -100,7 +100,7 @@ class BreakpointCollector(Collector):
         debuggee, own_clock = self._debuggee, self._debuggee.own_clock()
         make = functools.partial(
             HitClock,
-            self._target.hits_stop_all,
+            self._target.breaks.hits_stop_all,
             waited=debuggee.waited_ns,
             own_waits=self._own_waits,
         )

@@ -139,7 +139,9 @@ class Reactions:
 
     def _learn_caller(self, back: int, strand: int) -> Outcome:
         learned = self._f0.learn(back)
-        if not learned or not self._target.hits_stop_all:  # this stop has cost more than others
+        if (
+            not learned or not self._target.breaks.hits_stop_all
+        ):  # this stop has cost more than others
             self._operations.pop(strand, None)
         return Outcome.CONTINUE
 

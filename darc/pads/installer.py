@@ -286,7 +286,7 @@ class PadInstaller:
 
     def _user_stands_in(self, start: int, end: int) -> bool:
         """Whether a breakpoint of the user's would be overwritten or never be reached."""
-        return any(start < address < end for address in self._target.breakpoints())
+        return any(start < address < end for address in self._target.user_breaks.addresses())
 
     def _relay(self, address: int, instead_of: Patch | None = None) -> Relay | None:
         """Where a short jump at ``address`` can go through. The relay of the patch that is to be

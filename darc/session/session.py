@@ -669,7 +669,7 @@ class Session:
         if not nodes or self._target.pid is None:
             return []
         try:
-            places = self._target.breakpoints()
+            places = self._target.user_breaks.addresses()
             hit = {self.program.function_at(place).address for place in places}
         except TargetError:
             return []

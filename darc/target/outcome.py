@@ -15,6 +15,6 @@ class Outcome(Enum):
 
 
 OnHit = Callable[[int], Callable[[], Outcome] | None]
-"""What ``set_break`` calls with the thread that came there. It only reads: memory, and
+"""What is called with the thread that came to a breakpoint of darc's. It only reads: memory, and
 the registers of that thread. ``None``: the program goes on. Else what it returns is called with all
 threads stopped; that may write, set and take back breaks, but call nothing in the program."""

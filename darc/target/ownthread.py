@@ -30,8 +30,8 @@ class Beside(Protocol):
     def flush(self) -> None:
         """What was written is there."""
 
-    def breakpoints(self) -> Sequence[int]:
-        """Where the user's stood when the program went on."""
+    def addresses(self) -> Sequence[int]:
+        """Where the user's breakpoints stood when the program went on."""
 
 
 class Turn:

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Protocol
 
 from darc.target.bell import Bell
-from darc.target.outcome import OnHit
+from darc.target.breaks import Breaks
 from darc.target.ownthread import Turn
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
+from darc.target.userbreaks import UserBreakpoints
 
 
 class State(Enum):
@@ -125,8 +126,10 @@ class Target(ABC):
     """Whose turn it is to use it."""
 
     bell: Bell
+    breaks: Breaks
     screen: Screen
     symbols: Symbols
+    user_breaks: UserBreakpoints
 
     @property
     @abstractmethod
@@ -261,23 +264,6 @@ class Target(ABC):
         when memory may be read and breakpoints set, but nothing called."""
 
     @abstractmethod
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
-        """Stops once at ``address``, runs ``handler`` (which may call functions), goes on."""
-
-    @abstractmethod
-    def cancel_break(self) -> None:
-        """Takes back what :meth:`break_once` set."""
-
-    @abstractmethod
-    def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        """Calls ``on_hit`` whenever a thread comes to ``address``, without the user's command
-        noticing, and without a trace in the user's list of breakpoints. One at each address.
-
-        Returns what takes it back, which may be called at any time and more than once; it is taken
-        back by itself when the program is gone. Raises TargetError where no code is.
-        """
-
-    @abstractmethod
     def own_threads(self) -> Sequence[int]:
         """The ids, in this system, of the debugger's own threads that have a part in a hit."""
 
@@ -289,23 +275,9 @@ class Target(ABC):
 
     @property
     @abstractmethod
-    def hits_stop_all(self) -> bool:
-        """Whether no other thread runs while ``on_hit`` decides."""
-
-    @property
-    @abstractmethod
     def own_stops(self) -> int:
         """How often it has stopped the program for the engine alone so far, whatever came of it:
         bells, hits, files that were loaded. Any thread."""
-
-    @abstractmethod
-    def breakpoints(self) -> Sequence[int]:
-        """Addresses of the user's breakpoints: no patch may cover one."""
-
-    @abstractmethod
-    def when_breakpoints_change(self, handler: Callable[[], None] | None) -> None:
-        """``handler`` is called after the user has set or changed a breakpoint, before the program
-        goes on."""
 
     @abstractmethod
     def show_pads(

@@ -17,7 +17,7 @@ from tests.contract.world import World
 WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
-PARTS = ("bell", "screen", "symbols")
+PARTS = ("bell", "breaks", "screen", "symbols", "user_breaks")
 """Attributes of a target that are parts of it."""
 NOWHERE = 0x7FFF_0000_0000_0000
 
@@ -95,10 +95,9 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
         said = {n: w for n, w in answers.items() if "was called on another thread" not in w}
         assert set(said) <= marked(thing), said
     assert "live" in marked(target.screen)
-    asking = {"read", "write", "read_register", "threads", "breakpoints"}
-    assert not marked(target) & asking
+    assert not marked(target) & {"read", "write", "read_register", "threads"}
     assert "arm" not in marked(target.bell)
-    assert not marked(target.symbols)
+    assert not marked(target.symbols) | marked(target.user_breaks)
     assert target.turn.is_own_thread()
     assert target.threads()
 
@@ -129,17 +128,17 @@ def check_after_the_end(world: World) -> None:
         pass
     check_before_the_program_runs(world)
     assert not refused(world.target.bell.disarm)
-    assert not refused(world.target.cancel_break)
+    assert not refused(world.target.breaks.cancel_break)
 
 
 def check_after_a_kill(world: World) -> None:
     world.start()
     world.target.bell.arm(SIGURG, lambda: Outcome.CONTINUE)
-    world.target.break_once(world.address("pass"), lambda: None)
+    world.target.breaks.break_once(world.address("pass"), lambda: None)
     world.kill()
     check_before_the_program_runs(world)
     assert not refused(world.target.bell.disarm)
-    assert not refused(world.target.cancel_break)
+    assert not refused(world.target.breaks.cancel_break)
 
 
 def check_memory(world: World) -> None:
@@ -280,7 +279,7 @@ def check_break_once(world: World) -> None:
         found.append(target.read_register(main, "rip"))
         found.append(target.call(world.address("add"), [len(found), 4, 0, 0, 0, 0]))
 
-    target.break_once(world.address("pass"), handler)
+    target.breaks.break_once(world.address("pass"), handler)
     assert world.go() == world.address("stop_here")
     assert found == [world.address("pass"), 5]
     assert word_at(world, "passed") == 3
@@ -292,12 +291,12 @@ def check_break_once_is_set_anew(world: World) -> None:
     world.start()
     target = world.target
     found: list[str] = []
-    target.break_once(world.address("pass"), lambda: found.append("first"))
-    target.break_once(world.address("pass"), lambda: found.append("second"))
+    target.breaks.break_once(world.address("pass"), lambda: found.append("first"))
+    target.breaks.break_once(world.address("pass"), lambda: found.append("second"))
     world.go()
     assert found == ["second"]
-    target.break_once(world.address("pass"), lambda: found.append("third"))
-    target.break_once(world.address("rung"), lambda: found.append("fourth"))
+    target.breaks.break_once(world.address("pass"), lambda: found.append("third"))
+    target.breaks.break_once(world.address("rung"), lambda: found.append("fourth"))
     world.go()
     assert found == ["second", "fourth"]
 
@@ -305,9 +304,9 @@ def check_break_once_is_set_anew(world: World) -> None:
 def check_break_once_is_cancelled(world: World) -> None:
     world.start()
     found: list[int] = []
-    world.target.break_once(world.address("pass"), lambda: found.append(1))
-    world.target.cancel_break()
-    world.target.cancel_break()
+    world.target.breaks.break_once(world.address("pass"), lambda: found.append(1))
+    world.target.breaks.cancel_break()
+    world.target.breaks.cancel_break()
     world.go()
     assert found == []
 
@@ -325,12 +324,12 @@ def check_break(world: World) -> None:
         target.read_register(thread, "eflags")
 
     code = target.read(address, 8)
-    take_back = target.set_break(address, on_hit)
+    take_back = target.breaks.set_break(address, on_hit)
     for passed in (0, 3):
         assert world.go() == world.address("stop_here")
         assert hits == [(target.pid, address, passed + n) for n in range(3)]
         assert target.read(address, 8) == code
-        assert set(target.breakpoints()) == {world.address("stop_here")}
+        assert set(target.user_breaks.addresses()) == {world.address("stop_here")}
         hits.clear()
     take_back()
     take_back()
@@ -354,7 +353,7 @@ def check_break_defers(world: World) -> None:
         assert set(target.program_counters()) == set(target.threads())
         seen.append("pass")
         takes["pass"]()
-        takes["rung"] = target.set_break(world.address("rung"), later)
+        takes["rung"] = target.breaks.set_break(world.address("rung"), later)
         target.write(world.address("outer"), b"\xc3")
         assert word_at(world, "ticks") == first
         return Outcome.CONTINUE
@@ -362,13 +361,13 @@ def check_break_defers(world: World) -> None:
     def later(thread: int) -> None:
         seen.append("rung")
 
-    takes["pass"] = target.set_break(world.address("pass"), at_once)
+    takes["pass"] = target.breaks.set_break(world.address("pass"), at_once)
     original = target.read(world.address("outer"), 1)
     assert world.go() == world.address("stop_here")
     assert seen == ["pass", "rung"]
     assert target.read(world.address("outer"), 1) == b"\xc3"
     target.write(world.address("outer"), original)
-    takes["pass"] = target.set_break(world.address("pass"), at_once)
+    takes["pass"] = target.breaks.set_break(world.address("pass"), at_once)
     takes["rung"]()
     assert world.go() == world.address("stop_here")
     assert seen == ["pass", "rung"] * 2
@@ -383,7 +382,7 @@ def check_break_stops_the_program(world: World) -> None:
         take_back()
         return Outcome.STOP
 
-    take_back = target.set_break(address, lambda thread: stop)
+    take_back = target.breaks.set_break(address, lambda thread: stop)
     assert world.go() == address
     assert target.state is State.STOPPED
     assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
@@ -397,8 +396,8 @@ def check_break_where_the_user_has_one(world: World) -> None:
     target, hits = world.target, []
     first, second = world.address("pass"), world.address("rung")
     world.set_breakpoint(first)
-    target.set_break(first, lambda thread: hits.append(first))
-    target.set_break(second, lambda thread: hits.append(second))
+    target.breaks.set_break(first, lambda thread: hits.append(first))
+    target.breaks.set_break(second, lambda thread: hits.append(second))
     world.set_breakpoint(second)
     for expected in (first, first, first, second):
         assert world.go() == expected
@@ -410,7 +409,7 @@ def check_break_where_the_user_has_one(world: World) -> None:
 
 def check_break_where_no_code_is(world: World) -> None:
     world.start()
-    assert refused(lambda: world.target.set_break(UNMAPPED, lambda thread: None))
+    assert refused(lambda: world.target.breaks.set_break(UNMAPPED, lambda thread: None))
     assert world.go() == world.address("stop_here")
 
 
@@ -420,12 +419,12 @@ def check_own_threads(world: World) -> None:
     own = set(world.target.own_threads())
     assert not own & set(world.target.threads())
     assert all(Path(f"/proc/{thread}").exists() for thread in own)
-    assert isinstance(world.target.hits_stop_all, bool)
+    assert isinstance(world.target.breaks.hits_stop_all, bool)
 
 
 def check_break_after_the_end(world: World) -> None:
     world.start()
-    take_back = world.target.set_break(world.address("pass"), lambda thread: None)
+    take_back = world.target.breaks.set_break(world.address("pass"), lambda thread: None)
     world.kill()
     take_back()
     assert world.target.state is State.NONE
@@ -536,7 +535,7 @@ def check_modules_change(world: World) -> None:
 
     def handler() -> None:
         seen.append(word_at(world, "word"))
-        target.break_once(world.address("pass"), lambda: None)
+        target.breaks.break_once(world.address("pass"), lambda: None)
 
     target.when_modules_change(handler)
     world.go()
@@ -563,16 +562,16 @@ def check_breakpoints_of_the_user(world: World) -> None:
     target = world.target
     stop_here, rung = world.address("stop_here"), world.address("rung")
     told: list[int] = []
-    target.break_once(world.address("pass"), lambda: None)
+    target.breaks.break_once(world.address("pass"), lambda: None)
     target.bell.arm(SIGURG, lambda: Outcome.CONTINUE)
-    assert set(target.breakpoints()) == {stop_here}
-    target.when_breakpoints_change(lambda: told.append(1))
+    assert set(target.user_breaks.addresses()) == {stop_here}
+    target.user_breaks.when_changed(lambda: told.append(1))
     world.set_breakpoint(rung)
     assert told
-    assert set(target.breakpoints()) == {stop_here, rung}
+    assert set(target.user_breaks.addresses()) == {stop_here, rung}
     world.clear_breakpoint(rung)
-    assert set(target.breakpoints()) == {stop_here}
-    target.when_breakpoints_change(None)
+    assert set(target.user_breaks.addresses()) == {stop_here}
+    target.user_breaks.when_changed(None)
     count = len(told)
     world.set_breakpoint(rung)
     assert len(told) == count

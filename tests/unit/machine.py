@@ -153,7 +153,7 @@ class Machine:
         return self.target.fake_threads[self.target.current].registers
 
     def arrive(self, address: int) -> None:
-        if address not in self.target.breaks:
+        if address not in self.target.breaks.on_hit:
             self.registers["rip"] = address
             return
         self.hits += 1

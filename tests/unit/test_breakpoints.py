@@ -121,7 +121,7 @@ def test_path(assembled: Assemble, slow: str, path: list[str]) -> None:
     assert bench.found == [path]
     assert bench.machine.stopped
     assert bench.analysis.status is Status.FOUND
-    assert bench.machine.target.breaks == {}
+    assert bench.machine.target.breaks.on_hit == {}
     assert not bench.debuggee.begun
 
 
@@ -298,7 +298,7 @@ def test_at_a_stop_for_the_user_nothing_is_there(assembled: Assemble) -> None:
         if name == "w" and bench.call == 5:
             collector.pause()
             assert collector.paused
-            assert bench.machine.target.breaks == {}
+            assert bench.machine.target.breaks.on_hit == {}
             bench.machine.now += 1000 * MS
             collector.resume()
         return 0
@@ -337,7 +337,7 @@ def test_signals_that_come_faster_than_hits(assembled: Assemble) -> None:
     for _ in range(MAX_HITS + 1):
         bench.machine.arrive(entry)
     assert len(bench.gave_up) == 1
-    assert bench.machine.target.breaks == {}
+    assert bench.machine.target.breaks.on_hit == {}
 
 
 def test_time_limit(assembled: Assemble) -> None:
@@ -347,7 +347,7 @@ def test_time_limit(assembled: Assemble) -> None:
     bench.late = True
     bench.run(10)
     assert bench.machine.stopped
-    assert bench.machine.target.breaks == {}
+    assert bench.machine.target.breaks.on_hit == {}
     assert any("the time is up" in note for note in bench.notes)
 
 

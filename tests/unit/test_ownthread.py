@@ -53,7 +53,7 @@ class Aside:
     def flush(self) -> None:
         self.asked.append("flush")
 
-    def breakpoints(self) -> list[int]:
+    def addresses(self) -> list[int]:
         return [0x42]
 
 
@@ -67,7 +67,7 @@ def test_a_helper_never_asks_the_debugger_and_steps_back_when_that_wants_its_tur
         with target.turn.taken(aside):
             order.append(target.read(0x1000, 6).decode())
             target.write(0x1000, b"helper")
-            assert target.breakpoints() == [0x42]
+            assert target.user_breaks.addresses() == [0x42]
             helps.set()
             while not target.turn.is_wanted:
                 pass

@@ -67,7 +67,7 @@ class Bench:
 
     @property
     def is_clean(self) -> bool:
-        return not self.machine.target.breaks and not self.debuggee.begun
+        return not self.machine.target.breaks.on_hit and not self.debuggee.begun
 
 
 @pytest.fixture
@@ -187,10 +187,10 @@ def test_a_stop_for_the_user(bench: Bench) -> None:
     """Nothing is to be seen then, and the search goes on behind it."""
     bench.run(10)
     bench.session.on_user_stop()
-    assert not bench.machine.target.breaks
+    assert not bench.machine.target.breaks.on_hit
     assert bench.session.paused
     bench.session.before_resume()
-    assert bench.machine.target.breaks
+    assert bench.machine.target.breaks.on_hit
     bench.run(400)
     assert bench.session.take_message() is Message.RESULT
 
@@ -198,8 +198,8 @@ def test_a_stop_for_the_user(bench: Bench) -> None:
 def test_a_breakpoint_of_the_users_in_a_call_on_the_path(bench: Bench) -> None:
     bench.run(400)
     assert not any("breakpoint of yours" in note for note in bench.session.snapshot().notes)
-    bench.machine.target.user_breakpoints.add(bench.machine.code.symbols["h"])
+    bench.machine.target.user_breaks.places.add(bench.machine.code.symbols["h"])
     assert not any("breakpoint of yours" in note for note in bench.session.snapshot().notes)
-    bench.machine.target.user_breakpoints.add(bench.machine.code.symbols["w"])
+    bench.machine.target.user_breaks.places.add(bench.machine.code.symbols["w"])
     (note,) = [n for n in bench.session.snapshot().notes if "breakpoint of yours" in n]
     assert note.startswith("a breakpoint of yours stands in w: ")

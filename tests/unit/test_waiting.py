@@ -95,7 +95,7 @@ class World:
 
     @property
     def is_clean(self) -> bool:
-        return not self.target.breaks and self.target.once is None
+        return not self.target.breaks.on_hit and self.target.breaks.once is None
 
     def for_library(self, probes: Probes = Probes.AUTO) -> None:
         self.waiting.for_library(self.request(probes), self.host.debuggee, ABSENT)  # type: ignore[arg-type]
@@ -160,10 +160,10 @@ def test_the_function_is_what_the_program_chooses(world: World) -> None:
     error = UnchosenError("late is chosen when it is first called", RESOLVER)
     world.waiting.for_choice(world.request(), world.host.debuggee, error)  # type: ignore[arg-type]
     world.target.arrive(RESOLVER)
-    assert set(world.target.breaks) == {CALLER}
+    assert set(world.target.breaks.on_hit) == {CALLER}
     world.target.write_register(7, "rax", ENTRY)
     world.target.arrive(CALLER)
-    assert not world.target.breaks
+    assert not world.target.breaks.on_hit
     world.target.arrive(ENTRY)
     assert world.host.begun == [ENTRY]
 
@@ -185,7 +185,7 @@ def test_what_will_fail_is_told_when_the_program_begins(world: World) -> None:
     world.host.debuggee.refuses = UnsupportedError("cannot time late: it returns twice")
     world.waiting.for_program(world.request())
     world.waiting.modules_changed()
-    assert set(world.target.breaks) == {BEGIN}
+    assert set(world.target.breaks.on_hit) == {BEGIN}
     world.found = ENTRY
     world.target.arrive(BEGIN)
     assert world.host.said[-1] == "darc: cannot time late: it returns twice"
