@@ -14,7 +14,7 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
-from darc_gdb.threads import Threads
+from darc_gdb.threads import GdbThreads
 from darc_gdb.translated import translated
 
 
@@ -39,7 +39,7 @@ class GdbBell(Bell):
         turn: Turn,
         hooks: Hooks,
         deciding: Deciding,
-        threads: Threads,
+        threads: GdbThreads,
         inferiors: Inferiors,
     ) -> None:
         self.turn = turn

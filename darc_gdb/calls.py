@@ -19,7 +19,7 @@ _WORD = (1 << 64) - 1
 class Calls:
     """Those in ``target``'s program."""
 
-    def __init__(self, target: Target, threads: Threads) -> None:
+    def __init__(self, target: Target, threads: GdbThreads) -> None:
         self._target = target
         self._detours = Detours(target, threads)
 

@@ -206,7 +206,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
             failed(error)
 
     def on_exiting(event: object) -> None:
-        target.settle_selection()
+        target.threads.settle_selection()
         on_leave(event)
 
     def on_new_inferior(event: gdb.NewInferiorEvent) -> None:

@@ -17,7 +17,7 @@ from darc_gdb import ctrlc
 from darc_gdb.hooks import Hooks
 from darc_gdb.memory import Memory
 from darc_gdb.screen import has_front_end
-from darc_gdb.threads import Threads
+from darc_gdb.threads import GdbThreads
 
 _AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
 """Commands of a breakpoint are code of the user's main module."""
@@ -26,7 +26,7 @@ _AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
 class Deciding:
     """What is decided at a stop of darc's own, and what becomes of the program then."""
 
-    def __init__(self, hooks: Hooks, memory: Memory, threads: Threads) -> None:
+    def __init__(self, hooks: Hooks, memory: Memory, threads: GdbThreads) -> None:
         self._hooks = hooks
         self._memory = memory
         self._threads = threads

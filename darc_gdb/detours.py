@@ -31,7 +31,7 @@ _MMAP = (0, _STACK_SIZE, 3, 0x22, _NONE, 0)  # readable and writable, private an
 class Detours:
     """Calls in ``target``'s program, in one of its ``threads``."""
 
-    def __init__(self, target: Target, threads: Threads) -> None:
+    def __init__(self, target: Target, threads: GdbThreads) -> None:
         self._target = target
         self._threads = threads
         self._mapped_at: tuple[int, int | None] | None = None
@@ -70,14 +70,15 @@ class Detours:
 
     def lead_out(self, pid: int, thread: int, passage: Passage) -> None:
         """Leads a thread home from a detour that another gdb has sent it on."""
-        self._target.write_register(thread, "rip", passage.leave)  # alone it would go on from there
+        # Alone it would go on from there.
+        self._target.threads.write_register(thread, "rip", passage.leave)
         for name, value in passage.registers.items():
             if name not in ("rsp", "rip"):
-                self._target.write_register(thread, name, value)
+                self._target.threads.write_register(thread, name, value)
         if passage.mask is not None:
             Tracee(pid, thread).set_mask(passage.mask)
         for name in ("rsp", "rip"):
-            self._target.write_register(thread, name, passage.registers[name])
+            self._target.threads.write_register(thread, name, passage.registers[name])
 
     def _run(self, place: int, what: detour.Call) -> int:
         pid = self._target.pid

@@ -15,7 +15,7 @@ from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
 from darc_gdb.memory import Memory
-from darc_gdb.threads import Threads, tid
+from darc_gdb.threads import GdbThreads, tid
 from darc_gdb.translated import translated
 
 
@@ -59,7 +59,7 @@ class GdbBreaks(Breaks):
         hooks: Hooks,
         deciding: Deciding,
         memory: Memory,
-        threads: Threads,
+        threads: GdbThreads,
         calls: Calls,
     ) -> None:
         self.turn = turn

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from darc_gdb.memory import Memory
 from darc_gdb.ownbreaks import GdbBreaks
 from darc_gdb.screen import GdbScreen
 from darc_gdb.symbols import GdbSymbols
-from darc_gdb.threads import Threads
+from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
 from darc_gdb.unwinder import PadUnwinder
@@ -47,6 +47,7 @@ class GdbTarget(Target):
     bell: GdbBell
     breaks: GdbBreaks
     screen: GdbScreen
+    threads: GdbThreads
     user_breaks: GdbUserBreakpoints
 
     def __init__(self) -> None:
@@ -56,12 +57,12 @@ class GdbTarget(Target):
         self.symbols = GdbSymbols(self.turn)
         self.memory = Memory()
         self.inferiors = Inferiors()
-        self._threads = Threads()
-        self._calls = Calls(self, self._threads)
-        self._deciding = Deciding(self.hooks, self.memory, self._threads)
-        self.bell = GdbBell(self.turn, self.hooks, self._deciding, self._threads, self.inferiors)
+        self.threads = GdbThreads(self.turn)
+        self._calls = Calls(self, self.threads)
+        self._deciding = Deciding(self.hooks, self.memory, self.threads)
+        self.bell = GdbBell(self.turn, self.hooks, self._deciding, self.threads, self.inferiors)
         self.breaks = GdbBreaks(
-            self.turn, self.hooks, self._deciding, self.memory, self._threads, self._calls
+            self.turn, self.hooks, self._deciding, self.memory, self.threads, self._calls
         )
         self.user_breaks = GdbUserBreakpoints(self.turn, self.hooks)
         self._modules_handler: Callable[[], None] | None = None
@@ -82,7 +83,7 @@ class GdbTarget(Target):
             (events.breakpoint_deleted, self.bell.deleted),
             (events.breakpoint_deleted, lambda _breakpoint: self.user_breaks.moved()),
             (events.breakpoint_modified, self.user_breaks.heard_of),
-            (events.memory_changed, lambda _event: self._threads.moved()),
+            (events.memory_changed, lambda _event: self.threads.moved()),
             (events.cont, lambda _event: self._went_on()),
         ]
         if hasattr(events, "inferior_call"):
@@ -98,7 +99,7 @@ class GdbTarget(Target):
 
     def _went_on(self) -> None:
         self.bell.pass_again()
-        self._threads.moved()
+        self.threads.moved()
         self.user_breaks.moved()
         self.inferiors.runs = True
         self._runs_so_far += 1
@@ -179,25 +180,6 @@ class GdbTarget(Target):
     @translated
     def forget_frames(self) -> None:
         gdb.invalidate_cached_frames()
-
-    # ------------------------------------------------------------------ threads
-
-    @translated
-    def show_thread(self, thread: int) -> str | None:
-        self._threads.find(thread).switch()
-        return None
-
-    def threads(self) -> Sequence[int]:
-        return self._threads.ids()
-
-    def program_counters(self) -> Mapping[int, int]:
-        return self._threads.program_counters()
-
-    def read_register(self, thread: int, name: str) -> int:
-        return self._threads.read_register(thread, name)
-
-    def write_register(self, thread: int, name: str, value: int) -> None:
-        self._threads.write_register(thread, name, value)
 
     @any_thread
     def own_threads(self) -> Sequence[int]:
@@ -323,23 +305,15 @@ class GdbTarget(Target):
     def was_interrupted(self) -> bool:
         return self._interrupted
 
-    def settle_selection(self) -> None:
-        """gdb is about to end. It may have been interrupted where it had a thread's id selected and
-        no thread (its reads for libthread_db), and gdb 13 asserts where it is asked then which one
-        is selected."""
-        threads = gdb.selected_inferior().threads()
-        if threads:
-            threads[0].switch()
-
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""
         self.inferiors.runs = False
-        self._threads.moved()
+        self.threads.moved()
         self._deciding.bury()
 
     def on_exit(self) -> None:
         """The program is gone, and what was set at its addresses."""
-        self._threads.moved()
+        self.threads.moved()
         self._deciding.forget()
         self.breaks.forget()
 

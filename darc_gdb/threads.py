@@ -8,16 +8,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import gdb
 
 from darc.model.errors import TargetError
+from darc.target.ownthread import Turn, own_thread
+from darc.target.threads import Threads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
 
 _WORD = (1 << 64) - 1
 
 
-class Threads:
+@own_thread
+class GdbThreads(Threads):
     """Those of gdb's selected inferior."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
         self._counters: dict[int, int] | None = None
 
     def moved(self) -> None:
@@ -25,7 +29,6 @@ class Threads:
         self._counters = None
 
     def ids(self) -> Sequence[int]:
-        """See :meth:`darc.target.target.Target.threads`."""
         return [tid(t) for t in gdb.selected_inferior().threads()]
 
     def from_selected(self) -> Sequence[int]:
@@ -36,14 +39,12 @@ class Threads:
 
     @translated
     def program_counters(self) -> Mapping[int, int]:
-        """See :meth:`darc.target.target.Target.program_counters`."""
         if self._counters is None:
             self._counters = {t: self.read_register(t, "rip") for t in self.ids()}
         return self._counters
 
     @translated
     def read_register(self, thread: int, name: str) -> int:
-        """See :meth:`darc.target.target.Target.read_register`."""
         if (found := self._ask_kernel(thread, name)) is not None:
             return found
         with self._selected(thread) as frame:
@@ -65,12 +66,24 @@ class Threads:
 
     @translated
     def write_register(self, thread: int, name: str, value: int) -> None:
-        """See :meth:`darc.target.target.Target.write_register`."""
         with self._selected(thread):
             # Not by a command: behind each of those gdb carries out what breakpoints have to do,
             # also in the middle of a stop.
             gdb.parse_and_eval(f"${name} {_assignment()} {value:#x}")
         self.moved()
+
+    @translated
+    def show(self, thread: int) -> str | None:
+        self.find(thread).switch()
+        return None
+
+    def settle_selection(self) -> None:
+        """gdb is about to end. It may have been interrupted where it had a thread's id selected and
+        no thread (its reads for libthread_db), and gdb 13 asserts where it is asked then which one
+        is selected."""
+        threads = gdb.selected_inferior().threads()
+        if threads:
+            threads[0].switch()
 
     def find(self, thread: int) -> gdb.InferiorThread:
         """One of them. Raises TargetError: it is gone."""

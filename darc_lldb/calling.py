@@ -10,8 +10,9 @@ import lldb
 
 from darc.debuggee import detour, procfs
 from darc.model.errors import TargetError
-from darc.target.target import Journal
+from darc.target.target import Journal, State
 from darc_lldb import calls
+from darc_lldb.inferior import Inferior
 
 
 class _NoPlaceError(Exception):
@@ -21,8 +22,12 @@ class _NoPlaceError(Exception):
 class Debugged(Protocol):
     """What is asked of the target."""
 
+    inferior: Inferior
+
     @property
     def pid(self) -> int | None: ...
+    @property
+    def state(self) -> State: ...
     @property
     def executable(self) -> str | None: ...
     @property

@@ -30,7 +30,7 @@ from darc_lldb.leaving import Leaving
 from darc_lldb.others import OtherHooks
 from darc_lldb.screen import LldbScreen
 from darc_lldb.stops import OwnBreakpoints, Reason
-from darc_lldb.threads import Threads
+from darc_lldb.threads import LldbThreads
 from darc_lldb.userbreaks import LldbUserBreakpoints
 from darc_lldb.watcher import Watcher
 
@@ -44,7 +44,7 @@ class Stopping:
         inferior: Inferior,
         *,
         calling: Calling,
-        threads: Threads,
+        threads: LldbThreads,
         own: OwnBreakpoints,
         users: LldbUserBreakpoints,
         screen: LldbScreen,

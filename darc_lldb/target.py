@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import lldb
@@ -26,7 +26,7 @@ from darc_lldb.screen import LldbScreen
 from darc_lldb.stopping import Stopping
 from darc_lldb.stops import OwnBreakpoints
 from darc_lldb.symbols import LldbSymbols
-from darc_lldb.threads import Threads
+from darc_lldb.threads import LldbThreads
 from darc_lldb.userbreaks import LldbUserBreakpoints
 
 
@@ -42,7 +42,7 @@ class LldbTarget(Target):
         self.screen = LldbScreen(self.turn, debugger, self.inferior.seems_to_stand)
         self.symbols = LldbSymbols(self.turn, self.inferior)
         self._calls = Calling(self, debugger)
-        self._threads = Threads(self, self._calls)
+        self.threads = LldbThreads(self.turn, self, self._calls)
         self._own = OwnBreakpoints()
         self.breaks = LldbBreaks(self.turn, self.inferior, self._own, self._tidy)
         self.user_breaks = LldbUserBreakpoints(self.turn, self.inferior, self._own)
@@ -51,7 +51,7 @@ class LldbTarget(Target):
             self.turn,
             self.inferior,
             calling=self._calls,
-            threads=self._threads,
+            threads=self.threads,
             own=self._own,
             users=self.user_breaks,
             screen=self.screen,
@@ -119,28 +119,6 @@ class LldbTarget(Target):
         self.stopping.forget_frames()
 
     # ------------------------------------------------------------------ threads
-
-    def show_thread(self, thread: int) -> str | None:
-        found = self._threads.find(thread)
-        if found.GetStopReason() not in (lldb.eStopReasonInvalid, lldb.eStopReasonNone):
-            found.GetProcess().SetSelectedThread(found)
-            return None
-        # lldb selects a thread with a reason to stop behind its hooks.
-        return f"thread select {found.GetIndexID()}"
-
-    def threads(self) -> Sequence[int]:
-        if self.state is State.NONE:
-            return []
-        return [int(thread.GetThreadID()) for thread in self.inferior.process]
-
-    def program_counters(self) -> Mapping[int, int]:
-        return self._threads.program_counters()
-
-    def read_register(self, thread: int, name: str) -> int:
-        return self._threads.read_register(thread, name)
-
-    def write_register(self, thread: int, name: str, value: int) -> None:
-        self._threads.write_register(thread, name, value)
 
     def is_stopped_for_all(self) -> bool:
         return self.state is State.STOPPED and not calls.has_siginfo(self.inferior.process)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import lldb
 
 from darc.model.errors import TargetError
-from darc.target.target import Place
+from darc.target.ownthread import Turn, any_thread, own_thread
+from darc.target.target import Place, State
+from darc.target.threads import Threads
 from darc_lldb import calls, threadpointer
 from darc_lldb.calling import Calling, Debugged
 
@@ -18,14 +20,17 @@ _SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
 """mov eax, edi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret"""
 
 
-class Threads:
+@own_thread
+class LldbThreads(Threads):
     """Those of ``target``'s program, stopped."""
 
-    def __init__(self, target: Debugged, calling: Calling) -> None:
+    def __init__(self, turn: Turn, target: Debugged, calling: Calling) -> None:
+        self.turn = turn
         self._target = target
         self._calls = calling
         self._fs_bases: dict[int, int] = {}
 
+    @any_thread
     def forget(self) -> None:
         """They are those of another program by now."""
         self._fs_bases.clear()
@@ -37,15 +42,26 @@ class Threads:
             raise TargetError(f"thread {number} is gone")
         return thread
 
+    def ids(self) -> Sequence[int]:
+        if self._target.state is State.NONE:
+            return []
+        return [int(thread.GetThreadID()) for thread in self._target.inferior.process]
+
+    def show(self, thread: int) -> str | None:
+        found = self.find(thread)
+        if found.GetStopReason() not in (lldb.eStopReasonInvalid, lldb.eStopReasonNone):
+            found.GetProcess().SetSelectedThread(found)
+            return None
+        # lldb selects a thread with a reason to stop behind its hooks.
+        return f"thread select {found.GetIndexID()}"
+
     def program_counters(self) -> Mapping[int, int]:
-        """See :meth:`darc.target.target.Target.program_counters`."""
         return {
             int(thread.GetThreadID()): calls.read_register(thread, "rip")
             for thread in self._target.stopped()
         }
 
     def read_register(self, thread: int, name: str) -> int:
-        """See :meth:`darc.target.target.Target.read_register`."""
         found = self.find(thread)
         try:
             return calls.read_register(found, name)
@@ -89,5 +105,4 @@ class Threads:
             self._target.write(place, original)
 
     def write_register(self, thread: int, name: str, value: int) -> None:
-        """See :meth:`darc.target.target.Target.write_register`."""
         calls.write_register(self.find(thread), name, value)

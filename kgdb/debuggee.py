@@ -175,7 +175,7 @@ class KernelDebuggee(Debuggee):
 
     def strand(self, thread: int) -> int:
         """A task's kernel stack, also when it goes on on another processor."""
-        return self._kernel.target.read_register(thread, "rsp") >> STACK_SHIFT
+        return self._kernel.target.threads.read_register(thread, "rsp") >> STACK_SHIFT
 
     @property
     def breakpoints_blur(self) -> str:

@@ -208,8 +208,8 @@ class KernelFoothold(Foothold):
 
     def free_stuck(self) -> list[str]:
         inside = {
-            self._target.read_register(thread, "rsp") >> _STACK_SHIFT
-            for thread, pc in self._target.program_counters().items()
+            self._target.threads.read_register(thread, "rsp") >> _STACK_SHIFT
+            for thread, pc in self._target.threads.program_counters().items()
             if self.holds(pc)
         }
 

@@ -178,7 +178,7 @@ class KernelPads(PadBackend):
         """Stops the task that rang where it is back in the kernel's own code."""
 
         def on_hit(thread: int) -> Callable[[], Outcome] | None:
-            rsp = self._kernel.target.read_register(thread, "rsp")
+            rsp = self._kernel.target.threads.read_register(thread, "rsp")
             if rsp <= slot or rsp >> STACK_SHIFT != slot >> STACK_SHIFT:
                 return None
 

@@ -19,6 +19,7 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
 from darc.target.target import State, Target
+from darc.target.threads import Threads
 from darc.target.userbreaks import UserBreakpoints
 from tests.contract.world import World
 
@@ -157,6 +158,35 @@ class FakeScreen(Screen):
 
 
 @own_thread
+class FakeThreads(Threads):
+    """Those that a test adds."""
+
+    def __init__(self, turn: Turn, threads: Mapping[int, FakeThread]) -> None:
+        self.turn = turn
+        self._threads = threads
+
+    def ids(self) -> Sequence[int]:
+        return list(self._threads)
+
+    def program_counters(self) -> Mapping[int, int]:
+        return {tid: thread.registers["rip"] for tid, thread in self._threads.items()}
+
+    def _registers(self, thread: int, name: str) -> dict[str, int]:
+        if thread not in self._threads:
+            raise TargetError(f"thread {thread} is gone")
+        registers = self._threads[thread].registers
+        if name not in registers:
+            raise TargetError(f"there is no register {name}")
+        return registers
+
+    def read_register(self, thread: int, name: str) -> int:
+        return self._registers(thread, name)[name]
+
+    def write_register(self, thread: int, name: str, value: int) -> None:
+        self._registers(thread, name)[name] = value & MASK
+
+
+@own_thread
 class FakeTarget(Target):
     """At most one program, made of Python values. Public attributes are the program's: a test sets
     them up and changes them as the program would."""
@@ -165,6 +195,7 @@ class FakeTarget(Target):
     breaks: FakeBreaks
     screen: FakeScreen
     symbols: FakeSymbols
+    threads: FakeThreads
     user_breaks: FakeUserBreakpoints
 
     def __init__(self, executable: str = "/fake/program") -> None:
@@ -180,6 +211,7 @@ class FakeTarget(Target):
         self.file = executable
         self.memory: dict[int, bytearray] = {}
         self.fake_threads: dict[int, FakeThread] = {}
+        self.threads = FakeThreads(self.turn, self.fake_threads)
         self.current = 0
         self.functions: dict[int, Callable[..., int]] = {}
         self.deciding = False
@@ -281,26 +313,6 @@ class FakeTarget(Target):
     def forget_frames(self) -> None:
         pass
 
-    def threads(self) -> Sequence[int]:
-        return list(self.fake_threads)
-
-    def program_counters(self) -> Mapping[int, int]:
-        return {tid: thread.registers["rip"] for tid, thread in self.fake_threads.items()}
-
-    def _registers(self, thread: int, name: str) -> dict[str, int]:
-        if thread not in self.fake_threads:
-            raise TargetError(f"thread {thread} is gone")
-        registers = self.fake_threads[thread].registers
-        if name not in registers:
-            raise TargetError(f"there is no register {name}")
-        return registers
-
-    def read_register(self, thread: int, name: str) -> int:
-        return self._registers(thread, name)[name]
-
-    def write_register(self, thread: int, name: str, value: int) -> None:
-        self._registers(thread, name)[name] = value & MASK
-
     def call(self, address: int, arguments: Sequence[int]) -> int:
         assert not self.deciding, "nothing may be called while a bell is answered"
         if address not in self.functions:
@@ -381,7 +393,7 @@ class FakeWorld(World):
                     self._set("passed", self._get("passed") + 1)
             target.fake_threads[target.current].registers["rip"] = self.address("main")
             if target.ring(23) is Outcome.STOP:
-                yield target.read_register(target.current, "rip")
+                yield target.threads.read_register(target.current, "rip")
             yield from self._at("rung")
             if number <= 2 and target.modules_handler is not None:
                 target.modules_handler()

@@ -74,7 +74,7 @@ def _show(target: Target, session: Session, own: int) -> str | None:
     """What to type to see a thread that the debugger does not show by itself. Where it blocks the
     signal, another one was stopped by that."""
     thread = session.debuggee.thread_called(own)
-    return None if thread is None else target.show_thread(thread)
+    return None if thread is None else target.threads.show(thread)
 
 
 def _holder(target: Target, session: Session, event: Event, style: render.Style) -> str:
@@ -108,7 +108,7 @@ def _path(target: Target, session: Session, own: int, last: str | None) -> list[
         return []
     program = session.program
     try:
-        pc, stack, frame = (target.read_register(thread, r) for r in ("rip", "rsp", "rbp"))
+        pc, stack, frame = (target.threads.read_register(thread, r) for r in ("rip", "rsp", "rbp"))
         addresses = path(program, pc, stack, frame, _words(target, stack))
     except DarcError:
         return []

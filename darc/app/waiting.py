@@ -220,7 +220,9 @@ class Waiting:
         if entry is None or debuggee.danger_of_breakpoints() is not None:
             return
         # lldb tells of files there, a static program has none to wait for.
-        is_there = any(entry <= pc < entry + 16 for pc in self._target.program_counters().values())
+        is_there = any(
+            entry <= pc < entry + 16 for pc in self._target.threads.program_counters().values()
+        )
         if not is_there and not debuggee.is_at_start():
             return
 
@@ -260,7 +262,7 @@ class Waiting:
         target = self._target
 
         def called(thread: int) -> Callable[[], Outcome]:
-            word = target.read(target.read_register(thread, "rsp"), 8)
+            word = target.read(target.threads.read_register(thread, "rsp"), 8)
             back = int.from_bytes(word, "little")
 
             def follow() -> Outcome:
@@ -271,7 +273,7 @@ class Waiting:
             return follow
 
         def chosen(thread: int) -> Callable[[], Outcome]:
-            entry = target.read_register(thread, "rax")
+            entry = target.threads.read_register(thread, "rax")
 
             def wait() -> Outcome:
                 if self.request is not None:

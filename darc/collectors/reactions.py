@@ -93,7 +93,7 @@ class Reactions:
         operation = self._operations.get(hit.strand)
         if operation is None and not place.entry:
             return None
-        rsp, now = self._target.read_register(hit.thread, "rsp"), hit.now
+        rsp, now = self._target.threads.read_register(hit.thread, "rsp"), hit.now
         act = None
         if operation is not None:
             if place.returns:
@@ -159,7 +159,7 @@ class Reactions:
     def _calls(self, operation: Operation, timed: Timed, hit: Hit, rsp: int) -> None:
         """A call site is about to call, or to jump, in a frame that may be on the path."""
         site, now = timed.site, hit.now
-        register = functools.partial(self._target.read_register, hit.thread)
+        register = functools.partial(self._target.threads.read_register, hit.thread)
         assert site.slot is not None
         parent = operation.find(frame_slot(site.slot, register, self._word))
         caller = parent.node if parent is not None else None

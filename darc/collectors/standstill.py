@@ -67,7 +67,7 @@ class Standstill:
         if stop is None or target.pid is None or not operations:
             return None
         threads = _threads_of(target, operations)
-        counters = target.program_counters()
+        counters = target.threads.program_counters()
         inside = {t for t in threads.values() if is_inside(counters[t])}
         lost = {o.context for o in operations if not o.is_sure or threads.get(o.thread) in inside}
         lost |= {o.context for o in operations if o.thread not in threads}
@@ -91,14 +91,14 @@ class Standstill:
 def _threads_of(target: Target, operations: Sequence[Operation]) -> Mapping[int, int]:
     """The threads that the operations are in, by what tells them apart in the agent."""
     wanted = {o.thread for o in operations}
-    threads = target.threads()
+    threads = target.threads.ids()
     if wanted == {1}:
         return {1: threads[0]} if len(threads) == 1 else {}
     found: dict[int, int] = {}
     for thread in threads:
         if len(found) == len(wanted):
             break
-        own = target.read_register(thread, "fs_base") + 1
+        own = target.threads.read_register(thread, "fs_base") + 1
         if own in wanted:
             found[own] = thread
     return found
@@ -163,5 +163,7 @@ class Suspended:
 
 
 def _places(target: Target) -> Mapping[int, Place]:
-    counters = target.program_counters()
-    return {thread: (pc, target.read_register(thread, "rsp")) for thread, pc in counters.items()}
+    counters = target.threads.program_counters()
+    return {
+        thread: (pc, target.threads.read_register(thread, "rsp")) for thread, pc in counters.items()
+    }

@@ -198,7 +198,7 @@ class WalkCollector(SetCollector):
         """Of all threads, by the system's ids. The program stands still."""
         backs = {r["slot"]: r["back"] for r in self.tables.records.open() if self._stands(r)}
         found = {}
-        for thread in self._target.threads():
+        for thread in self._target.threads.ids():
             try:
                 found[thread] = self._stack(thread, backs)
             except DarcError:
@@ -209,7 +209,7 @@ class WalkCollector(SetCollector):
         target, foothold = self._target, self.foothold
         assert foothold is not None
         names = ("rip", "rsp", "rbp", "fs_base")
-        pc, stack, frame, key = (target.read_register(thread, name) for name in names)
+        pc, stack, frame, key = (target.threads.read_register(thread, name) for name in names)
         slots: dict[int, int] = dict(backs)
         if self.tables.bell and self.tables.bell_slot:
             slots[self.tables.bell_slot] = self.tables.bell_return
@@ -229,7 +229,7 @@ class WalkCollector(SetCollector):
                 return Stack(key, ())
             slot = min(above)
             pc, stack = slots[slot], slot + 8
-            raw = raw[slot + 8 - target.read_register(thread, "rsp") :]
+            raw = raw[slot + 8 - target.threads.read_register(thread, "rsp") :]
         found = frames(self._program, pc, stack, frame, word)
         return Stack(key, tuple(reversed(found)))
 

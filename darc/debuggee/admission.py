@@ -129,7 +129,7 @@ def _let_out(target: Target, noted: journal.Left) -> list[int]:
     """Leads threads out of borrowed code and gives that back; those that have to go by
     themselves."""
     waiting = []
-    counters = target.program_counters()
+    counters = target.threads.program_counters()
     for address, passage in list(noted.passages.items()):
         end = address + len(passage.place.written)
         inside = [thread for thread, pc in counters.items() if address <= pc < end]

@@ -30,12 +30,12 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     # The debugger may be killed between any two of these. Until the thread is at darc_home it goes
     # on by itself with what is on its stack; there only its stack pointer is still another one.
     for name in ("rax", *_SAVED):
-        target.write_register(thread, name, words[name])
+        target.threads.write_register(thread, name, words[name])
     target.write(foothold.symbol("darc_home_rsp"), struct.pack("<Q", slot + 8))
     target.write(foothold.symbol("darc_home_back"), struct.pack("<Q", words["back"]))
-    target.write_register(thread, "rip", foothold.symbol("darc_home"))
-    target.write_register(thread, "rsp", slot + 8)
-    target.write_register(thread, "rip", words["back"])
+    target.threads.write_register(thread, "rip", foothold.symbol("darc_home"))
+    target.threads.write_register(thread, "rsp", slot + 8)
+    target.threads.write_register(thread, "rip", words["back"])
     return True
 
 
@@ -43,10 +43,10 @@ def _parked(target: Target, foothold: Foothold, slot: int) -> tuple[int, dict[st
     """The thread whose f0 returned from ``slot``, and what is on its stack."""
     blob = agent.load()
     first, end = foothold.symbol("darc_parked"), foothold.symbol("darc_unparked")
-    for thread, pc in target.program_counters().items():
+    for thread, pc in target.threads.program_counters().items():
         if not first <= pc < end:
             continue
-        stack = target.read_register(thread, "rsp")
+        stack = target.threads.read_register(thread, "rsp")
         if stack + blob.offset("darc_parked.back") == slot:
             raw = target.read(stack, blob.sizes["darc_parked"])
             return thread, blob.unpack("darc_parked", raw)

@@ -78,7 +78,7 @@ class ProcessDebuggee(Debuggee):
         if parameters.task != "all":
             raise UsageError(NO_TASKS)
         wanted = parameters.thread
-        if wanted != "all" and wanted not in self._target.threads():
+        if wanted != "all" and wanted not in self._target.threads.ids():
             raise NotFoundError(f"the program has no thread {wanted}: 'info threads' lists them")
         return lambda thread: wanted in ("all", thread)
 
@@ -125,7 +125,9 @@ class ProcessDebuggee(Debuggee):
     def is_at_start(self) -> bool:
         """It has no thread-local storage yet. (A program that never has any says so too.)"""
         target = self._target
-        return all(target.read_register(thread, "fs_base") == 0 for thread in target.threads())
+        return all(
+            target.threads.read_register(thread, "fs_base") == 0 for thread in target.threads.ids()
+        )
 
     def entry(self) -> int | None:
         return procfs.entry(self._pid)

@@ -261,7 +261,7 @@ class ProcessFoothold(Foothold):
     def _undo(self) -> None:
         """What was mapped is not needed, unless a thread stands there."""
         with contextlib.suppress(DarcError):
-            pcs = self._target.program_counters().values()
+            pcs = self._target.threads.program_counters().values()
             if not any(start <= pc < start + size for pc in pcs for start, size in self._mapped):
                 self._unmap(self._mapped)
         self.memory.close()
@@ -426,8 +426,8 @@ class ProcessFoothold(Foothold):
     def _thread_key(self) -> tuple[ThreadKey, int]:
         """A program without thread-local storage has no fs base."""
         possible = set(_ID_PLACES)
-        for thread in self._target.threads():
-            base = self._target.read_register(thread, "fs_base")
+        for thread in self._target.threads.ids():
+            base = self._target.threads.read_register(thread, "fs_base")
             try:
                 raw = self.memory.read(base, 8)
                 if base == 0 or int.from_bytes(raw, "little") != base:
@@ -543,7 +543,7 @@ def _references(
     own (``besides``). Words that lead to landings may be anywhere: those stay. ``None``: there is
     more memory than the ``most`` bytes that are looked through."""
     found, stacks = set(), {}
-    for thread, pc in target.program_counters().items():
+    for thread, pc in target.threads.program_counters().items():
         if is_inside(pc):
             found.add(pc)
         stack = target.read_register(thread, "rsp")
@@ -718,7 +718,7 @@ def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[ra
                     most=_SEARCHED,
                 )
             if found == frozenset() and not any(
-                pc in place for pc in target.program_counters().values()
+                pc in place for pc in target.threads.program_counters().values()
             ):
                 _let_go(target, [place], [])
 

@@ -83,11 +83,11 @@ class ProcessPads(PadBackend):
         may_ring = watches_sandboxes and not procfs.in_sandbox(self._pid)
         only = 0
         if isinstance(thread, int):
-            if thread not in self._target.threads():
+            if thread not in self._target.threads.ids():
                 raise NotFoundError(
                     f"the program has no thread {thread}: 'info threads' lists them"
                 )
-            only = self._target.read_register(thread, "fs_base")
+            only = self._target.threads.read_register(thread, "fs_base")
         tables.set(
             bell_signal=signal if may_ring else 0,
             no_calls=int(not may_ring),

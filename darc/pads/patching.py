@@ -241,21 +241,21 @@ class Patcher:
     def _lead(self, own: Mapping[int, int]) -> None:
         if not own:
             return
-        for thread, pc in self._target.program_counters().items():
+        for thread, pc in self._target.threads.program_counters().items():
             if pc in own:
                 self._target.flush()  # the function is there
-                self._target.write_register(thread, "rip", own[pc])
+                self._target.threads.write_register(thread, "rip", own[pc])
 
     def _move_threads(self, patch: Patch) -> None:
         """A thread behind the first of the displaced instructions goes on with them in the pad."""
         if len(patch.displaced) < 2:
             return  # one instruction is replaced: nobody stands in the middle
-        for thread, pc in self._target.program_counters().items():
+        for thread, pc in self._target.threads.program_counters().items():
             if not patch.address < pc < patch.end:
                 continue
             if pc in patch.moved:
                 self._target.flush()  # the pad is there
-                self._target.write_register(thread, "rip", patch.moved[pc])
+                self._target.threads.write_register(thread, "rip", patch.moved[pc])
             elif pc < patch.address + len(patch.bytes):
                 raise TargetError(
                     f"thread {thread} stands in the bytes to patch at {patch.address:#x}: "

@@ -23,6 +23,7 @@ from darc.target.breaks import Breaks
 from darc.target.ownthread import Turn
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
+from darc.target.threads import Threads
 from darc.target.userbreaks import UserBreakpoints
 
 
@@ -129,6 +130,7 @@ class Target(ABC):
     breaks: Breaks
     screen: Screen
     symbols: Symbols
+    threads: Threads
     user_breaks: UserBreakpoints
 
     @property
@@ -203,28 +205,6 @@ class Target(ABC):
     def forget_frames(self) -> None:
         """Stack words were written: backtraces are to be read anew."""
 
-    def show_thread(self, thread: int) -> str | None:
-        """At a stop for the user: makes it the thread that commands are about. ``None``: it is;
-        else what the user types for that."""
-        del thread
-        return None
-
-    @abstractmethod
-    def threads(self) -> Sequence[int]:
-        """The system's ids of all threads."""
-
-    @abstractmethod
-    def program_counters(self) -> Mapping[int, int]:
-        """Where every thread stands, by its id."""
-
-    @abstractmethod
-    def read_register(self, thread: int, name: str) -> int:
-        """A register (``rip``, ``rsp``, ``fs_base``, …) of one thread."""
-
-    @abstractmethod
-    def write_register(self, thread: int, name: str, value: int) -> None:
-        """Sets a general register of one thread."""
-
     @abstractmethod
     def call(self, address: int, arguments: Sequence[int]) -> int:
         """Calls a function in the stopped program, in its current thread alone; the others stay.
@@ -239,8 +219,8 @@ class Target(ABC):
     def lead_out(self, thread: int, passage: Passage) -> bool:
         """Leads a thread home that stands in a passage of a debugger that is gone. ``False``: it
         has to go on for a moment, and comes home by itself."""
-        if passage.mask is not None and self.read_register(thread, "rip") < passage.leave:
-            self.write_register(thread, "rip", passage.leave)
+        if passage.mask is not None and self.threads.read_register(thread, "rip") < passage.leave:
+            self.threads.write_register(thread, "rip", passage.leave)
         return False
 
     def is_stopped_for_all(self) -> bool:

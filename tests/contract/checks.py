@@ -17,7 +17,7 @@ from tests.contract.world import World
 WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
-PARTS = ("bell", "breaks", "screen", "symbols", "user_breaks")
+PARTS = ("bell", "breaks", "screen", "symbols", "threads", "user_breaks")
 """Attributes of a target that are parts of it."""
 NOWHERE = 0x7FFF_0000_0000_0000
 
@@ -95,11 +95,12 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
         said = {n: w for n, w in answers.items() if "was called on another thread" not in w}
         assert set(said) <= marked(thing), said
     assert "live" in marked(target.screen)
-    assert not marked(target) & {"read", "write", "read_register", "threads"}
+    assert not marked(target) & {"read", "write"}
     assert "arm" not in marked(target.bell)
     assert not marked(target.symbols) | marked(target.user_breaks)
+    assert not marked(target.threads.ids) & {"ids", "read_register"}
     assert target.turn.is_own_thread()
-    assert target.threads()
+    assert target.threads.ids()
 
 
 def check_before_the_program_runs(world: World) -> None:
@@ -108,7 +109,7 @@ def check_before_the_program_runs(world: World) -> None:
     assert target.pid is None
     assert target.executable is not None
     assert target.executable.endswith("/program")
-    assert list(target.threads()) == []
+    assert list(target.threads.ids()) == []
     assert refused(lambda: target.read(UNMAPPED, 1))
 
 
@@ -117,7 +118,7 @@ def check_a_stopped_program(world: World) -> None:
     target = world.target
     assert target.state is State.STOPPED
     assert isinstance(target.pid, int)
-    assert target.pid in target.threads()
+    assert target.pid in target.threads.ids()
     assert not target.attached
     target.check_supported()
 
@@ -190,43 +191,43 @@ def check_code_is_written_under_a_breakpoint(world: World) -> None:
 def check_threads(world: World) -> None:
     world.start()
     target = world.target
-    assert len(set(target.threads())) == len(target.threads()) == 2
-    assert set(target.program_counters()) == set(target.threads())
+    assert len(set(target.threads.ids())) == len(target.threads.ids()) == 2
+    assert set(target.threads.program_counters()) == set(target.threads.ids())
     assert target.pid is not None
-    assert target.program_counters()[target.pid] == world.address("stop_here")
-    for thread, pc in target.program_counters().items():
-        assert target.read_register(thread, "rip") == pc
-    bases = {target.read_register(thread, "fs_base") for thread in target.threads()}
+    assert target.threads.program_counters()[target.pid] == world.address("stop_here")
+    for thread, pc in target.threads.program_counters().items():
+        assert target.threads.read_register(thread, "rip") == pc
+    bases = {target.threads.read_register(thread, "fs_base") for thread in target.threads.ids()}
     assert len(bases) == 2
     assert 0 not in bases
-    assert target.read_register(target.pid, "rsp") % 16 == 8
+    assert target.threads.read_register(target.pid, "rsp") % 16 == 8
 
 
 def check_registers_are_written(world: World) -> None:
     """64 bits without a sign, in the thread that is meant, and told to whoever asks next."""
     world.start()
     target = world.target
-    for thread in target.threads():
-        old = target.read_register(thread, "r11")
-        target.write_register(thread, "r11", (1 << 64) - 2)
-        assert target.read_register(thread, "r11") == (1 << 64) - 2
-        target.write_register(thread, "r11", old)
+    for thread in target.threads.ids():
+        old = target.threads.read_register(thread, "r11")
+        target.threads.write_register(thread, "r11", (1 << 64) - 2)
+        assert target.threads.read_register(thread, "r11") == (1 << 64) - 2
+        target.threads.write_register(thread, "r11", old)
     main = target.pid
     assert main is not None
-    before = target.program_counters()[main]
-    target.write_register(main, "rip", world.address("rung"))
-    assert target.program_counters()[main] == world.address("rung")
-    target.write_register(main, "rip", before)
-    assert target.program_counters()[main] == before
+    before = target.threads.program_counters()[main]
+    target.threads.write_register(main, "rip", world.address("rung"))
+    assert target.threads.program_counters()[main] == world.address("rung")
+    target.threads.write_register(main, "rip", before)
+    assert target.threads.program_counters()[main] == before
 
 
 def check_registers_that_are_not_there(world: World) -> None:
     world.start()
     target, main = world.target, world.target.pid
     assert main is not None
-    assert refused(lambda: target.read_register(main, "nonsense"))
-    assert refused(lambda: target.read_register(1, "rip"))
-    assert refused(lambda: target.write_register(1, "rip", 0))
+    assert refused(lambda: target.threads.read_register(main, "nonsense"))
+    assert refused(lambda: target.threads.read_register(1, "rip"))
+    assert refused(lambda: target.threads.write_register(1, "rip", 0))
 
 
 def check_calls(world: World) -> None:
@@ -235,14 +236,14 @@ def check_calls(world: World) -> None:
     target, main = world.target, world.target.pid
     assert main is not None
     names = ("rip", "rsp", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
-    before = {name: target.read_register(main, name) for name in names}
+    before = {name: target.threads.read_register(main, name) for name in names}
     add = world.address("add")
     assert target.call(add, [1, 2, 3, 4, 5, 6]) == 21
     assert target.call(add, [1 << 63, 1, 0, 0, 0, 0]) == (1 << 63) + 1
     assert target.call(add, [(1 << 64) - 1, 0, 0, 0, 0, 0]) == (1 << 64) - 1
     assert word_at(world, "calls") == 3
-    assert {name: target.read_register(main, name) for name in names} == before
-    assert target.program_counters()[main] == world.address("stop_here")
+    assert {name: target.threads.read_register(main, name) for name in names} == before
+    assert target.threads.program_counters()[main] == world.address("stop_here")
     assert world.go() == world.address("stop_here")
 
 
@@ -263,7 +264,7 @@ def check_a_call_that_crashes(world: World) -> None:
     target, main = world.target, world.target.pid
     assert main is not None
     assert refused(lambda: target.call(world.address("crash"), []))
-    assert target.read_register(main, "rip") == world.address("stop_here")
+    assert target.threads.read_register(main, "rip") == world.address("stop_here")
     assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
     assert world.go() == world.address("stop_here")
 
@@ -276,7 +277,7 @@ def check_break_once(world: World) -> None:
     found: list[int] = []
 
     def handler() -> None:
-        found.append(target.read_register(main, "rip"))
+        found.append(target.threads.read_register(main, "rip"))
         found.append(target.call(world.address("add"), [len(found), 4, 0, 0, 0, 0]))
 
     target.breaks.break_once(world.address("pass"), handler)
@@ -318,10 +319,10 @@ def check_break(world: World) -> None:
     hits: list[tuple[int, int, int]] = []
 
     def on_hit(thread: int) -> None:
-        rip = target.read_register(thread, "rip")
+        rip = target.threads.read_register(thread, "rip")
         hits.append((thread, rip, word_at(world, "passed")))
-        assert target.read_register(thread, "rsp") % 16 == 8
-        target.read_register(thread, "eflags")
+        assert target.threads.read_register(thread, "rsp") % 16 == 8
+        target.threads.read_register(thread, "eflags")
 
     code = target.read(address, 8)
     take_back = target.breaks.set_break(address, on_hit)
@@ -350,7 +351,7 @@ def check_break_defers(world: World) -> None:
 
     def act() -> Outcome:
         first = word_at(world, "ticks")
-        assert set(target.program_counters()) == set(target.threads())
+        assert set(target.threads.program_counters()) == set(target.threads.ids())
         seen.append("pass")
         takes["pass"]()
         takes["rung"] = target.breaks.set_break(world.address("rung"), later)
@@ -417,7 +418,7 @@ def check_own_threads(world: World) -> None:
     """The debugger's, as this system knows them, and none of the program's."""
     world.start()
     own = set(world.target.own_threads())
-    assert not own & set(world.target.threads())
+    assert not own & set(world.target.threads.ids())
     assert all(Path(f"/proc/{thread}").exists() for thread in own)
     assert isinstance(world.target.breaks.hits_stop_all, bool)
 
@@ -439,9 +440,9 @@ def check_bell(world: World) -> None:
     def handler() -> Outcome:
         first = word_at(world, "ticks")
         for _ in range(50):
-            target.program_counters()
+            target.threads.program_counters()
         ticks.append((first, word_at(world, "ticks")))
-        assert set(target.program_counters()) == set(target.threads())
+        assert set(target.threads.program_counters()) == set(target.threads.ids())
         return Outcome.CONTINUE
 
     target.bell.arm(SIGURG, handler)
@@ -479,17 +480,17 @@ def check_bell_stops_the_program(world: World) -> None:
     rung = world.address("rung")
 
     def handler() -> Outcome:
-        back = target.read_register(main, "rip")
-        slot = target.read_register(main, "rsp") - 8
+        back = target.threads.read_register(main, "rip")
+        slot = target.threads.read_register(main, "rsp") - 8
         target.write(slot, back.to_bytes(8, "little"))
-        target.write_register(main, "rsp", slot)
-        target.write_register(main, "rip", rung)
+        target.threads.write_register(main, "rsp", slot)
+        target.threads.write_register(main, "rip", rung)
         return Outcome.STOP
 
     target.bell.arm(SIGURG, handler)
     assert world.go() == rung
     assert target.state is State.STOPPED
-    assert target.read_register(main, "rip") == rung
+    assert target.threads.read_register(main, "rip") == rung
     assert target.call(world.address("add"), [1, 1, 0, 0, 0, 0]) == 2
     target.bell.disarm()
     assert world.go() == world.address("stop_here")

@@ -53,7 +53,7 @@ import signal
 from darc.debuggee import process_pads
 from darc_gdb.target import TARGET
 
-lead_home, write_register = process_pads.lead_home, TARGET.write_register
+lead_home, write_register = process_pads.lead_home, TARGET.threads.write_register
 writes = []
 
 def write(*arguments):
@@ -63,7 +63,7 @@ def write(*arguments):
     write_register(*arguments)
 
 def lead(*arguments):
-    TARGET.write_register = write
+    TARGET.threads.write_register = write
     assert lead_home(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
 

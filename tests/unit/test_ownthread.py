@@ -88,10 +88,10 @@ def test_what_a_helper_has_nobody_for_is_refused() -> None:
     def help_on() -> None:
         with target.turn.taken(Aside()):
             try:
-                target.threads()
+                target.threads.ids()
             except AttributeError as error:
                 met.append(str(error))
 
     begin_thread(help_on, "helper").join()
     assert met
-    assert "threads" in met[0]
+    assert "ids" in met[0]

@@ -186,8 +186,8 @@ def test_a_thread_among_displaced_instructions_goes_on_in_the_pad(world: World) 
     world.target.add_thread(8, rip=CODE)
     moved = {CODE: PAD, CODE + 4: PAD + 4}
     world.patcher.activate(world.patch(displaced=displaced, moved=moved))
-    assert world.target.read_register(7, "rip") == PAD + 4
-    assert world.target.read_register(8, "rip") == CODE  # it comes by the patch itself
+    assert world.target.threads.read_register(7, "rip") == PAD + 4
+    assert world.target.threads.read_register(8, "rip") == CODE  # it comes by the patch itself
 
 
 def test_a_thread_in_the_middle_that_cannot_go_on_elsewhere(world: World) -> None:
@@ -207,7 +207,7 @@ def test_a_thread_in_a_relays_pad_is_led_back(world: World) -> None:
     world.log.clear()
     world.target.add_thread(7, rip=PAD + 4)
     world.patcher.pause()
-    assert world.target.read_register(7, "rip") == OTHER + 4
+    assert world.target.threads.read_register(7, "rip") == OTHER + 4
     order = [line for line in world.log if line.startswith("restore")]
     assert order == ["restore 0x1000", "restore 0x1100"]
 

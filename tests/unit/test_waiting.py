@@ -161,7 +161,7 @@ def test_the_function_is_what_the_program_chooses(world: World) -> None:
     world.waiting.for_choice(world.request(), world.host.debuggee, error)  # type: ignore[arg-type]
     world.target.arrive(RESOLVER)
     assert set(world.target.breaks.on_hit) == {CALLER}
-    world.target.write_register(7, "rax", ENTRY)
+    world.target.threads.write_register(7, "rax", ENTRY)
     world.target.arrive(CALLER)
     assert not world.target.breaks.on_hit
     world.target.arrive(ENTRY)
