@@ -15,7 +15,7 @@ import gdb
 from darc.target.outcome import Outcome
 from darc_gdb import ctrlc
 from darc_gdb.hooks import Hooks
-from darc_gdb.memory import Memory
+from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
 from darc_gdb.threads import GdbThreads
 
@@ -26,7 +26,7 @@ _AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
 class Deciding:
     """What is decided at a stop of darc's own, and what becomes of the program then."""
 
-    def __init__(self, hooks: Hooks, memory: Memory, threads: GdbThreads) -> None:
+    def __init__(self, hooks: Hooks, memory: GdbMemory, threads: GdbThreads) -> None:
         self._hooks = hooks
         self._memory = memory
         self._threads = threads

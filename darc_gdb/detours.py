@@ -59,7 +59,7 @@ class Detours:
         base = self.system_call(place, _SYS_MMAP, _MMAP)
         if base >> 63:
             raise TargetError("the program may not map memory")
-        self._target.write(base, (1 << (signal.SIGCONT - 1)).to_bytes(8, "little"))
+        self._target.memory.write(base, (1 << (signal.SIGCONT - 1)).to_bytes(8, "little"))
         os.kill(pid, signal.SIGCONT)
         self.system_call(place, _SYS_SIGTIMEDWAIT, (base, 0, base + 8, 8))  # for no time
         self.system_call(place, _SYS_MUNMAP, (base, _STACK_SIZE))
@@ -85,24 +85,24 @@ class Detours:
         if pid is None:
             raise TargetError("the program has ended")
         bell = admission.bell_signal(pid)
-        self._target.flush()
+        self._target.memory.flush()
         tracee, registers = self._choose(pid)
         ringer = _ringer(pid, tracee.thread, bell)
         mask = tracee.mask()
         way = detour.plan(registers, place, ringer, what, mask)
         with self._written(place, way, tracee.thread, mask):
             _send(tracee, way, registers, bell, mask)
-            return int.from_bytes(self._target.read(way.result, 8), "little")
+            return int.from_bytes(self._target.memory.read(way.result, 8), "little")
 
     @contextlib.contextmanager
     def _written(self, place: int, way: detour.Detour, thread: int, mask: int) -> Iterator[None]:
         """A detour's code stands at its place."""
         free = Place(place, bytes(len(way.code)), way.code)
         self._target.journal.borrows(Passage(free, thread, way.leave, way.registers, mask))
-        self._target.write(place, way.code)
+        self._target.memory.write(place, way.code)
 
         def restore() -> None:
-            self._target.write(place, free.original)
+            self._target.memory.write(place, free.original)
             self._target.journal.gives_back()
 
         try:

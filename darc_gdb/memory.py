@@ -11,14 +11,17 @@ import gdb
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.batch import Batch
-from darc.target.target import Hidden
+from darc.target.memory import Hidden, Memory
+from darc.target.ownthread import Turn, own_thread
 from darc_gdb.translated import translated
 
 
-class Memory:
+@own_thread
+class GdbMemory(Memory):
     """That of gdb's selected inferior."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
         self.unlock: Callable[[int, int], bool] | None = None
         """Makes the bytes at an address writable that were refused; whether it could."""
         self.hidden: Hidden | None = None
@@ -127,20 +130,16 @@ class Memory:
             self._batch = batch
 
     def read(self, address: int, size: int) -> bytes:
-        """See :meth:`darc.target.target.Target.read`."""
         return (self._read if self._batch is None else self._batch.read)(address, size)
 
     def write(self, address: int, data: bytes) -> None:
-        """See :meth:`darc.target.target.Target.write`."""
         (self._write if self._batch is None else self._batch.write)(address, data)
 
     def write_code(self, address: int, data: bytes) -> None:
-        """See :meth:`darc.target.target.Target.write_code`."""
         (self._write if self._batch is None else self._batch.write_code)(address, data)
 
     @contextlib.contextmanager
     def batched(self, fill: range) -> Iterator[None]:
-        """See :meth:`darc.target.target.Target.batched`."""
         if self._batch is not None:
             yield
             return
@@ -154,6 +153,5 @@ class Memory:
                 self._batch = None
 
     def flush(self) -> None:
-        """See :meth:`darc.target.target.Target.flush`."""
         if self._batch is not None:
             self._batch.flush()

@@ -14,7 +14,7 @@ from darc.target.ownthread import Turn, own_thread
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
-from darc_gdb.memory import Memory
+from darc_gdb.memory import GdbMemory
 from darc_gdb.threads import GdbThreads, tid
 from darc_gdb.translated import translated
 
@@ -58,7 +58,7 @@ class GdbBreaks(Breaks):
         turn: Turn,
         hooks: Hooks,
         deciding: Deciding,
-        memory: Memory,
+        memory: GdbMemory,
         threads: GdbThreads,
         calls: Calls,
     ) -> None:

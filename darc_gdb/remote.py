@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 import gdb
 
 from darc.model.errors import TargetError
+from darc.target.memory import Hidden
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import any_thread, begin_thread, own_thread
-from darc.target.target import Hidden
 from darc_gdb.target import GdbTarget
 from kgdb.remote import Remote, Setting
 

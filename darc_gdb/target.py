@@ -26,7 +26,7 @@ from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
-from darc_gdb.memory import Memory
+from darc_gdb.memory import GdbMemory
 from darc_gdb.ownbreaks import GdbBreaks
 from darc_gdb.screen import GdbScreen
 from darc_gdb.symbols import GdbSymbols
@@ -46,6 +46,7 @@ class GdbTarget(Target):
 
     bell: GdbBell
     breaks: GdbBreaks
+    memory: GdbMemory
     screen: GdbScreen
     threads: GdbThreads
     user_breaks: GdbUserBreakpoints
@@ -55,7 +56,7 @@ class GdbTarget(Target):
         self.hooks = Hooks()
         self.screen = GdbScreen(self.turn)
         self.symbols = GdbSymbols(self.turn)
-        self.memory = Memory()
+        self.memory = GdbMemory(self.turn)
         self.inferiors = Inferiors()
         self.threads = GdbThreads(self.turn)
         self._calls = Calls(self, self.threads)
@@ -155,23 +156,6 @@ class GdbTarget(Target):
         architecture = gdb.selected_frame().architecture().name()
         if architecture != "i386:x86-64":
             raise UnsupportedError(f"darc needs a 64-bit x86 program, this one is {architecture}")
-
-    # ------------------------------------------------------------------- memory
-
-    def read(self, address: int, size: int) -> bytes:
-        return self.memory.read(address, size)
-
-    def write(self, address: int, data: bytes) -> None:
-        self.memory.write(address, data)
-
-    def write_code(self, address: int, data: bytes) -> None:
-        self.memory.write_code(address, data)
-
-    def batched(self, fill: range) -> contextlib.AbstractContextManager[None]:
-        return self.memory.batched(fill)
-
-    def flush(self) -> None:
-        self.memory.flush()
 
     @property
     def stop_number(self) -> int | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from darc.target.breaks import Breaks
 from darc.target.outcome import OnHit
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc_lldb import memory
 from darc_lldb.inferior import Inferior
+from darc_lldb.memory import LldbMemory
 from darc_lldb.stops import OwnBreakpoints
 
 
@@ -20,11 +20,17 @@ class LldbBreaks(Breaks):
     hits_stop_all = True
 
     def __init__(
-        self, turn: Turn, inferior: Inferior, own: OwnBreakpoints, tidy: Callable[[], None]
+        self,
+        turn: Turn,
+        inferior: Inferior,
+        own: OwnBreakpoints,
+        memory: LldbMemory,
+        tidy: Callable[[], None],
     ) -> None:
         self.turn = turn
         self._inferior = inferior
         self._own = own
+        self._memory = memory
         self._tidy = tidy
 
     def break_once(self, address: int, handler: Callable[[], None]) -> None:
@@ -36,7 +42,7 @@ class LldbBreaks(Breaks):
         self._tidy()
 
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        memory.read(self._inferior.stopped(), address, 1)
+        self._memory.read(address, 1)
         number = self._own.set_break(self._inferior.target, address, on_hit)
 
         def take_back() -> None:

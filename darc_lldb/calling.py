@@ -10,6 +10,7 @@ import lldb
 
 from darc.debuggee import detour, procfs
 from darc.model.errors import TargetError
+from darc.target.memory import Memory
 from darc.target.target import Journal, State
 from darc_lldb import calls
 from darc_lldb.inferior import Inferior
@@ -23,6 +24,7 @@ class Debugged(Protocol):
     """What is asked of the target."""
 
     inferior: Inferior
+    memory: Memory
 
     @property
     def pid(self) -> int | None: ...
@@ -32,8 +34,6 @@ class Debugged(Protocol):
     def executable(self) -> str | None: ...
     @property
     def journal(self) -> Journal: ...
-    def read(self, address: int, size: int) -> bytes: ...
-    def write(self, address: int, data: bytes) -> None: ...
     def stopped(self) -> lldb.SBProcess: ...
     def unwatch(self) -> None: ...
 

@@ -17,11 +17,12 @@ from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import State, Target
-from darc_lldb import calls, memory
+from darc_lldb import calls
 from darc_lldb.breaks import LldbBreaks
 from darc_lldb.calling import Calling
 from darc_lldb.frames import Frames
 from darc_lldb.inferior import Inferior
+from darc_lldb.memory import LldbMemory
 from darc_lldb.screen import LldbScreen
 from darc_lldb.stopping import Stopping
 from darc_lldb.stops import OwnBreakpoints
@@ -39,12 +40,13 @@ class LldbTarget(Target):
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self.inferior = Inferior(debugger)
         self.turn = Turn(self.inferior.is_own_thread)
+        self.memory = LldbMemory(self.turn, self.inferior)
         self.screen = LldbScreen(self.turn, debugger, self.inferior.seems_to_stand)
         self.symbols = LldbSymbols(self.turn, self.inferior)
         self._calls = Calling(self, debugger)
         self.threads = LldbThreads(self.turn, self, self._calls)
         self._own = OwnBreakpoints()
-        self.breaks = LldbBreaks(self.turn, self.inferior, self._own, self._tidy)
+        self.breaks = LldbBreaks(self.turn, self.inferior, self._own, self.memory, self._tidy)
         self.user_breaks = LldbUserBreakpoints(self.turn, self.inferior, self._own)
         self._frames = Frames()
         self.stopping = Stopping(
@@ -98,14 +100,6 @@ class LldbTarget(Target):
     def unwatch(self) -> None:
         """See :meth:`Inferior.unwatch`."""
         self.inferior.unwatch()
-
-    # ------------------------------------------------------------------- memory
-
-    def read(self, address: int, size: int) -> bytes:
-        return memory.read(self.stopped(), address, size)
-
-    def write(self, address: int, data: bytes) -> None:
-        memory.write(self.stopped(), address, data)
 
     def stopped(self) -> lldb.SBProcess:
         """See :meth:`Inferior.stopped`."""

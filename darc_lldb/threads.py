@@ -83,11 +83,11 @@ class LldbThreads(Threads):
     def _ask_fs_base(self, thread: lldb.SBThread, rsp: int) -> int:
         """The thread itself asks the kernel."""
         place = rsp - 2048 & ~7
-        word = self._target.read(place, 8)
+        word = self._target.memory.read(place, 8)
         with self._borrowed() as function:
             result = self._calls.call_in(thread, function, [_SYS_ARCH_PRCTL, _GET_FS, place])
-        base = int.from_bytes(self._target.read(place, 8), "little")
-        self._target.write(place, word)
+        base = int.from_bytes(self._target.memory.read(place, 8), "little")
+        self._target.memory.write(place, word)
         if result:
             raise TargetError(f"cannot read register fs_base of thread {thread.GetThreadID()}")
         return base
@@ -96,13 +96,13 @@ class LldbThreads(Threads):
     def _borrowed(self) -> Iterator[int]:
         """A place of the program's code with a function ``syscall(number, …)`` for the moment."""
         place = self._calls.back_address() - 64
-        original = self._target.read(place, len(_SYSCALL))
+        original = self._target.memory.read(place, len(_SYSCALL))
         self._target.journal.patches([Place(place, original, _SYSCALL)])
-        self._target.write(place, _SYSCALL)
+        self._target.memory.write(place, _SYSCALL)
         try:
             yield place
         finally:
-            self._target.write(place, original)
+            self._target.memory.write(place, original)
 
     def write_register(self, thread: int, name: str, value: int) -> None:
         calls.write_register(self.find(thread), name, value)

@@ -45,7 +45,7 @@ class KernelCalls:
         saved = self._registers()
         own = ((saved["rsp"] - _CLEARANCE) & ~15) - 8
         try:
-            self._remote.target.write(own, place.to_bytes(8, "little"))
+            self._remote.target.memory.write(own, place.to_bytes(8, "little"))
             self._remote.set_register("rsp", own)
             return self._run(address, arguments, own + 8)
         finally:
@@ -62,16 +62,16 @@ class KernelCalls:
         place = self._borrowed()
         saved = self._registers()
         slot = saved["rsp"]
-        back = self._remote.target.read(slot, 8)
+        back = self._remote.target.memory.read(slot, 8)
         again = int.from_bytes(back, "little") - _CALL_SIZE
         self._check_call(again, place)
         try:
-            self._remote.target.write(slot, place.to_bytes(8, "little"))
+            self._remote.target.memory.write(slot, place.to_bytes(8, "little"))
             return self._run(address, arguments, slot + 8)
         finally:
             reached = self._remote.register("rsp")
             if reached == slot:  # it was not called
-                self._remote.target.write(slot, back)
+                self._remote.target.memory.write(slot, back)
                 self._restore(saved)
             elif reached == slot + 8:
                 self._restore(saved | {"rip": again})
@@ -80,7 +80,7 @@ class KernelCalls:
                 )
 
     def _check_call(self, address: int, target: int) -> None:
-        code = self._remote.target.read(address, _CALL_SIZE)
+        code = self._remote.target.memory.read(address, _CALL_SIZE)
         reached = address + _CALL_SIZE + int.from_bytes(code[1:], "little", signed=True)
         if code[0] != _CALL or reached != target:
             raise TargetError("the kernel's handler of system calls is not called as darc expects")

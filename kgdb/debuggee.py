@@ -53,7 +53,7 @@ class KernelDebuggee(Debuggee):
         for name in ("tsc_khz", "cpu_khz"):
             place = self._kernel.value(name)
             if place is not None:
-                khz = int.from_bytes(self._kernel.target.read(place, 4), "little")
+                khz = int.from_bytes(self._kernel.target.memory.read(place, 4), "little")
                 if khz:
                     return khz * 1000
         raise UnsupportedError("the kernel does not know the rate of its time-stamp counter")
@@ -68,10 +68,10 @@ class KernelDebuggee(Debuggee):
         assert place is not None
         own = kernel.image.content(kernel.image.values["linux_banner"], 256).split(b"\0")[0]
         try:
-            live = kernel.target.read(place, len(own))
+            live = kernel.target.memory.read(place, len(own))
         except TargetError:
             kernel.enter()  # it stands in user mode, where the kernel is not mapped
-            live = kernel.target.read(place, len(own))
+            live = kernel.target.memory.read(place, len(own))
         if live != own:
             shown = live.split(b"\0")[0].decode("ascii", "replace").split(" (")[0]
             raise UnsupportedError(
@@ -98,7 +98,7 @@ class KernelDebuggee(Debuggee):
         layout = devices.layout(kernel.image)
         if layout is None:
             return None
-        return Devices(kernel.target.read, kernel.value, layout, kernel.bias)
+        return Devices(kernel.target.memory.read, kernel.value, layout, kernel.bias)
 
     def _main_module(self) -> Module:
         kernel = self._kernel
@@ -119,7 +119,7 @@ class KernelDebuggee(Debuggee):
         head = kernel.value("modules")
         if head is None:
             return []
-        read = kernel.target.read
+        read = kernel.target.memory.read
         return [
             _module(found, ModuleImage(read, found))
             for found in loaded(read, tasks.types(kernel.image), head)
@@ -135,7 +135,7 @@ class KernelDebuggee(Debuggee):
         if reason is None:
             way_in = program.way_in(function.address)
             # Not as the program reads it, which sees the nop through a probe of somebody else's.
-            live = self._kernel.target.read(way_in, len(FTRACE_NOP))
+            live = self._kernel.target.memory.read(way_in, len(FTRACE_NOP))
             reason = _entry_problem(live, program.foreign_probes.is_for_tracers(way_in))
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
@@ -160,7 +160,7 @@ class KernelDebuggee(Debuggee):
         """Whether the nop at a function's entry is nobody's: the program is read as if a probe of
         somebody else's was not there."""
         at = program.way_in(place)
-        live = self._kernel.target.read(at, len(FTRACE_NOP))
+        live = self._kernel.target.memory.read(at, len(FTRACE_NOP))
         return program.untouchable(at) is None and _entry_problem(live, True) is None
 
     # --------------------------------------------------------------------- memory

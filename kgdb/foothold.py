@@ -105,7 +105,7 @@ class KernelFoothold(Foothold):
         code = self._blob.code
         if not MARK_SIZE <= left.used <= left.size <= _AREA_SIZE:
             return False  # it was killed before it had written that
-        if self._target.read(left.base + MARK_SIZE, len(code)) != code:
+        if self._target.memory.read(left.base + MARK_SIZE, len(code)) != code:
             return False
         self.tables = left.tables
         self._next_index = left.sites
@@ -148,7 +148,7 @@ class KernelFoothold(Foothold):
         landings = self._landings
         more = (0, 0) if landings is None else (landings.base, landings.size)
         raw = _HEADER.pack(MARK, self.tables.control, *self._told, area.size, *more)
-        self._target.write(area.base, raw)
+        self._target.memory.write(area.base, raw)
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         return self._call(address, arguments)
@@ -167,7 +167,9 @@ class KernelFoothold(Foothold):
             layout = plan(self._blob, room)
             base = self.call(allocate, [layout.size])
             if base:
-                return AgentMemory(self._blob, base, layout, self._target.read, self._target.write)
+                return AgentMemory(
+                    self._blob, base, layout, self._target.memory.read, self._target.memory.write
+                )
         raise TargetError(f"the kernel has no {layout.size >> 20} MiB of memory to give")
 
     def _take_areas(self) -> None:
@@ -197,7 +199,7 @@ class KernelFoothold(Foothold):
         return base
 
     def _use_landings(self, memory: range) -> None:
-        read, write = self._target.read, self._target.write
+        read, write = self._target.memory.read, self._target.memory.write
         self._landings = Landings(memory.start, len(memory), read, write) if memory else None
 
     def lead(self, site: Site, pad: int) -> bytes | None:
@@ -227,7 +229,7 @@ class KernelFoothold(Foothold):
         """Whether a task may have been interrupted in the agent or a pad, and then preempted: its
         stack has what the processor leaves there."""
         try:
-            raw = self._target.read(stack, 1 << _STACK_SHIFT)
+            raw = self._target.memory.read(stack, 1 << _STACK_SHIFT)
         except TargetError:
             return False  # the task has ended
         words = struct.unpack(f"<{len(raw) // 8}Q", raw)
@@ -270,17 +272,19 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
         border = (first // pads.BLOCK + 1) * pads.BLOCK
         for base in (first, border) if border < first + _AREA_SIZE else (first,):
             try:
-                raw = target.read(base, _HEADER.size)
+                raw = target.memory.read(base, _HEADER.size)
                 mark, control, used, sites, size, landings, extent = _HEADER.unpack(raw)
-                if mark != MARK or target.read(control, 8) != _magic(blob):
+                if mark != MARK or target.memory.read(control, 8) != _magic(blob):
                     continue
-                raw = target.read(control, blob.sizes["darc_control"])
+                raw = target.memory.read(control, blob.sizes["darc_control"])
             except TargetError:
                 continue
             layout = plan(blob, ROOMS[0])
             if blob.unpack("darc_control", raw)["version"] == agent.ABI_VERSION:
-                layout = layout_in(blob, control, raw, target.read)
-            tables = AgentMemory(blob, control - layout.control, layout, target.read, target.write)
+                layout = layout_in(blob, control, raw, target.memory.read)
+            tables = AgentMemory(
+                blob, control - layout.control, layout, target.memory.read, target.memory.write
+            )
             memory = range(landings, landings + extent)
             yield Left(base, used, sites, size, memory, tables)
 

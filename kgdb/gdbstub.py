@@ -91,7 +91,7 @@ class GdbStub:
         return lambda: self._word(base + _HPET_COUNTER) * femtoseconds // 10**6
 
     def _word(self, address: int) -> int:
-        return int.from_bytes(self._target.read(address, 8), "little")
+        return int.from_bytes(self._target.memory.read(address, 8), "little")
 
     def unlock(self, address: int, size: int) -> bool:
         """Makes memory writable that is not. Whether that changed anything."""
@@ -138,10 +138,10 @@ class Kgdb(GdbStub):
         active, offsets = self._value("kgdb_active"), self._value("__per_cpu_offset")
         if active is None or offsets is None:
             raise TargetError("the kernel does not say which processor kgdb has stopped")
-        cpu = int.from_bytes(self._target.read(active, 4), "little", signed=True)
+        cpu = int.from_bytes(self._target.memory.read(active, 4), "little", signed=True)
         if cpu < 0:
             raise TargetError("kgdb has not stopped a processor")
-        return int.from_bytes(self._target.read(offsets + 8 * cpu, 8), "little")
+        return int.from_bytes(self._target.memory.read(offsets + 8 * cpu, 8), "little")
 
     def clock(self) -> Callable[[], int] | None:
         return None  # the machine runs on while kgdb has stopped the kernel
@@ -178,7 +178,7 @@ class Kgdb(GdbStub):
 
     def lock_again(self, start: int, end: int) -> None:
         enabled = self._value("rodata_enabled")
-        if enabled is None or not self._target.read(enabled, 1)[0]:
+        if enabled is None or not self._target.memory.read(enabled, 1)[0]:
             return
         at = start
         while at < end and (found := self._leaf(at)) is not None:
@@ -190,15 +190,15 @@ class Kgdb(GdbStub):
         pointers = self._value(_TABLES)
         if pointers is None:
             return None
-        return leaf(self._target.read, pointers, self.direct_map, address)
+        return leaf(self._target.memory.read, pointers, self.direct_map, address)
 
     def _set(self, place: int, entry: int) -> None:
-        self._target.write(place, entry.to_bytes(8, "little"))
+        self._target.memory.write(place, entry.to_bytes(8, "little"))
 
 
 def gdbstub(target: Target, value: Value, register: Callable[[str], int]) -> GdbStub:
     """That which answers now."""
     connected = value("kgdb_connected")
-    if connected is not None and any(target.read(connected, 4)):
+    if connected is not None and any(target.memory.read(connected, 4)):
         return Kgdb(target, value, register)
     return GdbStub(target, value, register)

@@ -64,7 +64,7 @@ class Kernel:
 
     def live_bias(self) -> int:
         """As it is now, should another kernel run by now. Raises UnsupportedError."""
-        entry = self.target.read(_IDT, 16)
+        entry = self.target.memory.read(_IDT, 16)
         live = int.from_bytes(entry[0:2] + entry[6:12], "little")
         for name in _FIRST_HANDLERS:
             if name in self.image.values:

@@ -81,7 +81,7 @@ class KernelPads(PadBackend):
         pointers = kernel.value("level3_kernel_pgt")
         if pointers is None:
             return iter(())
-        return executable_areas(kernel.target.read, pointers, kernel.gdbstub.direct_map)
+        return executable_areas(kernel.target.memory.read, pointers, kernel.gdbstub.direct_map)
 
     def room(self, parameters: Parameters) -> Room:
         del parameters
@@ -109,7 +109,7 @@ class KernelPads(PadBackend):
         banner = kernel.value("linux_banner")
         assert banner is not None
         try:
-            return kernel.live_bias() != kernel.bias or bool(kernel.target.read(banner, 1))
+            return kernel.live_bias() != kernel.bias or bool(kernel.target.memory.read(banner, 1))
         except TargetError:
             return False
 

@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from darc.target.memory import Hidden
 from darc.target.outcome import OnHit, Outcome
-from darc.target.target import Hidden, Target
+from darc.target.target import Target
 
 Setting = tuple[str, str, str | None]
 """A setting of the debugger's: the name, the value, the value then (``None``: what it was)."""

@@ -61,7 +61,9 @@ def _per_cpu(image: KernelImage, bias: int, name: str, in_hot: int) -> int:
 
 def preempt_count(target: Target, image: KernelImage, bias: int, gs_base: int) -> int:
     """Of the processor whose ``gs`` base that is."""
-    return int.from_bytes(target.read(gs_base + preempt_at(image, bias) & _WORD, 4), "little")
+    return int.from_bytes(
+        target.memory.read(gs_base + preempt_at(image, bias) & _WORD, 4), "little"
+    )
 
 
 @functools.lru_cache(maxsize=4)
@@ -106,8 +108,8 @@ def filter_of(
     current, size = current_at(image, bias), (mask.bit_length() + 7) // 8
 
     def is_watched(gs_base: int) -> bool:
-        running = int.from_bytes(target.read(gs_base + current & _WORD, 8), "little")
-        return int.from_bytes(target.read(running + at, size), "little") & mask == value
+        running = int.from_bytes(target.memory.read(gs_base + current & _WORD, 8), "little")
+        return int.from_bytes(target.memory.read(running + at, size), "little") & mask == value
 
     return is_watched
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.bell import Bell
 from darc.target.breaks import Breaks
+from darc.target.memory import Memory
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
@@ -65,6 +66,29 @@ class FakeSymbols(Symbols):
 
 
 @own_thread
+class FakeMemory(Memory):
+    """What a test maps."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.mapped: dict[int, bytearray] = {}
+
+    def _bytes(self, address: int, size: int) -> tuple[bytearray, int]:
+        for start, content in self.mapped.items():
+            if start <= address and address + size <= start + len(content):
+                return content, address - start
+        raise TargetError(f"cannot access memory at {address:#x}")
+
+    def read(self, address: int, size: int) -> bytes:
+        content, at = self._bytes(address, size)
+        return bytes(content[at : at + size])
+
+    def write(self, address: int, data: bytes) -> None:
+        content, at = self._bytes(address, len(data))
+        content[at : at + len(data)] = data
+
+
+@own_thread
 class FakeBell(Bell):
     """Rung by :meth:`FakeTarget.ring`."""
 
@@ -89,10 +113,9 @@ class FakeBreaks(Breaks):
 
     hits_stop_all = True
 
-    def __init__(self, turn: Turn, find: Callable[[int, int], object]) -> None:
-        """``find`` raises TargetError where no code is."""
+    def __init__(self, turn: Turn, memory: Memory) -> None:
         self.turn = turn
-        self._find = find
+        self._memory = memory
         self.once: tuple[int, Callable[[], None]] | None = None
         self.on_hit: dict[int, OnHit] = {}
 
@@ -103,7 +126,7 @@ class FakeBreaks(Breaks):
         self.once = None
 
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
-        self._find(address, 1)
+        self._memory.read(address, 1)
         self.on_hit[address] = on_hit
 
         def take_back() -> None:
@@ -193,6 +216,7 @@ class FakeTarget(Target):
 
     bell: FakeBell
     breaks: FakeBreaks
+    memory: FakeMemory
     screen: FakeScreen
     symbols: FakeSymbols
     threads: FakeThreads
@@ -201,7 +225,8 @@ class FakeTarget(Target):
     def __init__(self, executable: str = "/fake/program") -> None:
         self.turn = Turn()
         self.bell = FakeBell(self.turn)
-        self.breaks = FakeBreaks(self.turn, self._bytes)
+        self.memory = FakeMemory(self.turn)
+        self.breaks = FakeBreaks(self.turn, self.memory)
         self.screen = FakeScreen(self.turn)
         self.symbols = FakeSymbols(self.turn)
         self.user_breaks = FakeUserBreakpoints(self.turn)
@@ -209,7 +234,6 @@ class FakeTarget(Target):
         self.was_attached = False
         self.running = False
         self.file = executable
-        self.memory: dict[int, bytearray] = {}
         self.fake_threads: dict[int, FakeThread] = {}
         self.threads = FakeThreads(self.turn, self.fake_threads)
         self.current = 0
@@ -223,7 +247,7 @@ class FakeTarget(Target):
 
     def map(self, start: int, content: bytes) -> None:
         """Maps memory with this content."""
-        self.memory[start] = bytearray(content)
+        self.memory.mapped[start] = bytearray(content)
 
     def add_thread(self, tid: int, **registers: int) -> FakeThread:
         """Adds a thread; the first one is current."""
@@ -236,7 +260,7 @@ class FakeTarget(Target):
         """The program is gone."""
         self.process = None
         self.running = False
-        self.memory.clear()
+        self.memory.mapped.clear()
         self.fake_threads.clear()
         self.current = 0
         self.breaks.once = None
@@ -295,20 +319,6 @@ class FakeTarget(Target):
     def check_supported(self) -> None:
         if self.process is None:
             raise UnsupportedError("there is no program: 'run' or 'attach' it first")
-
-    def _bytes(self, address: int, size: int) -> tuple[bytearray, int]:
-        for start, content in self.memory.items():
-            if start <= address and address + size <= start + len(content):
-                return content, address - start
-        raise TargetError(f"cannot access memory at {address:#x}")
-
-    def read(self, address: int, size: int) -> bytes:
-        content, at = self._bytes(address, size)
-        return bytes(content[at : at + size])
-
-    def write(self, address: int, data: bytes) -> None:
-        content, at = self._bytes(address, len(data))
-        content[at : at + len(data)] = data
 
     def forget_frames(self) -> None:
         pass
@@ -389,7 +399,7 @@ class FakeWorld(World):
             yield from self._at("stop_here")
             for _ in range(3):
                 yield from self._at("pass")
-                if target.read(self.address("pass"), 1)[0] != self.RET:
+                if target.memory.read(self.address("pass"), 1)[0] != self.RET:
                     self._set("passed", self._get("passed") + 1)
             target.fake_threads[target.current].registers["rip"] = self.address("main")
             if target.ring(23) is Outcome.STOP:
@@ -406,11 +416,11 @@ class FakeWorld(World):
             yield address
 
     def _get(self, name: str) -> int:
-        return int.from_bytes(self.target.read(self.address(name), 8), "little")
+        return int.from_bytes(self.target.memory.read(self.address(name), 8), "little")
 
     def _set(self, name: str, value: int) -> None:
         if self.target.process is not None:
-            self.target.write(self.address(name), value.to_bytes(8, "little"))
+            self.target.memory.write(self.address(name), value.to_bytes(8, "little"))
 
     def _add(self, *arguments: int) -> int:
         self._set("calls", self._get("calls") + 1)

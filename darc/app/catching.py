@@ -80,7 +80,7 @@ def _show(target: Target, session: Session, own: int) -> str | None:
 def _holder(target: Target, session: Session, event: Event, style: render.Style) -> str:
     """Who has a lock now, by its own words."""
     try:
-        raw = target.read(event.object + _OWNER[event.kind], 4)
+        raw = target.memory.read(event.object + _OWNER[event.kind], 4)
     except DarcError:
         raw = bytes(4)
     owner = int.from_bytes(raw, "little")
@@ -125,7 +125,7 @@ def _words(target: Target, stack: int) -> tuple[int, ...]:
     size = 8 * _WORDS
     while size >= 8:
         try:
-            raw = target.read(stack, size)
+            raw = target.memory.read(stack, size)
         except DarcError:
             size //= 2
             continue

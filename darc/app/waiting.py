@@ -262,7 +262,7 @@ class Waiting:
         target = self._target
 
         def called(thread: int) -> Callable[[], Outcome]:
-            word = target.read(target.threads.read_register(thread, "rsp"), 8)
+            word = target.memory.read(target.threads.read_register(thread, "rsp"), 8)
             back = int.from_bytes(word, "little")
 
             def follow() -> Outcome:

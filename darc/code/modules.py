@@ -88,7 +88,7 @@ class ModuleFinder:
     def _module(self, path: str, parts: list[Region]) -> Module | None:
         try:
             if path == "[vdso]":
-                data = self._target.read(parts[0].start, parts[0].end - parts[0].start)
+                data = self._target.memory.read(parts[0].start, parts[0].end - parts[0].start)
                 image = Image(data, "[vdso]")
             else:
                 image = load_image(self._file_of(path, parts[0]), self._root)

@@ -137,7 +137,7 @@ class Program:
 
     def read(self, address: int, size: int) -> bytes:
         """Memory as it was before darc touched it."""
-        found = self.patches.over(address, self._target.read(address, size))
+        found = self.patches.over(address, self._target.memory.read(address, size))
         is_code = self._is_ahead and (self.is_code(address) or self.is_code(address + size - 1))
         if is_code and found != self._in_file(address, size):
             raise NotNowError

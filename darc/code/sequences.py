@@ -40,6 +40,6 @@ class Sequences:
         if places is None or places.stop + module.bias > module.end:
             return  # none, or the file is damaged
         size = len(places) // _ROW.size * _ROW.size
-        rows = self._target.read(places.start + module.bias, size)
+        rows = self._target.memory.read(places.start + module.bias, size)
         for _, _, start, length, aborted in _ROW.iter_unpack(rows):
             yield range(start, start + length), aborted

@@ -116,7 +116,7 @@ class BreakpointCollector(Collector):
         self._debuggee.begin()
         self._pid = self._target.pid
         self._entry = code.entry
-        self._first_bytes = self._target.read(code.entry, 8)
+        self._first_bytes = self._target.memory.read(code.entry, 8)
         self._count.needed = needed
         self._f0.plan(code)
         self._f0.plan_guards()
@@ -150,7 +150,7 @@ class BreakpointCollector(Collector):
         try:
             return (
                 self._target.pid == self._pid
-                and self._target.read(self._entry, 8) == self._first_bytes
+                and self._target.memory.read(self._entry, 8) == self._first_bytes
             )
         except TargetError:
             return False

@@ -32,7 +32,7 @@ class HitCost:
         after it; not if it leads elsewhere."""
         at = address
         for _ in range(self._debuggee.calibration_steps):
-            instruction = decode(self._target.read(at, LONGEST_INSTRUCTION), at)[0]
+            instruction = decode(self._target.memory.read(at, LONGEST_INSTRUCTION), at)[0]
             if instruction.flow_control != FlowControl.NEXT:
                 return
             at = int(instruction.next_ip)

@@ -209,7 +209,7 @@ class PadCollector(Collector):
         self._alive = False
         with contextlib.ExitStack() as last:
             last.callback(self._debuggee.leave)
-            last.callback(self._target.flush)  # what it undoes may be needed for that
+            last.callback(self._target.memory.flush)  # what it undoes may be needed for that
             with contextlib.suppress(AttributeError):  # nothing stands there yet
                 last.callback(self.installer.remove)
             self._backend.disarm_bell()

@@ -184,4 +184,4 @@ class Reactions:
             operation.close(call, now)
 
     def _word(self, address: int) -> int:
-        return int.from_bytes(self._target.read(address, 8), "little")
+        return int.from_bytes(self._target.memory.read(address, 8), "little")

@@ -154,7 +154,7 @@ class Suspended:
             own = struct.pack("<Q", word.own)
             try:
                 if tables.raw(word.address, 8) == own:
-                    target.write(word.address, struct.pack("<Q", word.landing))
+                    target.memory.write(word.address, struct.pack("<Q", word.landing))
                     continue
             except TargetError:
                 pass

@@ -213,7 +213,7 @@ class WalkCollector(SetCollector):
         slots: dict[int, int] = dict(backs)
         if self.tables.bell and self.tables.bell_slot:
             slots[self.tables.bell_slot] = self.tables.bell_return
-        raw = _read_stack(target.read, stack)
+        raw = _read_stack(target.memory.read, stack)
 
         def word(at: int) -> int | None:
             if at in slots:

@@ -146,8 +146,8 @@ def _put_back(target: Target, noted: journal.Left) -> int:
     borrowed = [passage.place for passage in noted.passages.values()]
     for place in (*reversed(noted.places), *borrowed):
         try:
-            if journal.is_darcs(place, target.read(place.address, len(place.original))):
-                target.write(place.address, place.original)
+            if journal.is_darcs(place, target.memory.read(place.address, len(place.original))):
+                target.memory.write(place.address, place.original)
                 restored.add(place.address)
         except TargetError:
             continue  # its file was unloaded

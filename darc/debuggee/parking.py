@@ -31,8 +31,8 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     # on by itself with what is on its stack; there only its stack pointer is still another one.
     for name in ("rax", *_SAVED):
         target.threads.write_register(thread, name, words[name])
-    target.write(foothold.symbol("darc_home_rsp"), struct.pack("<Q", slot + 8))
-    target.write(foothold.symbol("darc_home_back"), struct.pack("<Q", words["back"]))
+    target.memory.write(foothold.symbol("darc_home_rsp"), struct.pack("<Q", slot + 8))
+    target.memory.write(foothold.symbol("darc_home_back"), struct.pack("<Q", words["back"]))
     target.threads.write_register(thread, "rip", foothold.symbol("darc_home"))
     target.threads.write_register(thread, "rsp", slot + 8)
     target.threads.write_register(thread, "rip", words["back"])
@@ -48,6 +48,6 @@ def _parked(target: Target, foothold: Foothold, slot: int) -> tuple[int, dict[st
             continue
         stack = target.threads.read_register(thread, "rsp")
         if stack + blob.offset("darc_parked.back") == slot:
-            raw = target.read(stack, blob.sizes["darc_parked"])
+            raw = target.memory.read(stack, blob.sizes["darc_parked"])
             return thread, blob.unpack("darc_parked", raw)
     return None

@@ -67,7 +67,7 @@ class ProcessDebuggee(Debuggee):
     def leave(self, is_there: bool = True) -> None:
         def is_in(place: Place) -> bool:
             try:
-                live = self._target.read(place.address, len(place.original))
+                live = self._target.memory.read(place.address, len(place.original))
             except TargetError:
                 return False  # its file was unloaded
             return is_darcs(place, live)

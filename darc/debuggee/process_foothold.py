@@ -195,8 +195,8 @@ class ProcessFoothold(Foothold):
         try:
             for name in ("darc_home_rsp", "darc_home_back"):
                 at = self._blob.symbols[name]
-                code[at : at + 8] = self._target.read(place + at, 8)
-            return self._target.read(place, len(code)) == bytes(code)
+                code[at : at + 8] = self._target.memory.read(place + at, 8)
+            return self._target.memory.read(place, len(code)) == bytes(code)
         except TargetError:
             return False
 
@@ -340,13 +340,13 @@ class ProcessFoothold(Foothold):
             return made - (1 << 64) if made >= 1 << 63 else made
         place = self._borrowed_place()
         stub = _SYSCALL_STUB.replace(b"%s", struct.pack("<I", number))
-        original = self._target.read(place, len(stub))
+        original = self._target.memory.read(place, len(stub))
         self._target.journal.patches([Place(place, original, stub)])
-        self._target.write(place, stub)
+        self._target.memory.write(place, stub)
         try:
             result = self._target.call(place, arguments)
         finally:
-            self._target.write(place, original)
+            self._target.memory.write(place, original)
         return result - (1 << 64) if result >= 1 << 63 else result
 
     def handler_of(self, signal: int) -> Handler:
@@ -525,7 +525,7 @@ class ProcessFoothold(Foothold):
                     raise PadsImpossibleError("found no room for pads near the program's code")
 
     def _mark(self, base: int, size: int, kind: bytes = returns.KIND) -> None:
-        self._target.write(base, _header(self.tables.control, size, kind))
+        self._target.memory.write(base, _header(self.tables.control, size, kind))
 
 
 def _references(
@@ -586,7 +586,7 @@ def _keep(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
     """The pages of the landings that stay. From now on they have no agent."""
     kept = [page for one in landings for page in one.kept()]
     for one in landings:
-        target.write(one.base, _header(0, returns.SIZE))
+        target.memory.write(one.base, _header(0, returns.SIZE))
     return kept
 
 
@@ -614,7 +614,9 @@ def _areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int, 
     found = []
     for region in mapped:
         if not region.path and "x" in region.permissions:
-            mark, control, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
+            mark, control, kind, size = _HEADER.unpack(
+                target.memory.read(region.start, _HEADER.size)
+            )
             if mark == MARK and kind == returns.KIND:
                 found.append((region.start, size, control))
     return found
@@ -640,7 +642,7 @@ class LeftBehind:
 
     def retire(self, target: Target, memory: Memory, pid: int) -> None:
         """Lets its landings return by themselves, once patches and stacks are restored."""
-        target.flush()
+        target.memory.flush()
         restore_copies(memory, pid, self.landings, [])
         for landings in self.landings:
             landings.retire()
@@ -756,7 +758,7 @@ def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> lis
     for region in mapped:
         if region.path or "x" not in region.permissions:
             continue
-        mark, control, kind, size = _HEADER.unpack(target.read(region.start, _HEADER.size))
+        mark, control, kind, size = _HEADER.unpack(target.memory.read(region.start, _HEADER.size))
         if mark != MARK or not control:
             continue
         area = range(region.start, region.end)

@@ -205,7 +205,7 @@ class Foothold(ABC):
             raise PadsImpossibleError("found no room for pads near the program's code")
         first = self._areas[0]
         self._use_agent(first.base + first.used)
-        self._target.write(self._agent_base, self._blob.code)
+        self._target.memory.write(self._agent_base, self._blob.code)
         first.used += (len(self._blob.code) + 63) // 64 * 64
         self.tables.write_control(
             resolution,
@@ -407,7 +407,7 @@ class Foothold(ABC):
         place = range(origin, origin + len(pad.code))
         if not area.take(place):
             raise TargetError("no room for more pads: set a lower 'darc max-probes'")
-        self._target.write(origin, pad.code)
+        self._target.memory.write(origin, pad.code)
         rows = frozenset(() if index is None else (index,))
         bisect.insort(self._pads, Placed(place, pad.frames, back, rows), key=_start)
         return origin, pad

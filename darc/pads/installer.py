@@ -561,7 +561,7 @@ class PadInstaller:
             through=through,
         )
         if made.cell is not None:
-            made.cell_value = int.from_bytes(self._target.read(made.cell, 8), "little")
+            made.cell_value = int.from_bytes(self._target.memory.read(made.cell, 8), "little")
         self._sites[site.address] = made
         self._sure.add(site.address)
         return made
@@ -696,7 +696,7 @@ class PadInstaller:
         """At a stop for the user: code and stacks are the program's own. What led to landings."""
         self.patcher.pause()
         words = self.show_own_stack()
-        self._target.flush()
+        self._target.memory.flush()
         return words + self._restore_copies()
 
     def _restore_copies(self) -> list[Replaced]:
@@ -731,7 +731,7 @@ class PadInstaller:
                 self.deactivate(patch)
             with contextlib.suppress(TargetError):
                 self.show_own_stack()
-            self._target.flush()
+            self._target.memory.flush()
             self._restore_copies()
             self._foothold.retire()
 
@@ -751,13 +751,13 @@ def clean_up(
     places = [range(site.address, site.address + len(site.original)) for site in sites]
     for site in sites:
         try:
-            live = target.read(site.address, len(site.original))
+            live = target.memory.read(site.address, len(site.original))
             found = decode(live, site.address)
             leads_to = found[0].near_branch_target if found else 0
             if live != site.original and (
                 is_pad(leads_to) or any(leads_to in place for place in places)
             ):
-                target.write(site.address, site.original)
+                target.memory.write(site.address, site.original)
                 restored += 1
         except TargetError:
             continue  # its file was unloaded
@@ -790,7 +790,7 @@ def restore_stacks(
                 back = record["back"]
             if not back:
                 continue  # not called yet, or left by a jump: its pad will see to it
-            target.write(slot, struct.pack("<Q", back))
+            target.memory.write(slot, struct.pack("<Q", back))
             replaced.append(Replaced(slot, word, back))
         except TargetError:
             pass  # the stack is gone, and its thread with it

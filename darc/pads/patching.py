@@ -105,7 +105,7 @@ class Patcher:
         patch.active = patch.was_active = True
         try:
             if patch.cell is not None:
-                self._target.write(patch.cell, struct.pack("<Q", patch.pad))
+                self._target.memory.write(patch.cell, struct.pack("<Q", patch.pad))
                 return
             self._program.patches[patch.address] = patch.original
             if not self._paused:
@@ -122,7 +122,7 @@ class Patcher:
             return
         patch.active = False
         if patch.cell is not None:
-            self._target.write(patch.cell, struct.pack("<Q", patch.cell_value))
+            self._target.memory.write(patch.cell, struct.pack("<Q", patch.cell_value))
             return
         self._take(patch)
         self._bring_back([patch])
@@ -140,13 +140,13 @@ class Patcher:
             yield
             return
         tables = self._tables
-        with self._target.batched(range(tables.base, tables.base + tables.layout.size)):
+        with self._target.memory.batched(range(tables.base, tables.base + tables.layout.size)):
             taken = self._taken = set[int]()
             try:
                 yield
             finally:
                 self._taken = None
-                self._target.flush()
+                self._target.memory.flush()
                 for index in sorted(taken):
                     self._forget(index)
 
@@ -185,11 +185,11 @@ class Patcher:
             self._deferred = True
 
     def _put(self, patch: Patch) -> None:
-        live = self._target.read(patch.address, len(patch.original))
+        live = self._target.memory.read(patch.address, len(patch.original))
         if live != patch.original:
             raise TargetError(f"the code at {patch.address:#x} has changed since it was read")
         if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
-            self._target.flush()  # another patch may have stood there until now
+            self._target.memory.flush()  # another patch may have stood there until now
         if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
             raise _DeferredError  # the debugger has a breakpoint of its own there, for a while
         self._move_threads(patch)
@@ -198,9 +198,9 @@ class Patcher:
         self._tables.sites.set(patch.index, patched=1)
         if self._taken is not None:
             self._taken.discard(patch.index)
-        self._target.write_code(patch.address, patch.bytes)
+        self._target.memory.write_code(patch.address, patch.bytes)
         if patch.is_relay:
-            self._target.flush()  # before anything leads there
+            self._target.memory.flush()  # before anything leads there
         patch.in_place = True
 
     def _take(self, patch: Patch) -> None:
@@ -208,14 +208,14 @@ class Patcher:
             return
         patch.in_place = False
         try:
-            live = self._target.read(patch.address, len(patch.bytes))
+            live = self._target.memory.read(patch.address, len(patch.bytes))
             if live == patch.bytes:
-                self._target.write_code(patch.address, patch.original)
+                self._target.memory.write_code(patch.address, patch.original)
                 if patch.through is not None:
-                    self._target.flush()  # before the relay is no more
+                    self._target.memory.flush()  # before the relay is no more
             elif live == _TRAP + patch.bytes[1:] and patch.bytes[:1] == patch.original[:1]:
                 # A breakpoint of somebody else's (a kprobe) that will put one byte back: the call.
-                self._target.write_code(patch.address + 1, patch.original[1:])
+                self._target.memory.write_code(patch.address + 1, patch.original[1:])
         except TargetError:
             pass  # its file was unloaded
         if self._taken is None:
@@ -243,7 +243,7 @@ class Patcher:
             return
         for thread, pc in self._target.threads.program_counters().items():
             if pc in own:
-                self._target.flush()  # the function is there
+                self._target.memory.flush()  # the function is there
                 self._target.threads.write_register(thread, "rip", own[pc])
 
     def _move_threads(self, patch: Patch) -> None:
@@ -254,7 +254,7 @@ class Patcher:
             if not patch.address < pc < patch.end:
                 continue
             if pc in patch.moved:
-                self._target.flush()  # the pad is there
+                self._target.memory.flush()  # the pad is there
                 self._target.threads.write_register(thread, "rip", patch.moved[pc])
             elif pc < patch.address + len(patch.bytes):
                 raise TargetError(

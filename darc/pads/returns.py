@@ -93,10 +93,12 @@ class ReturnLandings:
     def begin(self, control: int, stub: int) -> None:
         """An analysis begins whose agent has its control structure at ``control``; f0's cells lead
         to ``stub`` (``darc_stub_landed``)."""
-        self._target.write(self.base + _COMMON, pads.landed(control, stub, self.base + _COMMON))
-        self._target.flush()
+        self._target.memory.write(
+            self.base + _COMMON, pads.landed(control, stub, self.base + _COMMON)
+        )
+        self._target.memory.flush()
         cells = b"".join(map(self._of_caller, range(_CALLERS, _COUNT)))
-        self._target.write(self._cell(_CALLERS), cells)
+        self._target.memory.write(self._cell(_CALLERS), cells)
 
     def claim(self, back: int) -> int:
         """The cell of the call site with this return address; used by no other site, ever.
@@ -114,8 +116,8 @@ class ReturnLandings:
                 )
             known[back] = number
             self._fresh.add(self._cell(number))
-            self._target.write(self._word(number), struct.pack("<Q", back))
-            self._target.write(self._cell(number), b"\xcc" * _CELL)
+            self._target.memory.write(self._word(number), struct.pack("<Q", back))
+            self._target.memory.write(self._cell(number), b"\xcc" * _CELL)
         return self._cell(known[back])
 
     def returns_to(self, cell: int) -> int:
@@ -129,11 +131,11 @@ class ReturnLandings:
         code = call.rjust(_BACK, b"\xcc") + self._pushed(number) + _jump(cell + _CELL, pad)
         if cell in self._fresh:  # no call comes back to it before its site's patch, written last
             self._fresh.remove(cell)
-            self._target.write(cell, code)
+            self._target.memory.write(cell, code)
             return
-        self._target.flush()  # calls may come back to it at once
-        self._target.write(cell, code)
-        self._target.flush()
+        self._target.memory.flush()  # calls may come back to it at once
+        self._target.memory.write(cell, code)
+        self._target.memory.flush()
 
     @property
     def callers(self) -> int:
@@ -143,10 +145,10 @@ class ReturnLandings:
     def bind(self, f0: int, body: int) -> None:
         """Calls of the function at ``f0`` go on at ``body``; the cells that it has stay its own."""
         first = self.base + _BODIES
-        raw = self._target.read(first, 8 * (_COUNT - _CALLERS))
+        raw = self._target.memory.read(first, 8 * (_COUNT - _CALLERS))
         for index, known in enumerate(words(raw)):
             if known and self._f0s.get(known) == f0:
-                self._target.write(first + 8 * index, struct.pack("<Q", body))
+                self._target.memory.write(first + 8 * index, struct.pack("<Q", body))
         self._f0s[body] = f0
 
     # ------------------------------------------------------------------ whoever looks
@@ -178,21 +180,21 @@ class ReturnLandings:
         nor tables nor pads. A thread that is about to make a call from here, perhaps behind the
         handler of a signal, still finds what it calls (:meth:`forget`)."""
         low, high = self.base, self.base + _WORDS
-        code = bytearray(self._target.read(low, high - low))
+        code = bytearray(self._target.memory.read(low, high - low))
         for number in self._used():
             at = number * _CELL + _ON
             code[at : at + 1] = _RETURN
         for page in self._pages_of_cells():
-            self._target.write(low + page, bytes(code[page : page + _PAGE]))
+            self._target.memory.write(low + page, bytes(code[page : page + _PAGE]))
 
     def forget(self, is_gone: Callable[[int], bool]) -> None:
         """F0's cells that would call a place of which ``is_gone`` says so call nothing: others may
         have them. Nothing leads to them, nor to a pad that goes on in one."""
         first = self.base + _BODIES
-        bodies = words(self._target.read(first, 8 * (_COUNT - _CALLERS)))
+        bodies = words(self._target.memory.read(first, 8 * (_COUNT - _CALLERS)))
         kept = [0 if body and is_gone(body) else body for body in bodies]
         if kept != list(bodies):
-            self._target.write(first, struct.pack(f"<{len(kept)}Q", *kept))
+            self._target.memory.write(first, struct.pack(f"<{len(kept)}Q", *kept))
         self._f0s = {body: f0 for body, f0 in self._f0s.items() if not is_gone(body)}
 
     def calls(self, pc: int) -> int | None:
@@ -204,7 +206,7 @@ class ReturnLandings:
 
     def all_own(self) -> dict[int, int]:
         """The program's own return address by each that leads to a landing."""
-        raw = words(self._target.read(self._word(0), 8 * _COUNT))
+        raw = words(self._target.memory.read(self._word(0), 8 * _COUNT))
         return {self._cell(n) + _BACK: raw[n] for n in range(_SITES, _COUNT) if raw[n]}
 
     def is_calling(self, pc: int) -> bool:
@@ -246,7 +248,7 @@ class ReturnLandings:
     # ------------------------------------------------------------------ workings
 
     def _used(self) -> list[int]:
-        raw = self._target.read(self._word(0), 8 * _COUNT)
+        raw = self._target.memory.read(self._word(0), 8 * _COUNT)
         return [n for n, back in enumerate(words(raw)) if back and n >= _SITES]
 
     def _pages_of_cells(self) -> set[int]:
@@ -258,7 +260,7 @@ class ReturnLandings:
 
     def _sites(self) -> dict[int, int]:
         if self._known is None:
-            raw = self._target.read(self._word(_SITES), 8 * (_CALLERS - _SITES))
+            raw = self._target.memory.read(self._word(_SITES), 8 * (_CALLERS - _SITES))
             self._known = {back: _SITES + n for n, back in enumerate(words(raw)) if back}
         return self._known
 
@@ -272,7 +274,7 @@ class ReturnLandings:
         return self._read(self._word(number))
 
     def _read(self, address: int) -> int:
-        return int.from_bytes(self._target.read(address, 8), "little")
+        return int.from_bytes(self._target.memory.read(address, 8), "little")
 
     def _pushed(self, number: int) -> bytes:
         return b"\xff\x35" + _distance(self._cell(number) + _ON, self._word(number))

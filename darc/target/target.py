@@ -8,7 +8,6 @@ translate every native exception into :class:`darc.model.errors.TargetError`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 from abc import ABC, abstractmethod
@@ -16,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
 
 from darc.target.bell import Bell
 from darc.target.breaks import Breaks
+from darc.target.memory import Memory
 from darc.target.ownthread import Turn
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
@@ -45,16 +44,6 @@ class Region:
     offset: int
     path: str
     inode: int = 0
-
-
-class Hidden(Protocol):
-    """Memory that the debugger cannot reach by its addresses."""
-
-    def read(self, address: int, size: int) -> bytes | None:
-        """``None``: nothing is there."""
-
-    def write(self, address: int, data: bytes) -> bool:
-        """Whether anything is there."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +117,7 @@ class Target(ABC):
 
     bell: Bell
     breaks: Breaks
+    memory: Memory
     screen: Screen
     symbols: Symbols
     threads: Threads
@@ -156,28 +146,6 @@ class Target(ABC):
     @abstractmethod
     def check_supported(self) -> None:
         """Raises :class:`~darc.model.errors.UnsupportedError` for modes that darc refuses."""
-
-    @abstractmethod
-    def read(self, address: int, size: int) -> bytes:
-        """Memory of the program, without the debugger's own breakpoints."""
-
-    @abstractmethod
-    def write(self, address: int, data: bytes) -> None:
-        """Writes memory, code too; breakpoints that stand there stay."""
-
-    def write_code(self, address: int, data: bytes) -> None:
-        """As :meth:`write`; in a batch, behind all that was written with that."""
-        self.write(address, data)
-
-    def batched(self, fill: range) -> contextlib.AbstractContextManager[None]:
-        """While all threads stand still: writes may wait until :meth:`flush`, or until the end. In
-        ``fill``, which nobody else writes to meanwhile, bytes between two writes may be written as
-        they are."""
-        del fill
-        return contextlib.nullcontext()
-
-    def flush(self) -> None:  # noqa: B027  most have nothing to do
-        """What was written is in the program from now on."""
 
     @property
     def goes_on_unseen(self) -> bool:

@@ -17,7 +17,7 @@ from tests.contract.world import World
 WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
-PARTS = ("bell", "breaks", "screen", "symbols", "threads", "user_breaks")
+PARTS = ("bell", "breaks", "memory", "screen", "symbols", "threads", "user_breaks")
 """Attributes of a target that are parts of it."""
 NOWHERE = 0x7FFF_0000_0000_0000
 
@@ -36,7 +36,7 @@ def refused(function: Callable[[], object]) -> bool:
 
 
 def word_at(world: World, name: str) -> int:
-    return int.from_bytes(world.target.read(world.address(name), 8), "little")
+    return int.from_bytes(world.target.memory.read(world.address(name), 8), "little")
 
 
 def asked_elsewhere(thing: object) -> dict[str, str]:
@@ -95,9 +95,8 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
         said = {n: w for n, w in answers.items() if "was called on another thread" not in w}
         assert set(said) <= marked(thing), said
     assert "live" in marked(target.screen)
-    assert not marked(target) & {"read", "write"}
     assert "arm" not in marked(target.bell)
-    assert not marked(target.symbols) | marked(target.user_breaks)
+    assert not marked(target.memory) | marked(target.symbols) | marked(target.user_breaks)
     assert not marked(target.threads.ids) & {"ids", "read_register"}
     assert target.turn.is_own_thread()
     assert target.threads.ids()
@@ -110,7 +109,7 @@ def check_before_the_program_runs(world: World) -> None:
     assert target.executable is not None
     assert target.executable.endswith("/program")
     assert list(target.threads.ids()) == []
-    assert refused(lambda: target.read(UNMAPPED, 1))
+    assert refused(lambda: target.memory.read(UNMAPPED, 1))
 
 
 def check_a_stopped_program(world: World) -> None:
@@ -146,44 +145,44 @@ def check_memory(world: World) -> None:
     world.start()
     target, address = world.target, world.address("word")
     assert word_at(world, "word") == WORD
-    target.write(address + 1, b"\xaa\xbb")
-    assert target.read(address, 8) == b"\x88\xaa\xbb\x55\x44\x33\x22\x11"
-    target.write(address, WORD.to_bytes(8, "little"))
-    assert target.read(address, 0) == b""
-    assert isinstance(target.read(address, 8), bytes)
+    target.memory.write(address + 1, b"\xaa\xbb")
+    assert target.memory.read(address, 8) == b"\x88\xaa\xbb\x55\x44\x33\x22\x11"
+    target.memory.write(address, WORD.to_bytes(8, "little"))
+    assert target.memory.read(address, 0) == b""
+    assert isinstance(target.memory.read(address, 8), bytes)
 
 
 def check_memory_that_is_not_there(world: World) -> None:
     world.start()
-    assert refused(lambda: world.target.read(UNMAPPED, 8))
-    assert refused(lambda: world.target.write(UNMAPPED, b"x"))
-    assert refused(lambda: world.target.read(NOWHERE, 1))
+    assert refused(lambda: world.target.memory.read(UNMAPPED, 8))
+    assert refused(lambda: world.target.memory.write(UNMAPPED, b"x"))
+    assert refused(lambda: world.target.memory.read(NOWHERE, 1))
 
 
 def check_code_is_read_without_breakpoints(world: World) -> None:
     world.start()
     target, address = world.target, world.address("add")
-    before = target.read(address, 16)
+    before = target.memory.read(address, 16)
     world.set_breakpoint(address)
-    assert target.read(address, 16) == before
+    assert target.memory.read(address, 16) == before
     world.go()
-    assert target.read(address, 16) == before
+    assert target.memory.read(address, 16) == before
 
 
 def check_code_is_written_under_a_breakpoint(world: World) -> None:
     """The breakpoint stays, the bytes under it are the new ones, also once it is gone."""
     world.start()
     target, address = world.target, world.address("pass")
-    original = target.read(address, 16)
+    original = target.memory.read(address, 16)
     world.set_breakpoint(address)
-    target.write(address, b"\xc3" + original[1:])
-    assert target.read(address, 16) == b"\xc3" + original[1:]
+    target.memory.write(address, b"\xc3" + original[1:])
+    assert target.memory.read(address, 16) == b"\xc3" + original[1:]
     assert world.go() == address
     world.clear_breakpoint(address)
-    assert target.read(address, 16) == b"\xc3" + original[1:]
+    assert target.memory.read(address, 16) == b"\xc3" + original[1:]
     assert world.go() == world.address("stop_here")
     assert word_at(world, "passed") == 0, "ret is what was written there"
-    target.write(address, original)
+    target.memory.write(address, original)
     assert world.go() == world.address("stop_here")
     assert word_at(world, "passed") == 3
 
@@ -324,12 +323,12 @@ def check_break(world: World) -> None:
         assert target.threads.read_register(thread, "rsp") % 16 == 8
         target.threads.read_register(thread, "eflags")
 
-    code = target.read(address, 8)
+    code = target.memory.read(address, 8)
     take_back = target.breaks.set_break(address, on_hit)
     for passed in (0, 3):
         assert world.go() == world.address("stop_here")
         assert hits == [(target.pid, address, passed + n) for n in range(3)]
-        assert target.read(address, 8) == code
+        assert target.memory.read(address, 8) == code
         assert set(target.user_breaks.addresses()) == {world.address("stop_here")}
         hits.clear()
     take_back()
@@ -355,7 +354,7 @@ def check_break_defers(world: World) -> None:
         seen.append("pass")
         takes["pass"]()
         takes["rung"] = target.breaks.set_break(world.address("rung"), later)
-        target.write(world.address("outer"), b"\xc3")
+        target.memory.write(world.address("outer"), b"\xc3")
         assert word_at(world, "ticks") == first
         return Outcome.CONTINUE
 
@@ -363,11 +362,11 @@ def check_break_defers(world: World) -> None:
         seen.append("rung")
 
     takes["pass"] = target.breaks.set_break(world.address("pass"), at_once)
-    original = target.read(world.address("outer"), 1)
+    original = target.memory.read(world.address("outer"), 1)
     assert world.go() == world.address("stop_here")
     assert seen == ["pass", "rung"]
-    assert target.read(world.address("outer"), 1) == b"\xc3"
-    target.write(world.address("outer"), original)
+    assert target.memory.read(world.address("outer"), 1) == b"\xc3"
+    target.memory.write(world.address("outer"), original)
     takes["pass"] = target.breaks.set_break(world.address("pass"), at_once)
     takes["rung"]()
     assert world.go() == world.address("stop_here")
@@ -458,10 +457,10 @@ def check_bell(world: World) -> None:
 def check_bell_may_patch_code(world: World) -> None:
     world.start()
     target, address = world.target, world.address("pass")
-    original = target.read(address, 1)
+    original = target.memory.read(address, 1)
 
     def handler() -> Outcome:
-        target.write(address, b"\xc3")
+        target.memory.write(address, b"\xc3")
         return Outcome.CONTINUE
 
     target.bell.arm(SIGURG, handler)
@@ -469,7 +468,7 @@ def check_bell_may_patch_code(world: World) -> None:
     assert word_at(world, "passed") == 3
     world.go()
     assert word_at(world, "passed") == 3
-    assert target.read(address, 1) == b"\xc3" != original
+    assert target.memory.read(address, 1) == b"\xc3" != original
 
 
 def check_bell_stops_the_program(world: World) -> None:
@@ -482,7 +481,7 @@ def check_bell_stops_the_program(world: World) -> None:
     def handler() -> Outcome:
         back = target.threads.read_register(main, "rip")
         slot = target.threads.read_register(main, "rsp") - 8
-        target.write(slot, back.to_bytes(8, "little"))
+        target.memory.write(slot, back.to_bytes(8, "little"))
         target.threads.write_register(main, "rsp", slot)
         target.threads.write_register(main, "rip", rung)
         return Outcome.STOP

@@ -14,9 +14,10 @@ from darc.code.elf import Image, read_image
 from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.model.errors import DarcError, TargetError
+from darc.target.ownthread import Turn
 from darc.target.target import Region
 from fixtures.build import build
-from tests.fake_target import FakeTarget
+from tests.fake_target import FakeMemory, FakeTarget
 
 BASE = 0x5555_5555_0000
 
@@ -129,12 +130,11 @@ def look(image: Image, chance: random.Random) -> None:
     _ = image.brings_its_unwinder
 
 
-class _Mapped(FakeTarget):
-    """A process that has the file mapped from :data:`BASE` on."""
+class _Mapped(FakeMemory):
+    """That of a process that has the file mapped from :data:`BASE` on."""
 
-    def __init__(self, data: bytes) -> None:
-        super().__init__()
-        self.process = 1
+    def __init__(self, turn: Turn, data: bytes) -> None:
+        super().__init__(turn)
         self._data = data
 
     def read(self, address: int, size: int) -> bytes:
@@ -157,7 +157,9 @@ def trial(chance: random.Random) -> None:
             return
         size = (len(data) + 4095) // 4096 * 4096
         region = Region(start=BASE, end=BASE + size, permissions="r-xp", offset=0, path=str(path))
-        target = _Mapped(data.ljust(size, b"\0"))
+        target = FakeTarget()
+        target.process = 1
+        target.memory = _Mapped(target.turn, data.ljust(size, b"\0"))
         program = Program(target, Path("/"), [region])
         for module in program.modules:
             for symbol in module.image.symbols[:4]:

@@ -13,7 +13,8 @@ from darc.agent.layout import Layout, layout_in, plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.model.errors import TargetError
 from darc.pads.installer import clean_up, restore_stacks
-from tests.fake_target import FakeTarget
+from darc.target.ownthread import Turn
+from tests.fake_target import FakeMemory, FakeTarget
 
 BASE = 0x7F00_0000_0000
 STACK = 0x7FFD_0000_0000
@@ -21,12 +22,11 @@ ODD = (0, 1, 2, 3, 0xFF, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 56, 1 << 63, (1 <
        BASE + 8, STACK + 64, 4096)  # fmt: skip
 
 
-class _Program(FakeTarget):
-    """A process with tables and a stack."""
+class _Memory(FakeMemory):
+    """That of a process with tables and a stack."""
 
-    def __init__(self, tables: bytearray) -> None:
-        super().__init__()
-        self.process = 1
+    def __init__(self, turn: Turn, tables: bytearray) -> None:
+        super().__init__(turn)
         self.tables = tables
         self.stack = bytearray(4096)
 
@@ -50,17 +50,17 @@ def _filled() -> bytes:
     """Tables in the middle of an analysis."""
     blob = agent.load()
     layout = plan(blob, room_for(8, 2))
-    program = _Program(bytearray(layout.size))
-    tables = AgentMemory(blob, BASE, layout, program.read, program.write)
+    memory = _Memory(Turn(), bytearray(layout.size))
+    tables = AgentMemory(blob, BASE, layout, memory.read, memory.write)
     arguments: dict[str, Any] = {"life_at": 0} if "darc_control.life_at" in blob.fields else {}
     tables.write_control(1, 1, **arguments)
     for index in range(3):
         tables.sites.write(index, address=STACK + 16 * index, length=5, patched=1, back=7)
     tables.set(record_count=3)
-    program.tables[layout.contexts + blob.offset("darc_contexts.count")] = 2
-    struct.pack_into("<2I", program.tables, _numbers(blob, layout), 0, 1)
-    struct.pack_into("<3I", program.tables, layout.record_list, 0, 1, 2)
-    return bytes(program.tables)
+    memory.tables[layout.contexts + blob.offset("darc_contexts.count")] = 2
+    struct.pack_into("<2I", memory.tables, _numbers(blob, layout), 0, 1)
+    struct.pack_into("<3I", memory.tables, layout.record_list, 0, 1, 2)
+    return bytes(memory.tables)
 
 
 def _numbers(blob: agent.Blob, layout: Layout) -> int:
@@ -72,8 +72,10 @@ def trial(chance: random.Random) -> None:
     """Some words are written over; everything that reads them is called."""
     blob = agent.load()
     layout = plan(blob, room_for(8, 2))
-    program = _Program(bytearray(_filled()))
-    tables = AgentMemory(blob, BASE, layout, program.read, program.write)
+    program = FakeTarget()
+    program.process = 1
+    memory = program.memory = _Memory(program.turn, bytearray(_filled()))
+    tables = AgentMemory(blob, BASE, layout, memory.read, memory.write)
     hot = (
         layout.control, layout.sites, layout.record_list, layout.records, layout.contexts,
         _numbers(blob, layout),
@@ -83,7 +85,7 @@ def trial(chance: random.Random) -> None:
         size = chance.choice((8, 4))
         at = (area + chance.randrange(chance.choice((64, 512, 4096)))) // size * size
         value = chance.choice(ODD) if chance.random() < 0.7 else chance.getrandbits(64)
-        program.tables[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        memory.tables[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
     actions: tuple[Callable[[], object], ...] = (
         tables.check,
         tables.begin_epoch,
@@ -104,7 +106,7 @@ def trial(chance: random.Random) -> None:
         lambda: clean_up(
             program, tables, lambda address: address % 3 == 0, lambda word: word // 3 or None
         ),
-        lambda: layout_in(blob, BASE, _control(program, blob), program.read),
+        lambda: layout_in(blob, BASE, _control(memory, blob), memory.read),
         lambda: tables.mappings,
         lambda: tables.contexts.taken,
     )
@@ -118,5 +120,5 @@ def trial(chance: random.Random) -> None:
         raise refused
 
 
-def _control(program: _Program, blob: agent.Blob) -> bytes:
-    return program.read(BASE, blob.sizes["darc_control"])
+def _control(memory: _Memory, blob: agent.Blob) -> bytes:
+    return memory.read(BASE, blob.sizes["darc_control"])

@@ -77,7 +77,7 @@ import signal
 from darc_gdb.target import TARGET
 from darc_gdb.tracee import Tracee
 
-ask, write = Tracee._ask, TARGET.write
+ask, write = Tracee._ask, TARGET.memory.write
 steps = []
 
 def step(do, *arguments):
@@ -95,7 +95,7 @@ def asked(tracee, request, *arguments):
         ask(tracee, request, *arguments)
 
 Tracee._ask = asked
-TARGET.write = lambda *arguments: step(write, *arguments)
+TARGET.memory.write = lambda *arguments: step(write, *arguments)
 """
 """gdb dies at one of the steps of a call that a thread makes for darc: memory is written, registers
 and the mask of signals are set, the thread runs."""

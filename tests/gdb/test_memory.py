@@ -344,7 +344,7 @@ for number in range(5):
     for pool in darc_gdb.APP._foothold.landings:  # as if others had them
         words = range(returns._SITES, returns._CALLERS)
         raw = b"".join(number.to_bytes(8, "little") for number in words)
-        darc_gdb.APP._target.write(pool._word(words.start), raw)
+        darc_gdb.APP._target.memory.write(pool._word(words.start), raw)
         pool._known = None
 """
 

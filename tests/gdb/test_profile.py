@@ -402,7 +402,7 @@ from darc.pads import returns
 pool = app._foothold.landings[0]
 for number in range(returns._CALLERS, returns._COUNT):
     if not pool._back(number):
-        app._target.write(pool._word(number), (0x1234).to_bytes(8, "little"))
+        app._target.memory.write(pool._word(number), (0x1234).to_bytes(8, "little"))
 """
 """No landing is left in one of the two pools for functions that are called from one place."""
 

@@ -60,8 +60,8 @@ for area in foothold._areas:
     pages = range(area.base, area.base + area.size, 4096)
     for page in pages:
         if not any(page in one for one in kept):
-            app._target.write(page, bytes(4096))
-app._target.write(foothold.tables.base, bytes(foothold.tables.layout.live + 8))
+            app._target.memory.write(page, bytes(4096))
+app._target.memory.write(foothold.tables.base, bytes(foothold.tables.layout.live + 8))
 print("poisoned")
 """
 """What is left of an analysis when all has been unmapped that is not to stay."""

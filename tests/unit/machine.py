@@ -167,7 +167,7 @@ class Machine:
 
     def _push(self, word: int) -> None:
         self.registers["rsp"] -= 8
-        self.target.write(self.registers["rsp"], word.to_bytes(8, "little"))
+        self.target.memory.write(self.registers["rsp"], word.to_bytes(8, "little"))
 
     def _run(self, entry: int) -> None:
         """Runs a function up to its return, which takes its return address off the stack."""

@@ -18,7 +18,7 @@ ORIGINAL = bytes.fromhex("e811223344")
 
 
 class Memory:
-    """A target with these bytes in memory."""
+    """That of a target, with these bytes."""
 
     def __init__(self, **live: bytes) -> None:
         self.places = {{"site": SITE, "cave": CAVE}[name]: data for name, data in live.items()}
@@ -30,6 +30,13 @@ class Memory:
 
     def write(self, address: int, data: bytes) -> None:
         self.places[address] = data + self.places[address][len(data) :]
+
+
+class Stopped:
+    """A target with this memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
 
     def forget_frames(self) -> None:
         pass
@@ -56,7 +63,7 @@ class Tables:
 
 def cleaned(memory: Memory, tables: Tables) -> int:
     return clean_up(
-        cast(Target, memory),
+        cast(Target, Stopped(memory)),
         cast(AgentMemory, cast(Any, tables)),
         lambda address: PADS <= address < PADS + 0x1000,
         None,

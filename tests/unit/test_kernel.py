@@ -114,7 +114,8 @@ def kernel(
         end=TEXT + 0x1000,
         image=cast(ElfImage, image),
     )
-    return KernelProgram(Memory((TEXT, bytes(live))), module, lambda: modules)  # type: ignore[arg-type]
+    target = SimpleNamespace(memory=Memory((TEXT, bytes(live))))
+    return KernelProgram(target, module, lambda: modules)  # type: ignore[arg-type]
 
 
 def sites(code: bytes) -> list[Site]:
@@ -365,7 +366,8 @@ class Machine(Memory):
                 self.parts[number] = (start, old[:at] + data + old[at + len(data) :])
 
     def gdbstub(self) -> GdbStub:
-        return gdbstub(self, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])  # type: ignore[arg-type]
+        target = SimpleNamespace(memory=self)
+        return gdbstub(target, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])  # type: ignore[arg-type]
 
     def writable(self) -> list[bool]:
         """Whether the large page is, and the two small ones."""

@@ -16,24 +16,32 @@ from darc.code.program import Program
 from darc.code.return_slot import is_looked_at
 from darc.debuggee import procfs
 from darc.model.ftree import CallKind, Function
-from tests.fake_target import FakeTarget
+from darc.target.ownthread import Turn
+from tests.fake_target import FakeMemory, FakeTarget
 
 
-class Own(FakeTarget):
-    """This process, whose memory is read as a debugger would read it."""
+class OwnMemory(FakeMemory):
+    """That of this process, read as a debugger would read it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.process = os.getpid()
+    def __init__(self, turn: Turn) -> None:
+        super().__init__(turn)
         self._memory = procfs.Memory(os.getpid())
 
     def read(self, address: int, size: int) -> bytes:
         return self._memory.read(address, size)
 
 
+def own_target() -> FakeTarget:
+    """This process."""
+    target = FakeTarget()
+    target.process = os.getpid()
+    target.memory = OwnMemory(target.turn)
+    return target
+
+
 @pytest.fixture
 def program() -> Program:
-    return Program(Own(), Path("/"), procfs.regions(os.getpid()))
+    return Program(own_target(), Path("/"), procfs.regions(os.getpid()))
 
 
 def functions(program: Program) -> Iterator[FunctionCode]:

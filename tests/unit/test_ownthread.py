@@ -65,8 +65,8 @@ def test_a_helper_never_asks_the_debugger_and_steps_back_when_that_wants_its_tur
 
     def help_on() -> None:
         with target.turn.taken(aside):
-            order.append(target.read(0x1000, 6).decode())
-            target.write(0x1000, b"helper")
+            order.append(target.memory.read(0x1000, 6).decode())
+            target.memory.write(0x1000, b"helper")
             assert target.user_breaks.addresses() == [0x42]
             helps.set()
             while not target.turn.is_wanted:
@@ -75,7 +75,7 @@ def test_a_helper_never_asks_the_debugger_and_steps_back_when_that_wants_its_tur
 
     helper = begin_thread(help_on, "helper")
     helps.wait()
-    order.append(target.read(0x1000, 6).decode())
+    order.append(target.memory.read(0x1000, 6).decode())
     helper.join()
     assert order == ["beside", "steps back", "memory"]
     assert aside.asked == ["read", "write"]

@@ -48,20 +48,20 @@ class World:
 
     def __post_init__(self) -> None:
         self.target.map(CODE, OWN + bytes(0x200))
-        self.target.write(OTHER, OWN)
+        self.target.memory.write(OTHER, OWN)
         self.target.map(PAD, bytes(64))
         self.target.journal = Notes(self.log)
-        write = self.target.write_code
+        write = self.target.memory.write_code
 
         def write_code(address: int, data: bytes) -> None:
             self.log.append(f"{'restore' if data == OWN[: len(data)] else 'patch'} {address:#x}")
             write(address, data)
 
-        self.target.write_code = write_code  # type: ignore[method-assign]
+        self.target.memory.write_code = write_code  # type: ignore[method-assign]
         self.patcher = Patcher(self.target, self, self)  # type: ignore[arg-type]
 
     def raw(self, address: int, size: int) -> bytes:
-        data = bytearray(self.target.read(address, size))
+        data = bytearray(self.target.memory.read(address, size))
         for at in self.users_breakpoints:
             if address <= at < address + size:
                 data[at - address] = 0xCC
@@ -74,7 +74,7 @@ class World:
         return Patch(address, OWN[:5], JUMP, index, PAD, PAD + 16, **more)  # type: ignore[arg-type]
 
     def code(self, address: int = CODE) -> bytes:
-        return self.target.read(address, len(OWN))
+        return self.target.memory.read(address, len(OWN))
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
     """Its file was unloaded, and another one is there."""
     patch = world.patch()
     world.patcher.activate(patch)
-    world.target.write(CODE, b"\x11" * 8)
+    world.target.memory.write(CODE, b"\x11" * 8)
     world.patcher.deactivate(patch)
     assert world.code() == b"\x11" * 8
 
@@ -138,16 +138,16 @@ def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
 def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: World) -> None:
     """They put back the one byte that they have saved, and know nothing of the others."""
     call, led = b"\xe8\x01\x02\x03\x04", b"\xe8\x11\x12\x13\x14"
-    world.target.write(CODE, call)
+    world.target.memory.write(CODE, call)
     patch = dataclasses.replace(world.patch(), original=call, bytes=led)
     world.patcher.activate(patch)
-    world.target.write(CODE, b"\xcc")
+    world.target.memory.write(CODE, b"\xcc")
     world.patcher.deactivate(patch)
     assert world.code()[:5] == b"\xcc" + call[1:]
 
 
 def test_code_that_has_changed_is_not_patched(world: World) -> None:
-    world.target.write(CODE, b"\x11" * 8)
+    world.target.memory.write(CODE, b"\x11" * 8)
     patch = world.patch()
     with pytest.raises(TargetError, match="has changed"):
         world.patcher.activate(patch)
@@ -161,7 +161,7 @@ def test_code_that_changes_at_a_stop_is_told_and_given_up(world: World) -> None:
     for one in (patch, other):
         world.patcher.activate(one)
     world.patcher.pause()
-    world.target.write(CODE, b"\x11" * 8)
+    world.target.memory.write(CODE, b"\x11" * 8)
     world.patcher.resume()
     assert [line for line in world.patcher.problems if "0x1000" in line]
     assert world.patcher.in_use == {2}
@@ -214,9 +214,9 @@ def test_a_thread_in_a_relays_pad_is_led_back(world: World) -> None:
 
 def test_a_call_among_f0s_first_instructions_is_led_by_a_word(world: World) -> None:
     patch = world.patch(cell=PAD + 32, cell_value=0x1234)
-    world.target.write(PAD + 32, (0x1234).to_bytes(8, "little"))
+    world.target.memory.write(PAD + 32, (0x1234).to_bytes(8, "little"))
     world.patcher.activate(patch)
-    assert int.from_bytes(world.target.read(PAD + 32, 8), "little") == PAD
+    assert int.from_bytes(world.target.memory.read(PAD + 32, 8), "little") == PAD
     assert world.code() == OWN
     world.patcher.deactivate(patch)
-    assert int.from_bytes(world.target.read(PAD + 32, 8), "little") == 0x1234
+    assert int.from_bytes(world.target.memory.read(PAD + 32, 8), "little") == 0x1234

@@ -1,0 +1,43 @@
+"""The program's memory as a debugger reads and writes it."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+
+class Hidden(Protocol):
+    """Memory that the debugger cannot reach by its addresses."""
+
+    def read(self, address: int, size: int) -> bytes | None:
+        """``None``: nothing is there."""
+
+    def write(self, address: int, data: bytes) -> bool:
+        """Whether anything is there."""
+
+
+class Memory(ABC):
+    """That of a target's program."""
+
+    @abstractmethod
+    def read(self, address: int, size: int) -> bytes:
+        """Memory of the program, without the debugger's own breakpoints."""
+
+    @abstractmethod
+    def write(self, address: int, data: bytes) -> None:
+        """Writes memory, code too; breakpoints that stand there stay."""
+
+    def write_code(self, address: int, data: bytes) -> None:
+        """As :meth:`write`; in a batch, behind all that was written with that."""
+        self.write(address, data)
+
+    def batched(self, fill: range) -> contextlib.AbstractContextManager[None]:
+        """While all threads stand still: writes may wait until :meth:`flush`, or until the end. In
+        ``fill``, which nobody else writes to meanwhile, bytes between two writes may be written as
+        they are."""
+        del fill
+        return contextlib.nullcontext()
+
+    def flush(self) -> None:  # noqa: B027  most have nothing to do
+        """What was written is in the program from now on."""
