@@ -10,11 +10,9 @@ import os
 import re
 import signal
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import gdb
-import gdb.unwinder
 
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
@@ -24,6 +22,7 @@ from darc.target.target import Passage, State, Target
 from darc_gdb.bell import GdbBell
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
+from darc_gdb.frames import GdbFrames
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.memory import GdbMemory
@@ -33,7 +32,6 @@ from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
-from darc_gdb.unwinder import PadUnwinder
 from darc_gdb.userbreaks import GdbUserBreakpoints
 
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
@@ -54,6 +52,7 @@ class GdbTarget(Target):
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
         self.hooks = Hooks()
+        self.frames = GdbFrames(self.turn)
         self.screen = GdbScreen(self.turn)
         self.symbols = GdbSymbols(self.turn)
         self.memory = GdbMemory(self.turn)
@@ -73,7 +72,6 @@ class GdbTarget(Target):
         self._interrupted = False
         self.dies = False
         """Whether it has stopped for a signal that will probably be its end."""
-        self._agent: tuple[int | None, int] | None = None
 
     def listeners(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
         """What to connect with which of gdb's events."""
@@ -160,10 +158,6 @@ class GdbTarget(Target):
     @property
     def stop_number(self) -> int | None:
         return self._runs_so_far  # gdb tells of each time that it lets a thread go on
-
-    @translated
-    def forget_frames(self) -> None:
-        gdb.invalidate_cached_frames()
 
     @any_thread
     def own_threads(self) -> Sequence[int]:
@@ -300,30 +294,6 @@ class GdbTarget(Target):
         self.threads.moved()
         self._deciding.forget()
         self.breaks.forget()
-
-    # ------------------------------------------------------------------ symbols
-
-    @translated
-    def show_pads(
-        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
-    ) -> None:
-        gdb.unwinder.register_unwinder(None, PadUnwinder(caller), replace=True)
-        if self._agent != (self.pid, base):
-            self.hide_pads()
-            with gdb.with_parameter("confirm", False):
-                gdb.execute(f"add-symbol-file {_quoted(agent)} -o {base:#x}", to_string=True)
-            self._agent = (self.pid, base)
-
-    @translated
-    def hide_pads(self) -> None:
-        if self._agent is not None:
-            with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
-                gdb.execute(f"remove-symbol-file -a {self._agent[1]:#x}", to_string=True)
-            self._agent = None
-
-
-def _quoted(path: Path) -> str:
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 TARGET: GdbTarget

@@ -9,46 +9,58 @@ from pathlib import Path
 
 import lldb
 
+from darc.target.frames import Frames
+from darc.target.ownthread import Turn, any_thread, own_thread
+from darc_lldb import calls
+from darc_lldb.inferior import Inferior
+
 _TYPE_AT, _SHARED_OBJECT = 16, 3
 """Where an ELF file says what it is, and what a library says there."""
 
 
-class Frames:
+@own_thread
+class LldbFrames(Frames):
     """The files that darc has added to lldb's list."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn, inferior: Inferior, tidy: Callable[[], None]) -> None:
+        """``tidy`` deletes what is not needed any more."""
+        self.turn = turn
+        self._inferior = inferior
+        self._tidy = tidy
         self._agent: tuple[lldb.SBModule, int] | None = None
         self._spent: list[lldb.SBModule] = []
-        self.caller: Callable[[int, int], tuple[int, int] | None] | None = None
 
-    def show(
-        self,
-        target: lldb.SBTarget,
-        agent: Path,
-        base: int,
-        caller: Callable[[int, int], tuple[int, int] | None],
+    def show_pads(
+        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
     ) -> None:
-        """See :meth:`darc.target.target.Target.show_pads`."""
-        self.caller = caller
+        del caller  # lldb unwinds by itself alone
         if self._agent is not None and self._agent[1] == base and self._agent[0].IsValid():
             return
-        self.hide()
+        self._spend()
+        target = self._inferior.target
         module = _add_as_library(target, agent)
         target.SetModuleLoadAddress(module, base)
         self._agent = (module, base)
 
-    def hide(self) -> None:
-        """See :meth:`darc.target.target.Target.hide_pads`."""
-        self.caller = None
+    @any_thread
+    def hide_pads(self) -> None:
+        self._spend()
+        self._tidy()
+
+    def _spend(self) -> None:
         if self._agent is not None:
             self._spent.append(self._agent[0])
             self._agent = None
 
-    def delete_spent(self, target: lldb.SBTarget) -> None:
+    def delete_spent(self) -> None:
         """Takes the files from lldb's list."""
         for module in self._spent:
-            target.RemoveModule(module)
+            self._inferior.target.RemoveModule(module)
         self._spent.clear()
+
+    def forget(self) -> None:
+        for thread in self._inferior.process:
+            calls.forget_frames(thread)
 
 
 def _add_as_library(target: lldb.SBTarget, agent: Path) -> lldb.SBModule:

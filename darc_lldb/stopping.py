@@ -25,6 +25,7 @@ from darc.target.target import State
 from darc_lldb import calls
 from darc_lldb.bell import LldbBell
 from darc_lldb.calling import Calling
+from darc_lldb.frames import LldbFrames
 from darc_lldb.inferior import Inferior
 from darc_lldb.leaving import Leaving
 from darc_lldb.others import OtherHooks
@@ -47,6 +48,7 @@ class Stopping:
         threads: LldbThreads,
         own: OwnBreakpoints,
         users: LldbUserBreakpoints,
+        frames: LldbFrames,
         screen: LldbScreen,
         tidy: Callable[[], None],
     ) -> None:
@@ -56,6 +58,7 @@ class Stopping:
         self._threads = threads
         self._own = own
         self._users = users
+        self._frames = frames
         self._screen = screen
         self._tidy = tidy
         self.others = OtherHooks(inferior.debugger)
@@ -233,16 +236,11 @@ class Stopping:
         if self._went_on:
             # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
             self._went_on = False
-            self.guarded(self.forget_frames)
+            self.guarded(self._frames.forget)
         self.guarded(self._inferior.listeners.user_stop)
         if not launching:
             self.others.wake()
         self.wait()
-
-    def forget_frames(self) -> None:
-        """See :meth:`darc.target.target.Target.forget_frames`."""
-        for thread in self._inferior.process:
-            calls.forget_frames(thread)
 
     def wait(self) -> None:
         """The program stands still until the user lets it go on."""

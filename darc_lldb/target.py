@@ -20,7 +20,7 @@ from darc.target.target import State, Target
 from darc_lldb import calls
 from darc_lldb.breaks import LldbBreaks
 from darc_lldb.calling import Calling
-from darc_lldb.frames import Frames
+from darc_lldb.frames import LldbFrames
 from darc_lldb.inferior import Inferior
 from darc_lldb.memory import LldbMemory
 from darc_lldb.screen import LldbScreen
@@ -35,6 +35,7 @@ from darc_lldb.userbreaks import LldbUserBreakpoints
 class LldbTarget(Target):
     """The selected target of one of lldb's debuggers."""
 
+    frames: LldbFrames
     screen: LldbScreen
 
     def __init__(self, debugger: lldb.SBDebugger) -> None:
@@ -48,7 +49,7 @@ class LldbTarget(Target):
         self._own = OwnBreakpoints()
         self.breaks = LldbBreaks(self.turn, self.inferior, self._own, self.memory, self._tidy)
         self.user_breaks = LldbUserBreakpoints(self.turn, self.inferior, self._own)
-        self._frames = Frames()
+        self.frames = LldbFrames(self.turn, self.inferior, self._tidy)
         self.stopping = Stopping(
             self.turn,
             self.inferior,
@@ -56,6 +57,7 @@ class LldbTarget(Target):
             threads=self.threads,
             own=self._own,
             users=self.user_breaks,
+            frames=self.frames,
             screen=self.screen,
             tidy=self._tidy,
         )
@@ -108,9 +110,6 @@ class LldbTarget(Target):
     @property
     def stop_number(self) -> int | None:
         return int(self.inferior.process.GetStopID(True))
-
-    def forget_frames(self) -> None:
-        self.stopping.forget_frames()
 
     # ------------------------------------------------------------------ threads
 
@@ -169,7 +168,7 @@ class LldbTarget(Target):
         """Deletes what is not needed any more."""
         if not self.inferior.blind:
             self._own.delete_spent(self.inferior.target)
-            self._frames.delete_spent(self.inferior.target)
+            self.frames.delete_spent()
 
     def at_stop(self, thread: lldb.SBThread) -> bool:
         """See :meth:`Stopping.at_stop`."""
@@ -184,18 +183,6 @@ class LldbTarget(Target):
     def settle(self) -> None:
         """See :meth:`Stopping.settle`."""
         self.stopping.settle()
-
-    # ------------------------------------------------------------------- frames
-
-    def show_pads(
-        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
-    ) -> None:
-        self._frames.show(self.inferior.target, agent, base, caller)
-
-    @any_thread
-    def hide_pads(self) -> None:
-        self._frames.hide()
-        self._tidy()
 
 
 def _has_front_end() -> bool:

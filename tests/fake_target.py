@@ -14,6 +14,7 @@ from pathlib import Path
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.bell import Bell
 from darc.target.breaks import Breaks
+from darc.target.frames import Frames
 from darc.target.memory import Memory
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
@@ -153,6 +154,25 @@ class FakeUserBreakpoints(UserBreakpoints):
 
 
 @own_thread
+class FakeFrames(Frames):
+    """Nobody looks at them."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+
+    def show_pads(
+        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
+    ) -> None:
+        pass
+
+    def hide_pads(self) -> None:
+        pass
+
+    def forget(self) -> None:
+        pass
+
+
+@own_thread
 class FakeScreen(Screen):
     """Keeps what is shown."""
 
@@ -216,6 +236,7 @@ class FakeTarget(Target):
 
     bell: FakeBell
     breaks: FakeBreaks
+    frames: FakeFrames
     memory: FakeMemory
     screen: FakeScreen
     symbols: FakeSymbols
@@ -226,6 +247,7 @@ class FakeTarget(Target):
         self.turn = Turn()
         self.bell = FakeBell(self.turn)
         self.memory = FakeMemory(self.turn)
+        self.frames = FakeFrames(self.turn)
         self.breaks = FakeBreaks(self.turn, self.memory)
         self.screen = FakeScreen(self.turn)
         self.symbols = FakeSymbols(self.turn)
@@ -241,7 +263,6 @@ class FakeTarget(Target):
         self.deciding = False
         self.stops = 0
         self.modules_handler: Callable[[], None] | None = None
-        self.pads: Callable[[int, int], tuple[int, int] | None] | None = None
 
     # What a test does to the program.
 
@@ -320,9 +341,6 @@ class FakeTarget(Target):
         if self.process is None:
             raise UnsupportedError("there is no program: 'run' or 'attach' it first")
 
-    def forget_frames(self) -> None:
-        pass
-
     def call(self, address: int, arguments: Sequence[int]) -> int:
         assert not self.deciding, "nothing may be called while a bell is answered"
         if address not in self.functions:
@@ -342,14 +360,6 @@ class FakeTarget(Target):
     @any_thread
     def own_stops(self) -> int:
         return self.stops
-
-    def show_pads(
-        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
-    ) -> None:
-        self.pads = caller
-
-    def hide_pads(self) -> None:
-        self.pads = None
 
 
 class FakeWorld(World):

@@ -516,7 +516,7 @@ class App:
             return
         if foothold.give_back():
             self._foothold = None
-            self._target.hide_pads()
+            self._target.frames.hide_pads()
 
     def _leave_process(self, *, lost: bool = False) -> None:
         self._say_farewell(lost)
@@ -531,7 +531,7 @@ class App:
         if self._foothold is not None:
             self._foothold.close()
             self._foothold = None
-            self._target.hide_pads()
+            self._target.frames.hide_pads()
 
     def _need_session(self) -> Session:
         if self._session is None:

@@ -179,7 +179,7 @@ class PadCollector(Collector):
             self._tell_earlier(earlier)
             known.install(resolution)
             self.foothold = known
-        self._target.show_pads(agent.elf_file(), known.agent_base, known.caller)
+        self._target.frames.show_pads(agent.elf_file(), known.agent_base, known.caller)
         return PadInstaller(self._target, self._program, known, self._debuggee.guard_places)
 
     def _tell_earlier(self, number: int) -> None:

@@ -14,10 +14,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 from darc.target.bell import Bell
 from darc.target.breaks import Breaks
+from darc.target.frames import Frames
 from darc.target.memory import Memory
 from darc.target.ownthread import Turn
 from darc.target.screen import Screen
@@ -117,6 +117,7 @@ class Target(ABC):
 
     bell: Bell
     breaks: Breaks
+    frames: Frames
     memory: Memory
     screen: Screen
     symbols: Symbols
@@ -168,10 +169,6 @@ class Target(ABC):
     def stopped_since(self) -> int | None:
         """The time-stamp counter when the program came to this stop, where that is known."""
         return None
-
-    @abstractmethod
-    def forget_frames(self) -> None:
-        """Stack words were written: backtraces are to be read anew."""
 
     @abstractmethod
     def call(self, address: int, arguments: Sequence[int]) -> int:
@@ -226,18 +223,6 @@ class Target(ABC):
     def own_stops(self) -> int:
         """How often it has stopped the program for the engine alone so far, whatever came of it:
         bells, hits, files that were loaded. Any thread."""
-
-    @abstractmethod
-    def show_pads(
-        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
-    ) -> None:
-        """Makes backtraces right in the agent, whose ELF file ``agent`` is mapped at ``base``, and
-        in pads: ``caller(pc, rsp)`` gives the address of the stack word that holds (or held) the
-        return address, and that return address; ``None`` where no pad is."""
-
-    @abstractmethod
-    def hide_pads(self) -> None:
-        """Takes back what :meth:`show_pads` did."""
 
     @property
     def was_interrupted(self) -> bool:

@@ -17,7 +17,7 @@ from tests.contract.world import World
 WORD = 0x1122334455667788
 SIGURG = 23
 UNMAPPED = 0x10
-PARTS = ("bell", "breaks", "memory", "screen", "symbols", "threads", "user_breaks")
+PARTS = ("bell", "breaks", "frames", "memory", "screen", "symbols", "threads", "user_breaks")
 """Attributes of a target that are parts of it."""
 NOWHERE = 0x7FFF_0000_0000_0000
 
@@ -623,8 +623,8 @@ def check_inlined_functions(world: World) -> None:
 
 def check_frames_may_be_forgotten(world: World) -> None:
     world.start()
-    world.target.forget_frames()
-    world.target.hide_pads()
+    world.target.frames.forget()
+    world.target.frames.hide_pads()
 
 
 def check_pending(world: World) -> None:

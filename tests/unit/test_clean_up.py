@@ -12,6 +12,7 @@ from darc.model.errors import TargetError
 from darc.pads.installer import clean_up
 from darc.pads.processor import patch_bytes, patch_short
 from darc.target.target import Target
+from tests.fake_target import FakeTarget
 
 SITE, CAVE, PADS = 0x40_1000, 0x40_1020, 0x50_0000
 ORIGINAL = bytes.fromhex("e811223344")
@@ -37,9 +38,7 @@ class Stopped:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-
-    def forget_frames(self) -> None:
-        pass
+        self.frames = FakeTarget().frames
 
 
 class Tables:
