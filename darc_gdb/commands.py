@@ -153,12 +153,12 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
             return
         try:
             with _home(app):
-                is_passed = target.will_go_on(event) and app.passes()
+                is_passed = target.user_breaks.hits.will_go_on(event) and app.passes()
         except Exception as error:
             failed(error)
             is_passed = False
         if not is_passed:
-            on_user_stop(brief=target.may_go_on(event))
+            on_user_stop(brief=target.user_breaks.hits.may_go_on(event))
 
     def before_stop() -> None:
         with _home(app):
@@ -326,7 +326,7 @@ class _ContinueHook(gdb.Command):
         _hook("continue", "maintenance darc-continue", undo)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        if backend.TARGET.errand:
+        if backend.TARGET.deciding.errand:
             return
         try:
             with backend.TARGET.memory.unnoticed():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import gdb
 
 from darc.target.outcome import Outcome
+from darc.target.ownthread import Turn, own_thread
 from darc_gdb import ctrlc
 from darc_gdb.hooks import Hooks
 from darc_gdb.memory import GdbMemory
@@ -23,10 +24,12 @@ _AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
 """Commands of a breakpoint are code of the user's main module."""
 
 
+@own_thread
 class Deciding:
     """What is decided at a stop of darc's own, and what becomes of the program then."""
 
-    def __init__(self, hooks: Hooks, memory: GdbMemory, threads: GdbThreads) -> None:
+    def __init__(self, turn: Turn, hooks: Hooks, memory: GdbMemory, threads: GdbThreads) -> None:
+        self.turn = turn
         self._hooks = hooks
         self._memory = memory
         self._threads = threads

@@ -13,6 +13,7 @@ import re
 import gdb
 
 from darc.debuggee import clock
+from darc.target.ownthread import Turn, own_thread
 
 _CONTINUES = re.compile("c|cont|continue|fg")
 _SAYS = re.compile(r'silent|echo(?: (?:[^\\]|\\[\\nt"])*)?')
@@ -24,15 +25,19 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->)[A-Za-z_]\w*|\[\w+\])*")
 _CONVERSION = re.compile(r"%(?:%|c|[-0]?\d*(?:ll?|z)?[diouxX])")
 
 
+@own_thread
 class Hits:
     """What gdb counts of the user's breakpoints, and which of these have stopped the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
         self._counts: dict[int, tuple[int, int]] = {}
         self._stopped: set[int] = set()
         self.since: int | None = None
         """The time-stamp counter when the program came to the first of these. gdb tells of the stop
         itself only when it has shown it."""
+        self._calls = 0
+        """How many functions of the program gdb is calling now, one in another."""
 
     def heard_of(self, breakpoint_: gdb.Breakpoint) -> None:
         """A breakpoint was made, changed or hit."""
@@ -50,10 +55,16 @@ class Hits:
         self._stopped.clear()
         self.since = None
 
+    def on_call(self, event: gdb.InferiorCallPreEvent | gdb.InferiorCallPostEvent) -> None:
+        """gdb calls a function in the program, or has. Where it stops in that it carries out no
+        commands."""
+        self._calls += 1 if isinstance(event, gdb.InferiorCallPreEvent) else -1
+
     def will_go_on(self, event: gdb.StopEvent) -> bool:
-        """Whether the commands of all breakpoints that have stopped the program let it go on, for
-        sure. The event also names some whose conditions did not hold, with no commands then."""
-        if not isinstance(event, gdb.BreakpointEvent):
+        """Whether gdb lets the program go on from a stop of the user's by itself, for sure, and
+        nobody sees code or stacks before: by the commands of all breakpoints that have stopped it.
+        The event also names some whose conditions did not hold, with no commands then."""
+        if self._calls or not isinstance(event, gdb.BreakpointEvent):
             return False
         return all(
             breakpoint_.number in self._stopped
@@ -62,10 +73,9 @@ class Hits:
             for breakpoint_ in event.breakpoints
         )
 
-    @staticmethod
-    def may_go_on(event: gdb.StopEvent) -> bool:
-        """The same, where something may come in between."""
-        if not isinstance(event, gdb.BreakpointEvent):
+    def may_go_on(self, event: gdb.StopEvent) -> bool:
+        """Whether it probably does, whoever sees something before."""
+        if self._calls or not isinstance(event, gdb.BreakpointEvent):
             return False
         return all(map(_continues, event.breakpoints))
 

@@ -93,7 +93,11 @@ class GdbRemote(Remote):
     def run_to(self, address: int, accepts: Callable[[], bool], waiting: str) -> None:
         gate = _Gate(address, accepts)
         try:
-            with self._target.on_errand(), self._without_users_breakpoints(), _told(waiting):
+            with (
+                self._target.deciding.on_errand(),
+                self._without_users_breakpoints(),
+                _told(waiting),
+            ):
                 gdb.execute("continue", to_string=True)
         except gdb.error as error:
             raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None

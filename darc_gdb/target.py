@@ -59,16 +59,14 @@ class GdbTarget(Target):
         self.inferiors = Inferiors()
         self.threads = GdbThreads(self.turn)
         self._calls = Calls(self, self.threads)
-        self._deciding = Deciding(self.hooks, self.memory, self.threads)
-        self.bell = GdbBell(self.turn, self.hooks, self._deciding, self.threads, self.inferiors)
+        self.deciding = Deciding(self.turn, self.hooks, self.memory, self.threads)
+        self.bell = GdbBell(self.turn, self.hooks, self.deciding, self.threads, self.inferiors)
         self.breaks = GdbBreaks(
-            self.turn, self.hooks, self._deciding, self.memory, self.threads, self._calls
+            self.turn, self.hooks, self.deciding, self.memory, self.threads, self._calls
         )
         self.user_breaks = GdbUserBreakpoints(self.turn, self.hooks)
         self._modules_handler: Callable[[], None] | None = None
         self._runs_so_far = 0
-        self._users_calls = 0
-        """How many functions of the program gdb is calling now, one in another."""
         self._interrupted = False
         self.dies = False
         """Whether it has stopped for a signal that will probably be its end."""
@@ -86,7 +84,7 @@ class GdbTarget(Target):
             (events.cont, lambda _event: self._went_on()),
         ]
         if hasattr(events, "inferior_call"):
-            found.append((events.inferior_call, self._on_call))
+            found.append((events.inferior_call, self.user_breaks.hits.on_call))
         if hasattr(events, "free_objfile"):
             found.append((events.free_objfile, self._on_new_objfile))
         return found
@@ -94,7 +92,7 @@ class GdbTarget(Target):
     def announce(self) -> None:
         """Tells gdb of it."""
         self.bell.announce()
-        self._deciding.announce()
+        self.deciding.announce()
 
     def _went_on(self) -> None:
         self.bell.pass_again()
@@ -208,35 +206,21 @@ class GdbTarget(Target):
     @property
     @any_thread
     def own_stops(self) -> int:
-        return self._deciding.own_stops
+        return self.deciding.own_stops
 
     @property
     def stops_unseen(self) -> bool:
         """See :attr:`darc.target.target.Target.stops_unseen`."""
-        return self._deciding.all_stop
-
-    def will_go_on(self, event: gdb.StopEvent) -> bool:
-        """Whether gdb lets the program go on from a stop of the user's by itself, for sure, and
-        nobody sees code or stacks before."""
-        return not self._users_calls and self.user_breaks.hits.will_go_on(event)
-
-    def may_go_on(self, event: gdb.StopEvent) -> bool:
-        """Whether it probably does, whoever sees something before."""
-        return not self._users_calls and self.user_breaks.hits.may_go_on(event)
+        return self.deciding.all_stop
 
     @property
     def stopped_since(self) -> int | None:
         return self.user_breaks.hits.since
 
-    def _on_call(self, event: gdb.InferiorCallPreEvent | gdb.InferiorCallPostEvent) -> None:
-        """gdb calls a function in the program, or has. Where it stops in that it carries out no
-        commands."""
-        self._users_calls += 1 if isinstance(event, gdb.InferiorCallPreEvent) else -1
-
     def settle(self, event: gdb.StopEvent) -> bool:
         """At a stop, after all other handlers: whether it is darc's alone, and the program goes on
         by itself. Other handlers may do what they like, but not let it go on."""
-        return self._deciding.settle(self._is_own(event))
+        return self.deciding.settle(self._is_own(event))
 
     def _is_own(self, event: gdb.StopEvent) -> bool:
         """Whether nothing but breakpoints of darc's has stopped the program."""
@@ -247,17 +231,8 @@ class GdbTarget(Target):
         return all(self.breaks.owns(b) or self.bell.owns(b) for b in event.breakpoints)
 
     def after_stop(self) -> None:
-        """The commands of darc's breakpoints."""
-        self._deciding.after_stop()
-
-    @property
-    def errand(self) -> bool:
-        """Whether the program runs for darc's sake alone."""
-        return self._deciding.errand
-
-    def on_errand(self) -> contextlib.AbstractContextManager[None]:
-        """The program runs for darc's sake alone: to a place, or through a function."""
-        return self._deciding.on_errand()
+        """The commands of darc's breakpoints, as gdb lists them."""
+        self.deciding.after_stop()
 
     def stopped(self, event: gdb.StopEvent) -> None:
         """Every stop of the program."""
@@ -287,12 +262,12 @@ class GdbTarget(Target):
         """Before every prompt and at every stop for the user."""
         self.inferiors.runs = False
         self.threads.moved()
-        self._deciding.bury()
+        self.deciding.bury()
 
     def on_exit(self) -> None:
         """The program is gone, and what was set at its addresses."""
         self.threads.moved()
-        self._deciding.forget()
+        self.deciding.forget()
         self.breaks.forget()
 
 

@@ -20,7 +20,7 @@ class GdbUserBreakpoints(UserBreakpoints):
     def __init__(self, turn: Turn, hooks: Hooks) -> None:
         self.turn = turn
         self._hooks = hooks
-        self.hits = Hits()
+        self.hits = Hits(turn)
         self._handler: Callable[[], None] | None = None
         self._known: Sequence[int] | None = None
         self._places: dict[int, frozenset[int]] = {}
