@@ -107,7 +107,7 @@ class Journal:
 
 
 class Target(ABC):
-    """A debugger with at most one program."""
+    """A debugger with at most one program. Its parts are attributes, for callers to use."""
 
     journal = Journal()
     """Where changes of the program are noted before they are made."""

@@ -11,7 +11,7 @@ class Threads(ABC):
 
     @abstractmethod
     def ids(self) -> Sequence[int]:
-        """The system's ids of all threads."""
+        """All of them."""
 
     @abstractmethod
     def program_counters(self) -> Mapping[int, int]:
