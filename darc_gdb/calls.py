@@ -10,7 +10,7 @@ from darc.debuggee import procfs
 from darc.model.errors import DarcError, PadsImpossibleError
 from darc.target.target import Passage, Target
 from darc_gdb.detours import Detours
-from darc_gdb.threads import Threads
+from darc_gdb.threads import GdbThreads
 from darc_gdb.translated import translated
 
 _WORD = (1 << 64) - 1

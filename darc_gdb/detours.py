@@ -18,7 +18,7 @@ from darc.debuggee import admission, detour, procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
 from darc.target.target import Passage, Place, Region, Target
-from darc_gdb.threads import Threads
+from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
 
 _ATTEMPTS = 20

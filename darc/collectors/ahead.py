@@ -27,7 +27,7 @@ class Ahead:
 
     def goes_on(self) -> None:
         """The program is about to."""
-        self._users = tuple(self._target.breakpoints())
+        self._users = tuple(self._target.user_breaks.addresses())
 
     def plan_anew(self) -> None:
         """What was planned is not what is wanted next."""
@@ -83,5 +83,5 @@ class _Beside:
     def flush(self) -> None:
         """It is there at once."""
 
-    def breakpoints(self) -> Sequence[int]:
+    def addresses(self) -> Sequence[int]:
         return self.users

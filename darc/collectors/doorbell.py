@@ -10,7 +10,7 @@ from darc.collectors.collector import Listener
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.pads.backend import Bell, PadBackend
 from darc.pads.installer import PadInstaller
-from darc.target.target import Outcome
+from darc.target.outcome import Outcome
 
 _CARE_SECONDS = 1.0
 """Between two looks at what may change while the program runs."""

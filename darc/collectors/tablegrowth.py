@@ -93,4 +93,4 @@ class TableGrowth:
 
     def _threads_inside(self) -> int:
         """How many threads stand in the agent or a pad."""
-        return sum(map(self._foothold.holds, self._target.program_counters().values()))
+        return sum(map(self._foothold.holds, self._target.threads.program_counters().values()))

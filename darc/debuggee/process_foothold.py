@@ -213,7 +213,7 @@ class ProcessFoothold(Foothold):
 
     def _rows_in(self, place: range) -> frozenset[int]:
         """The numbers of the sites whose rows the pads there read: they have their addresses."""
-        raw, first = self._target.read(place.start, len(place)), self.tables.sites.address(0)
+        raw, first = self._target.memory.read(place.start, len(place)), self.tables.sites.address(0)
         size, sites = self._blob.sizes["darc_site"], self.tables.layout.room.sites
         words = (struct.unpack_from("<Q", raw, at)[0] for at in range(max(0, len(raw) - 7)))
         offsets = (word - first for word in words if first <= word < first + size * sites)
@@ -546,8 +546,8 @@ def _references(
     for thread, pc in target.threads.program_counters().items():
         if is_inside(pc):
             found.add(pc)
-        stack = target.read_register(thread, "rsp")
-        stacks[stack] = target.read_register(thread, "fs_base")
+        stack = target.threads.read_register(thread, "rsp")
+        stacks[stack] = target.threads.read_register(thread, "fs_base")
     live = []
     for region in regions(pid):
         if "w" not in region.permissions or "p" not in region.permissions:

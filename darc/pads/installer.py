@@ -796,5 +796,5 @@ def restore_stacks(
             pass  # the stack is gone, and its thread with it
         if is_open:
             tables.records.close(record["address"])
-    target.forget_frames()
+    target.frames.forget()
     return replaced
