@@ -41,23 +41,35 @@ class Stopped:
         self.frames = FakeTarget().frames
 
 
+class Sites:
+    """Both places are patched."""
+
+    def __init__(self, length: int) -> None:
+        self.rows = [PatchedSite(0, SITE, ORIGINAL[:length]), PatchedSite(1, CAVE, b"\x90" * 5)]
+
+    def patched(self) -> list[PatchedSite]:
+        return self.rows
+
+    def set(self, index: int, **values: int) -> None:
+        assert values == {"patched": 0}
+        self.rows = [site for site in self.rows if site.index != index]
+
+
+class Records:
+    """No call is open."""
+
+    def open(self) -> list[dict[str, int]]:
+        return []
+
+
 class Tables:
-    """Tables that say that both places are patched."""
+    """Those of a debugger that is gone."""
 
     enabled = True
 
     def __init__(self, length: int = 5) -> None:
-        self.sites = [PatchedSite(0, SITE, ORIGINAL[:length]), PatchedSite(1, CAVE, b"\x90" * 5)]
-
-    def patched_sites(self) -> list[PatchedSite]:
-        return self.sites
-
-    def set_site(self, index: int, **values: int) -> None:
-        assert values == {"patched": 0}
-        self.sites = [site for site in self.sites if site.index != index]
-
-    def open_records(self) -> list[dict[str, int]]:
-        return []
+        self.sites = Sites(length)
+        self.records = Records()
 
 
 def cleaned(memory: Memory, tables: Tables) -> int:
@@ -96,4 +108,4 @@ def test_what_is_no_patch_stays(live: bytes) -> None:
     memory, tables = Memory(site=live), Tables()
     assert cleaned(memory, tables) == 0
     assert memory.places[SITE] == live
-    assert [site.address for site in tables.sites] == [CAVE]  # its file is gone
+    assert [site.address for site in tables.sites.rows] == [CAVE]  # its file is gone

@@ -67,7 +67,11 @@ class World:
                 data[at - address] = 0xCC
         return bytes(data)
 
-    def set_site(self, index: int, *, patched: int) -> None:
+    @property
+    def sites(self) -> World:
+        return self
+
+    def set(self, index: int, *, patched: int) -> None:
         self.log.append(f"site {index} {'on' if patched else 'off'}")
 
     def patch(self, address: int = CODE, index: int = 1, **more: object) -> Patch:
