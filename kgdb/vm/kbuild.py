@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import apt, cache, kernels
+from . import apt, cache, vmlinux
 from .errors import VmError
 
 _META = "linux-source"
@@ -93,7 +93,7 @@ def _fetch(lists: apt.Lists) -> Path:
         shutil.copy(tree / "arch/x86/boot/bzImage", folder / "bzImage")
         shutil.copy(tree / ".config", folder / "config")
         shutil.copy(tree / "vmlinux", folder / "vmlinux.debug")
-        kernels.strip(folder)
+        vmlinux.strip(folder)
         (folder / "modules").mkdir()
         (folder / "modules" / "order").touch()
         shutil.rmtree(tree)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import lzma
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from . import apt, cache
+from . import apt, cache, kbuild, vmlinux
 from .errors import VmError
 
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -92,8 +91,6 @@ def find(name: str, update: bool = False) -> Kernel:
     With ``update`` the newest there is, else the newest in the cache.
     """
     if name == "kgdb":
-        from . import kbuild
-
         return Kernel(name, kbuild.built())
     return Kernel(name, _debian(name, update))
 
@@ -175,20 +172,7 @@ def _unpack(folder: Path, plain: Sequence[Path], debugging: Path, release: str) 
     debugging.unlink()
     if not (folder / "bzImage").exists() or not (folder / "vmlinux.debug").exists():
         raise VmError(f"the packages of Linux {release} are not laid out as darc-vm knows them")
-    strip(folder)
-
-
-def strip(folder: Path) -> None:
-    """Makes ``vmlinux`` of ``vmlinux.debug``: the same without debugging information."""
-    command: list[str | Path] = [
-        "objcopy",
-        "--strip-debug",
-        folder / "vmlinux.debug",
-        folder / "vmlinux",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise VmError(f"objcopy failed: {done.stderr.strip().splitlines()[-1]}")
+    vmlinux.strip(folder)
 
 
 def unpack_module(module: Path) -> None:

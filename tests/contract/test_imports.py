@@ -44,7 +44,12 @@ def module_name(file: Path) -> str:
     return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {module_name(file): file for file in ENGINE}
+MODULES = {
+    module_name(file.relative_to(ROOT))
+    for package in ("darc", *sorted(ABOVE), "benchmarks", "fixtures", "tests")
+    for file in (ROOT / package).rglob("*.py")
+}
+"""Whatever ``from package import name`` may mean by a name that is a module."""
 
 
 def imports(file: Path) -> Iterator[Import]:
