@@ -103,7 +103,7 @@ class _Parameter(gdb.Parameter):
         first, _, rest = text.partition("\n")
         self.set_doc = self.show_doc = first
         self.__doc__ = rest
-        values = parameter.completions if isinstance(parameter.default, Enum) else ("on", "off")
+        values = parameter.values if isinstance(parameter.default, Enum) else ("on", "off")
         if isinstance(parameter.default, (Enum, bool)):  # a closed list, which gdb completes
             super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_ENUM, values)
         else:
@@ -364,7 +364,6 @@ def register() -> App:
     parameters = [
         (parameter, target.screen.fitting(commands.parameter_help(parameter.name)))
         for parameter in PARAMETERS
-        if parameter.is_available
     ]
     with contextlib.ExitStack() as undo:
         _connect(app, target, undo)

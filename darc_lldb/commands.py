@@ -186,8 +186,7 @@ def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
     _contain(interpreter, "set darc", "Set darc's parameters, for every 'darc start' to come.")
     for parameter in PARAMETERS:
         name = parameter.name
-        if parameter.is_available:
-            _define(interpreter, f"set darc {name}", commands.parameter_help(name), _setter(name))
+        _define(interpreter, f"set darc {name}", commands.parameter_help(name), _setter(name))
     text = "Show darc's parameters, or the one that is named.\nUsage: show darc [PARAMETER]"
     _define(
         interpreter,

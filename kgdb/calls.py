@@ -91,9 +91,6 @@ class KernelCalls:
             raise TargetError("no task stands at a system call: type 'continue', then try again")
         return self._place
 
-    def _rsp(self) -> int:
-        return self._remote.register("rsp")
-
     def _registers(self) -> dict[str, int]:
         return {name: self._remote.register(name) for name in _REGISTERS}
 

@@ -18,6 +18,7 @@ from darc.target.outcome import Outcome
 from kgdb import devices, tasks
 from kgdb.devices import Devices
 from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED
+from kgdb.image import KernelModule
 from kgdb.kernel import STACK_SHIFT, Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import KernelPads
@@ -100,12 +101,12 @@ class KernelDebuggee(Debuggee):
             return None
         return Devices(kernel.target.memory.read, kernel.value, layout, kernel.bias)
 
-    def _main_module(self) -> Module:
+    def _main_module(self) -> KernelModule:
         kernel = self._kernel
         start, end = kernel.value("_stext"), kernel.value("_etext")
         assert start is not None
         assert end is not None
-        return Module(
+        return KernelModule(
             path=kernel.path,
             name="vmlinux",
             bias=kernel.bias,
@@ -193,9 +194,9 @@ class KernelDebuggee(Debuggee):
 
     def watch(self, parameters: Parameters) -> Callable[[int], bool]:
         kernel = self._kernel
-        if parameters.thread != "all":
+        if parameters.thread is not None:
             raise UsageError("--thread is for processes: take --task here")
-        if parameters.task == "all":
+        if parameters.task is None:
             return lambda _: True
         is_watched = tasks.filter_of(kernel.target, kernel.image, kernel.bias, parameters.task)
         return lambda _: is_watched(kernel.gdbstub.gs_base())

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from darc.code.architecture import FunctionCode
-from darc.code.modules import Module
 from darc.code.overlay import Overlay
 from darc.code.processor import decode
+from kgdb.image import KernelModule
 
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _JUMP_SIZE = 5
@@ -31,7 +31,7 @@ class Probed(Protocol):
 class ForeignProbes:
     """Where others have probes, as far as functions were read, and what stood there before."""
 
-    def __init__(self, program: Probed, kernel: Module) -> None:
+    def __init__(self, program: Probed, kernel: KernelModule) -> None:
         self._program = program
         self._kernel = kernel
         self._hidden = Overlay()
@@ -91,7 +91,7 @@ class ForeignProbes:
         start, end = self._kernel.start, self._kernel.end
         if not start <= address < end:
             return b""
-        return self._kernel.image.content(address - self._kernel.bias, size)  # type: ignore[attr-defined,no-any-return]
+        return self._kernel.image.content(address - self._kernel.bias, size)
 
     def _leads_into_code(self, address: int, code: bytes) -> bool:
         """Whether a call or jump does; bytes that are too few for one are none."""

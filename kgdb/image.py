@@ -11,12 +11,14 @@ import functools
 import mmap
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from darc.code.elf import FrameRule, Image, Symbol
+from darc.code.modules import Module
 from darc.model.errors import FormatError
 
 _ORC_ENTRY = 6
@@ -110,6 +112,13 @@ class KernelImage(Image):
             _ORC_BP_INDIRECT: FrameRule("rbp", 0, offset),
             _ORC_SP_INDIRECT: FrameRule("rsp", offset, 0),
         }.get(registers & 15)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelModule(Module):
+    """The kernel itself, among its modules."""
+
+    image: KernelImage
 
 
 def is_kernel(path: Path) -> bool:

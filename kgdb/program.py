@@ -23,7 +23,7 @@ from darc.model.ftree import CallKind, Cause, Fnode, Function
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
 from kgdb.foreign_probes import ForeignProbes, target_of
-from kgdb.image import KernelImage
+from kgdb.image import KernelModule
 from kgdb.interrupts import PREEMPTS, InterruptHandlers
 
 _INDIRECT_THUNK = re.compile(
@@ -106,7 +106,7 @@ class KernelProgram(Program):
     def __init__(
         self,
         target: Target,
-        kernel: Module,
+        kernel: KernelModule,
         load: Callable[[], Sequence[Module]],
         devices: Devices | None = None,
     ) -> None:
@@ -168,8 +168,8 @@ class KernelProgram(Program):
 
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""
-        found = self.kernel.image.values.get(name)  # type: ignore[attr-defined]
-        return None if found is None else int(found) + self.kernel.bias
+        found = self.kernel.image.values.get(name)
+        return None if found is None else found + self.kernel.bias
 
     # --------------------------------------------------------------------- code
 
@@ -245,9 +245,7 @@ class KernelProgram(Program):
     @property
     def has_nops_behind_calls(self) -> bool:
         """Whether it has replaced its compiler's calls of thunks by shorter ones, see above."""
-        image = self.kernel.image
-        assert isinstance(image, KernelImage)
-        places = image.relative_places(".retpoline_sites")
+        places = self.kernel.image.relative_places(".retpoline_sites")
         start, end = self.value("_stext"), self.value("_etext")  # what comes behind is freed
         assert start is not None
         assert end is not None

@@ -72,8 +72,9 @@ def types(image: KernelImage) -> Btf:
     return Btf(image.section(".BTF"))
 
 
-def watched(image: KernelImage, bias: int, task: int | str) -> Words:
-    """What the agent is told of the tasks to watch: a process id, a name or ``all``."""
+def watched(image: KernelImage, bias: int, task: int | str | None) -> Words:
+    """What the agent is told of the tasks to watch: a process id, a name or, by
+    ``None``, all."""
     at, mask, value = _test(image, task)
     return {
         "current_at": current_at(image, bias),
@@ -101,7 +102,7 @@ def scheduler(image: KernelImage) -> Words:
 
 
 def filter_of(
-    target: Target, image: KernelImage, bias: int, task: int | str
+    target: Target, image: KernelImage, bias: int, task: int | str | None
 ) -> Callable[[int], bool]:
     """The same as a function of the processor's ``gs`` base."""
     at, mask, value = _test(image, task)
@@ -114,9 +115,9 @@ def filter_of(
     return is_watched
 
 
-def _test(image: KernelImage, task: int | str) -> tuple[int, int, int]:
+def _test(image: KernelImage, task: int | str | None) -> tuple[int, int, int]:
     """Where in its task structure one that is watched has which bits, and what they are."""
-    if task == "all":
+    if task is None:
         return 0, 0, 0
     known = types(image)
     if isinstance(task, int):

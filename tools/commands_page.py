@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from darc.app.commands import COMMANDS, Command  # noqa: E402
-from darc.model.parameters import NOT_AVAILABLE_YET, PARAMETERS  # noqa: E402
+from darc.model.parameters import PARAMETERS  # noqa: E402
 
 PAGE = ROOT / "docs" / "commands.md"
 
@@ -86,7 +86,7 @@ function; `calls` counts all of them, and `repeated` says that they counted toge
 
 def page() -> str:
     """The whole page."""
-    parts = [INTRODUCTION, *map(_command, COMMANDS.values()), _parameters(), _refused(), ENDING]
+    parts = [INTRODUCTION, *map(_command, COMMANDS.values()), _parameters(), ENDING]
     return "\n".join(part for part in parts if part)
 
 
@@ -103,8 +103,6 @@ def _command(command: Command) -> str:
 def _parameters() -> str:
     rows = []
     for parameter in PARAMETERS:
-        if not parameter.is_available:
-            continue
         option = f"`{parameter.option}`" if parameter.option else "–"
         valid = f"{parameter.doc} Valid: {parameter.valid}."
         default = f"`{parameter.text(parameter.default)}`"
@@ -121,13 +119,6 @@ def _parameters() -> str:
             "",
         ]
     )
-
-
-def _refused() -> str:
-    if not NOT_AVAILABLE_YET:
-        return ""
-    names = ", ".join(f"`{name}`" for name in sorted(NOT_AVAILABLE_YET))
-    return f"Not available yet, and refused in words: {names}.\n"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -183,7 +183,7 @@ class Analysis(ABC):
         return Snapshot(
             function=self.root.function.name,
             status=self._status,
-            probes=self._collector.kind.value,
+            probes=self._collector.kind,
             profile=self._collector.profile() if alive and readable else None,
             collected=seen,
             needed=self.needed,

@@ -257,7 +257,7 @@ class FunctionProfiles(Analysis):
         return Snapshot(
             function=self._spec,
             status=self._status,
-            probes=self._collector.kind.value,
+            probes=self._collector.kind,
             profile=_together(self._known, self._set.hz),
             program=ProgramFigures(probes=self._set.timed if alive else self._probed),
             parameters=self.parameters,
@@ -269,7 +269,7 @@ class FunctionProfiles(Analysis):
         return Snapshot(
             function=self._spec,
             status=self._status,
-            probes=self._collector.kind.value,
+            probes=self._collector.kind,
             profile=profile,
             collected=None if profile is None else profile.count,
             program=ProgramFigures(probes=self._set.timed if alive else 0),

@@ -129,7 +129,7 @@ class LateCalls(Analysis):
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
-            probes=self._collector.kind.value,
+            probes=self._collector.kind,
             profile=Profile.empty(self.parameters.resolution, self._collector.hz),
             program=ProgramFigures(),
             parameters=self.parameters,

@@ -669,7 +669,7 @@ class RootCauses(Analysis):
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
-            probes=self._kind.value,
+            probes=self._kind,
             profile=profile,
             peak=self._peak,
             level=descent.level if descent is not None else 0,
@@ -694,7 +694,7 @@ class RootCauses(Analysis):
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
-            probes=self._kind.value,
+            probes=self._kind,
             profile=profile,
             peaks=self._peaks(),
             peak=self._peak,

@@ -566,7 +566,7 @@ class CallWalk(Analysis):
         return Snapshot(
             function=self._spec,
             status=self._status,
-            probes=self._collector.kind.value,
+            probes=self._collector.kind,
             program=ProgramFigures(probes=len(self._walk.functions)),
             parameters=self.parameters,
             walk=self._known,

@@ -342,9 +342,7 @@ class App:
         request = self._waiting.request
         if self._session is None and request is not None:
             parameters = request.parameters
-            return Snapshot(
-                request.spec, Status.PENDING, parameters.probes.value, parameters=parameters
-            )
+            return Snapshot(request.spec, Status.PENDING, parameters.probes, parameters=parameters)
         session = self._need_session()
         return self._with_answer(session, session.snapshot())
 

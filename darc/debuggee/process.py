@@ -75,12 +75,12 @@ class ProcessDebuggee(Debuggee):
         self._target.journal.close(is_in if is_there else lambda _: False)
 
     def watch(self, parameters: Parameters) -> Callable[[int], bool]:
-        if parameters.task != "all":
+        if parameters.task is not None:
             raise UsageError(NO_TASKS)
         wanted = parameters.thread
-        if wanted != "all" and wanted not in self._target.threads.ids():
+        if wanted is not None and wanted not in self._target.threads.ids():
             raise NotFoundError(f"the program has no thread {wanted}: 'info threads' lists them")
-        return lambda thread: wanted in ("all", thread)
+        return lambda thread: wanted in (None, thread)
 
     def waited_ns(self, thread: int) -> int:
         return procfs.waited_ns(thread)

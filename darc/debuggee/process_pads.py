@@ -76,7 +76,7 @@ class ProcessPads(PadBackend):
         needed: int,
         watches_sandboxes: bool,
     ) -> None:
-        if parameters.task != "all":
+        if parameters.task is not None:
             raise UsageError(NO_TASKS)
         thread = parameters.thread
         signal = bell.choose(self._pid)

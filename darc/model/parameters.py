@@ -12,14 +12,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Any
 
 from darc.model.errors import UsageError, near
 from darc.model.peaks import choose_peak
 from darc.model.profile import Profile, parse_time
-
-NOT_AVAILABLE_YET = frozenset({"--if", "--probes tracepoint"})
-"""Options, or an option with a value, that are declared but that this release refuses."""
 
 MAX_THREAD_ID = 1 << 22
 """Linux's PID_MAX_LIMIT."""
@@ -43,7 +40,6 @@ class Probes(str, Enum):
 
     AUTO = "auto"
     PAD = "pad"
-    TRACEPOINT = "tracepoint"
     BREAKPOINT = "breakpoint"
 
 
@@ -66,8 +62,8 @@ class Parameters:
     """The parameters of one session; the defaults are the paper's where it has the parameter.
 
     ``None`` stands for: no peak chosen, ``start_ops``, ``decision_ops`` and ``lookahead`` auto, no
-    time limit (``start_time`` and ``max_time`` are in seconds), no condition. ``thread`` is the
-    system's thread id, ``task`` the process id or the name of a kernel's tasks. Raises
+    time limit (``start_time`` and ``max_time`` are in seconds), all threads and tasks. ``thread``
+    is the system's thread id, ``task`` the process id or the name of a kernel's tasks. Raises
     :class:`UsageError` for a peak that cannot be at this resolution.
     """
 
@@ -82,10 +78,9 @@ class Parameters:
     loops: Loops = Loops.TOGETHER
     max_time: float | None = None
     resolution: int = 1
-    thread: int | Literal["all"] = "all"
-    task: int | str = "all"
+    thread: int | None = None
+    task: int | str | None = None
     probes: Probes = Probes.AUTO
-    condition: str | None = None
     on_finish: OnFinish = OnFinish.STOP
     auto: bool = True
     verbose: bool = False
@@ -101,9 +96,9 @@ class Parameters:
             return self.start_ops
         return AUTO_START_OPS if self.start_time is None else MOST_CALLS
 
-    def overridden(self, overrides: Mapping[str, object]) -> Parameters:
+    def overridden(self, overrides: Mapping[str, Any]) -> Parameters:
         """These parameters with the values of ``overrides``, keyed by field name."""
-        return dataclasses.replace(self, **overrides)  # type: ignore[arg-type]
+        return dataclasses.replace(self, **overrides)
 
     def with_text(self, name: str, text: str) -> Parameters:
         """These parameters with the one called ``name`` as typed by the user.
@@ -122,7 +117,8 @@ class Parameters:
 @dataclass(frozen=True)
 class Parameter:
     """One parameter: ``name`` as typed after ``set darc``, ``option`` as typed after ``darc start``
-    (``None``: not an option). ``values`` are words that it takes; ``valid`` says what is valid.
+    (``None``: not an option). ``values`` are words that it takes; ``valid`` says what is valid;
+    ``unit`` is written behind a number.
     """
 
     field: str
@@ -133,6 +129,7 @@ class Parameter:
     valid: str
     values: tuple[str, ...]
     parse: Callable[[str], object]
+    unit: str = ""
 
     @property
     def default(self) -> object:
@@ -144,38 +141,20 @@ class Parameter:
         """The option where there is one, else the name: what a message calls this parameter."""
         return self.option or self.name
 
-    @property
-    def is_available(self) -> bool:
-        """Whether this release offers the parameter at all."""
-        return self.label not in NOT_AVAILABLE_YET
-
-    @property
-    def completions(self) -> tuple[str, ...]:
-        """The values to complete, of those that this release offers."""
-        return tuple(
-            value for value in self.values if f"{self.label} {value}" not in NOT_AVAILABLE_YET
-        )
-
     def read(self, text: str) -> object:
         """The value that ``text`` stands for.
 
-        Raises :class:`UsageError`, in one line with the value, what is valid and what to type,
-        and for values that this release does not offer.
+        Raises :class:`UsageError`, in one line with the value, what is valid and what to type.
         """
         text = text.strip()
         try:
-            value = self.parse(text)
+            return self.parse(text)
         except ValueError:
             example = f"{self.option} " if self.option else f"set darc {self.name} "
             raise UsageError(
                 f"{self.label}: '{text}' is not {self.valid}; "
                 f"type for example '{example}{self.example}'"
             ) from None
-        if value is not None:
-            for refused in (self.label, f"{self.label} {text}"):
-                if refused in NOT_AVAILABLE_YET:
-                    raise UsageError(f"{refused} is not available yet")
-        return value
 
     def text(self, value: object) -> str:
         """``value`` as the user would type it."""
@@ -184,10 +163,8 @@ class Parameter:
         if isinstance(value, bool):
             return "on" if value else "off"
         if value is None:
-            return "auto" if "auto" in self.values else "none"
-        if self.field in ("start_time", "max_time"):
-            return f"{value:g}s"
-        return f"{value:g}" if isinstance(value, float) else str(value)
+            return next(word for word in _FOR_NONE if word in self.values)
+        return f"{value:g}{self.unit}" if isinstance(value, float) else str(value)
 
     @property
     def example(self) -> str:
@@ -196,11 +173,13 @@ class Parameter:
         return self.values[0] if default == "none" else default
 
 
-def _or_word(
-    word: str, parse: Callable[[str], object], stands_for: object = None
-) -> Callable[[str], object]:
+_FOR_NONE = ("auto", "all", "none")
+"""The words for ``None``: a parameter takes one of them at most."""
+
+
+def _or_word(word: str, parse: Callable[[str], object]) -> Callable[[str], object]:
     def read(text: str) -> object:
-        return stands_for if text == word else parse(text)
+        return None if text == word else parse(text)
 
     return read
 
@@ -252,12 +231,6 @@ def _peak(text: str) -> str:
     return text
 
 
-def _expression(text: str) -> str:
-    if not text:
-        raise ValueError(text)
-    return text
-
-
 PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         field="peak",
@@ -297,6 +270,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         valid="a time above 0 as 10s, 2min or 500ms, or none",
         values=("10s", "none"),
         parse=_or_word("none", _duration),
+        unit="s",
     ),
     Parameter(
         field="decision_ops",
@@ -381,6 +355,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         valid="a time above 0 as 30s, 2min or 500ms, or none",
         values=("30s", "none"),
         parse=_or_word("none", _duration),
+        unit="s",
     ),
     Parameter(
         field="resolution",
@@ -400,7 +375,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         doc="Analyse the calls of this thread only; TID is the system's thread id.",
         valid=f"a thread id of the system from 1 to {MAX_THREAD_ID}, or all",
         values=("all",),
-        parse=_or_word("all", _integer(1, MAX_THREAD_ID), "all"),
+        parse=_or_word("all", _integer(1, MAX_THREAD_ID)),
     ),
     Parameter(
         field="task",
@@ -410,7 +385,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         doc="In a kernel: analyse only the calls that this process makes, or tasks of this name.",
         valid=f"a process id from 1 to {MAX_THREAD_ID}, a task's name as ps shows it, or all",
         values=("all",),
-        parse=_task,
+        parse=_or_word("all", _task),
     ),
     Parameter(
         field="probes",
@@ -418,27 +393,13 @@ PARAMETERS: tuple[Parameter, ...] = (
         option="--probes",
         metavar="KIND",
         doc=(
-            "How latency is collected: jump pads, fast tracepoints or breakpoints. 'auto' takes "
-            "pads, and breakpoints for what can take none, where they do no harm. Breakpoints stop "
-            "the program at every call that is timed: they are for functions that take "
-            "milliseconds."
+            "How latency is collected: jump pads or breakpoints. 'auto' takes pads, and "
+            "breakpoints for what can take none, where they do no harm. Breakpoints stop the "
+            "program at every call that is timed: they are for functions that take milliseconds."
         ),
-        valid="one of auto, pad, tracepoint, breakpoint",
+        valid="one of auto, pad, breakpoint",
         values=tuple(kind.value for kind in Probes),
         parse=Probes,
-    ),
-    Parameter(
-        field="condition",
-        name="condition",
-        option="--if",
-        metavar="EXPR",
-        doc=(
-            "Analyse only the calls for which this expression is not 0 when the function is "
-            "entered."
-        ),
-        valid="an expression, or none",
-        values=("none",),
-        parse=_or_word("none", _expression),
     ),
     Parameter(
         field="on_finish",

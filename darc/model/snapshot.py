@@ -8,7 +8,7 @@ from enum import Enum
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionset import FunctionSet
 from darc.model.ops import KeptOps
-from darc.model.parameters import Parameters
+from darc.model.parameters import Parameters, Probes
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.status import Status
@@ -68,7 +68,7 @@ class Snapshot:
 
     function: str
     status: Status
-    probes: str
+    probes: Probes
     profile: Profile | None = None
     peaks: tuple[Peak, ...] = ()
     peak: PeakRange | None = None

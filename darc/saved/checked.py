@@ -1,5 +1,5 @@
 """Parsed JSON, looked at piece by piece: each function gives what it is asked for, or raises
-:class:`DamagedError`, which tells where the file is not right.
+:class:`DamagedFileError`, which tells where the file is not right.
 """
 
 from __future__ import annotations
@@ -8,19 +8,21 @@ import math
 from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
+from darc.model.errors import FormatError
+
 LARGEST = 1 << 96
 """Above every count and every sum of cycles."""
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
 
-class DamagedError(Exception):
+class DamagedFileError(FormatError):
     """What is wrong, to be told behind the file's name."""
 
 
 def damaged(where: str, wanted: str) -> NoReturn:
     """Refuses the file: what is at ``where`` is not as ``wanted``."""
-    raise DamagedError(
+    raise DamagedFileError(
         f"is damaged: {where} is not {wanted}; save the session again with 'darc save'"
     )
 

@@ -14,7 +14,7 @@ from darc.model.contexts import Context, Cost, Place, coverage, measured_tree
 from darc.model.errors import FormatError, NotFoundError, TargetError, UsageError
 from darc.saved import perfscript, storage
 from darc.saved.checked import (
-    DamagedError,
+    DamagedFileError,
     damaged,
     read_count,
     read_list,
@@ -82,7 +82,7 @@ def read_any(file: Path) -> Context:
     if isinstance(content, dict) and content.get("format") == FORMAT:
         try:
             return from_json(content)
-        except DamagedError as error:
+        except DamagedFileError as error:
             raise FormatError(f"{file} {error}") from None
     stored = storage.read_file(file)
     tree = measured_tree(stored.root, stored.profile.hz)
@@ -122,12 +122,12 @@ def from_json(content: object) -> Context:
     """The tree of a file's content.
 
     Raises:
-        DamagedError: it is not as ``darc contexts`` would write it.
+        DamagedFileError: it is not as ``darc contexts`` would write it.
     """
     top = read_mapping(content, "the file")
     version = read_count(top.get("version"), "version", least=1)
     if version > VERSION:
-        raise DamagedError(f"is of version {version}, and this darc reads up to {VERSION}")
+        raise DamagedFileError(f"is of version {version}, and this darc reads up to {VERSION}")
     tree = Context()
     nodes: list[Context] = []
     for number, row in enumerate(read_list(top.get("nodes"), "nodes")):

@@ -86,7 +86,7 @@ def from_part(content: object, ftree: Sequence[Fnode], *, sees_waits: bool = Fal
     """The ops of the part in a file that has this ftree, and has what they waited for or not.
 
     Raises:
-        DamagedError: it is not as :func:`to_part` would make it.
+        DamagedFileError: it is not as :func:`to_part` would make it.
     """
     where = f"parts.{PART}"
     found = read_object(content, where, "hz in_peak_seen fastest_seen not_kept calls ops")

@@ -94,13 +94,13 @@ def check_overrides(stored: Stored, overrides: Mapping[str, object]) -> None:
 def new_parameters(stored: Stored, overrides: Mapping[str, object]) -> Parameters:
     """The parameters to go on with. A thread id is of one run alone: it is taken over only when
     it is given anew."""
-    return replace(stored.parameters, thread="all").overridden(overrides)
+    return replace(stored.parameters, thread=None).overridden(overrides)
 
 
 def opening_notes(stored: Stored, parameters: Parameters) -> tuple[str, ...]:
     """What is to be told about a session that is resumed with ``parameters``."""
     before = stored.parameters.thread
-    if before == "all" or parameters.thread != "all":
+    if before is None or parameters.thread is not None:
         return ()
     return (f"thread {before} was of another run: the calls of every thread are analysed now",)
 

@@ -13,7 +13,7 @@ from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.profile import OCTAVES, Profile
 from darc.saved.checked import (
-    DamagedError,
+    DamagedFileError,
     damaged,
     read_count,
     read_list,
@@ -77,7 +77,7 @@ def from_file(content: object, name: str) -> FunctionSet:
     """
     try:
         return from_part(content)
-    except DamagedError as error:
+    except DamagedFileError as error:
         raise FormatError(f"{name} {error}") from None
 
 
@@ -85,7 +85,7 @@ def from_part(content: object) -> FunctionSet:
     """The set of the part.
 
     Raises:
-        DamagedError: it is not as :func:`to_part` would make it.
+        DamagedFileError: it is not as :func:`to_part` would make it.
     """
     where = f"parts.{PART}"
     found = read_object(content, where, "seconds every functions uncalled left_out")

@@ -40,7 +40,7 @@ from darc.model.status import Status
 from darc.model.waits import Waits
 from darc.saved import kept, waits
 from darc.saved.checked import (
-    DamagedError,
+    DamagedFileError,
     damaged,
     read_choice,
     read_count,
@@ -63,6 +63,9 @@ VERSION = 3
 version 1 no decisions, no time slices, and latencies of callees over other calls than those of
 their siblings.
 """
+
+_NO_LONGER = "condition"
+"""A parameter that files of earlier releases have, never with another value than ``none``."""
 
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
@@ -266,7 +269,7 @@ def from_bytes(data: bytes, name: str) -> Stored:
     try:
         content = _parse(data)
         return _Reader(_version(content)).session(content)
-    except DamagedError as error:
+    except DamagedFileError as error:
         raise FormatError(f"{name} {error}") from None
 
 
@@ -281,7 +284,7 @@ def _parse(data: bytes) -> object:
         return found
 
     if not data.strip():
-        raise DamagedError("is empty; save the session again with 'darc save'")
+        raise DamagedFileError("is empty; save the session again with 'darc save'")
     try:
         return json.loads(data, parse_constant=refuse, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
@@ -290,7 +293,7 @@ def _parse(data: bytes) -> object:
         place = f"line {error.lineno}: {error.msg}"
     except (ValueError, RecursionError) as error:
         what, place = "is not a darc session", str(error).splitlines()[0]
-    raise DamagedError(f"{what}: {place}; save the session again with 'darc save'")
+    raise DamagedFileError(f"{what}: {place}; save the session again with 'darc save'")
 
 
 def _version(content: object) -> int:
@@ -299,12 +302,12 @@ def _version(content: object) -> int:
     if form != FORMAT:
         is_report = isinstance(content, dict) and {"schema", "root_cause_paths"} <= content.keys()
         what = "a report, not a session" if is_report else "not a darc session"
-        raise DamagedError(f"is {what}: 'darc save FILE' makes one")
+        raise DamagedFileError(f"is {what}: 'darc save FILE' makes one")
     version = content.get("version") if isinstance(content, dict) else None
     if type(version) is not int or version < 1:
         damaged("version", "a whole number from 1")
     if version > VERSION:
-        raise DamagedError(
+        raise DamagedFileError(
             f"is a session of version {version}, and this darc reads up to {VERSION}: "
             "take the darc that saved it, or a later one"
         )
@@ -361,6 +364,8 @@ class _Reader:
         known = {parameter.name: parameter for parameter in PARAMETERS}
         values: dict[str, object] = {}
         for name, text in texts.items():
+            if name == _NO_LONGER and text == "none":
+                continue
             if name not in known:
                 damaged(f"parameters.{short_key(name)}", "a parameter of this darc")
             try:

@@ -565,6 +565,6 @@ def _program(snapshot: Snapshot) -> str:
     if nanoseconds:
         stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped"
     return (
-        f"probes: {snapshot.probes}, {program.probes} call sites timed; "
+        f"probes: {snapshot.probes.value}, {program.probes} call sites timed; "
         f"{program.in_peak_calls} calls inside the peak; {stops}"
     )

@@ -168,7 +168,6 @@ class Transfer:
     slot: int
     is_lost: bool = False
     """f0's operation that begins by it is not measured."""
-    was_busy: bool = False
     needs_op: bool = False
     """Something in the interruption must have been measured."""
     has_begun: int | None = None

@@ -37,7 +37,6 @@ from tests.agent.test_agent import (
 from tests.agent.world import Setting, Timed, World, tree_of
 
 SPANS = agent.load().constants["DARC_MAX_SPANS"]
-SUMS = agent.load().constants["DARC_MAX_SUMS"]
 
 
 @pytest.fixture(scope="module")

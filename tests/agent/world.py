@@ -35,7 +35,7 @@ from fixtures.build import build_once
 HERE = Path(__file__).resolve().parent
 AREA, TABLES = 0x1000_0000, 0x2000_0000
 AREA_SIZE, TABLES_SIZE = 1 << 20, 4 << 20
-STACKS, STACK_GAP, STACK_SIZE = 0x4000_0000, 64 << 20, 1 << 20
+STACKS, STACK_GAP = 0x4000_0000, 64 << 20
 FUNCTIONS = 4
 ROOT, UNWINDER, CATCHER, LONGJMP, ENDING = range(4, 9)
 FRAME = {0: 136, 1: 152, 2: 184, 3: 136, 4: 168}
@@ -98,7 +98,6 @@ class Setting:
     records: int = 2048
     contexts: int = 8
     signal: int = 0
-    only_thread: int | None = None
     by_longest: bool = False
     """Only the longest call of a callee counts, as in the paper."""
     no_callers: bool = False

@@ -20,7 +20,7 @@ VALUES = (
     "p-1", "p100", "p101", ">4ms", ">", "> 4ms", ">1e308s", ">nans", "<4ms", "17-19", "19-17",
     "17-", "-17", "0-99999999", "--", "-", "=", "", "''", '"', "'", "\\", "5min", "1h", "-5s",
     "1e308h", "nanmin", "all", "auto", "none", "on", "off", "yes", "pad", "breakpoint",
-    "tracepoint", "continue", "stop", "json", "text", "html", "root-cause", "1.1", "1.", ".", "1.x",
+    "continue", "stop", "json", "text", "html", "root-cause", "1.1", "1.", ".", "1.x",
     "1.0.0.0.0", "1." * 500, "/dev/null/x", "~nobody-here/x", "~", "/", "\0", "a\0b", "x" * 300,
 )  # fmt: skip
 

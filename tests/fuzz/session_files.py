@@ -10,7 +10,7 @@ from typing import Any
 
 from darc.model.errors import DarcError
 from darc.model.ftree import Fnode
-from darc.model.parameters import Parameters
+from darc.model.parameters import Parameters, Probes
 from darc.model.peaks import find_peaks
 from darc.model.snapshot import Snapshot
 from darc.saved import storage
@@ -99,7 +99,7 @@ def trial(chance: random.Random) -> None:
     snapshot = Snapshot(
         stored.spec,
         stored.status,
-        "pad",
+        Probes.PAD,
         profile=stored.profile,
         peaks=find_peaks(stored.profile.bins, stored.profile.resolution),
         peak=stored.peak,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.debugger import Done, debug
 
-EM_386, EM_X86_64, EM_AARCH64 = 3, 62, 183
+EM_386, EM_AARCH64 = 3, 183
 BASE = 0x8048000
 
 # mov eax, 1; mov ebx, 7; int 0x80: exit(7), in 32-bit code

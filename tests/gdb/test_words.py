@@ -250,7 +250,7 @@ def test_an_address_is_a_function(pie: bool, tmp_path: Path) -> None:
 
 def test_parameters_are_kept_and_shown(program: Path, tmp_path: Path) -> None:
     commands = [mark("before"), "show darc"]
-    commands += [f"set darc {p.name} {p.example}" for p in PARAMETERS if p.is_available]
+    commands += [f"set darc {p.name} {p.example}" for p in PARAMETERS]
     commands += [mark("after"), "show darc", mark("one"), "show darc max-depth"]
     commands += ["set darc max-depth 7", mark("set"), "show darc max-depth"]
     commands += [attempt("set darc max-depth seven"), mark("refused"), "show darc max-depth"]
@@ -258,8 +258,7 @@ def test_parameters_are_kept_and_shown(program: Path, tmp_path: Path) -> None:
     done = debug(tmp_path, program, (), commands)
     names = [line.split(":")[0] for line in done.section("before").splitlines()]
     for parameter in PARAMETERS:
-        if parameter.is_available:
-            assert f"darc {parameter.name}" in names
+        assert f"darc {parameter.name}" in names
     assert "darc peak: last" in done.section("after")
     assert done.section("one") == "darc max-depth: 32\n"
     assert done.section("set").startswith("darc max-depth: 7\n")
@@ -285,8 +284,7 @@ def test_every_command_and_parameter_has_help(tmp_path: Path) -> None:
     commands = [mark("darc"), "help darc"]
     for name in COMMANDS:
         commands += [mark(name), f"help darc {name}"]
-    available = [parameter for parameter in PARAMETERS if parameter.is_available]
-    for parameter in available:
+    for parameter in PARAMETERS:
         name = parameter.name.replace("-", "_")
         commands += [mark(f"set_{name}"), f"help set darc {parameter.name}"]
         if current() == GDB:  # in lldb that is one command, which takes the name
@@ -302,7 +300,7 @@ def test_every_command_and_parameter_has_help(tmp_path: Path) -> None:
             assert option.name in text
         if name == "start":
             assert "Default: auto." in text
-    for parameter in available:
+    for parameter in PARAMETERS:
         for kind in ("set", "show") if current() == GDB else ("set",):
             text = done.section(f"{kind}_{parameter.name.replace('-', '_')}")
             assert "Valid:" in text

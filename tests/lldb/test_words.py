@@ -11,8 +11,6 @@ from darc.app import commands
 from darc.model.parameters import PARAMETERS, Parameter
 from tests.lldb.runner import Done, debug, mark
 
-AVAILABLE = [parameter for parameter in PARAMETERS if parameter.is_available]
-
 
 def words(text: str) -> list[str]:
     return text.split()
@@ -23,7 +21,7 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> Done:
     asked = []
     for name in commands.COMMANDS:
         asked += [mark(name), f"help darc {name}"]
-    for parameter in AVAILABLE:
+    for parameter in PARAMETERS:
         name = parameter.name.replace("-", "_")
         asked += [mark(f"set_{name}"), f"help set darc {parameter.name}"]
         asked += [mark(f"show_{name}"), f"show darc {parameter.name}"]
@@ -38,7 +36,7 @@ def test_help(name: str, helped: Done) -> None:
     assert any(shown[i : i + len(expected)] == expected for i in range(begin, len(shown)))
 
 
-@pytest.mark.parametrize("parameter", AVAILABLE, ids=lambda parameter: parameter.name)
+@pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
 def test_parameters(parameter: Parameter, helped: Done) -> None:
     name = parameter.name.replace("-", "_")
     text = " ".join(words(helped.section(f"set_{name}")))

@@ -12,6 +12,7 @@ from darc.model.ftree import (
     RootCausePath,
     Totals,
 )
+from darc.model.parameters import Probes
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.profile import Profile
 from darc.model.snapshot import ProgramFigures, SiteReport, SiteState, Snapshot
@@ -72,7 +73,7 @@ def snapshot(**changes: object) -> Snapshot:
     values: dict[str, object] = {
         "function": "handle",
         "status": Status.FOUND,
-        "probes": "pad",
+        "probes": Probes.PAD,
         "profile": profile(BINS),
         "peaks": find_peaks(BINS),
         "peak": PeakRange(3, 23, None),

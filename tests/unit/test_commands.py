@@ -7,7 +7,7 @@ import pytest
 from darc import __version__
 from darc.app import commands
 from darc.model.errors import DarcError, NotFoundError, UsageError
-from darc.model.parameters import PARAMETERS, Parameter, Parameters
+from darc.model.parameters import PARAMETERS, Parameter, Parameters, Probes
 from darc.saved import storage
 from darc.saved.storage import Stored
 from darc.views.exporters import EXPORTERS
@@ -75,7 +75,6 @@ def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) 
         ("resume", "a --max-depth 0", "from 1 to 1000"),
         ("resume", "a --deeper", "darc resume has no option '--deeper'"),
         ("start", "", "darc start needs a function"),
-        ("start", "f --if x", "--if is not available yet"),
         ("peak", "", "darc peak needs a peak"),
         ("peak", "none", "darc peak takes a peak"),
         ("peak", "third", "'third' is not a peak"),
@@ -184,7 +183,7 @@ def test_saved_sessions_are_compared(app: FakeApp, tmp_path: Path) -> None:
 def test_what_is_wrong_where_no_op_is_kept() -> None:
     for changes, message in (
         ({"peak": None}, "choose a peak first"),
-        ({"probes": "breakpoint"}, "timed by a breakpoint"),
+        ({"probes": Probes.BREAKPOINT}, "timed by a breakpoint"),
         ({}, "no op of peak 3 is kept yet"),
     ):
         for name in ("ops", "compare"):
@@ -356,7 +355,7 @@ def test_parameters_are_set_and_shown(app: FakeApp) -> None:
     commands.set_parameter(app, "max-time", "2min")
     assert commands.show_parameter(app, "max-time") == "darc max-time: 120s"
     shown = commands.show_parameter(app).splitlines()
-    assert len(shown) == len([p for p in PARAMETERS if p.is_available])
+    assert len(shown) == len(PARAMETERS)
     with pytest.raises(UsageError, match="start-ops: 'x' is not a whole number"):
         commands.set_parameter(app, "start-ops", "x")
     with pytest.raises(UsageError, match="no parameter 'speed'"):

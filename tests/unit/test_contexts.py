@@ -24,7 +24,7 @@ from darc.model.contexts import (
 from darc.model.ftree import Fnode, Totals
 from darc.model.inference import Inference, Instance, Trace
 from darc.saved import contexts
-from darc.saved.checked import DamagedError
+from darc.saved.checked import DamagedFileError
 from darc.views.contextview import Contexts, table, to_json
 from darc.views.exporters.json import json_text
 from darc.views.render import Style
@@ -430,6 +430,6 @@ def test_damaged_files_are_refused_in_one_line(data: st.DataObject) -> None:
     content["nodes"][row][key] = odd
     try:
         said = repr(contexts.from_json(content))
-    except DamagedError as error:
+    except DamagedFileError as error:
         said = str(error)
     assert len(said.splitlines()) <= 1

@@ -14,7 +14,7 @@ from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
 from darc.model.profile import Profile
 from darc.saved import sets
-from darc.saved.checked import DamagedError
+from darc.saved.checked import DamagedFileError
 from darc.views import render
 from darc.views.exporters.json import to_json
 from tests.unit import ops
@@ -165,5 +165,5 @@ def test_a_damaged_set_is_refused() -> None:
     functions = part["functions"]
     assert isinstance(functions, list)
     functions[0]["calls"] += 1
-    with pytest.raises(DamagedError, match="sum of the bins"):
+    with pytest.raises(DamagedFileError, match="sum of the bins"):
         sets.from_part(part)

@@ -20,6 +20,7 @@ from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from kgdb.btf import Btf
 from kgdb.gdbstub import GdbStub, gdbstub
+from kgdb.image import KernelImage, KernelModule
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import KernelPads
 from kgdb.pagetables import executable_areas
@@ -106,13 +107,13 @@ def kernel(
     for at, data in (changes or {}).items():
         live[CALLER - TEXT + at : CALLER - TEXT + at + len(data)] = data
     image = Image(symbols, bytes(text), __entry_text_start=ENTRY, __entry_text_end=ENTRY + 0x100)
-    module = Module(
+    module = KernelModule(
         path="vmlinux",
         name="vmlinux",
         bias=0,
         start=TEXT,
         end=TEXT + 0x1000,
-        image=cast(ElfImage, image),
+        image=cast(KernelImage, image),
     )
     target = SimpleNamespace(memory=Memory((TEXT, bytes(live))))
     return KernelProgram(target, module, lambda: modules)  # type: ignore[arg-type]
@@ -490,7 +491,7 @@ def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
 
 
 def test_a_vmlinux_is_told_from_other_files(tmp_path: Path) -> None:
-    from kgdb.image import KernelImage, is_kernel
+    from kgdb.image import is_kernel
 
     other = tmp_path / "vmlinux"
     other.write_bytes(b"no ELF file")

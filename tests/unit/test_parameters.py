@@ -24,7 +24,7 @@ def test_every_field_is_declared_once() -> None:
 def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
     assert parameter.read(parameter.text(parameter.default)) == parameter.default
     assert Parameters().with_text(parameter.name, parameter.example) is not None
-    for word in parameter.completions:
+    for word in parameter.values:
         parameter.read(word)
 
 
@@ -46,7 +46,9 @@ def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
         ("max-time", "1.5", 1.5),
         ("max-time", "none", None),
         ("lookahead", "3", 3),
-        ("thread", "all", "all"),
+        ("thread", "all", None),
+        ("task", "all", None),
+        ("task", "kworker", "kworker"),
         ("thread", "1234", 1234),
         ("probes", "pad", Probes.PAD),
         ("on-finish", "continue", OnFinish.CONTINUE),
@@ -183,19 +185,3 @@ def test_another_command_with_these_options_says_its_own_name() -> None:
         with pytest.raises(UsageError, match="darc rate") as met:
             start_parser("rate")(line)
         assert "darc start" not in str(met.value)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("f --if x>1", "^--if is not available yet$"),
-        ("f --probes tracepoint", "^--probes tracepoint is not available yet$"),
-    ],
-)
-def test_what_is_not_available_yet_is_refused(line: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_start_options(line)
-    option, _, value = line.removeprefix("f ").replace("=", " ").partition(" ")
-    name = {"--if": "condition", "--probes": "probes"}[option]
-    with pytest.raises(UsageError, match=message):
-        Parameters().with_text(name, value)

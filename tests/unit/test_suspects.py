@@ -15,7 +15,7 @@ from darc.code.callers import CallCounts, too_many
 from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
 from darc.model.ftree import Fnode
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
-from darc.model.parameters import Parameters
+from darc.model.parameters import Parameters, Probes
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.status import Status
@@ -225,7 +225,7 @@ def test_direct_calls_are_told_by_their_bytes() -> None:
 
 
 def shown(why: Why) -> Snapshot:
-    return Snapshot("main", Status.DONE, "pad", why=why)
+    return Snapshot("main", Status.DONE, Probes.PAD, why=why)
 
 
 def test_what_was_not_looked_into_is_offered() -> None:
@@ -260,7 +260,7 @@ def test_a_search_without_an_end_says_how_far_it_came() -> None:
     root = Fnode(function("slow"))
     root.add_child(function("other"), None)
     root.add_child(function("below"), None).root_cause = True
-    found = Snapshot("slow", Status.INCONCLUSIVE, "pad", ftree=root)
+    found = Snapshot("slow", Status.INCONCLUSIVE, Probes.PAD, ftree=root)
     text = render.status(shown(Why(Verdict.UNKNOWN, (Answer(suspect, found),))), render.Style())
     assert "\n  why is not known: not conclusive\n  so far it is in slow → below\n" in text
 
@@ -270,7 +270,9 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
     reasons = (NO_TIME, too_many(MOST_FUNCTIONS), "it walks the stack")
     left_out = tuple((function(why), why) for why in reasons)
     known = dataclasses.replace(of(row("slow", {10: 12})), left_out=left_out, seconds=0.6)
-    why = Pursuit(20.0, Parameters()).known(session, Snapshot("*", Status.DONE, "pad", set=known))
+    why = Pursuit(20.0, Parameters()).known(
+        session, Snapshot("*", Status.DONE, Probes.PAD, set=known)
+    )
     assert why.verdict is Verdict.UNKNOWN
     assert why.reasons == (
         "no function was called 100 times in 0.6s",

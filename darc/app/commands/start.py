@@ -55,10 +55,9 @@ def search_options(default: Callable[[Parameter], str]) -> tuple[Option, ...]:
             name,
             parameter.metavar,
             f"{parameter.doc} Default: {default(parameter)}.",
-            parameter.completions,
+            parameter.values,
         )
         for name, parameter in START_OPTIONS.items()
-        if parameter.is_available
     )
 
 

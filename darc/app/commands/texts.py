@@ -32,7 +32,7 @@ def set_parameter(app: Actions, name: str, text: str) -> None:
 
 def show_parameter(app: Actions, name: str = "") -> Shown:
     """The text of ``show darc NAME``, or of ``show darc``. Raises :class:`UsageError`."""
-    shown = [find_parameter(name)] if name else [p for p in PARAMETERS if p.is_available]
+    shown = [find_parameter(name)] if name else PARAMETERS
     texts = ((parameter.name, app.parameters.text_of(parameter.name)) for parameter in shown)
     return Shown("\n".join(message(f"darc {name}: {text}") for name, text in texts))
 
@@ -50,7 +50,7 @@ def parameter_help(name: str) -> str:
 
 def _prefix_help() -> str:
     rows = [(f"darc {command.name}", command.summary) for command in COMMANDS.values()]
-    kept = ", ".join(parameter.name for parameter in PARAMETERS if parameter.is_available)
+    kept = ", ".join(parameter.name for parameter in PARAMETERS)
     return "\n\n".join(
         [
             "Find the root causes of a latency peak.\nUsage: darc COMMAND [ARGUMENTS]",

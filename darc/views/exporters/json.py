@@ -42,7 +42,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "schema": SCHEMA,
         "function": snapshot.function,
         "status": snapshot.status.value,
-        "probes": snapshot.probes,
+        "probes": snapshot.probes.value,
         "profile": None
         if profile is None
         else {
