@@ -34,11 +34,6 @@ _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
 
 _SYSCALL = b"\x0f\x05"
-_RESTART_SYSCALL = 219
-_RESTARTS = {-512: None, -513: None, -514: None, -516: _RESTART_SYSCALL}
-"""What the kernel leaves in rax of a system call that it is going to restart: ERESTARTSYS,
-ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK; the number to restart it with, ``None``
-for its own."""
 
 _SIGSTOP = 19
 INTERRUPTS = (2, _SIGSTOP)
@@ -265,13 +260,11 @@ class Call:
     def _restart(self, saved: dict[str, int]) -> dict[str, int]:
         """The registers with which an interrupted system call begins anew: the kernel would have
         done that, but forgets about it in the call."""
-        result = saved["rax"] - (1 << 64) if saved["rax"] >= 1 << 63 else saved["rax"]
-        if result not in _RESTARTS or self._read(saved["rip"] - 2, 2) != _SYSCALL:
+        if saved["rax"] not in detour.RESTARTED or self._read(saved["rip"] - 2, 2) != _SYSCALL:
             return {}
-        number = _RESTARTS[result]
-        if number is None:
-            number = system_call_of(self._process, self._thread)
-        return {"rax": number, "rip": saved["rip"] - 2}
+        number = system_call_of(self._process, self._thread)
+        again = detour.restarted({**saved, "orig_rax": number})
+        return {name: again[name] for name in ("rax", "rip")}
 
     def _read(self, address: int, size: int) -> bytes:
         error = lldb.SBError()

@@ -139,16 +139,16 @@ class KeptOps:
             node = event["node"]
             found.append(
                 KeptEvent(
-                    event["time"],
-                    event["object"],
-                    event["kind"] == blob.constants["DARC_EVENT_RELEASE"],
-                    event["what"],
-                    event["life"] if self._control.knows_lives else 0,
-                    None if node == blob.constants["DARC_NO_PARENT"] else node,
-                    event["frame"],
-                    event["stack"],
-                    words(row[at : at + length]),
-                    _name(row[named : named + 16]),
+                    time=event["time"],
+                    object=event["object"],
+                    is_release=event["kind"] == blob.constants["DARC_EVENT_RELEASE"],
+                    what=event["what"],
+                    life=event["life"] if self._control.knows_lives else 0,
+                    node=None if node == blob.constants["DARC_NO_PARENT"] else node,
+                    frame=event["frame"],
+                    stack=event["stack"],
+                    words=words(row[at : at + length]),
+                    name=_name(row[named : named + 16]),
                 )
             )
         return sorted(found, key=lambda event: event.time)

@@ -18,7 +18,7 @@ class NodeTotal:
     max_sum: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MemberCounts:
     """What the agent counted of one function of a set: latencies in cycles, calls by bins of
     powers of two."""
@@ -42,14 +42,14 @@ class MemberCounts:
         for number, calls in other.bins.items():
             bins[number] = bins.get(number, 0) + calls
         return MemberCounts(
-            self.calls + other.calls,
-            self.sum + other.sum,
-            max(self.max, other.max),
-            self.left + other.left,
-            self.dropped + other.dropped,
-            self.lost + other.lost,
-            self.foreign + other.foreign,
-            bins,
+            calls=self.calls + other.calls,
+            sum=self.sum + other.sum,
+            max=max(self.max, other.max),
+            left=self.left + other.left,
+            dropped=self.dropped + other.dropped,
+            lost=self.lost + other.lost,
+            foreign=self.foreign + other.foreign,
+            bins=bins,
         )
 
 
@@ -125,7 +125,7 @@ class KeptSum:
     max: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KeptEvent:
     """An op's thread may be about to wait for ``object``, or another thread to release it."""
 

@@ -59,21 +59,22 @@ class SetCounts:
             if count
             else b""
         )
-        names = ("member", "calls", "sum", "max", "left", "dropped", "lost", "foreign")
-        places = [blob.fields[f"darc_block.{name}"] for name in names]
+        names = ("calls", "sum", "max", "left", "dropped", "lost", "foreign")
+        places = {name: blob.fields[f"darc_block.{name}"] for name in ("member", *names)}
         first, length = blob.fields["darc_block.bins"]
         found: dict[int, MemberCounts] = {}
         for start in range(0, len(raw), size):
-            member, calls, total, longest, left, dropped, lost, foreign = (
-                int.from_bytes(raw[start + at : start + at + width], "little")
-                for at, width in places
-            )
+            figures = {
+                name: int.from_bytes(raw[start + at : start + at + width], "little")
+                for name, (at, width) in places.items()
+            }
+            member = figures.pop("member")
             if not member:
                 continue  # just claimed
             at = start + first
             own = struct.unpack(f"<{length // 4}I", raw[at : at + length])
             bins = {number: calls for number, calls in enumerate(own) if calls}
-            counts = MemberCounts(calls, total, longest, left, dropped, lost, foreign, bins)
+            counts = MemberCounts(**figures, bins=bins)
             known = found.get(member - 1)
             found[member - 1] = counts if known is None else known.merged(counts)
         return found

@@ -237,7 +237,14 @@ class FunctionProfiles(Analysis):
     def _row(self, function: Function, one: MemberCounts) -> FunctionProfile:
         profile = Profile(1, self._set.hz, one.bins, sum(one.bins.values()), one.sum)
         until = self._until.get(function)
-        return FunctionProfile(function, profile, one.max, one.left, one.dropped, until)
+        return FunctionProfile(
+            function=function,
+            profile=profile,
+            longest=one.max,
+            left=one.left,
+            dropped=one.dropped,
+            until=until,
+        )
 
     def finish_early(self, why: str) -> None:
         self.collect()

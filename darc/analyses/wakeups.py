@@ -50,7 +50,15 @@ def waits_and_sleeps_of(op: Op) -> list[Wait]:
 
 
 def _begin(op: Op, off: Off, kind: ObjectKind) -> Event:
-    return Event(off.start, 0, kind, False, 0, _innermost(op, off.start), Stack(0, 0, ()))
+    return Event(
+        time=off.start,
+        object=0,
+        kind=kind,
+        is_release=False,
+        thread=0,
+        node=_innermost(op, off.start),
+        stack=Stack(0, 0, ()),
+    )
 
 
 def _innermost(op: Op, time: int) -> Fnode | None:

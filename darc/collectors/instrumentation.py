@@ -358,15 +358,33 @@ class Instrumentation:
         by = By.TASK
         if kind is ObjectKind.WAKE_UP and kept.object:
             by = By.SOFT_INTERRUPT if kept.object <= _SOFT else By.INTERRUPT
-        released = kept.is_release
-        return Event(kept.time, kept.object, kind, released, kept.life, node, stack, kept.name, by)
+        return Event(
+            time=kept.time,
+            object=kept.object,
+            kind=kind,
+            is_release=kept.is_release,
+            thread=kept.life,
+            node=node,
+            stack=stack,
+            name=kept.name,
+            by=by,
+        )
 
     def _events(self, kept: KeptOp) -> list[Event]:
         found = [self.event(event) for event in kept.events]
         for one in kept.switches:
             if one.is_ready:
-                kind, nowhere = ObjectKind.PROCESSOR, Stack(0, 0, ())
-                found.append(Event(one.out, 0, kind, True, one.next, None, nowhere, one.name))
+                event = Event(
+                    time=one.out,
+                    object=0,
+                    kind=ObjectKind.PROCESSOR,
+                    is_release=True,
+                    thread=one.next,
+                    node=None,
+                    stack=Stack(0, 0, ()),
+                    name=one.name,
+                )
+                found.append(event)
         return sorted(found, key=lambda event: event.time)
 
     def _node(self, number: int) -> Fnode | None:

@@ -163,7 +163,7 @@ def plan(
 ) -> Detour:
     """The way of a thread with these ``registers`` by ``place`` through a call. ``mask`` is what
     signals it blocks; ``None``: those that it finds blocked when it begins."""
-    back = _restarted(registers)
+    back = restarted(registers)
     own = (registers["rsp"] - _RED_ZONE - _SLOTS) & ~15 & WORD
     stack = (call.stack or own + _SLOTS) - _SLOTS
     found, result = own + 16, stack + 8
@@ -275,7 +275,7 @@ def _set(**values: int) -> bytes:
     return code
 
 
-def _restarted(registers: Mapping[str, int]) -> dict[str, int]:
+def restarted(registers: Mapping[str, int]) -> dict[str, int]:
     """The registers with which an interrupted system call begins anew, as the kernel would set them
     if the thread did nothing else before."""
     rax, number = registers["rax"], registers["orig_rax"]

@@ -157,8 +157,18 @@ class Wakers:
             name = process.name if is_outside else ""
             stack = _stack(one, code, code & process.code)
         number = 0 if by is not By.TASK else one.process if is_outside else one.thread
-        kind = ObjectKind.WAKE_UP
-        return Event(time, 0, kind, True, number, None, stack, name, by, is_outside)
+        return Event(
+            time=time,
+            object=0,
+            kind=ObjectKind.WAKE_UP,
+            is_release=True,
+            thread=number,
+            node=None,
+            stack=stack,
+            name=name,
+            by=by,
+            is_outside=is_outside,
+        )
 
 
 def _number() -> int:

@@ -20,7 +20,7 @@ TOP = 20
 """Rows that are shown where nobody asked for more."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FunctionProfile:
     """The calls of one function, in all threads. Recursion counts as its outermost call."""
 

@@ -128,7 +128,7 @@ class Stack:
     """Where it stands, if that is in the middle of a function; 0: at the entry of one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """The op's thread may have begun to wait for an object, or another one was about to release
     it, while it waited."""

@@ -101,7 +101,7 @@ class Difference:
         return tuple(one for one in self.peaks if one.verdict is not Verdict.NOTHING_SEEN)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SetDifference:
     """What tells one set from another."""
 
@@ -148,14 +148,14 @@ def difference(before: FunctionSet, now: FunctionSet, method: Method = Method.EM
     ]
     shown = [row for row in rows if row.notable or not _is_similar(row, lengths)]
     return SetDifference(
-        method,
-        before,
-        now,
-        tuple(sorted(shown, key=_rank)),
-        len(both) - len(kept),
-        len(rows) - len(shown),
-        _only(a, b, counting),
-        _only(b, a, counting),
+        method=method,
+        before=before,
+        now=now,
+        rows=tuple(sorted(shown, key=_rank)),
+        small=len(both) - len(kept),
+        similar=len(rows) - len(shown),
+        only_before=_only(a, b, counting),
+        only_now=_only(b, a, counting),
     )
 
 

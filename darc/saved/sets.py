@@ -139,14 +139,14 @@ def _read_row(content: object, where: str) -> FunctionProfile:
     if sum(bins.values()) != profile.count:
         damaged(f"{where}.calls", "the sum of the bins")
     return FunctionProfile(
-        _read_function(found, where),
-        profile,
-        read_count(found["max"], f"{where}.max"),
-        read_count(found["left"], f"{where}.left"),
-        read_count(found["dropped"], f"{where}.dropped"),
-        None if found["until"] is None else read_number(found["until"], f"{where}.until"),
-        _read_all_bins(found["slices"], f"{where}.slices"),
-        _read_all_bins(found["lapse"], f"{where}.lapse"),
+        function=_read_function(found, where),
+        profile=profile,
+        longest=read_count(found["max"], f"{where}.max"),
+        left=read_count(found["left"], f"{where}.left"),
+        dropped=read_count(found["dropped"], f"{where}.dropped"),
+        until=None if found["until"] is None else read_number(found["until"], f"{where}.until"),
+        slices=_read_all_bins(found["slices"], f"{where}.slices"),
+        lapse=_read_all_bins(found["lapse"], f"{where}.lapse"),
     )
 
 

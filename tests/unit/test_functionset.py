@@ -31,7 +31,7 @@ def row(name: str, bins: dict[int, int], mean: float = 1.5, left: int = 0) -> Fu
     total = round(sum(n * mean * 2**b for b, n in bins.items()))
     profile = Profile(1, HZ, bins, sum(bins.values()), total)
     longest = 2 ** (max(bins) + 1) - 1 if bins else 0
-    return FunctionProfile(function(name), profile, longest, left)
+    return FunctionProfile(function=function(name), profile=profile, longest=longest, left=left)
 
 
 def test_excess_is_what_calls_right_of_the_fastest_peak_took_beyond_its_mean() -> None:

@@ -32,7 +32,9 @@ def row(name: str, bins: dict[int, int], offset: int = 16, module: str = "prog")
     one = {b: n // SLICES for b, n in bins.items() if n >= SLICES}
     longest = 2 ** (max(bins) + 1) - 1 if bins else 0
     function = Function(name, name, module, offset, offset)
-    return FunctionProfile(function, profile, longest, slices=(one,) * SLICES)
+    return FunctionProfile(
+        function=function, profile=profile, longest=longest, slices=(one,) * SLICES
+    )
 
 
 def known(*rows: FunctionProfile, seconds: float = 5.0) -> FunctionSet:

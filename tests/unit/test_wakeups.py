@@ -16,11 +16,30 @@ NOWHERE = Stack(0, 0, ())
 
 
 def woken(time: int, by: By = By.TASK, thread: int = 7, name: str = "waker") -> Event:
-    return Event(time, 0, ObjectKind.WAKE_UP, True, thread, None, NOWHERE, name, by)
+    return Event(
+        time=time,
+        object=0,
+        kind=ObjectKind.WAKE_UP,
+        is_release=True,
+        thread=thread,
+        node=None,
+        stack=NOWHERE,
+        name=name,
+        by=by,
+    )
 
 
 def ran(time: int) -> Event:
-    return Event(time, 0, ObjectKind.PROCESSOR, True, 9, None, NOWHERE, "spin")
+    return Event(
+        time=time,
+        object=0,
+        kind=ObjectKind.PROCESSOR,
+        is_release=True,
+        thread=9,
+        node=None,
+        stack=NOWHERE,
+        name="spin",
+    )
 
 
 def op(*events: Event, off: tuple[Off, ...], spans: tuple[Span, ...] = ()) -> Op:
@@ -113,7 +132,15 @@ def waited(one: Op) -> list[tuple[ObjectKind, list[tuple[Role, int]]]]:
 
 
 def begun(time: int, kind: ObjectKind, owner: int = 0) -> Event:
-    return Event(time, 0x1000, kind, False, owner, None, NOWHERE)
+    return Event(
+        time=time,
+        object=0x1000,
+        kind=kind,
+        is_release=False,
+        thread=owner,
+        node=None,
+        stack=NOWHERE,
+    )
 
 
 def outside(time: int) -> Event:

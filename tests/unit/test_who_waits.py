@@ -12,11 +12,21 @@ MS = 2_000_000
 
 
 def wait(time: int, owner: int = 0, kind: ObjectKind = ObjectKind.LOCK) -> Event:
-    return Event(time, LOCK, kind, False, owner, None, NOWHERE)
+    return Event(
+        time=time, object=LOCK, kind=kind, is_release=False, thread=owner, node=None, stack=NOWHERE
+    )
 
 
 def release(time: int, thread: int, lock: int = LOCK) -> Event:
-    return Event(time, lock, ObjectKind.LOCK, True, thread, None, NOWHERE)
+    return Event(
+        time=time,
+        object=lock,
+        kind=ObjectKind.LOCK,
+        is_release=True,
+        thread=thread,
+        node=None,
+        stack=NOWHERE,
+    )
 
 
 def op(*events: Event, off: tuple[Off, ...] | None = None) -> Op:
