@@ -1,4 +1,9 @@
-"""darc in gdb. Only :mod:`darc_gdb.launcher` may be imported outside gdb."""
+"""darc in gdb: its target, gdb's commands, and ``darc-gdb``, which starts gdb with both.
+
+Imports ``gdb``, and of darc ``app``, ``debuggee``, ``target``, ``model``, ``views`` and ``code``;
+and ``kgdb``, where gdb is connected to a kernel.
+Decides nothing of an analysis. Only :mod:`darc_gdb.launcher` may be imported outside gdb.
+"""
 
 from __future__ import annotations
 

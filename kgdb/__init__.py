@@ -1,1 +1,7 @@
-"""The kernel: QEMU's gdbstub and kgdb, tasks, interrupts, and a VM to try it on."""
+"""The kernel as debuggee: its code, memory, tasks and interrupts, through QEMU's gdbstub or kgdb;
+and virtual machines to try it on (:mod:`kgdb.vm`).
+
+Imports of darc ``debuggee``, ``pads``, ``agent``, ``code``, ``target``, ``views`` and ``model``;
+asks a debugger through the seam :mod:`kgdb.remote`.
+Knows no debugger, and neither analyses nor sessions.
+"""

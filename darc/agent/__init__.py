@@ -1,7 +1,7 @@
 """The agent: what runs inside the program at a timed call, and the layout of what it shares.
 
 ``agent.bin`` and ``layout.json`` are made by :mod:`darc.agent.build` when the package is built.
-Here are the C agent, the header that both sides share, and its memory as Python sees it.
+Imports ``model``; reads and writes the agent's tables, in memory that it is given.
 Knows neither pads nor why something is counted.
 """
 

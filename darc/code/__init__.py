@@ -1,5 +1,5 @@
 """Code reading: what a program's live bytes, symbols and frame information say of its calls.
 
-Reads memory through the target, and files.
+Imports ``model`` and ``target``; reads memory through the target, and files.
 Writes nothing; knows no pads but by the bytes that they hide (:mod:`darc.code.overlay`).
 """

@@ -1,5 +1,7 @@
 """Collecting latencies and votes: the seam; by pads (docs/pad.md), or by breakpoints.
 
-Carries out orders in the program through :mod:`darc.pads` and :mod:`darc.debuggee`.
+Imports ``model``, ``target``, ``code``, ``agent``, ``pads`` and ``debuggee``, by which it carries
+out orders in the program; the words of ``search`` for them, and ``saved`` for what is to be found
+again.
 Decides nothing: it counts what it is asked to count, and tells.
 """

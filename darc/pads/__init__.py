@@ -1,5 +1,6 @@
 """Pads: small pieces of code that stand between a call and its callee, near the program's code.
 
-Places pads and guards, patches calls to lead through them, and undoes every patch.
-Writes into the program through the target alone, while every thread of it is stopped.
+Imports ``model``, ``target``, ``code`` and ``agent``. Places pads and guards, patches calls to lead
+through them, and undoes every patch: through the target alone, while every thread stands still.
+Asks the system nothing: how pads live in what is debugged is behind :mod:`darc.pads.backend`.
 """

@@ -1,6 +1,6 @@
 """The seam to debuggers: what one must offer, in ints and bytes, and on which thread it is asked.
 
-Imports values; every debugger's package implements :class:`darc.target.target.Target` and its
+Imports ``model``; every debugger's package implements :class:`darc.target.target.Target` and its
 parts.
 Knows no particular debugger, and nothing of what is analysed.
 """

@@ -1,5 +1,5 @@
-"""What the user sees: profile, tree, reports, from one frozen ``Snapshot``.
+"""What the user sees: profile, tree, reports, from one frozen ``Snapshot`` or from files.
 
-Imports values and the search's words; makes text fit to be shown (:mod:`darc.views.words`).
+Imports ``model``, ``search`` and ``saved``; makes text fit to be shown (:mod:`darc.views.words`).
 Never touches the program, a session or a debugger.
 """

@@ -245,7 +245,8 @@ def _launch(command: Sequence[str], folder: Path, lock: int) -> int:
             pass_fds=[lock],
             start_new_session=True,
         )
-    # It is to outlive this one: nobody waits for it.
+    # It is to outlive this one, so nobody waits for it. Popen knows no such child: it would warn of
+    # one that still runs, and a later Popen would ask for it, after which its number is another's.
     process.returncode = 0
     return process.pid
 

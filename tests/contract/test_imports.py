@@ -6,6 +6,7 @@ The floors are the folders in the order of :data:`darc.FLOORS`; all else is read
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ DEBUGGERS = {"gdb", "lldb"}
 ABOVE = {"darc_gdb", "darc_lldb", "kgdb"}
 """Packages that are written on ``darc`` and that it must not know."""
 
+OUTER = {*ABOVE, "benchmarks"}
 ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 PURE = ("model", "search")
 """Floors that are tested without any program: no clock, no process, no file."""
@@ -86,6 +88,28 @@ def test_every_folder_is_a_floor_and_says_what_it_is_for() -> None:
     for name in FLOORS:
         text = ast.get_docstring(ast.parse((ROOT / "darc" / name / "__init__.py").read_text()))
         assert len((text or "").splitlines()) >= 3, f"darc/{name}/__init__.py does not say"
+
+
+def declared(package: str) -> set[str]:
+    """What the ``__init__`` of a package says that it imports, of this project: what is quoted in
+    the sentence that begins so."""
+    text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
+    sentence = re.search(r"Imports .*?\.\s", text + " ", re.S)
+    assert sentence, f"{package}/__init__.py does not say what it imports"
+    return set(re.findall(r"``(\w+)``", sentence[0])) - DEBUGGERS
+
+
+def home(name: str) -> str:
+    """The floor, or the package above them, that a module is of."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "darc" and len(parts) > 1 else parts[0]
+
+
+@pytest.mark.parametrize("package", [*(f"darc/{name}" for name in FLOORS), *sorted(OUTER)])
+def test_a_package_imports_what_it_says(package: str) -> None:
+    known = {*FLOORS, *OUTER, "fixtures", "tests"}
+    used = {home(one.name) for file in python_files(package) for one in imports(file)} & known
+    assert declared(package) == used - {package.split("/")[-1]}
 
 
 def test_imports_go_down() -> None:

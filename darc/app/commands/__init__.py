@@ -4,6 +4,9 @@ A debugger package makes one shim for each of :data:`COMMANDS` and one for the p
 the rest of the line to :func:`run`, :func:`complete` and :func:`help_text`. The same holds for
 ``set darc`` and ``show darc`` with :func:`set_parameter`, :func:`show_parameter` and
 :func:`parameter_help`.
+
+Asks the application through :class:`Actions` alone, and reads files that are named.
+Touches no program, session or debugger, and prints nothing: texts go out by ``Actions.emit``.
 """
 
 from __future__ import annotations
