@@ -4,7 +4,8 @@
  * in signal handlers and while other threads do the same:
  *   - freestanding: no libc, no relocations, no data or bss of its own, no vector registers;
  *   - no lock, no loop without a bound, at most 256 bytes of stack;
- *   - no system call, but once a level when the bell rings, and when an unwinder is about to look;
+ *   - no system call, but once a level when the bell rings, when an unwinder is about to look, when tables
+ *     are full (which process is this?), and when the debugger gives no sign of life (is it gone?);
  *   - it reads and writes only shared memory (abi.h) and stack words of frames that live;
  *   - whatever interrupts it (a signal handler that longjmps out, a coroutine switch) may cost a
  *     measurement and never more: a measurement in doubt is dropped;

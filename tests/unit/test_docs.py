@@ -34,6 +34,13 @@ def darc_commands(page: Path) -> Iterator[str]:
     yield from re.findall(r"`(darc [a-z][^`]*)`", text)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_glossary_has_every_command(name: str) -> None:
+    lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
+    words = {line.split("|")[1].strip() for line in lines if line.startswith("| ")}
+    assert any(re.search(rf"`{name}`", word) for word in words)
+
+
 def test_command_page_is_that_of_the_registry() -> None:
     page = ROOT / "docs" / "commands.md"
     writer = "import runpy, sys; print(runpy.run_path(sys.argv[1])['page'](), end='')"
@@ -97,8 +104,8 @@ def test_the_way_of_one_latency_names_what_there_is() -> None:
 
 def test_the_glossary_names_what_there_is() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text()
-    files = {p.relative_to(ROOT).as_posix() for p in (ROOT / "darc").rglob("*.py")}
-    places = re.findall(r"`([\w/]+\.py)`", text)
+    files = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("darc*/**/*.*")}
+    places = re.findall(r"`([\w/]+\.(?:py|c|h))`", text)
     assert len(places) > 30
     for place in places:
         assert any(f"/{file}".endswith(f"/{place}") for file in files), place
