@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import PLAIN_GDB, ROOT, debug
+from tests.debugger import PLAIN_GDB, REPORT, ROOT, debug
 
 PAGES = ROOT / "docs" / "extending"
 _BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.M | re.S)
@@ -33,7 +33,7 @@ def insert(file: Path, line: str, before: str) -> None:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy with a command, an analysis and an exporter more; nothing else is touched."""
+    """A copy with a command, an analysis, a collector and an exporter more, and nothing else."""
     tree = tmp_path_factory.mktemp("extended")
     for package in ("darc", "darc_gdb", "kgdb"):
         ignored = shutil.ignore_patterns("__pycache__")
@@ -46,8 +46,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree / "test_rate.py").write_text(its_test)
     (tree / "darc" / "analyses" / "rate.py").write_text(rate)
     (commands / "rate.py").write_text(its_command)
+    collector, its_command = blocks("collector")
+    (tree / "darc" / "collectors" / "sparing.py").write_text(collector)
+    (commands / "spare.py").write_text(its_command)
     registry = commands / "registry.py"
-    for name in ("mean", "rate"):
+    for name in ("mean", "rate", "spare"):
         line = f"from darc.app.commands.{name} import {name.upper()}\n"
         insert(registry, line, "from darc.app.commands.peak")
         insert(registry, f"        {name.upper()},\n", "        VERSION,\n")
@@ -68,6 +71,16 @@ def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     assert "darc: handle: done" in done.gdb
     assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
     assert "Tell how often a function is called." in done.gdb
+
+
+def test_a_collector(tree: Path, tmp_path: Path) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc spare handle --peak last --start-ops 2000", "run", REPORT, "darc status"]
+    done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
+    assert done.report is not None, done.gdb
+    assert done.report["probes"] == "pad"
+    assert done.paths, done.gdb
+    assert all(path[0] == "handle" for path in done.paths)
 
 
 def test_an_exporter(tree: Path, tmp_path: Path) -> None:
