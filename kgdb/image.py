@@ -17,13 +17,76 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from darc.code.elf import FrameRule, Image, Symbol
+from darc.code.debug_file import DebugFile
+from darc.code.elf import Image
+from darc.code.frames import FrameRule, Frames
+from darc.code.headers import Headers
 from darc.code.modules import Module
+from darc.code.symbols import Symbol, Symbols
 from darc.model.errors import FormatError
 
 _ORC_ENTRY = 6
 _ORC_BP, _ORC_SP, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 4, 5, 8, 9
 """How a frame is found (``ORC_REG_*``, orc_types.h); others are not to be met at a call."""
+
+
+class _KernelSymbols(Symbols):
+    """Those of the symbol table, without a look at dynamic ones."""
+
+    def __init__(self, headers: Headers, debug_file: DebugFile, values: dict[str, int]) -> None:
+        """``values`` is filled in when they are read."""
+        super().__init__(headers, debug_file)
+        self._values = values
+
+    def _read(self) -> Iterator[Symbol]:
+        headers = self._headers
+        section = headers.section(".symtab")
+        if section is None:
+            return
+        strings = headers.data(headers.sections[section.link])
+        rows, executable, values = headers.data(section), headers.code_sections, self._values
+        for name, info, _other, index, value, size in struct.iter_unpack("<IBBHQQ", rows):
+            kind = info & 15
+            if not name or kind > 2:
+                continue
+            text = strings[name : strings.find(b"\0", name)].decode("ascii", "replace")
+            values.setdefault(text, value)
+            if index in executable and (kind == 2 or (kind == 0 and not text.startswith(".L"))):
+                rank = (kind == 0, len(text) - len(text.lstrip("_")), info >> 4 != 1, len(text))
+                yield Symbol(text, value, size, False, False, rank)
+
+
+class _OrcFrames(Frames):
+    """Where the unwinder's tables say that frames are; where functions end, symbols tell."""
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        return None
+
+    @functools.cached_property
+    def _orc(self) -> tuple[int, array.array[int], bytes]:
+        """Address and words of the table of places, and the entries."""
+        places, entries = map(self._headers.section, (".orc_unwind_ip", ".orc_unwind"))
+        if places is None:
+            return 0, array.array("i"), b""
+        words = array.array("i", self._headers.data(places))
+        return places.address, words, b"" if entries is None else self._headers.data(entries)
+
+    def rule(self, address: int) -> FrameRule | None:
+        base, places, entries = self._orc
+        numbers = range(len(places))
+        index = bisect.bisect_right(numbers, address, key=lambda n: base + 4 * n + places[n]) - 1
+        if index < 0:
+            return None
+        raw = entries[index * _ORC_ENTRY : (index + 1) * _ORC_ENTRY]
+        if len(raw) < _ORC_ENTRY:
+            return None
+        offset, _, registers = struct.unpack("<hhH", raw)
+        return {
+            _ORC_BP: FrameRule("rbp", offset),
+            _ORC_SP: FrameRule("rsp", offset),
+            _ORC_BP_INDIRECT: FrameRule("rbp", 0, offset),
+            _ORC_SP_INDIRECT: FrameRule("rsp", offset, 0),
+        }.get(registers & 15)
 
 
 class KernelImage(Image):
@@ -40,26 +103,17 @@ class KernelImage(Image):
         except (OSError, ValueError) as error:
             raise FormatError(f"cannot read {path}: {error}") from None
         super().__init__(self._map, path.name)
-        _ = self.symbols  # which fills in the values
+        len(self.symbols)  # which fills in the values
         if "linux_banner" not in self.values:
             raise FormatError(f"{path} is not a Linux kernel with symbols: load its vmlinux")
 
-    def _read_symbols(self) -> Iterator[Symbol]:
-        headers = self._headers
-        section = headers.section(".symtab")
-        if section is None:
-            return
-        strings = headers.data(headers.sections[section.link])
-        rows, executable, values = headers.data(section), headers.code_sections, self.values
-        for name, info, _other, index, value, size in struct.iter_unpack("<IBBHQQ", rows):
-            kind = info & 15
-            if not name or kind > 2:
-                continue
-            text = strings[name : strings.find(b"\0", name)].decode("ascii", "replace")
-            values.setdefault(text, value)
-            if index in executable and (kind == 2 or (kind == 0 and not text.startswith(".L"))):
-                rank = (kind == 0, len(text) - len(text.lstrip("_")), info >> 4 != 1, len(text))
-                yield Symbol(text, value, size, False, False, rank)
+    @functools.cached_property
+    def symbols(self) -> Symbols:
+        return _KernelSymbols(self._headers, self._debug_file, self.values)
+
+    @functools.cached_property
+    def frames(self) -> Frames:
+        return _OrcFrames(self._headers, self._debug_file)
 
     def content(self, address: int, size: int) -> bytes:
         """What the file has at an address."""
@@ -81,37 +135,6 @@ class KernelImage(Image):
             return
         for number, distance in enumerate(array.array("i", self._headers.data(section))):
             yield section.address + 4 * number + distance
-
-    # -------------------------------------------------------- frame information
-
-    def frame_range(self, address: int) -> tuple[int, int] | None:
-        return None  # symbols have sizes
-
-    @functools.cached_property
-    def _orc(self) -> tuple[int, array.array[int], bytes]:
-        """Address and words of the table of places, and the entries."""
-        section = self._headers.section(".orc_unwind_ip")
-        if section is None:
-            return 0, array.array("i"), b""
-        places = array.array("i", self._headers.data(section))
-        return section.address, places, self.section(".orc_unwind")
-
-    def frame_rule(self, address: int) -> FrameRule | None:
-        base, places, entries = self._orc
-        numbers = range(len(places))
-        index = bisect.bisect_right(numbers, address, key=lambda n: base + 4 * n + places[n]) - 1
-        if index < 0:
-            return None
-        raw = entries[index * _ORC_ENTRY : (index + 1) * _ORC_ENTRY]
-        if len(raw) < _ORC_ENTRY:
-            return None
-        offset, _, registers = struct.unpack("<hhH", raw)
-        return {
-            _ORC_BP: FrameRule("rbp", offset),
-            _ORC_SP: FrameRule("rsp", offset),
-            _ORC_BP_INDIRECT: FrameRule("rbp", 0, offset),
-            _ORC_SP_INDIRECT: FrameRule("rsp", offset, 0),
-        }.get(registers & 15)
 
 
 @dataclass(frozen=True, kw_only=True)

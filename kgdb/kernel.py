@@ -128,7 +128,7 @@ class Kernel:
         if entry is not None:
             return entry
         start = self.image.values.get("do_syscall_64")
-        symbol = self.image.symbol_at(start) if start is not None else None
+        symbol = self.image.symbols.at(start) if start is not None else None
         if start is None or symbol is None:
             raise UnsupportedError("the kernel has no do_syscall_64")
         code = self.image.content(start, symbol.size)
@@ -136,7 +136,7 @@ class Kernel:
             if instruction.flow_control == FlowControl.INDIRECT_CALL:
                 return int(instruction.ip) + self.bias
             if instruction.flow_control == FlowControl.CALL:
-                names = self.image.names_at(int(instruction.near_branch_target))
+                names = self.image.symbols.names_at(int(instruction.near_branch_target))
                 if any(name.startswith("__x86_indirect_thunk") for name in names):
                     return int(instruction.ip) + self.bias
         raise UnsupportedError("the kernel's handler of system calls is not understood")

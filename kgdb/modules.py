@@ -6,9 +6,12 @@ import functools
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from darc.code.elf import FrameRule, Image, Symbol
-from darc.code.headers import Segment
+from darc.code.debug_file import DebugFile
+from darc.code.elf import Image
+from darc.code.headers import Segment, no_headers
+from darc.code.symbols import Symbol, Symbols
 from darc.model.errors import FormatError, TargetError
 from kgdb.btf import Btf
 
@@ -33,27 +36,27 @@ class Loaded:
     kallsyms: int
 
 
-class ModuleImage(Image):
-    """A module's functions. Its addresses are counted from the begin of its code."""
+class _ModuleSymbols(Symbols):
+    """What the kernel keeps of a module's symbol table."""
 
     def __init__(self, read: Read, module: Loaded) -> None:
-        self.name = module.name
-        self.entry = 0
-        self.segments = (Segment(0, module.end - module.start, 0, True),)
-        self._read = read
+        """Raises TargetError: it cannot be read, which it is now, as the kernel may drop it."""
+        self._read_memory = read
         self._module = module
-        _ = self.symbols  # now, as the kernel may drop it
+        headers = no_headers()
+        super().__init__(headers, DebugFile(headers, Path("/")))
+        len(self)
 
-    def _all_symbols(self) -> list[Symbol]:
-        return list(self._read_symbols())
+    def _all_readable(self) -> list[Symbol]:
+        return list(self._read())
 
     def may_name(self, part: str) -> bool:
         return True
 
-    def _read_symbols(self) -> Iterator[Symbol]:
-        raw = self._read(self._module.kallsyms, 24)
+    def _read(self) -> Iterator[Symbol]:
+        raw = self._read_memory(self._module.kallsyms, 24)
         table, count, names = struct.unpack("<QI4xQ", raw)
-        rows = [*_SYMBOL.iter_unpack(self._read(table, _SYMBOL.size * count))]
+        rows = [*_SYMBOL.iter_unpack(self._read_memory(table, _SYMBOL.size * count))]
         last = max((row[0] for row in rows), default=0)
         strings = self._text(names, last + _LONGEST_NAME)
         for name, info, _other, index, value, size in rows:
@@ -68,29 +71,29 @@ class ModuleImage(Image):
     def _text(self, address: int, size: int) -> bytes:
         """As much of it as there is."""
         try:
-            return self._read(address, size)
+            return self._read_memory(address, size)
         except TargetError:
-            return self._read(address, size - _LONGEST_NAME + 1)
+            return self._read_memory(address, size - _LONGEST_NAME + 1)
 
     def _section_end(self, address: int) -> int:
         return self._module.end - self._module.start
 
-    def has_section(self, name: str) -> bool:
-        return False
+
+class ModuleImage(Image):
+    """A module's functions. Its addresses are counted from the begin of its code; frames are told
+    by the code."""
+
+    def __init__(self, read: Read, module: Loaded) -> None:
+        self.name = module.name
+        self.entry = 0
+        self.segments = (Segment(0, module.end - module.start, 0, True),)
+        self._headers = no_headers()
+        self._debug_file = DebugFile(self._headers, Path("/"))
+        self.symbols = _ModuleSymbols(read, module)
 
     @functools.cached_property
     def identity(self) -> str:
-        return f"module:{self.name}:{len(self._symbols)}"
-
-    @functools.cached_property
-    def got_names(self) -> dict[int, str]:
-        return {}
-
-    def frame_range(self, address: int) -> tuple[int, int] | None:
-        return None
-
-    def frame_rule(self, address: int) -> FrameRule | None:
-        return None  # it is told by the code
+        return f"module:{self.name}:{len(self.symbols)}"
 
 
 def loaded(read: Read, types: Btf, head: int) -> Iterator[Loaded]:

@@ -163,7 +163,7 @@ class KernelProgram(Program):
         scope, name = split_spec(spec)
         if scope is None or scope.endswith("!"):
             return f"{bare} what was inlined, and into what"
-        known = len(find_symbols([(self.kernel.image, 0)], name))
+        known = len(find_symbols([(self.kernel.image.symbols, 0)], name))
         return f"{bare} source files" + (f": take {name}" if known == 1 else "")
 
     def value(self, name: str) -> int | None:

@@ -82,7 +82,7 @@ class ProgramNames:
         before = [module for module in self._program.modules if module.start <= address]
         if before:
             module = before[-1]
-            found = module.image.object_at(address - module.bias)
+            found = module.image.symbols.object_at(address - module.bias)
             if found is not None:
                 name, offset = found
                 shown = display_name(name)

@@ -87,8 +87,8 @@ def check_file(target: Target, request: Request) -> Request:
         segment = image.segment_of(address_of(function))
         return replace(request, is_of_file=segment is not None and segment.executable)
     plain = not any(c in function for c in "!:*") or "::" in function
-    matches = find_symbols([(image, 0)], function) if plain else set()
-    names = {symbol_spelling(image.names_at(a)[0]) for a in matches}
+    matches = find_symbols([(image.symbols, 0)], function) if plain else set()
+    names = {symbol_spelling(image.symbols.names_at(a)[0]) for a in matches}
     if len(matches) > 1 and len(names) == len(matches):
         listed = ", ".join(sorted(names))
         raise AmbiguousError(f"{function} names {len(matches)} functions: take one of {listed}")

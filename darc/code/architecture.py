@@ -28,7 +28,7 @@ from typing import Protocol
 
 from iced_x86 import Instruction
 
-from darc.code.elf import FrameRule
+from darc.code.frames import FrameRule
 from darc.model.ftree import CallKind
 
 MAX_FUNCTION = 1 << 20

@@ -13,7 +13,7 @@ import functools
 import mmap
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -90,6 +90,14 @@ class Segment:
     size: int
     offset: int
     executable: bool
+
+
+def segment_at(segments: Iterable[Segment], address: int) -> Segment | None:
+    """The one that holds ``address``."""
+    for segment in segments:
+        if segment.address <= address < segment.address + segment.size:
+            return segment
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +224,13 @@ class Headers:
                 return data[at : at + size].hex() or None
             at += (size + 3) // 4 * 4
         return None
+
+
+def no_headers() -> Headers:
+    """Those of code that has no file: no segment and no section."""
+    ident = b"\x7fELF" + bytes((MACHINE[0], _LITTLE_ENDIAN, 1))
+    sizes = _ELF.size, _SEGMENT.size, 0, _SECTION.size, 0, 0
+    return Headers(HeldContent(_ELF.pack(ident, 0, MACHINE[1], 1, 0, 0, 0, 0, *sizes)))
 
 
 def _text(strings: bytes, at: int) -> str:

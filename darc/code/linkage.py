@@ -107,11 +107,11 @@ class Linkage:
     def slot_name(self, slot: int) -> str | None:
         """The symbol that a GOT slot was made for."""
         module = self._program.module_at(slot)
-        return module.image.got_names.get(slot - module.bias) if module is not None else None
+        return None if module is None else module.image.dynamic.got_names.get(slot - module.bias)
 
     def _read_jump_slot(self, address: int) -> int | None:
         module = self._program.module_at(address)
-        if module is None or module.image.symbol_at(address - module.bias) is not None:
+        if module is None or module.image.symbols.at(address - module.bias) is not None:
             return None
         try:
             code = self._program.read(address, 16)
@@ -130,7 +130,7 @@ class Linkage:
         """Lazy binding: the slot still leads back into its own module's PLT."""
         if not module.start <= bound < module.end:
             return False
-        if module.image.symbol_at(bound - module.bias) is not None:
+        if module.image.symbols.at(bound - module.bias) is not None:
             return False
         code = decode(self._program.read(bound, 16), bound)
         if code and code[0].mnemonic == Mnemonic.ENDBR64:
@@ -149,7 +149,7 @@ class Linkage:
 
     def _read_exported(self, name: str) -> int | None:
         for module in self._program.modules:
-            if any(symbol.ifunc for symbol in module.image.exported(name)):
+            if any(symbol.ifunc for symbol in module.image.symbols.exported(name)):
                 return None
         found = self._exporting(name)
         return found[0] if len(found) == 1 else None
@@ -159,6 +159,6 @@ class Linkage:
         found = {
             symbol.address + module.bias
             for module in self._program.modules
-            for symbol in module.image.exported(name)
+            for symbol in module.image.symbols.exported(name)
         }
         return sorted(found)

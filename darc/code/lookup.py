@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from darc.code.demangle import base_symbol, demangle_cxx, rust_spelling
@@ -50,7 +50,7 @@ class Lookup:
             raise NotFoundError(
                 f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
             )
-        found = find_symbols(((m.image, m.bias) for m in modules), name)
+        found = _called(modules, name)
         if not found and scope is None and not name.isidentifier():
             found = set(self._target.symbols.functions_called(name))
         found = found if scope is not None else self._not_the_loaders(found)
@@ -65,7 +65,7 @@ class Lookup:
         found = {entry: ""}
         if module is None:
             return []
-        own = tuple(module.image.names_at(entry - module.bias))
+        own = tuple(module.image.symbols.names_at(entry - module.bias))
         for symbol in module.image.symbols:
             if not symbol.name.startswith(own) or symbol.name in own:
                 continue  # of a hundred thousand all but a few
@@ -73,7 +73,7 @@ class Lookup:
                 found.setdefault(symbol.address + module.bias, symbol.name)
         for site in self._program.function(entry).sites:
             if site.kind is CallKind.TAIL and site.target is not None:
-                is_named = module.image.symbol_at(site.target - module.bias) is not None
+                is_named = module.image.symbols.at(site.target - module.bias) is not None
                 if not is_named and self._program.module_at(site.target) is module:
                     address = site.target if live else site.target - module.bias
                     found.setdefault(site.target, f"*{address:#x}")
@@ -90,9 +90,9 @@ class Lookup:
 
     def _is_loading(self) -> bool:
         """Whether a library that is loaded with the program is not there yet."""
-        there = {name for m in self._program.modules for name in (m.name, m.image.soname)}
+        there = {name for m in self._program.modules for name in (m.name, m.image.dynamic.soname)}
         return not self._program.problems and any(
-            not m.image.needed <= there for m in self._program.modules
+            not m.image.dynamic.needed <= there for m in self._program.modules
         )
 
     def _find_address(self, spec: str) -> int:
@@ -136,7 +136,7 @@ class Lookup:
 
     def _is_resolver(self, address: int) -> bool:
         module = self._program.module_at(address)
-        symbol = None if module is None else module.image.symbol_at(address - module.bias)
+        symbol = None if module is None else module.image.symbols.at(address - module.bias)
         return symbol is not None and symbol.ifunc
 
     def _chosen(self, resolver: int) -> int | None:
@@ -158,11 +158,11 @@ class Lookup:
     def _slots_of(self, resolver: int) -> Iterator[int]:
         own = self._program.module_at(resolver)
         assert own is not None
-        for slot in own.image.resolver_slots.get(resolver - own.bias, ()):
+        for slot in own.image.dynamic.resolver_slots.get(resolver - own.bias, ()):
             yield slot + own.bias
-        names = {s.name for s in own.image.symbols_at(resolver - own.bias) if not s.is_old}
+        names = {s.name for s in own.image.symbols.all_at(resolver - own.bias) if not s.is_old}
         for module in self._program.modules:
-            for slot, name in module.image.got_names.items():
+            for slot, name in module.image.dynamic.got_names.items():
                 if name in names:
                     yield slot + module.bias
 
@@ -178,18 +178,15 @@ class Lookup:
         function = self._program.function_at(address)
         signature = rust_spelling(function.symbol) or demangle_cxx(function.symbol)
         if signature is not None and signature != function.name:
-            overloads = find_symbols(((m.image, m.bias) for m in self._program.modules), signature)
+            overloads = _called(self._program.modules, signature)
             if {self._real_entry(a) for a in overloads} == {address}:
                 return signature
-        same = {
-            self._real_entry(a)
-            for a in find_symbols(((m.image, m.bias) for m in self._program.modules), function.name)
-        }
+        same = {self._real_entry(a) for a in _called(self._program.modules, function.name)}
         if same == {address}:
             return function.name
         module = self._program.module_at(address)
         if module is not None:
-            inside = find_symbols([(module.image, module.bias)], function.name)
+            inside = _called([module], function.name)
             if inside == {address}:
                 return f"{module.name}!{function.name}"
         line = self._target.symbols.line_at(address)
@@ -200,3 +197,7 @@ class Lookup:
 
 def _is_loader(module: Module) -> bool:
     return module.name.startswith("ld-linux") or module.name.startswith("ld-musl")
+
+
+def _called(modules: Iterable[Module], name: str) -> set[int]:
+    return find_symbols(((m.image.symbols, m.bias) for m in modules), name)

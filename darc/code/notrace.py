@@ -90,7 +90,7 @@ def _read_why(program: Program, function: Function, depth: int) -> str | None:
         return reason
     if program.sees_callers and _ends_in_a_look(program, function.address, depth):
         return LOOKS
-    if not module.image.imports_any(NOTRACE):
+    if not module.image.dynamic.imports_any(NOTRACE):
         return None
     if not _may_end_in_one(program, function.address, depth):
         return None
@@ -115,9 +115,9 @@ def entered_otherwise(program: Program, function: Function) -> str | None:
     own = address - module.bias
     if own == module.image.entry or function.symbol in NEVER_CALLED:
         return "it is not called: the program begins there, or comes back to it"
-    if not module.image.may_be_called(own):
+    if not module.image.frames.may_be_called(own):
         return "it is not called: its frame information knows of no caller's address there"
-    extent = module.image.frame_range(own)
+    extent = module.image.frames.extent(own)
     is_start = extent is not None and extent[0] == own
     if not is_start and _follows_call(program, address):
         return "it is not called: the call before it returns to it"
@@ -154,7 +154,7 @@ def _part_around(program: Program, target: int) -> int:
     """Where the part of a function begins that a jump to ``target`` leads into with the frame
     that the frame information tells of; ``target`` where that tells nothing."""
     module = program.module_at(target)
-    own = None if module is None else module.image.frame_range(target - module.bias)
+    own = None if module is None else module.image.frames.extent(target - module.bias)
     return target if module is None or own is None else own[0] + module.bias
 
 

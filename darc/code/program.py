@@ -12,8 +12,8 @@ from iced_x86 import Instruction
 
 from darc.code.architecture import FunctionCode, Site, Thunks
 from darc.code.demangle import display_name
-from darc.code.elf import FrameRule, Symbol
 from darc.code.faults import may_raise
+from darc.code.frames import FrameRule
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
 from darc.code.looks import LOOKS, Looks
@@ -22,6 +22,7 @@ from darc.code.overlay import Overlay
 from darc.code.processor import read_function
 from darc.code.sequences import Sequences
 from darc.code.spelling import is_called, is_cold_name
+from darc.code.symbols import Symbol
 from darc.model.ftree import Cause, Fnode, Function
 from darc.target.target import Region, Target
 
@@ -86,11 +87,11 @@ class Program:
         """All modules: the one at ``address`` first, then those that it needs, then what these
         need. The others come last, which it may call indirectly."""
         first, others = self.module_at(address), list(self.modules)
-        named = {name: m for m in self.modules for name in (m.name, m.image.soname) if name}
+        named = {name: m for m in self.modules for name in (m.name, m.image.dynamic.soname) if name}
         ready = [] if first is None else [first]
         for module in ready:
             yield module
-            needed = (named[name] for name in sorted(module.image.needed) if name in named)
+            needed = (named[name] for name in sorted(module.image.dynamic.needed) if name in named)
             ready += [other for other in dict.fromkeys(needed) if other not in ready]
         yield from (other for other in others if other not in ready)
 
@@ -101,7 +102,7 @@ class Program:
         found = self._named(address)
         if name is not None and name != found.symbol:
             module = self.module_at(address)
-            if module is not None and name in module.image.names_at(address - module.bias):
+            if module is not None and name in module.image.symbols.names_at(address - module.bias):
                 shown = display_name(name)
                 return Function(shown, name, found.module, found.address, found.offset)
         return found
@@ -109,17 +110,17 @@ class Program:
     def names_at(self, address: int) -> list[str]:
         """Every name that stands exactly at ``address``."""
         module = self.module_at(address)
-        return [] if module is None else module.image.names_at(address - module.bias)
+        return [] if module is None else module.image.symbols.names_at(address - module.bias)
 
     @functools.lru_cache(maxsize=65536)  # noqa: B019 - a program lives as long as its session
     def _named(self, address: int) -> Function:
         module = self.module_at(address)
         if module is None:
             return Function(f"{address:#x}", f"{address:#x}", "", address, address)
-        symbol = module.image.symbol_at(address - module.bias)
+        symbol = module.image.symbols.at(address - module.bias)
         if symbol is None:
             start = address
-            extent = module.image.frame_range(address - module.bias)
+            extent = module.image.frames.extent(address - module.bias)
             if extent is not None:
                 start = extent[0] + module.bias
             offset = start - module.bias
@@ -218,14 +219,14 @@ class Program:
         if module is None:
             return True
         own = address - module.bias
-        return any(low <= own < high for low, high in module.image.unframed)
+        return any(low <= own < high for low, high in module.image.frames.unframed)
 
     def ordinary_code(self) -> list[range]:
         """Code that compilers have made, by address: not what a runtime makes, which it may know by
         return addresses on stacks."""
         found: list[range] = []
         for module in self.modules:
-            bias, unframed = module.bias, module.image.unframed
+            bias, unframed = module.bias, module.image.frames.unframed
             for segment in module.image.segments:
                 at, last = segment.address, segment.address + segment.size
                 if not segment.executable:
@@ -242,15 +243,15 @@ class Program:
         if module is None:
             return None
         own = address - module.bias
-        extent = module.image.frame_range(own)
-        symbol = module.image.symbol_at(own)
+        extent = module.image.frames.extent(own)
+        symbol = module.image.symbols.at(own)
         if extent is None and symbol is not None and symbol.size:
             extent = symbol.address, symbol.address + symbol.size
         if extent is None:
             segment = module.image.segment_of(own)
             if segment is None:
                 return None
-            end = module.image.next_symbol(own) or segment.address + segment.size
+            end = module.image.symbols.next_above(own) or segment.address + segment.size
             extent = own, min(end, segment.address + segment.size)
         elif symbol is not None and symbol.size and extent[0] < symbol.address < extent[1]:
             # One description over several functions (assembly): the symbols know better.
@@ -260,7 +261,7 @@ class Program:
     def frame_rule(self, address: int) -> FrameRule | None:
         """Where the frame that executes ``address`` has its CFA."""
         module = self.module_at(address)
-        return module.image.frame_rule(address - module.bias) if module is not None else None
+        return module.image.frames.rule(address - module.bias) if module is not None else None
 
     def may_fault(self, instruction: Instruction) -> bool:
         """Whether it is to be executed in its place, as the program may know that place when the
@@ -277,7 +278,7 @@ class Program:
         module = self.module_at(address)
         if module is None:
             return frozenset()
-        found = module.image.landing_pads(address - module.bias)
+        found = module.image.frames.landing_pads(address - module.bias)
         return None if found is None else frozenset(pad + module.bias for pad in found)
 
     def is_function_start(self, address: int) -> bool:
@@ -286,9 +287,9 @@ class Program:
         if module is None:
             return False
         own = address - module.bias
-        if any(not is_cold_name(name) for name in module.image.names_at(own)):
+        if any(not is_cold_name(name) for name in module.image.symbols.names_at(own)):
             return True
-        extent = module.image.frame_range(own)
+        extent = module.image.frames.extent(own)
         return extent is not None and extent[0] == own and not self.is_cold_part(address)
 
     def is_cold_part(self, address: int) -> bool:
@@ -296,12 +297,12 @@ class Program:
         module = self.module_at(address)
         if module is None:
             return False
-        names = module.image.names_at(address - module.bias)
+        names = module.image.symbols.names_at(address - module.bias)
         if names:
             return all(is_cold_name(name) for name in names)
         if self.linkage.jump_slot(address) is not None:
             return False
-        rule = module.image.frame_rule(address - module.bias)
+        rule = module.image.frames.rule(address - module.bias)
         return rule is not None and rule != FrameRule("rsp", 8)
 
     def is_code(self, address: int) -> bool:

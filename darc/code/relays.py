@@ -65,11 +65,11 @@ def _caves(program: Program, low: int, high: int) -> Iterator[int]:
     module = program.module_at(low)
     place = low
     while module is not None and place <= high:
-        extent = module.image.frame_range(place - module.bias)
+        extent = module.image.frames.extent(place - module.bias)
         if extent is not None:
             place = extent[1] + module.bias
             continue
-        if module.image.symbol_at(place - module.bias) is not None or not program.is_code(place):
+        if module.image.symbols.at(place - module.bias) is not None or not program.is_code(place):
             place += 1
             continue
         length = _padding(program, place)
@@ -86,7 +86,7 @@ def _padding(program: Program, place: int) -> int:
         at = int(instruction.ip)
         if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3):
             break
-        if module.image.frame_range(at - module.bias) is not None:
+        if module.image.frames.extent(at - module.bias) is not None:
             break
         length += instruction.len
     return length

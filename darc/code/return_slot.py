@@ -18,7 +18,7 @@ from iced_x86 import (
 )
 
 from darc.code.depth import all_frame_rules
-from darc.code.elf import FrameRule
+from darc.code.frames import FrameRule
 
 _WORD = 8
 _BASES = {Register.RSP: "rsp", Register.RBP: "rbp"}

@@ -68,9 +68,9 @@ def walks_stacks(image: Image) -> str | None:
         if image.has_section(section):
             return compiler
     for symbol, compiler in _SYMBOLS.items():
-        if image.defines(symbol):
+        if image.symbols.defines(symbol):
             return compiler
     stripped = not image.has_section(".symtab")
-    if stripped and not image.defines(_BYTECODE) and image.holds(_OCAML):
+    if stripped and not image.symbols.defines(_BYTECODE) and image.holds(_OCAML):
         return "OCaml"
     return None

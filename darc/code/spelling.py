@@ -16,25 +16,25 @@ from darc.code.demangle import (
     without_arguments,
     without_tags,
 )
-from darc.code.elf import Image
+from darc.code.symbols import Symbols
 from darc.model.errors import NotFoundError
 
 _LONGEST_COMPARED = 1000
 """Characters of a name that is looked at for likeness, which takes the square of them."""
 
 
-def find_symbols(images: Iterable[tuple[Image, int]], name: str) -> set[int]:
-    """Addresses of the functions called ``name``: the symbol itself, the display name, the whole
-    C++ signature, or the last components of these (``f`` finds ``ns::Class::f``). Whole names win
-    over parts, functions over the clones that a compiler made of them, and the version of a symbol
-    that programs are linked with today over those before."""
+def find_symbols(files: Iterable[tuple[Symbols, int]], name: str) -> set[int]:
+    """Addresses of the functions called ``name`` in files with these biases: the symbol itself, the
+    display name, the whole C++ signature, or the last components of these (``f`` finds
+    ``ns::Class::f``). Whole names win over parts, functions over the clones that a compiler made of
+    them, and the version of a symbol that programs are linked with today over those before."""
     found: dict[int, set[int]] = {}
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
-    for image, bias in images:
-        if "operator" not in name and not image.may_name(last):
+    for symbols, bias in files:
+        if "operator" not in name and not symbols.may_name(last):
             continue
-        for symbol in image.symbols:
+        for symbol in symbols:
             raw = symbol.name
             if last not in raw and "operator" not in name:
                 continue

@@ -28,7 +28,7 @@ def callers(program: Program, stack: int, frame: int, words: Sequence[int]) -> t
         if back is None or module is None:
             break
         found.append(back)
-        rule = module.image.frame_rule(back - 1 - module.bias)
+        rule = module.image.frames.rule(back - 1 - module.bias)
         if rule is None or rule.through is not None:
             break
         after = slot + 8
@@ -55,7 +55,7 @@ def path(
     """The addresses at which a thread stands, innermost first: ``pc``, and as :func:`callers`, of
     one that stands anywhere."""
     module = program.module_at(pc)
-    rule = None if module is None else module.image.frame_rule(pc - module.bias)
+    rule = None if module is None else module.image.frames.rule(pc - module.bias)
     base = None if rule is None else {"rsp": stack, "rbp": frame}.get(rule.register)
     if rule is None or base is None or rule.through is not None:
         return (pc,)

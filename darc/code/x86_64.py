@@ -25,7 +25,7 @@ from iced_x86 import (
 
 from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
 from darc.code.depth import frame_rules
-from darc.code.elf import FrameRule
+from darc.code.frames import FrameRule
 from darc.model.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least

@@ -55,4 +55,4 @@ def _is_runtimes(program: Program, address: int) -> bool:
         return False
     if _C_LIBRARY.match(module.name):
         return True
-    return any(_RUST.search(name) for name in module.image.names_at(address - module.bias))
+    return any(_RUST.search(name) for name in module.image.symbols.names_at(address - module.bias))

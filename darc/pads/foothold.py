@@ -20,7 +20,7 @@ from darc.agent.layout import Read, Room, Write
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Node
 from darc.code.architecture import Prologue, Site
-from darc.code.elf import FrameRule
+from darc.code.frames import FrameRule
 from darc.code.processor import decode
 from darc.code.program import Program
 from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError

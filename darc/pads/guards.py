@@ -128,7 +128,7 @@ def wait_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
     for module in program.modules:
         if module.name not in _GLIBC:
             continue
-        for symbol in module.image.symbols_if_any(kinds):
+        for symbol in module.image.symbols.if_any(kinds):
             if (kind := kinds.get(symbol.name)) is not None:
                 yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
 
@@ -142,7 +142,7 @@ def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
     kinds = {name: kind for kind, names in _GUARDED.items() for name in names}
     for module in program.modules:
         has_unwinder = False
-        for symbol in module.image.symbols_if_any(kinds, _RUST_CATCH):
+        for symbol in module.image.symbols.if_any(kinds, _RUST_CATCH):
             kind = kinds.get(symbol.name)
             if kind is None and symbol.name.endswith(_RUST_CATCH):
                 kind = Guard.SHOW
@@ -154,7 +154,7 @@ def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
                     for last in epilogues(program.function(place)):
                         yield Guard.SHOW, last, f"{name}'s return"
         if not has_unwinder and module.image.brings_its_unwinder:
-            places = module.image.exception_returns()
+            places = module.image.frames.exception_returns()
             if not places:
                 raise UnsupportedError(
                     f"{module.name} handles exceptions with an unwinder that cannot be found: "

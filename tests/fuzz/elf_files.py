@@ -105,17 +105,17 @@ def mutated(chance: random.Random) -> bytes:
 
 def look(image: Image, chance: random.Random) -> None:
     """Asks everything of a file that darc asks."""
-    places = [s.address for s in image.symbols[:: max(1, len(image.symbols) // 8)]]
+    places = [s.address for s in list(image.symbols)[:: max(1, len(image.symbols) // 8)]]
     places += [chance.randrange(1 << 16), image.entry, (1 << 64) - 1, 0]
     for place in places:
-        image.symbol_at(place)
-        image.names_at(place)
-        image.next_symbol(place)
+        image.symbols.at(place)
+        image.symbols.names_at(place)
+        image.symbols.next_above(place)
         image.segment_of(place)
-        image.may_be_called(place)
-        image.landing_pads(place)
-        image.frame_rule(place)
-        extent = image.frame_range(place)
+        image.frames.may_be_called(place)
+        image.frames.landing_pads(place)
+        image.frames.rule(place)
+        extent = image.frames.extent(place)
         if extent is not None:
             segment = image.segment_of(place)
             assert segment is not None
@@ -123,10 +123,10 @@ def look(image: Image, chance: random.Random) -> None:
     for symbol in image.symbols:
         display_name(symbol.name)
     assert image.identity
-    assert len(image.got_names) < 1 << 20
-    image.imports_any(["malloc"])
-    image.exported("handle")
-    image.exception_returns()
+    assert len(image.dynamic.got_names) < 1 << 20
+    image.dynamic.imports_any(["malloc"])
+    image.symbols.exported("handle")
+    image.frames.exception_returns()
     _ = image.brings_its_unwinder
 
 
@@ -162,7 +162,7 @@ def trial(chance: random.Random) -> None:
         target.memory = _Mapped(target.turn, data.ljust(size, b"\0"))
         program = Program(target, Path("/"), [region])
         for module in program.modules:
-            for symbol in module.image.symbols[:4]:
+            for symbol in list(module.image.symbols)[:4]:
                 _analyse(program, symbol.address + module.bias)
         if program.modules:
             _analyse(program, Lookup(program, target).find("handle"))

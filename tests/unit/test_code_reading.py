@@ -13,8 +13,9 @@ import pytest
 from darc.code import x86_64
 from darc.code.architecture import Prologue, Site
 from darc.code.depth import frame_rules
-from darc.code.elf import FrameRule, Image
+from darc.code.elf import Image
 from darc.code.epilogues import epilogues
+from darc.code.frames import FrameRule
 from darc.model.ftree import CallKind
 
 BASE = 0x10000
@@ -328,8 +329,8 @@ def test_depths_agree_with_the_frame_information_of_the_c_library() -> None:
     image: Image = load_image(path)
     data = path.read_bytes()
     compared = 0
-    for symbol in image.symbols[::17]:
-        extent = image.frame_range(symbol.address)
+    for symbol in list(image.symbols)[::17]:
+        extent = image.frames.extent(symbol.address)
         if not symbol.size or ".cold" in symbol.name or extent is None:
             continue
         if extent[0] != symbol.address:
@@ -341,7 +342,7 @@ def test_depths_agree_with_the_frame_information_of_the_c_library() -> None:
         instructions = {int(i.ip): i for i in code}
         rules = frame_rules(symbol.address, instructions)
         for address, instruction in instructions.items():
-            known, found = image.frame_rule(address), rules.get(address)
+            known, found = image.frames.rule(address), rules.get(address)
             if "call" not in str(instruction) or known is None or found is None:
                 continue
             if known.register == found.register:

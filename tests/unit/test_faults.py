@@ -90,7 +90,9 @@ def test_whose_handlers() -> None:
     """What is not known to belong to a runtime is the program's own."""
     rust = "_ZN3std3sys3pal4unix14stack_overflow3imp14signal_handler17h2e9a0b0d2c3f4a5bE"
     names = {0x100: [rust], 0x200: ["my_signal_handler"], 0x300: []}
-    image = SimpleNamespace(names_at=lambda address: names.get(address, []))
+    image = SimpleNamespace(
+        symbols=SimpleNamespace(names_at=lambda address: names.get(address, []))
+    )
     modules = {
         address: SimpleNamespace(name=name, bias=0x10000 * number, image=image)
         for number, name in enumerate(("server", "libc.so.6", "libcrash.so", "ld-musl-x86_64.so.1"))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from darc.app.app import App
 from darc.code.demangle import without_arguments
-from darc.code.elf import Image, Symbol
 from darc.code.program import Program
 from darc.code.spelling import find_symbols, symbol_spelling
+from darc.code.symbols import Symbol, Symbols
 from darc.model.errors import NotFoundError
 from tests.fake_target import FakeTarget, FakeWorld
 
@@ -22,20 +21,17 @@ TAGGED = "_ZN5Store4nameB5cxx11Ev"  # Store::name[abi:cxx11]()
 OVERLOADS = ("_ZN5Store3putEi", "_ZN5Store3putEl")
 
 
-@dataclass(frozen=True)
-class Named:
-    """An image of which only the symbols matter."""
-
-    symbols: list[Symbol]
+class Named(list[Symbol]):
+    """A file's symbols, as :class:`darc.code.symbols.Symbols` has them."""
 
     def may_name(self, part: str) -> bool:
-        return any(part in symbol.name for symbol in self.symbols)
+        return any(part in symbol.name for symbol in self)
 
 
 def found(name: str, *symbols: str) -> list[str]:
-    image = Named([Symbol(s, 16 * n, 16, False, True, ()) for n, s in enumerate(symbols, 1)])
-    images: list[tuple[Image, int]] = [(image, 0)]  # type: ignore[list-item]
-    return [symbols[address // 16 - 1] for address in sorted(find_symbols(images, name))]
+    named = Named([Symbol(s, 16 * n, 16, False, True, ()) for n, s in enumerate(symbols, 1)])
+    files: list[tuple[Symbols, int]] = [(named, 0)]  # type: ignore[list-item]
+    return [symbols[address // 16 - 1] for address in sorted(find_symbols(files, name))]
 
 
 @pytest.mark.parametrize(

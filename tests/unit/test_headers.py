@@ -54,18 +54,18 @@ def test_the_linkers_table_finds_what_a_file_exports(path: Path) -> None:
             expected.setdefault(symbol.name, set()).add(symbol.address)
     assert len(expected) > 20
     for name, addresses in expected.items():
-        assert {symbol.address for symbol in image.exported(name)} == addresses, name
-    assert image.exported("no such function") == []
+        assert {symbol.address for symbol in image.symbols.exported(name)} == addresses, name
+    assert image.symbols.exported("no such function") == []
 
 
 def test_only_files_that_define_a_name_are_unpacked() -> None:
     libc = next(path for path in _files() if path.name == "libc.so.6")
     image = read_image(libc, libc.name)
-    assert image.symbols_if_any(["no_such_function"], "___no_such_end") == []
-    assert image.symbols_if_any(["longjmp"], "___no_such_end") == image.symbols
+    assert image.symbols.if_any(["no_such_function"], "___no_such_end") == []
+    assert image.symbols.if_any(["longjmp"], "___no_such_end") == list(image.symbols)
     user = read_image(build("mixture"), "mixture")
-    assert user.may_name("__libc_start_main")
-    assert user.symbols_if_any(["__libc_start_main"], "___no_such_end") == []
+    assert user.symbols.may_name("__libc_start_main")
+    assert user.symbols.if_any(["__libc_start_main"], "___no_such_end") == []
 
 
 def test_a_file_that_was_replaced_says_nothing(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_a_file_that_was_replaced_says_nothing(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"another build")
     other.replace(copy)
-    assert image.symbols == []
-    assert image.frame_range(image.entry) is None
+    assert not list(image.symbols)
+    assert image.frames.extent(image.entry) is None
     assert not image.has_section(".text")
     assert image.identity
 

@@ -11,11 +11,12 @@ from typing import cast
 import pytest
 
 from darc.code.architecture import Site
-from darc.code.elf import FrameRule, Symbol
 from darc.code.elf import Image as ElfImage
+from darc.code.frames import FrameRule
 from darc.code.headers import Segment
 from darc.code.lookup import Lookup
 from darc.code.modules import Module
+from darc.code.symbols import Symbol
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from kgdb.btf import Btf
@@ -50,8 +51,31 @@ class Memory:
         raise TargetError(f"nothing at {address:#x}")
 
 
+class Symbols(list[Symbol]):
+    """As :class:`darc.code.symbols.Symbols` has them."""
+
+    def may_name(self, part: str) -> bool:
+        return any(part in symbol.name for symbol in self)
+
+    def at(self, address: int) -> Symbol | None:
+        return next((s for s in self if s.address <= address < s.address + s.size), None)
+
+    def names_at(self, address: int) -> list[str]:
+        return [s.name for s in self if s.address == address]
+
+
+class Frames:
+    """Of code that keeps no frame, and tells of none."""
+
+    def extent(self, _address: int) -> None:
+        return None
+
+    def rule(self, _address: int) -> FrameRule:
+        return FrameRule("rsp", 8)
+
+
 class Image:
-    """A kernel's symbols, as :class:`kgdb.image.KernelImage` has them."""
+    """A kernel's file, as :class:`kgdb.image.KernelImage` has them."""
 
     name = "vmlinux"
     segments = (Segment(TEXT, 0x1000, 0, True),)
@@ -60,26 +84,14 @@ class Image:
         self, symbols: dict[str, tuple[int, int]], text: bytes = b"", **values: int
     ) -> None:
         self.text = text
-        self.symbols = [Symbol(n, at, size, False, False, ()) for n, (at, size) in symbols.items()]
+        self.symbols = Symbols(
+            [Symbol(n, at, size, False, False, ()) for n, (at, size) in symbols.items()]
+        )
+        self.frames = Frames()
         self.values = {n: at for n, (at, _) in symbols.items()} | values
-
-    def may_name(self, part: str) -> bool:
-        return any(part in symbol.name for symbol in self.symbols)
-
-    def symbol_at(self, address: int) -> Symbol | None:
-        return next((s for s in self.symbols if s.address <= address < s.address + s.size), None)
-
-    def names_at(self, address: int) -> list[str]:
-        return [s.name for s in self.symbols if s.address == address]
 
     def content(self, address: int, size: int) -> bytes:
         return self.text[address - TEXT : address - TEXT + size]
-
-    def frame_range(self, _address: int) -> None:
-        return None
-
-    def frame_rule(self, _address: int) -> FrameRule:
-        return FrameRule("rsp", 8)
 
 
 def kernel(
@@ -467,8 +479,8 @@ def test_modules_and_their_symbols() -> None:
     assert found == Loaded("virtio_blk", text_at, text_at + 0x2000, kallsyms)
     image = ModuleImage(memory.read, found)
     assert [(s.name, s.address) for s in image.symbols] == [("request", 0x40), ("do_tail", 0x80)]
-    assert image.symbol_at(0x5F) == image.symbols[0]
-    assert image.symbol_at(0x60) is None
+    assert image.symbols.at(0x5F) == next(iter(image.symbols))
+    assert image.symbols.at(0x60) is None
 
 
 def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:

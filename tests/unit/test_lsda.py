@@ -52,12 +52,12 @@ def test_landing_pads(cxx: str, options: tuple[str, ...], tmp_path: Path) -> Non
     for function in ("caught", "plain", "main"):
         for name in (function, f"{function}.cold"):
             if name in addresses:
-                pads = image.landing_pads(int(addresses[name], 16))
+                pads = image.frames.landing_pads(int(addresses[name], 16))
                 assert pads is not None
                 found |= pads
     assert len(named) >= 3
     assert found == named
-    assert image.landing_pads(int(addresses["plain"], 16)) == frozenset()
+    assert image.frames.landing_pads(int(addresses["plain"], 16)) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from darc.analyses.why import SuspectProfiles
 from darc.app import progress
 from darc.code import patterns
 from darc.code.callers import most_called
-from darc.code.elf import Symbol
 from darc.code.patterns import Chosen, choose, parse_patterns
 from darc.code.program import NotNowError, Program
+from darc.code.symbols import Symbol
 from darc.collectors import set_collector
 from darc.collectors.losses import Losses
 from darc.collectors.set_collector import NO_TIME, SetCollector

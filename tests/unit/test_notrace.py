@@ -47,7 +47,7 @@ def program() -> Program:
 def functions(program: Program) -> Iterator[FunctionCode]:
     """Every ninth function of the C library."""
     module = next(m for m in program.modules if m.name.startswith("libc.so"))
-    for symbol in module.image.symbols[::9]:
+    for symbol in list(module.image.symbols)[::9]:
         entry = symbol.address + module.bias
         extent = program.extent(entry)
         if extent is not None and extent[0] == entry:
@@ -81,7 +81,7 @@ def test_every_tail_jump_is_followed(program: Program) -> None:
 def find(program: Program, name: str) -> int:
     """Where the C library has that function."""
     module = next(m for m in program.modules if m.name.startswith("libc.so"))
-    return module.image.exported(name)[0].address + module.bias
+    return module.image.symbols.exported(name)[0].address + module.bias
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from iced_x86 import FlowControl, Instruction
 
 from darc.code.architecture import Site
-from darc.code.elf import FrameRule
+from darc.code.frames import FrameRule
 from darc.code.processor import decode
 from darc.model.ftree import CallKind
 from darc.pads import processor as pads

@@ -69,11 +69,11 @@ def test_long_code_without_frame_information(tmp_path: Path) -> None:
     for size, count in ((100_000, 0), (600_000, 1)):
         code = f'__asm__(".text\\n.skip {size}, 0x90\\nlast: ret");'
         made = image(tmp_path, code)
-        assert len(made.unframed) == count
+        assert len(made.frames.unframed) == count
         if count:
-            [(low, high)] = made.unframed
+            [(low, high)] = made.frames.unframed
             [last] = [s.address for s in made.symbols if s.name == "last"]
             assert low <= last - size
             assert last < high
     made = image(tmp_path, code, "-fno-asynchronous-unwind-tables", "-nostartfiles", "-Wl,-emain")
-    assert not made.unframed, "nothing tells there what is ordinary"
+    assert not made.frames.unframed, "nothing tells there what is ordinary"

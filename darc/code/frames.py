@@ -1,0 +1,360 @@
+"""Where frames are in the code of one ELF file, by its frame information.
+
+``.eh_frame`` and ``.debug_frame`` are pyelftools' to decode. Nothing is said of code that no
+segment holds. Addresses are the file's own.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import io
+import itertools
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from elftools.dwarf.callframe import CIE, FDE, CallFrameInfo, RegisterRule
+from elftools.dwarf.structs import DWARFStructs
+from elftools.elf.elffile import ELFFile
+
+from darc.code import lsda
+from darc.code.damaged import where_damaged
+from darc.code.debug_file import LARGEST_UNPACKED, DebugFile
+from darc.code.headers import NOBITS, Headers, Segment, segment_at
+
+_PCREL_SDATA4 = 0x1B
+
+_LONG = 512 << 10
+"""Bytes of code without frame information that are more than what is written by hand, or than a C
+library that was built without it."""
+
+_GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
+_EH_RETURN = bytes.fromhex("4889cc59ffe1")  # mov rsp, rcx; pop rcx; jmp rcx
+
+_STACK_POINTER = 7
+_RETURN_COLUMN = 16
+"""The return address in rows of frame information."""
+
+_REGISTERS = {
+    0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", 7: "rsp",
+    8: "r8", 9: "r9", 10: "r10", 11: "r11", 12: "r12", 13: "r13", 14: "r14", 15: "r15",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FrameRule:
+    """Where a frame's CFA is: ``[register] + offset``, or with ``through`` set
+    ``*([register] + through) + offset`` (a frame that realigned its stack)."""
+
+    register: str
+    offset: int
+    through: int | None = None
+
+
+class Frames:
+    """What one file says of frames: where their CFA is, where they end, what comes back to them."""
+
+    def __init__(self, headers: Headers, debug_file: DebugFile) -> None:
+        self._headers = headers
+        self._debug_file = debug_file
+        self._latest_rules: tuple[range, list[tuple[int, FrameRule | None]]] = range(0), []
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        """The extent that one frame description covers around ``address``."""
+        found = self._fde(address)
+        return found[:2] if found else None
+
+    @where_damaged(None)
+    def rule(self, address: int) -> FrameRule | None:
+        """How to find the CFA at ``address``; ``None`` when the file does not say, or says it in a
+        form that pads do not follow."""
+        extent, rules = self._latest_rules
+        if address not in extent:
+            found = self.extent(address)
+            if found is None:
+                return None
+            rules = self._rules(found[0])
+            self._latest_rules = range(*found), rules  # most are asked for one after the other
+        index = bisect.bisect_right(rules, address, key=_first) - 1
+        return rules[index][1] if index >= 0 else None
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019
+    @where_damaged(None)
+    def landing_pads(self, address: int) -> frozenset[int] | None:
+        """Where exceptions come back to in the code that one frame description covers around
+        ``address``; ``None`` when the file has it in a form that is not known."""
+        found = self._fde(address)
+        if found is None or not any(found[2].augmentation_bytes or b""):
+            return frozenset()
+        pointer = found[2].lsda_pointer
+        if pointer is None:
+            return frozenset()
+        for section in self._headers.sections:
+            start = section.address
+            if start <= pointer < start + section.size and section.kind != NOBITS:
+                return lsda.landing_pads(self._headers.data(section), start, pointer, found[0])
+        return None
+
+    @where_damaged(True)
+    def may_be_called(self, address: int) -> bool:
+        """Whether a call may lead to ``address``, as far as the file tells: frame information of a
+        program's or a thread's first code says that there is no caller, that of trampolines that
+        more than a return address lies on the stack."""
+        extent = self.extent(address)
+        rows = [] if extent is None else self._rows(extent[0])
+        before = [row for row in rows if row[0] <= address]
+        if not before:
+            return True
+        _, cfa, returns = before[-1]
+        if cfa.expr is not None:
+            return False
+        return returns and (cfa.reg is None or (cfa.reg, cfa.offset) == (_STACK_POINTER, 8))
+
+    @functools.cached_property
+    @where_damaged(list)
+    def unframed(self) -> list[tuple[int, int]]:
+        """Long stretches of code that no frame information tells of, in a file that has it for
+        other code: made by no compiler as the rest is, but in a runtime's own way."""
+        frames = self._tables
+        if frames is not None and frames[3]:
+            table, count, at = frames[2], frames[3], frames[4]
+            rows = struct.iter_unpack("<ii", table[12 : 12 + 8 * count])
+            starts = [start + at for start, _ in rows]
+        else:
+            starts = [start for start, _, _ in self._all_fdes]
+        if not starts:
+            return []
+        return [
+            (low, high)
+            for segment in self._headers.segments
+            if segment.executable
+            for low, high in self._gaps(starts, segment)
+            if high - low >= _LONG
+        ]
+
+    def _gaps(self, starts: list[int], segment: Segment) -> Iterator[tuple[int, int]]:
+        first, last = segment.address, segment.address + segment.size
+        known = starts[bisect.bisect_left(starts, first) : bisect.bisect_left(starts, last)]
+        for low, high in itertools.pairwise((first, *known, last)):
+            if high - low >= _LONG:
+                extent = self.extent(low)
+                yield low if extent is None else extent[1], high
+
+    @where_damaged(list)
+    def exception_returns(self) -> list[int]:
+        """Entries of the functions that end as only gcc's ``__builtin_eh_return`` does: the
+        unwinder's, which a stripped program does not name."""
+        found: set[int] = set()
+        for section in self._headers.sections:
+            if not section.is_code or section.kind == NOBITS:
+                continue
+            data, at = self._headers.data(section), -1
+            while (at := data.find(_EH_RETURN, at + 1)) >= 0:
+                extent = self.extent(section.address + at)
+                if extent is not None:
+                    found.add(extent[0])
+        return sorted(found)
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019
+    @where_damaged(list)
+    def _rows(self, start: int) -> list[tuple[int, Any, bool]]:
+        """Where a row begins, its CFA, and whether there is a caller to return to."""
+        found = self._fde(start)
+        if found is None:
+            return []
+        # pyelftools decodes no table that holds this one, which says nothing of the CFA.
+        instructions = found[2].instructions
+        instructions[:] = [i for i in instructions if i.opcode != _GNU_ARGS_SIZE]
+        rows = found[2].get_decoded().table  # fails at an operation that pyelftools does not know
+        returns = [getattr(row.get(_RETURN_COLUMN), "type", None) for row in rows]
+        return [
+            (row["pc"], row["cfa"], kind != RegisterRule.UNDEFINED)
+            for row, kind in zip(rows, returns, strict=True)
+        ]
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019
+    @where_damaged(list)
+    def _rules(self, start: int) -> list[tuple[int, FrameRule | None]]:
+        """Where each rule begins to hold, in order."""
+        found: list[tuple[int, FrameRule | None]] = []
+        for pc, current, _ in self._rows(start):
+            if current.expr is not None:
+                found.append((pc, _expression_rule(bytes(current.expr))))
+                continue
+            register = _REGISTERS.get(current.reg)
+            found.append((pc, FrameRule(register, current.offset) if register else None))
+        return found
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - images live as long as the session
+    @where_damaged(None)
+    def _fde(self, address: int) -> tuple[int, int, FDE] | None:
+        found = self._find_fde(address)
+        if found is None:
+            return None
+        segment = segment_at(self._headers.segments, found[0])
+        inside = segment is not None and found[1] <= segment.address + segment.size
+        return found if inside else None
+
+    def _find_fde(self, address: int) -> tuple[int, int, FDE] | None:
+        frames = self._tables
+        if frames is None or not frames[3]:
+            fdes = self._all_fdes
+            index = bisect.bisect_right(fdes, address, key=lambda f: f[0]) - 1
+            if index < 0 or address >= fdes[index][1]:
+                return None
+            start, end, known = fdes[index]
+            parsed: object = known
+            if isinstance(known, int):
+                assert frames is not None
+                parsed = frames[0]._parse_entry_at(known)
+            return (start, end, parsed) if isinstance(parsed, FDE) else None
+        _, frame_address, table, _, header_address = frames
+        number = bisect.bisect_right(self._fde_starts, address - header_address)
+        if not number:
+            return None
+        place = struct.unpack_from("<i", table, 12 + (number - 1) * 8 + 4)[0] + header_address
+        found = self._entry_at(place - frame_address)
+        return found if found is not None and found[0] <= address < found[1] else None
+
+    @functools.cached_property
+    def _fde_starts(self) -> array[int]:
+        """Where the search table's entries begin, as it tells them."""
+        assert self._tables is not None
+        _, _, table, count, _ = self._tables
+        return array("i", table[12 : 12 + 8 * count])[::2]
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
+    def _entry_at(self, offset: int) -> tuple[int, int, FDE] | None:
+        """The entry there in .eh_frame, which many addresses are asked for."""
+        assert self._tables is not None
+        entry = self._tables[0]._parse_entry_at(offset)
+        if not isinstance(entry, FDE):
+            return None
+        start = entry["initial_location"]
+        return start, start + entry["address_range"], entry
+
+    @functools.cached_property
+    @where_damaged(None)
+    def _tables(self) -> tuple[CallFrameInfo, int, bytes, int, int] | None:
+        section = self._headers.section(".eh_frame")
+        header = self._headers.section(".eh_frame_hdr")
+        if section is None or section.kind == NOBITS:
+            return None
+        data = self._headers.data(section)
+        structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
+        info = CallFrameInfo(io.BytesIO(data), len(data), section.address, structs, True)
+        if header is None or header.kind == NOBITS:
+            return info, section.address, b"", 0, 0
+        table = self._headers.data(header)
+        if table[:4] != b"\x01\x1b\x03\x3b":  # sdata4 pcrel pointer, udata4 count, sdata4 datarel
+            return info, section.address, b"", 0, 0
+        count = min(struct.unpack_from("<I", table, 8)[0], (len(table) - 12) // 8)
+        return info, section.address, table, count, header.address
+
+    @functools.cached_property
+    @where_damaged(list)
+    def _all_fdes(self) -> list[tuple[int, int, FDE | int]]:
+        """For files without a search table (or with .debug_frame alone): start, end, and the entry
+        or its offset in .eh_frame."""
+        found: list[tuple[int, int, FDE | int]] = []
+        entries: list[Any] = []
+        if self._tables is not None:
+            info, address = self._tables[:2]
+            scanned = _scan(info, address)
+            if scanned:
+                return sorted(scanned)
+            entries = info.get_entries()
+        for headers in (self._headers, self._debug_file.headers):
+            elf = None if entries or headers is None else _with_dwarf(headers)
+            if elf is not None:
+                dwarf = elf.get_dwarf_info(relocate_dwarf_sections=False)
+                if dwarf.has_CFI():
+                    entries = dwarf.CFI_entries()
+        for entry in entries:
+            if isinstance(entry, FDE):
+                start = entry["initial_location"]
+                found.append((start, start + entry["address_range"], entry))
+        return sorted(found, key=lambda f: f[0])
+
+
+def _first(row: tuple[int, FrameRule | None]) -> int:
+    return row[0]
+
+
+def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]] | None:
+    """Start, end and offset of each entry of .eh_frame, where all have the form that compilers
+    give them; ``None``: they have not. pyelftools alone takes a second for each megabyte."""
+    info.stream.seek(0)
+    data = info.stream.read()
+    found: list[tuple[int, int, FDE | int]] = []
+    is_usual: dict[int, bool] = {}
+    at = 0
+    while at + 16 <= len(data):
+        length, above, distance, size = struct.unpack_from("<IIiI", data, at)
+        if length == 0:
+            at += 4
+            continue
+        if length >= len(data) - at:
+            return None  # also the mark of 64 bits
+        if above:
+            common = at + 4 - above
+            if common not in is_usual:
+                parsed = info._parse_entry_at(common)
+                encoding = isinstance(parsed, CIE) and parsed.augmentation_dict.get("FDE_encoding")
+                is_usual[common] = encoding == _PCREL_SDATA4
+            if not is_usual[common]:
+                return None
+            start = address + at + 8 + distance
+            found.append((start, start + size, at))
+        at += 4 + length
+    return found
+
+
+def _with_dwarf(headers: Headers) -> ELFFile | None:
+    """The file for pyelftools, where what that reads for ``.debug_frame`` can be what it says."""
+    if headers.section(".debug_frame") is None and headers.section(".zdebug_frame") is None:
+        return None
+    elf = ELFFile(io.BytesIO(headers.content.read(0, headers.content.size)))
+    sane = all(
+        section["sh_type"] != "SHT_NOBITS"
+        and (not section.compressed or section.data_size <= LARGEST_UNPACKED)
+        for section in elf.iter_sections()
+        if section.name.startswith((".debug_", ".zdebug_", ".eh_frame"))
+    )
+    return elf if sane and elf.has_dwarf_info() else None
+
+
+def _sleb(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if shift > 70:
+            raise IndexError("no number of 64 bits")
+        if not byte & 0x80:
+            return value - (1 << shift if byte & 0x40 else 0), at
+
+
+def _expression_rule(expression: bytes) -> FrameRule | None:
+    """``breg r, n; deref`` with an optional constant added: gcc's realigned frames."""
+    try:
+        if not 0x70 <= expression[0] <= 0x7F:
+            return None
+        register = _REGISTERS[expression[0] - 0x70]
+        through, at = _sleb(expression, 1)
+        if expression[at] != 0x06:
+            return None
+        rest = expression[at + 1 :]
+        if not rest:
+            return FrameRule(register, 0, through)
+        if rest[0] == 0x23:  # plus_uconst; small values only
+            value, end = _sleb(rest, 1)
+            return FrameRule(register, value, through) if end == len(rest) and value >= 0 else None
+    except IndexError:
+        pass
+    return None

@@ -1,0 +1,300 @@
+"""The symbols of one ELF file: its functions, by their names and addresses.
+
+Tables are unpacked in one go, as pyelftools makes an object of each symbol and a library has
+100,000. A table is read when it is asked for: of most of a program's files none is. Addresses are
+the file's own.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import functools
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from darc.code.damaged import where_damaged
+from darc.code.debug_file import DebugFile
+from darc.code.gnu_hash import GnuHash
+from darc.code.headers import NOBITS, Headers, segment_at
+
+_FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
+_OBJECT_TYPE = 1  # STT_OBJECT
+_GLOBAL, _WEAK = 1, 2
+
+_LARGE_FUNCTION = 1 << 20
+"""Bytes from which on a symbol's size is not believed without a look."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A function's symbol. ``address`` and ``size`` in bytes, as the file has them."""
+
+    name: str
+    address: int
+    size: int
+    ifunc: bool
+    exported: bool
+    rank: tuple[int, ...]
+    is_old: bool = False
+    """Whether it is a version for programs that were linked long ago (``memcpy@GLIBC_2.2.5``)."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of symbols, their names, and which sections are code."""
+
+    section: str
+    rows: bytes
+    strings: bytes
+    code: frozenset[int]
+
+    def may_define(self, name: bytes, *, is_end: bool) -> bool:
+        """Whether a symbol is defined here that is called ``name``, before any version; or whose
+        name ends so, with ``is_end``."""
+        at = -1
+        while (at := self.strings.find(name, at + 1)) >= 0:
+            if self.strings[at + len(name) : at + len(name) + 1] not in (b"\0", b"@"):
+                continue
+            # Rows tell where a name begins, and linkers let names share their ends.
+            start = self.strings.rfind(b"\0", 0, at) + 1 if is_end else at
+            if any(map(self._is_defined, range(start, at + 1))):
+                return True
+        return False
+
+    def _is_defined(self, name: int) -> bool:
+        wanted, at = struct.pack("<I", name), -1
+        while (at := self.rows.find(wanted, at + 1)) >= 0:
+            if at % 24 == 0 and self.rows[at + 6 : at + 8] not in (b"", b"\0\0"):
+                return True
+        return False
+
+
+class Symbols:
+    """The functions' symbols of one file, by address, the best name of an address first."""
+
+    def __init__(self, headers: Headers, debug_file: DebugFile) -> None:
+        self._headers = headers
+        self._debug_file = debug_file
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return iter(self._symbols)
+
+    def __len__(self) -> int:
+        return len(self._symbols)
+
+    @functools.cached_property
+    def _symbols(self) -> list[Symbol]:
+        return sorted(self._all_readable(), key=lambda s: (s.address, s.rank))
+
+    @functools.cached_property
+    def _addresses(self) -> list[int]:
+        return [s.address for s in self._symbols]
+
+    def _all_readable(self) -> list[Symbol]:
+        """As many as can be read."""
+        found: list[Symbol] = []
+        with contextlib.suppress(Exception):  # see darc.code.damaged
+            for symbol in self._read():
+                found.append(symbol)  # those before the damage are kept
+        return found
+
+    def _read(self) -> Iterator[Symbol]:
+        seen: set[tuple[str, int]] = set()
+        exported = set()
+        for table in self._tables:
+            strings = table.strings
+            usable = len(table.rows) - len(table.rows) % 24
+            versions = self._versions if table.section == ".dynsym" else b""
+            for number, row in enumerate(struct.iter_unpack("<IBBHQQ", table.rows[:usable])):
+                name, info, _other, index, value, size = row
+                kind, binding = info & 15, info >> 4
+                if kind not in _FUNCTION_TYPES and not (kind == 0 and index in table.code and name):
+                    continue
+                if index == 0 or value == 0:
+                    continue
+                end = strings.find(b"\0", name)
+                text = strings[name:end].decode("utf-8", "surrogateescape")
+                text, mark, version = text.partition("@")
+                is_old = bool(mark) and not version.startswith("@")
+                is_old = is_old or versions[2 * number + 1 : 2 * number + 2] >= b"\x80"
+                if not text or (text, value) in seen:
+                    continue
+                seen.add((text, value))
+                if table.section == ".dynsym":
+                    exported.add((text, value))
+                rank = (
+                    kind == 0,
+                    (text, value) not in exported,
+                    len(text) - len(text.lstrip("_")),
+                    {_GLOBAL: 0, _WEAK: 1}.get(binding, 2),
+                    len(text),
+                )
+                if size > _LARGE_FUNCTION:
+                    size = self._room(value, size)
+                is_exported = (text, value) in exported
+                yield Symbol(text, value, size, kind == 10, is_exported, rank, is_old)
+
+    @functools.cached_property
+    def _tables(self) -> list[_Table]:
+        wanted = (
+            (self._headers, ".dynsym"),
+            (self._headers, ".symtab"),
+            (self._debug_file.headers, ".symtab"),
+        )
+        found = [_symbol_table(one, name) for one, name in wanted if one is not None]
+        return [table for table in found if table is not None]
+
+    @functools.cached_property
+    @where_damaged(bytes)
+    def _versions(self) -> bytes:
+        """For each dynamic symbol two bytes, whose highest bit says that nobody is linked with it
+        any more."""
+        section = self._headers.section(".gnu.version")
+        return b"" if section is None else self._headers.data(section)
+
+    def _room(self, address: int, size: int) -> int:
+        """How much of a function that large its segment can hold."""
+        segment = segment_at(self._headers.segments, address)
+        return 0 if segment is None else min(size, segment.address + segment.size - address)
+
+    def may_name(self, part: str) -> bool:
+        """Whether any symbol can have ``part`` in its name: asked before they are all unpacked."""
+        wanted = part.encode("utf-8", "surrogateescape")
+        return any(wanted in table.strings for table in self._tables)
+
+    def if_any(self, names: Iterable[str], end: str | None = None) -> list[Symbol]:
+        """All symbols, where any of ``names`` is defined here, or a name that ends with ``end``;
+        else none. Most files only use what others define, and need not be unpacked for that."""
+        for table in self._tables:
+            if end is not None and table.may_define(end.encode(), is_end=True):
+                return self._symbols
+            if any(table.may_define(name.encode(), is_end=False) for name in names):
+                return self._symbols
+        return []
+
+    @where_damaged(False)
+    def defines(self, name: str) -> bool:
+        """Whether the file has a symbol of that name, of whatever kind."""
+        wanted = b"\0" + name.encode() + b"\0"
+        for table in self._tables:
+            at = table.strings.find(wanted) + 1
+            if at and any(
+                row[0] == at and row[3] != 0
+                for row in struct.iter_unpack(
+                    "<IBBHQQ", table.rows[: len(table.rows) - len(table.rows) % 24]
+                )
+            ):
+                return True
+        return False
+
+    def at(self, address: int) -> Symbol | None:
+        """The best symbol whose extent holds ``address``."""
+        index = bisect.bisect_right(self._addresses, address) - 1
+        if index < 0:
+            return None
+        start = self._addresses[index]
+        first = bisect.bisect_left(self._addresses, start)
+        best = self._symbols[first]
+        sized = next((s for s in self._symbols[first : index + 1] if s.size), best)
+        if sized.size and address >= start + sized.size:
+            return None
+        if not sized.size and self._section_end(start) <= address:
+            return None
+        return best
+
+    @functools.cached_property
+    @where_damaged(list)
+    def _section_bounds(self) -> list[tuple[int, int]]:
+        return sorted(
+            (s.address, s.address + s.size)
+            for s in self._headers.sections
+            if s.is_loaded and s.size
+        )
+
+    def _section_end(self, address: int) -> int:
+        """Where the section that holds ``address`` ends (``.init`` is not ``.plt``)."""
+        bounds = self._section_bounds
+        index = bisect.bisect_right(bounds, (address, 1 << 64)) - 1
+        return bounds[index][1] if index >= 0 else address + 1
+
+    def all_at(self, address: int) -> list[Symbol]:
+        """Every symbol that stands exactly at ``address``, best first."""
+        first = bisect.bisect_left(self._addresses, address)
+        last = bisect.bisect_right(self._addresses, address)
+        return self._symbols[first:last]
+
+    def names_at(self, address: int) -> list[str]:
+        """Every name that stands exactly at ``address``, best first."""
+        return [s.name for s in self.all_at(address)]
+
+    def next_above(self, address: int) -> int | None:
+        """Address of the first symbol above ``address``."""
+        index = bisect.bisect_right(self._addresses, address)
+        return self._addresses[index] if index < len(self._addresses) else None
+
+    @where_damaged(list)
+    def exported(self, name: str) -> list[Symbol]:
+        """The dynamic symbols called ``name``: all files are asked for what one of them imports,
+        so the linker's own table is looked into where there is one."""
+        if self._hashed is None:
+            return self._exports.get(name, [])
+        table = next(table for table in self._tables if table.section == ".dynsym")
+        raw = name.encode("utf-8", "surrogateescape")
+        found = []
+        for number in self._hashed.look_up(raw):
+            at, info, _, index, value, size = struct.unpack_from("<IBBHQQ", table.rows, 24 * number)
+            if table.strings[at : at + len(raw) + 1] not in (raw + b"\0", raw + b"@"):
+                continue
+            if info & 15 in _FUNCTION_TYPES and index and value:
+                found.append(Symbol(name, value, size, info & 15 == 10, True, ()))
+        return found
+
+    @functools.cached_property
+    def _exports(self) -> dict[str, list[Symbol]]:
+        found: dict[str, list[Symbol]] = {}
+        for symbol in self._symbols:
+            if symbol.exported:
+                found.setdefault(symbol.name, []).append(symbol)
+        return found
+
+    @functools.cached_property
+    @where_damaged(None)
+    def _hashed(self) -> GnuHash | None:
+        section = self._headers.section(".gnu.hash")
+        return None if section is None else GnuHash(self._headers.data(section))
+
+    def object_at(self, address: int) -> tuple[str, int] | None:
+        """The variable that holds ``address`` (as the file has it), and how many bytes into it that
+        is; ``None`` where no symbol tells."""
+        starts = [start for start, _, _ in self._objects]
+        index = bisect.bisect_right(starts, address) - 1
+        if index < 0:
+            return None
+        start, end, name = self._objects[index]
+        return (name, address - start) if address < end else None
+
+    @functools.cached_property
+    @where_damaged(list)
+    def _objects(self) -> list[tuple[int, int, str]]:
+        found = {}
+        for table in self._tables:
+            usable = len(table.rows) - len(table.rows) % 24
+            for name, info, _other, index, value, size in struct.iter_unpack(
+                "<IBBHQQ", table.rows[:usable]
+            ):
+                if info & 15 == _OBJECT_TYPE and index and value and size:
+                    end = table.strings.find(b"\0", name)
+                    text = table.strings[name:end].decode("utf-8", "surrogateescape")
+                    found[value] = (value, value + size, text.partition("@")[0])
+        return sorted(found.values())
+
+
+@where_damaged(None)
+def _symbol_table(headers: Headers, name: str) -> _Table | None:
+    section = headers.section(name)
+    if section is None or section.kind == NOBITS:
+        return None
+    strings = headers.data(headers.sections[section.link])
+    return _Table(name, headers.data(section), strings, headers.code_sections)
