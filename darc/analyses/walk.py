@@ -13,9 +13,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iced_x86 import Mnemonic
-
 from darc.analyses.analysis import Analysis, Step, Subject
+from darc.code.processor import is_system_call
 from darc.code.unwind import Frame
 from darc.collectors.walk_collector import (
     EVENT_WAITS,
@@ -548,7 +547,7 @@ class CallWalk(Analysis):
         if not node.is_done:
             return End.CUT_SHORT
         code = self._program.function(node.function.address)
-        if any(one.mnemonic == Mnemonic.SYSCALL for one in code.instructions.values()):
+        if any(map(is_system_call, code.instructions.values())):
             return End.SYSTEM_CALL
         if any(callee in self._walk.left_out for callee in self._callees(node)):
             return End.UNTIMED

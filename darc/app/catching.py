@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from darc.analyses.late import LEAST_SECONDS, LateCalls
+from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
 from darc.code.unwind import path
 from darc.model.errors import DarcError, UsageError
 from darc.model.ops import Event, ObjectKind
@@ -19,6 +20,7 @@ _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
 one that may write: part of its ABI."""
 
+_REGISTERS = PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER
 _WORDS = 512
 """Of a stack that are looked at."""
 
@@ -108,7 +110,7 @@ def _path(target: Target, session: Session, own: int, last: str | None) -> list[
         return []
     program = session.program
     try:
-        pc, stack, frame = (target.threads.read_register(thread, r) for r in ("rip", "rsp", "rbp"))
+        pc, stack, frame = (target.threads.read_register(thread, name) for name in _REGISTERS)
         addresses = path(program, pc, stack, frame, _words(target, stack))
     except DarcError:
         return []

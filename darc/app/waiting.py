@@ -14,6 +14,7 @@ from darc.app import finding
 from darc.app.finding import Request
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
+from darc.code.processor import RESULT, STACK_POINTER
 from darc.code.program import Program
 from darc.code.spelling import instead, not_found
 from darc.debuggee.debuggee import Debuggee
@@ -262,7 +263,7 @@ class Waiting:
         target = self._target
 
         def called(thread: int) -> Callable[[], Outcome]:
-            word = target.memory.read(target.threads.read_register(thread, "rsp"), 8)
+            word = target.memory.read(target.threads.read_register(thread, STACK_POINTER), 8)
             back = int.from_bytes(word, "little")
 
             def follow() -> Outcome:
@@ -273,7 +274,7 @@ class Waiting:
             return follow
 
         def chosen(thread: int) -> Callable[[], Outcome]:
-            entry = target.threads.read_register(thread, "rax")
+            entry = target.threads.read_register(thread, RESULT)
 
             def wait() -> Outcome:
                 if self.request is not None:

@@ -3,14 +3,16 @@
 There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
 
 - a :class:`CodeReader`: the call sites of a function from its bytes, and what of them can be moved;
-- how deep the stack is at an instruction (``depth.py``), which instructions leave a function
-  (``epilogues.py``), where an indirect branch leads (``branches.py``), where short jumps can be led
-  on (``relays.py``), and what may fault (``faults.py``);
+  what an instruction does to the flow; the registers that frames are told by;
+- what frame information calls its registers (``frames.py``), how deep the stack is at an
+  instruction (``depth.py``), which instructions leave a function (``epilogues.py``), where an
+  indirect branch leads (``branches.py``), where short jumps can be led on (``relays.py``), and what
+  may fault (``faults.py``);
 - a :class:`~darc.pads.architecture.PadWriter`: the code of pads, landings and patches; and how
   landings are laid out (``darc/pads/returns.py``, ``landings.py``);
 - entry and exit of the agent (``darc/agent/stubs.S``), its clock, and the registers that it saves;
 - a call and a system call in a stopped thread (``darc/debuggee/detour.py``,
-  ``process_foothold.py``).
+  ``process_foothold.py``, ``parking.py``).
 
 ``processor.py``, here and in ``darc/pads/``, is the one place that says which one it is.
 
@@ -26,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from iced_x86 import Instruction
+from iced_x86 import Instruction as Instruction
 
 from darc.code.frames import FrameRule
 from darc.model.ftree import CallKind
@@ -124,6 +126,19 @@ class CodeReader(Protocol):
     """Bytes of a direct call or jump: what a patch needs at least."""
     SHORT_JUMP: int
     """Bytes of the shortest jump."""
+    LONGEST_INSTRUCTION: int
+    """Bytes."""
+
+    PROGRAM_COUNTER: str
+    STACK_POINTER: str
+    FRAME_POINTER: str
+    """Registers, by the names that targets know and frame rules say."""
+    RESULT: str
+    """The register in which a function returns a word."""
+    THREAD_POINTER: str
+    """The register that tells the threads of a process apart."""
+    FRAME_AT_ENTRY: FrameRule
+    """Where a frame's CFA is at its function's first instruction."""
 
     def decode(self, data: bytes, address: int) -> list[Instruction]:
         """All instructions of ``data``, swept from its first byte."""
@@ -141,6 +156,15 @@ class CodeReader(Protocol):
 
     def jump_target(self, instruction: Instruction) -> int | None:
         """Where a jump leads that says so itself; ``None`` for everything else."""
+
+    def is_return(self, instruction: Instruction) -> bool:
+        """Whether its function ends there, and goes back to its caller."""
+
+    def is_system_call(self, instruction: Instruction) -> bool:
+        """Whether it calls the kernel."""
+
+    def goes_on(self, instruction: Instruction) -> bool:
+        """Whether the one behind it is always executed next."""
 
     def may_move(self, instruction: Instruction) -> bool:
         """Whether it does the same in a pad: no jump, nothing that looks at where it stands."""

@@ -8,8 +8,18 @@ from darc.code.architecture import CodeReader
 READER: CodeReader = x86_64
 
 PATCH_LENGTH, SHORT_JUMP = READER.PATCH_LENGTH, READER.SHORT_JUMP
+LONGEST_INSTRUCTION = READER.LONGEST_INSTRUCTION
+PROGRAM_COUNTER = READER.PROGRAM_COUNTER
+STACK_POINTER = READER.STACK_POINTER
+FRAME_POINTER = READER.FRAME_POINTER
+RESULT = READER.RESULT
+THREAD_POINTER = READER.THREAD_POINTER
+FRAME_AT_ENTRY = READER.FRAME_AT_ENTRY
 decode = READER.decode
 read_function = READER.read_function
 read_prologue = READER.read_prologue
 jump_target = READER.jump_target
+is_return = READER.is_return
+is_system_call = READER.is_system_call
+goes_on = READER.goes_on
 may_move = READER.may_move

@@ -8,9 +8,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from iced_x86 import Instruction
-
-from darc.code.architecture import FunctionCode, Site, Thunks
+from darc.code.architecture import FunctionCode, Instruction, Site, Thunks
 from darc.code.demangle import display_name
 from darc.code.faults import may_raise
 from darc.code.frames import FrameRule
@@ -19,7 +17,7 @@ from darc.code.linkage import Linkage
 from darc.code.looks import LOOKS, Looks
 from darc.code.modules import Module, ModuleFinder
 from darc.code.overlay import Overlay
-from darc.code.processor import read_function
+from darc.code.processor import FRAME_AT_ENTRY, FRAME_POINTER, read_function
 from darc.code.sequences import Sequences
 from darc.code.spelling import is_called, is_cold_name
 from darc.code.symbols import Symbol
@@ -269,7 +267,7 @@ class Program:
         if not self.handled:
             return False
         rule = self.frame_rule(int(instruction.ip))
-        has_frame = rule is not None and rule.register == "rbp"
+        has_frame = rule is not None and rule.register == FRAME_POINTER
         return may_raise(instruction, self.handled, has_frame=has_frame)
 
     def landing_pads(self, address: int) -> frozenset[int] | None:
@@ -303,7 +301,7 @@ class Program:
         if self.linkage.jump_slot(address) is not None:
             return False
         rule = module.image.frames.rule(address - module.bias)
-        return rule is not None and rule != FrameRule("rsp", 8)
+        return rule is not None and rule != FRAME_AT_ENTRY
 
     def is_code(self, address: int) -> bool:
         """Whether ``address`` lies in an executable mapping."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from darc.code.frames import FrameRule
+from darc.code.processor import FRAME_POINTER, STACK_POINTER
 from darc.code.program import Program
 
 MOST_FRAMES = 12
@@ -32,13 +34,13 @@ def callers(program: Program, stack: int, frame: int, words: Sequence[int]) -> t
         if rule is None or rule.through is not None:
             break
         after = slot + 8
-        base = {"rsp": after, "rbp": frame}.get(rule.register)
+        base = _base(rule, after, frame)
         if base is None:
             break
         above = base + rule.offset - 8
         if above <= slot:
             break
-        if rule.register == "rbp":
+        if rule.register == FRAME_POINTER:
             before = _word(words, frame - stack)
             if before is None:
                 last = _word(words, above - stack)
@@ -56,13 +58,13 @@ def path(
     one that stands anywhere."""
     module = program.module_at(pc)
     rule = None if module is None else module.image.frames.rule(pc - module.bias)
-    base = None if rule is None else {"rsp": stack, "rbp": frame}.get(rule.register)
+    base = None if rule is None else _base(rule, stack, frame)
     if rule is None or base is None or rule.through is not None:
         return (pc,)
     skipped, rest = divmod(base + rule.offset - 8 - stack, 8)
     if rest or not 0 <= skipped < len(words):
         return (pc,)
-    if rule.register == "rbp" and (index := (frame - stack) // 8) in range(len(words)):
+    if rule.register == FRAME_POINTER and (index := (frame - stack) // 8) in range(len(words)):
         frame = words[index]
     return (pc, *callers(program, stack + 8 * skipped, frame, words[skipped:]))
 
@@ -88,20 +90,29 @@ def frames(
     look = pc
     while len(found) < MOST_ON_A_STACK and program.module_at(look) is not None:
         rule = program.frame_rule(look)
-        base = None if rule is None else {"rsp": stack, "rbp": frame}.get(rule.register)
+        base = (
+            None
+            if rule is None
+            else {STACK_POINTER: stack, FRAME_POINTER: frame}.get(rule.register)
+        )
         if rule is None or base is None or rule.through is not None:
             break
         slot = base + rule.offset - 8
         back = word(slot) if slot >= stack else None
         if back is None:
             break
-        if rule.register == "rbp":
+        if rule.register == FRAME_POINTER:
             frame = word(frame) or 0
         found.append(Frame(look, slot))
         stack, look = slot + 8, back - 1
     if program.module_at(look) is not None:
         found.append(Frame(look, 0))
     return found
+
+
+def _base(rule: FrameRule, stack: int, frame: int) -> int | None:
+    """The register that a CFA is told from, where it is one of these."""
+    return {STACK_POINTER: stack, FRAME_POINTER: frame}.get(rule.register)
 
 
 def _word(words: Sequence[int], offset: int) -> int | None:

@@ -30,7 +30,12 @@ from darc.model.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
 SHORT_JUMP = 2  # bytes of the shortest jump
-_LONGEST_PATCH = 15  # one instruction's longest form
+LONGEST_INSTRUCTION = 15
+_LONGEST_PATCH = LONGEST_INSTRUCTION
+
+PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER = "rip", "rsp", "rbp"
+RESULT, THREAD_POINTER = "rax", "fs_base"
+FRAME_AT_ENTRY = FrameRule(STACK_POINTER, 8)
 
 _LONGEST_TABLE = 2048  # entries of a jump table
 _LOOKED_AT = 64  # entries of a table that tell what it is one of
@@ -140,7 +145,7 @@ def _is_tail(function: FunctionCode, address: int, target: int, around: Surround
     rule = _frame_rule(function, address, around)
     if rule is None:
         return around.is_function_start(target) or not around.is_code(target)
-    return rule == FrameRule("rsp", 8)
+    return rule == FRAME_AT_ENTRY
 
 
 def _collect_targets(function: FunctionCode, around: Surroundings) -> None:
@@ -157,7 +162,7 @@ def _collect_targets(function: FunctionCode, around: Surroundings) -> None:
     targets = _table_targets(function, around)
     function.targets |= targets
     for jump in jumps:
-        tail = _frame_rule(function, int(jump.ip), around) == FrameRule("rsp", 8)
+        tail = _frame_rule(function, int(jump.ip), around) == FRAME_AT_ENTRY
         if not targets and not (tail and not _is_table_jump(function, jump, around)):
             function.complete = False  # who knows where it leads
 
@@ -332,15 +337,15 @@ def _site(function: FunctionCode, instruction: Instruction, around: Surroundings
             return None
         if not _is_tail(function, address, target, around):
             return None
-        slot = FrameRule("rsp", 8)  # the frame is gone
+        slot = FRAME_AT_ENTRY  # the frame is gone
         return _tail_site(
             function, instruction, kind=CallKind.TAIL, target=target, slot=slot, around=around
         )
     if flow == FlowControl.INDIRECT_BRANCH:
         if _is_table_jump(function, instruction, around):
             return None
-        rule = _frame_rule(function, address, around) or FrameRule("rsp", 8)
-        if rule != FrameRule("rsp", 8):
+        rule = _frame_rule(function, address, around) or FRAME_AT_ENTRY
+        if rule != FRAME_AT_ENTRY:
             return None  # the frame still stands: a computed goto
         return _tail_site(
             function,
@@ -484,6 +489,21 @@ def _displaced(
     if around.is_jumped_into(address, int(call.next_ip)):
         return (), "a jump leads between the bytes that a patch needs"
     return tuple(taken), None
+
+
+def is_return(instruction: Instruction) -> bool:
+    """Whether its function ends there, and goes back to its caller."""
+    return bool(instruction.flow_control == FlowControl.RETURN)
+
+
+def is_system_call(instruction: Instruction) -> bool:
+    """Whether it calls the kernel."""
+    return bool(instruction.mnemonic == Mnemonic.SYSCALL)
+
+
+def goes_on(instruction: Instruction) -> bool:
+    """Whether the one behind it is always executed next."""
+    return bool(instruction.flow_control == FlowControl.NEXT)
 
 
 def may_move(instruction: Instruction) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from iced_x86 import FlowControl
-
 from darc.code.architecture import FunctionCode
+from darc.code.processor import is_return
 from darc.code.program import Program
 from darc.collectors.breakplaces import BreakPlaces
 from darc.collectors.hitcost import HitCost
@@ -34,8 +33,7 @@ class F0Places:
         """f0 ends at its own return instructions. Where it may end in another way (a tail call,
         code that is not known), the places that it returns to are learned."""
         self._places.at(code.entry).entry = True
-        flows = {at: i.flow_control for at, i in code.instructions.items()}
-        returns = [at for at, flow in flows.items() if flow == FlowControl.RETURN]
+        returns = [at for at, instruction in code.instructions.items() if is_return(instruction)]
         has_tails = any(site.kind.is_tail for site in code.sites)
         self._learns_callers = has_tails or not returns or not code.complete
         if not self._learns_callers:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from iced_x86 import FlowControl
-
-from darc.code.processor import decode
+from darc.code.processor import LONGEST_INSTRUCTION, decode, goes_on
 from darc.collectors.hitclock import HitClock
 from darc.debuggee.debuggee import Debuggee
 from darc.target.target import Target
-
-LONGEST_INSTRUCTION = 15
 
 
 class HitCost:
@@ -33,7 +29,7 @@ class HitCost:
         at = address
         for _ in range(self._debuggee.calibration_steps):
             instruction = decode(self._target.memory.read(at, LONGEST_INSTRUCTION), at)[0]
-            if instruction.flow_control != FlowControl.NEXT:
+            if not goes_on(instruction):
                 return
             at = int(instruction.next_ip)
         self._first, self._second = address, at

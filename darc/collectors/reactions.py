@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darc.code.branches import frame_slot, indirect_target, is_taken
+from darc.code.processor import STACK_POINTER
 from darc.collectors.breakplaces import Place, Timed
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import Moment
@@ -93,7 +94,7 @@ class Reactions:
         operation = self._operations.get(hit.strand)
         if operation is None and not place.entry:
             return None
-        rsp, now = self._target.threads.read_register(hit.thread, "rsp"), hit.now
+        rsp, now = self._target.threads.read_register(hit.thread, STACK_POINTER), hit.now
         act = None
         if operation is not None:
             if place.returns:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Operation
+from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.debuggee import clock
 from darc.model.errors import TargetError
 from darc.pads.returns import Replaced
@@ -98,7 +99,7 @@ def _threads_of(target: Target, operations: Sequence[Operation]) -> Mapping[int,
     for thread in threads:
         if len(found) == len(wanted):
             break
-        own = target.threads.read_register(thread, "fs_base") + 1
+        own = target.threads.read_register(thread, THREAD_POINTER) + 1
         if own in wanted:
             found[own] = thread
     return found
@@ -165,5 +166,6 @@ class Suspended:
 def _places(target: Target) -> Mapping[int, Place]:
     counters = target.threads.program_counters()
     return {
-        thread: (pc, target.threads.read_register(thread, "rsp")) for thread, pc in counters.items()
+        thread: (pc, target.threads.read_register(thread, STACK_POINTER))
+        for thread, pc in counters.items()
     }

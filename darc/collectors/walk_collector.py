@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from darc.agent.rows import Walker
 from darc.code.architecture import FunctionCode
+from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
 from darc.code.program import Program
 from darc.code.unwind import Frame, frames
 from darc.collectors.collector import Context
@@ -208,7 +209,7 @@ class WalkCollector(SetCollector):
     def _stack(self, thread: int, backs: Mapping[int, int]) -> Stack:
         target, foothold = self._target, self.foothold
         assert foothold is not None
-        names = ("rip", "rsp", "rbp", "fs_base")
+        names = (PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER, THREAD_POINTER)
         pc, stack, frame, key = (target.threads.read_register(thread, name) for name in names)
         slots: dict[int, int] = dict(backs)
         if self.tables.bell and self.tables.bell_slot:
@@ -229,7 +230,7 @@ class WalkCollector(SetCollector):
                 return Stack(key, ())
             slot = min(above)
             pc, stack = slots[slot], slot + 8
-            raw = raw[slot + 8 - target.threads.read_register(thread, "rsp") :]
+            raw = raw[slot + 8 - target.threads.read_register(thread, STACK_POINTER) :]
         found = frames(self._program, pc, stack, frame, word)
         return Stack(key, tuple(reversed(found)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 
+from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, journal, procfs
 from darc.debuggee.debuggee import Debuggee
@@ -126,7 +127,8 @@ class ProcessDebuggee(Debuggee):
         """It has no thread-local storage yet. (A program that never has any says so too.)"""
         target = self._target
         return all(
-            target.threads.read_register(thread, "fs_base") == 0 for thread in target.threads.ids()
+            target.threads.read_register(thread, THREAD_POINTER) == 0
+            for thread in target.threads.ids()
         )
 
     def entry(self) -> int | None:

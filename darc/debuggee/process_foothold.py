@@ -25,6 +25,7 @@ from darc.agent.layout import (
     room_for_threads,
 )
 from darc.agent.memory import AgentMemory
+from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import copies, limits
 from darc.debuggee.detour import DispatchedError
@@ -427,7 +428,7 @@ class ProcessFoothold(Foothold):
         """A program without thread-local storage has no fs base."""
         possible = set(_ID_PLACES)
         for thread in self._target.threads.ids():
-            base = self._target.threads.read_register(thread, "fs_base")
+            base = self._target.threads.read_register(thread, THREAD_POINTER)
             try:
                 raw = self.memory.read(base, 8)
                 if base == 0 or int.from_bytes(raw, "little") != base:
@@ -546,8 +547,8 @@ def _references(
     for thread, pc in target.threads.program_counters().items():
         if is_inside(pc):
             found.add(pc)
-        stack = target.threads.read_register(thread, "rsp")
-        stacks[stack] = target.threads.read_register(thread, "fs_base")
+        stack = target.threads.read_register(thread, STACK_POINTER)
+        stacks[stack] = target.threads.read_register(thread, THREAD_POINTER)
     live = []
     for region in regions(pid):
         if "w" not in region.permissions or "p" not in region.permissions:

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from darc.agent.layout import Room, room_for, room_for_set
 from darc.agent.memory import AgentMemory
 from darc.code.faults import FAULTS
+from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, handlers, procfs
 from darc.debuggee.parking import lead_home
@@ -87,7 +88,7 @@ class ProcessPads(PadBackend):
                 raise NotFoundError(
                     f"the program has no thread {thread}: 'info threads' lists them"
                 )
-            only = self._target.threads.read_register(thread, "fs_base")
+            only = self._target.threads.read_register(thread, THREAD_POINTER)
         tables.set(
             bell_signal=signal if may_ring else 0,
             no_calls=int(not may_ring),

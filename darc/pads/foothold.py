@@ -20,8 +20,7 @@ from darc.agent.layout import Read, Room, Write
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Node
 from darc.code.architecture import Prologue, Site
-from darc.code.frames import FrameRule
-from darc.code.processor import decode
+from darc.code.processor import FRAME_AT_ENTRY, decode
 from darc.code.program import Program
 from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind
@@ -478,7 +477,7 @@ class Foothold(ABC):
             target=nothing,
             pointer=None,
             instruction=call,
-            slot=FrameRule("rsp", 8),
+            slot=FRAME_AT_ENTRY,
         )
         index = self.new_index()
         parent_index = self.new_index()

@@ -13,11 +13,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from iced_x86 import Instruction
-
 from darc import agent
 from darc.agent.memory import AgentMemory
-from darc.code.architecture import FunctionCode, Prologue, Site
+from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
 from darc.code.faults import leaves_frame
 from darc.code.notrace import why_notrace
 from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, decode, read_prologue

@@ -13,11 +13,9 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from iced_x86 import Instruction
-
 from darc.agent.memory import AgentMemory
-from darc.code.architecture import Site
-from darc.code.processor import PATCH_LENGTH
+from darc.code.architecture import Instruction, Site
+from darc.code.processor import PATCH_LENGTH, PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.model.errors import TargetError
 from darc.target.target import Place, Target
@@ -244,7 +242,7 @@ class Patcher:
         for thread, pc in self._target.threads.program_counters().items():
             if pc in own:
                 self._target.memory.flush()  # the function is there
-                self._target.threads.write_register(thread, "rip", own[pc])
+                self._target.threads.write_register(thread, PROGRAM_COUNTER, own[pc])
 
     def _move_threads(self, patch: Patch) -> None:
         """A thread behind the first of the displaced instructions goes on with them in the pad."""
@@ -255,7 +253,7 @@ class Patcher:
                 continue
             if pc in patch.moved:
                 self._target.memory.flush()  # the pad is there
-                self._target.threads.write_register(thread, "rip", patch.moved[pc])
+                self._target.threads.write_register(thread, PROGRAM_COUNTER, patch.moved[pc])
             elif pc < patch.address + len(patch.bytes):
                 raise TargetError(
                     f"thread {thread} stands in the bytes to patch at {patch.address:#x}: "

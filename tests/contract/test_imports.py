@@ -183,6 +183,20 @@ def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_only_what_reads_and_writes_code_knows_instructions() -> None:
+    """Above, the processor is asked (``darc/code/processor.py``)."""
+    seam = FLOORS.index("pads")
+    wrong = [
+        str(one)
+        for file in ENGINE
+        for one in imports(file)
+        if one.name.split(".")[0] == "iced_x86"
+        and (floor(module_name(file)) or 0) >= seam
+        and file != Path("darc/pads/x86_64.py")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_what_is_debugged_may_have_no_proc() -> None:
     """What stands on the seam asks that, and not the system, of what is debugged."""
     seam = FLOORS.index("debuggee")
