@@ -50,6 +50,7 @@ class Program(Code):
 
     modules: tuple[()] = ()
     interrupts: tuple[()] = ()
+    has_more = False
 
     def function(self, entry: int) -> FunctionCode:
         return read_function(entry, self)

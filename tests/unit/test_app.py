@@ -1,0 +1,251 @@
+"""The application on a made-up program: what its commands and the program's events come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from darc.app.app import App
+from darc.code.program import Program
+from darc.collectors.breakpoints import BreakpointCollector
+from darc.debuggee.process_pads import ProcessPads
+from darc.model.errors import NotFoundError, UsageError
+from darc.model.status import Status
+from darc.target.target import Journal, Target
+from tests.unit.machine import MS, PLAIN, Debuggee, Machine
+from tests.unit.test_code_reading import Code
+from tests.unit.test_code_reading import assembled as assembled
+
+OPTIONS = {
+    "peak": ">10ms",
+    "start-ops": "20",
+    "decision-ops": "4",
+    "lookahead": "1",
+    "probes": "breakpoint",
+}
+
+
+class Pads(ProcessPads):
+    """Notes how often what others left in the program was looked for."""
+
+    left: list[str]
+    looks: list[bool]
+
+    def clean_up(self, program: object, *, unmap: bool = True) -> list[str]:
+        self.looks.append(unmap)
+        return self.left
+
+
+class Stopped(Debuggee):
+    """What the debugger has stopped. It notes who is told that it is let go of."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine.target, machine.code)
+        self._pads = self.found = Pads(machine.target, 1)
+        self.found.left, self.found.looks = [], []
+        self.farewells: list[bool] = []
+
+    def program(self) -> Program:
+        return cast(Program, self._program)
+
+    def check(self, *_: object) -> list[str]:
+        return []
+
+    def is_at_start(self) -> bool:
+        return False
+
+    def watch_over(self) -> Callable[[bool], None]:
+        return self.farewells.append
+
+
+class User:
+    """Somebody at a debugger; calls of f are slow in w every fifth time."""
+
+    def __init__(self, code: Code) -> None:
+        self.machine = Machine(code)
+        self.target = self.machine.target
+        self.target.process = 1
+        self.debuggee = Stopped(self.machine)
+        self.app = App(self.target, self._choose)
+        for name, text in OPTIONS.items():
+            self.app.set_parameter(name, text)
+        self.calls = 0
+        self.machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
+
+    def _choose(self, target: Target) -> Stopped:
+        target.journal = Journal()  # as each process has one of its own
+        return self.debuggee
+
+    def start(self, function: str = "f") -> None:
+        at = self.machine.code.symbols[function]
+        self.app.start(f"*{at:#x}", {})
+        session = self.app.session
+        assert session is not None
+        assert isinstance(session.collector, BreakpointCollector)
+        cast(Any, session.collector._clock)._read = lambda: self.machine.now
+
+    def go_on(self, calls: int = 400) -> None:
+        """'continue': up to a stop, or to one of the user's after so many calls of f."""
+        self.app.before_continue()
+        self.machine.stopped = False
+        for _ in range(calls):
+            self.calls += 1
+            self.machine.call("main")
+            if self.machine.stopped:
+                break
+        else:
+            self.app.before_stop()
+        self.app.on_stop()
+
+    @property
+    def said(self) -> str:
+        """What was shown since the last look."""
+        text = "".join(self.target.emitted)
+        self.target.emitted.clear()
+        return text
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing of darc is in the program."""
+        return not self.target.breaks and not self.debuggee.begun
+
+
+@pytest.fixture
+def user(assembled: Callable[[str], Code]) -> User:
+    return User(assembled(PLAIN))
+
+
+def test_from_start_to_the_answer(user: User) -> None:
+    user.start()
+    assert user.said.endswith(": 'continue'\n")
+    assert not user.target.breaks  # the program has not gone on
+    assert user.app.is_busy
+    user.go_on()
+    shown = user.app.snapshot()
+    assert [node.function.name for node in shown.paths[0].nodes] == ["f", "g", "w"]
+    assert "w" in user.said
+    assert not user.app.is_busy
+    assert user.is_clean
+
+
+def test_stop_takes_every_probe_out(user: User) -> None:
+    user.start()
+    user.go_on(10)
+    assert user.app.is_busy
+    _ = user.said
+    user.app.stop()
+    assert user.said == "darc: every probe is out\n"
+    assert user.is_clean
+    assert not user.app.is_busy
+    assert user.app.snapshot().status is Status.STOPPED
+    profile = user.app.snapshot().profile
+    assert profile is not None
+    assert profile.count == 10
+
+
+def test_stop_without_an_analysis(user: User) -> None:
+    with pytest.raises(UsageError, match="nothing is being analysed"):
+        user.app.stop()
+    user.debuggee.found.left = ["probes of a debugger that was killed are out"]
+    user.app.stop()
+    assert user.said == "darc: probes of a debugger that was killed are out\n"
+
+
+def test_another_start_while_one_is_under_way(user: User) -> None:
+    user.start()
+    first = user.app.session
+    with pytest.raises(UsageError, match="is being analysed: 'darc stop' before another"):
+        user.start("g")
+    assert user.app.session is first
+    user.go_on()
+    assert user.app.snapshot().paths  # it has lost nothing by that
+
+
+def test_start_while_the_program_runs(user: User) -> None:
+    user.target.running = True
+    with pytest.raises(UsageError, match="interrupt it"):
+        user.start()
+    assert not user.app.is_busy
+
+
+def test_two_analyses_one_after_the_other(user: User) -> None:
+    user.start()
+    user.go_on()
+    first = user.app.snapshot()
+    user.start("g")
+    user.go_on()
+    second = user.app.snapshot()
+    assert [node.function.name for node in first.paths[0].nodes] == ["f", "g", "w"]
+    assert [node.function.name for node in second.paths[0].nodes] == ["g", "w"]
+    assert {place.name for tree in user.app.measured() for place in tree.children} == {"f", "g"}
+    assert user.is_clean
+
+
+def test_a_start_that_finds_nothing_ends_what_was_shown(user: User) -> None:
+    user.start()
+    user.go_on()
+    user.target.pending = False
+    with pytest.raises(NotFoundError, match="no code is mapped"):
+        user.app.start("*0x10", {})
+    assert not user.app.is_busy
+    assert user.is_clean
+
+
+def test_a_stop_of_the_users_shows_no_probe(user: User) -> None:
+    user.start()
+    user.go_on(10)
+    assert not user.target.breaks
+    assert user.app.is_busy
+    user.go_on()
+    assert user.app.snapshot().paths
+
+
+def test_the_debugger_lets_the_program_go(user: User) -> None:
+    user.start()
+    user.go_on(10)
+    user.target.was_attached = True
+    user.app.on_leave()
+    assert user.is_clean
+    assert not any("sleep" in note for note in user.app.snapshot().notes)
+    assert not user.app.is_busy
+    assert user.debuggee.farewells == [False]
+    user.app.on_leave()  # the end of the debugger behind it
+    assert user.debuggee.farewells == [False]
+
+
+def test_the_program_ends(user: User) -> None:
+    user.start()
+    user.go_on(10)
+    user.app.before_continue()
+    _ = user.said
+    user.target.end()
+    user.app.on_exit()
+    assert user.app.snapshot().status is Status.ENDED
+    assert not user.app.is_busy
+    assert user.said
+    assert user.debuggee.farewells == [False]
+
+
+def test_the_debugger_loses_the_program(user: User) -> None:
+    user.start()
+    user.app.before_continue()
+    _ = user.said
+    user.app.on_lost(1)
+    assert "the debugger has lost process 1, which lives" in user.said
+    assert not user.app.is_busy
+    assert user.debuggee.farewells == [True]
+    assert user.app.snapshot().status is Status.STOPPED
+
+
+def test_a_child_that_is_followed_is_rid_of_copies(user: User) -> None:
+    """It may share its memory with its parent, which is analysed further."""
+    user.start()
+    user.debuggee.found.looks.clear()
+    journal = user.target.journal
+    user.app.on_child()
+    assert user.debuggee.found.looks == [False]
+    assert user.target.journal is journal
+    user.go_on()
+    assert user.app.snapshot().paths
