@@ -102,8 +102,8 @@ class User:
     @property
     def said(self) -> str:
         """What was shown since the last look."""
-        text = "".join(self.target.emitted)
-        self.target.emitted.clear()
+        text = "".join(self.target.screen.emitted)
+        self.target.screen.emitted.clear()
         return text
 
     @property
@@ -186,7 +186,7 @@ def test_two_analyses_one_after_the_other(user: User) -> None:
 def test_a_start_that_finds_nothing_ends_what_was_shown(user: User) -> None:
     user.start()
     user.go_on()
-    user.target.pending = False
+    user.target.screen.pending = False
     with pytest.raises(NotFoundError, match="no code is mapped"):
         user.app.start("*0x10", {})
     assert not user.app.is_busy
