@@ -51,6 +51,7 @@ from darc.saved.files import replace_file
 from darc.session.session import Message, Session
 from darc.target.target import State, Target
 from darc.views import render
+from darc.views.style import Style
 from darc.views.words import Shown, message
 
 _ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
@@ -438,7 +439,7 @@ class App:
         self._target.journal.stands(False)
         session = self._session
         if session is not None and session.alive and self._monitor is None:
-            style = render.Style(self.width, self.colour)
+            style = Style(self.width, self.colour)
             self._monitor = Monitor(session, self._target, style)
 
     def on_exit(self) -> None:
@@ -639,7 +640,7 @@ class App:
         session = self._session
         if what is None or session is None:
             return
-        style = render.Style(self.width, self.colour, self._parameters.verbose)
+        style = Style(self.width, self.colour, self._parameters.verbose)
         shown = session.snapshot(
             lines=what is not Message.END
         )  # lldb tells of an end on another thread

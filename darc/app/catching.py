@@ -14,6 +14,7 @@ from darc.model.snapshot import Snapshot
 from darc.session.session import Session
 from darc.target.target import Target
 from darc.views import render
+from darc.views.style import Style
 from darc.views.waitsview import kind_text
 
 _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
@@ -47,7 +48,7 @@ def seconds_of(known: Snapshot | None, peak: str | None) -> float:
     return max(low, LEAST_SECONDS)
 
 
-def describe(target: Target, session: Session, style: render.Style) -> str:
+def describe(target: Target, session: Session, style: Style) -> str:
     """One line on the call that the program stands in: for how long, in which functions, and who
     has what it waits for."""
     analysis = session.analysis
@@ -79,7 +80,7 @@ def _show(target: Target, session: Session, own: int) -> str | None:
     return None if thread is None else target.threads.show(thread)
 
 
-def _holder(target: Target, session: Session, event: Event, style: render.Style) -> str:
+def _holder(target: Target, session: Session, event: Event, style: Style) -> str:
     """Who has a lock now, by its own words."""
     try:
         raw = target.memory.read(event.object + _OWNER[event.kind], 4)
@@ -97,7 +98,7 @@ def _holder(target: Target, session: Session, event: Event, style: render.Style)
     return "held by nobody that it tells of"
 
 
-def _thread(target: Target, session: Session, own: int, style: render.Style) -> str:
+def _thread(target: Target, session: Session, own: int, style: Style) -> str:
     where = _path(target, session, own, None)
     text = f"thread {own}"
     return f"{text}, in {' ← '.join(map(style.name, where))}" if where else text

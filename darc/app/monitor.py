@@ -16,6 +16,7 @@ from darc.session.session import Session
 from darc.target.ownthread import begin_thread
 from darc.target.target import Target
 from darc.views import render
+from darc.views.style import Style
 
 _TICK_SECONDS = 0.1
 """Half of what a sign of life counts for (``darc/debuggee/process_pads.py``)."""
@@ -48,7 +49,7 @@ _DEEP_NOTE = (
 class Monitor:
     """One thread, from its making until :meth:`stop`."""
 
-    def __init__(self, session: Session, target: Target, style: render.Style) -> None:
+    def __init__(self, session: Session, target: Target, style: Style) -> None:
         """``style`` is that of the live line, as the debugger has it now."""
         self._session = session
         self._style = style
@@ -127,7 +128,7 @@ class Monitor:
         self._session.debuggee.send(number, own)
         return look
 
-    def _line_style(self) -> render.Style:
+    def _line_style(self) -> Style:
         """A terminal whose window has another size than at the start has the last word, as it has
         with the debugger."""
         columns = _columns()

@@ -23,7 +23,7 @@ from darc.saved.contexts import (
     coverage_to_json,
     nodes_to_json,
 )
-from darc.views.render import Style, write
+from darc.views.style import Style, write
 from darc.views.words import Shown, threads_text
 
 _HEAT = "█▓▒░"

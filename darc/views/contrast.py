@@ -8,7 +8,7 @@ from rich.text import Text
 
 from darc.model.contrast import CallRow, Contrast, Figures
 from darc.model.profile import format_cycles
-from darc.views.render import Style, write
+from darc.views.style import Style, write
 from darc.views.words import Shown, columns, shorten
 
 SHOWN_ROWS = 20

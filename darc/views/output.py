@@ -8,7 +8,7 @@ from typing import Any
 
 from darc.model.errors import UsageError
 from darc.saved.files import replace_file
-from darc.views.render import Style
+from darc.views.style import Style
 from darc.views.words import Shown
 
 Text = Callable[[Style], Shown]

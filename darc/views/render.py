@@ -8,13 +8,9 @@ fit to be shown before they are laid out and styled (:mod:`darc.views.words`).
 from __future__ import annotations
 
 import dataclasses
-import io
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from darc.model.errors import UsageError
@@ -29,11 +25,13 @@ from darc.model.walk import Walk
 from darc.views.bars import CHOSEN, draw
 from darc.views.lapse import draw_hints, draw_lapse
 from darc.views.setview import draw_set
+from darc.views.style import Style, write
 from darc.views.treeview import (
     draw_tree,
     ending_text,
     inconclusive_text,
     inlined,
+    path_text,
     place,
     votes_text,
 )
@@ -41,65 +39,19 @@ from darc.views.waitsview import draw_waits
 from darc.views.walkview import draw_walk
 from darc.views.whyview import draw_why
 from darc.views.words import (
-    LOG_NAME_WIDTH,
-    NAME_WIDTH,
     Shown,
     calls_text,
     columns,
     elapsed_text,
     functions_text,
-    message,
-    name,
-    printable,
     shorten,
     to_ascii,
 )
-
-DEFAULT_WIDTH = 80
-LOG_WIDTH = 4096
 
 SHOWN_SITES = 10
 """Call sites that are not timed, listed in a report unless it is verbose."""
 
 _HEADING = "bold underline"
-
-
-@dataclass(frozen=True)
-class Style:
-    """How to write: columns, escape codes, everything or the essential, beyond ASCII.
-
-    A ``width`` that is not positive is output without limits, a log: drawings take 80 columns, and
-    the tree is as wide as its names. ``whole_names`` is for files: no name is shortened.
-    """
-
-    width: int = DEFAULT_WIDTH
-    colour: bool = False
-    verbose: bool = False
-    unicode: bool = True
-    whole_names: bool = False
-    is_log: bool = False
-
-    def __post_init__(self) -> None:
-        if self.width <= 0:
-            object.__setattr__(self, "is_log", True)
-            object.__setattr__(self, "width", DEFAULT_WIDTH)
-
-    def name(self, text: str) -> str:
-        """A foreign name, fit to be shown."""
-        if self.whole_names:
-            return printable(text)
-        return name(text, LOG_NAME_WIDTH if self.is_log or self.verbose else NAME_WIDTH)
-
-    def note(self, text: str) -> str:
-        """A line of text that holds such names."""
-        return printable(text) if self.whole_names else message(text)
-
-    @property
-    def tree_width(self) -> int:
-        """Columns of the tree."""
-        if self.whole_names:
-            return sys.maxsize
-        return LOG_WIDTH if self.is_log else self.width
 
 
 def histogram(snapshot: Snapshot, style: Style) -> Shown:
@@ -269,52 +221,6 @@ def why(snapshot: Snapshot, style: Style) -> Shown:
 def peak_name(peak: PeakRange) -> str:
     """What a peak is called: ``peak 3``, or its bins when they were given by hand."""
     return f"peak {peak.number}" if peak.number is not None else f"bins {_bins(peak)}"
-
-
-def path_text(path: RootCausePath, show: Callable[[str], str] = name) -> str:
-    """``handle → (inlined flush_one) → write_out``: the path as one line."""
-    words: list[str] = []
-    for node in path.nodes:
-        within = inlined(node.site, node.function.name, show)
-        words += [within] if within else []
-        words.append(show(node.function.name))
-    return " → ".join(words)
-
-
-def _clean(line: Text) -> Text:
-    """The line again, should anything have come as far as this that is not printable."""
-    plain = line.plain
-    if printable(plain) == plain:
-        return line
-    made = Text(style=line.style)
-    for piece in line.divide(range(1, len(plain))):  # each character with its styles
-        made.append_text(Text(printable(piece.plain), piece.spans[0].style if piece.spans else ""))
-    return made
-
-
-def write(lines: Iterable[Text], style: Style) -> Shown:
-    """The lines as text, in this style."""
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=style.width,
-        force_terminal=style.colour,
-        color_system="standard" if style.colour else None,
-        no_color=not style.colour,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    for line in lines:
-        line = _clean(line)
-        line.rstrip()
-        if style.colour:
-            console.print(line, soft_wrap=True)
-        else:
-            buffer.write(f"{line.plain}\n")
-    text = buffer.getvalue().rstrip("\n")
-    return Shown(text if style.unicode else to_ascii(text))
 
 
 def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:

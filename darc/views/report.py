@@ -10,7 +10,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.why import Verdict
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
-from darc.views.render import Style
+from darc.views.style import Style
 
 _DEFAULT = next(iter(EXPORTERS))
 _OTHERS = frozenset({".html", ".htm", ".folded", ".dot"})

@@ -11,7 +11,7 @@ from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile
 from darc.model.profile import Profile, format_cycles
 from darc.model.setdiff import Difference, Fate, Method, SetDifference
-from darc.views.render import Style, write
+from darc.views.style import Style, write
 from darc.views.words import Shown, shorten
 
 SHOWN_ROWS = 20

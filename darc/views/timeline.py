@@ -15,7 +15,8 @@ from darc.model.parameters import Probes
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.profile import format_cycles
 from darc.model.snapshot import Snapshot
-from darc.views.render import Style, peak_name, write
+from darc.views.render import peak_name
+from darc.views.style import Style, write
 from darc.views.treeview import Show
 from darc.views.words import Shown, columns, shorten
 

@@ -8,7 +8,17 @@ from pathlib import PurePath
 
 from rich.text import Text
 
-from darc.model.ftree import CallSite, Cause, Decision, Ending, Fnode, Function, NodeState, Totals
+from darc.model.ftree import (
+    CallSite,
+    Cause,
+    Decision,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    RootCausePath,
+    Totals,
+)
 from darc.search.descent import MAX_DEPTH_NOTE
 from darc.search.loops import LEAST_CALLS, repeats, weight
 from darc.views.words import columns, message, name, shorten
@@ -225,3 +235,13 @@ def _below(node: Fnode, verbose: bool) -> Sequence[Fnode | str]:
 
 def _is_plain(node: Fnode) -> bool:
     return not node.root_cause and node.state in (NodeState.REJECTED, NodeState.CANDIDATE)
+
+
+def path_text(path: RootCausePath, show: Callable[[str], str] = name) -> str:
+    """``handle → (inlined flush_one) → write_out``: the path as one line."""
+    words: list[str] = []
+    for node in path.nodes:
+        within = inlined(node.site, node.function.name, show)
+        words += [within] if within else []
+        words.append(show(node.function.name))
+    return " → ".join(words)

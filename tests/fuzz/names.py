@@ -12,6 +12,7 @@ from darc.code.demangle import display_name
 from darc.model.ftree import CallSite, Cause, Ending, Function
 from darc.model.snapshot import SiteReport, SiteState
 from darc.views import render, report
+from darc.views.style import Style
 from darc.views.words import columns, message, name, printable, shorten, whole
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -88,13 +89,13 @@ def trial(chance: random.Random) -> None:
     )
     width = chance.choice((0, 20, 60, 80, 200))
     style = chance.choice((
-        render.Style(width, colour=chance.random() < 0.3, verbose=chance.random() < 0.3),
-        render.Style(whole_names=True),
-        render.Style(unicode=False),
+        Style(width, colour=chance.random() < 0.3, verbose=chance.random() < 0.3),
+        Style(whole_names=True),
+        Style(unicode=False),
     ))  # fmt: skip
     for view in chance.sample((render.report, render.status, render.tree, render.histogram), 2):
         check(view(snapshot, style))
-    live = render.live(snapshot, render.Style(max(width, 20)))
+    live = render.live(snapshot, Style(max(width, 20)))
     assert "\n" not in live
     assert columns(live) <= max(width, 20)
     out: list[str] = []

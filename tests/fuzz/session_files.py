@@ -16,6 +16,7 @@ from darc.model.snapshot import Snapshot
 from darc.saved import storage
 from darc.saved.refit import check_overrides, new_parameters
 from darc.views import render, report
+from darc.views.style import Style
 from tests.fuzz import names
 
 ODD: tuple[Any, ...] = (
@@ -107,7 +108,7 @@ def trial(chance: random.Random) -> None:
         parameters=parameters,
     )
     for view in (render.report, render.status, render.live):
-        names.check(view(snapshot, render.Style(chance.choice((0, 40, 80)), chance.random() < 0.5)))
+        names.check(view(snapshot, Style(chance.choice((0, 40, 80)), chance.random() < 0.5)))
     shown: list[str] = []
     report.write_report(snapshot, "json", None, emit=shown.append)
     json.loads(shown[0])

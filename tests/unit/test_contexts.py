@@ -27,7 +27,7 @@ from darc.saved import contexts
 from darc.saved.checked import DamagedFileError
 from darc.views.contextview import Contexts, table, to_json
 from darc.views.exporters.json import json_text
-from darc.views.render import Style
+from darc.views.style import Style
 from tests.unit import samples
 
 Event = tuple[int, str]

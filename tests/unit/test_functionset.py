@@ -17,6 +17,7 @@ from darc.saved import sets
 from darc.saved.checked import DamagedFileError
 from darc.views import render
 from darc.views.exporters.json import to_json
+from darc.views.style import Style
 from tests.unit import ops
 
 HZ = 10**9
@@ -128,21 +129,21 @@ KNOWN = FunctionSet(
 def test_the_table_fits_and_tells_what_is_not_in_it() -> None:
     snapshot = dataclasses.replace(ops.snapshot(), function="*", set=KNOWN)
     for width in (90, 120):
-        text = render.status(snapshot, render.Style(width))
+        text = render.status(snapshot, Style(width))
         assert all(len(line) <= width for line in text.splitlines()), text
     assert re.search(r"^1 +16ms +1010 +\S+ .* handle \(3 left\) \(out at 0.5s\)$", text, re.M), text
     assert "1 was not called" in text
     assert "3 calls left by an exception or a longjmp" in text
     assert "1 not timed: the function is shorter than a jump" in text
     first = dataclasses.replace(snapshot, set=dataclasses.replace(KNOWN, top=1))
-    assert "1 more was called: '--top 2'" in render.report(first, render.Style(80))
+    assert "1 more was called: '--top 2'" in render.report(first, Style(80))
 
 
 def test_rows_have_histograms() -> None:
     snapshot = dataclasses.replace(ops.snapshot(), function="*", set=KNOWN)
-    text = render.histogram(render.of_row(snapshot, 1), render.Style(80))
+    text = render.histogram(render.of_row(snapshot, 1), Style(80))
     assert "handle: 1010 calls" in text
-    assert render.histogram(render.of_row(snapshot, "handle"), render.Style(80)) == text
+    assert render.histogram(render.of_row(snapshot, "handle"), Style(80)) == text
     with pytest.raises(NotFoundError, match="no profile of nobody"):
         render.of_row(snapshot, "nobody")
     with pytest.raises(NotFoundError, match="1 to 2"):

@@ -13,6 +13,7 @@ from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.hints import Calls, Comes, Contended, Tick, hints, period
 from darc.views import render
 from darc.views.exporters.json import to_json
+from darc.views.style import Style
 from tests.unit import ops
 from tests.unit.test_setdiff import row
 
@@ -80,13 +81,13 @@ def test_a_peak_that_comes_every_second() -> None:
     assert (hint.row, hint.peak.number) == (1, 2)
     assert hint.seconds == pytest.approx(1.0, rel=0.03)
     snapshot = dataclasses.replace(ops.snapshot(), function="*", set=known)
-    text = render.status(snapshot, render.Style(100))
+    text = render.status(snapshot, Style(100))
     assert "1 flush: peak 2 (6.5ms – 13ms) comes every 1.0s" in text
-    drawn = render.histogram(render.of_row(snapshot, 1), render.Style(100))
+    drawn = render.histogram(render.of_row(snapshot, 1), Style(100))
     assert "calls by latency and time, 200ms a column" in drawn
     (line,) = [line for line in drawn.splitlines() if line.startswith("6.5ms │")]
     assert line.split("│")[1].rstrip() == "    ".join("▂" * 12)
-    narrow = render.histogram(render.of_row(snapshot, 1), render.Style(40))
+    narrow = render.histogram(render.of_row(snapshot, 1), Style(40))
     assert "400ms a column" in narrow
     (told,) = to_json(snapshot)["set"]["hints"]
     assert (told["kind"], told["peak"]) == ("period", 2)

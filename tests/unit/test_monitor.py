@@ -17,7 +17,7 @@ from darc.app import monitor
 from darc.app.monitor import Monitor
 from darc.debuggee import bell, procfs
 from darc.debuggee.process import ProcessDebuggee
-from darc.views.render import Style
+from darc.views.style import Style
 from tests.fake_target import FakeTarget
 
 VFORK = """

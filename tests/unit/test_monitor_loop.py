@@ -13,7 +13,7 @@ from darc.app.monitor import Monitor
 from darc.model.errors import TargetError
 from darc.session.session import Session
 from darc.target.target import Target
-from darc.views.render import Style
+from darc.views.style import Style
 from tests.debugger import WATCHDOG_SECONDS
 
 BELL = 23

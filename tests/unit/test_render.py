@@ -24,7 +24,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
-from darc.views.render import Style
+from darc.views.style import Style
 from darc.views.treeview import ending_text, place
 from tests.unit import samples
 

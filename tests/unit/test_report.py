@@ -12,8 +12,8 @@ from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.views.exporters import EXPORTERS
 from darc.views.exporters.json import to_json
-from darc.views.render import Style
 from darc.views.report import format_of, write_report
+from darc.views.style import Style
 from tests.unit import ops, samples
 
 

@@ -18,7 +18,7 @@ from darc.model.profile import Profile
 from darc.model.setdiff import Fate, Method, difference, rate
 from darc.views import setdiff as view
 from darc.views.exporters.json import difference_to_json
-from darc.views.render import Style
+from darc.views.style import Style
 from tests.unit.samples import HZ
 
 SLICES = 20

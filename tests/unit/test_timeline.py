@@ -16,7 +16,8 @@ from darc.model.ops import KeptOps, Off, OffReason, OpClass, Span
 from darc.model.snapshot import Snapshot
 from darc.views import contrast as contrast_view
 from darc.views.exporters.json import json_text, ops_to_json
-from darc.views.render import Style, paths
+from darc.views.render import paths
+from darc.views.style import Style
 from darc.views.timeline import op_list, timeline
 from tests.unit import ops, samples
 from tests.unit.ops import MS

@@ -13,7 +13,7 @@ from darc.model.contexts import Context
 from darc.model.errors import UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
-from darc.views.render import Style
+from darc.views.style import Style
 
 
 class Actions(Protocol):

@@ -9,10 +9,11 @@ from darc.app.options import split_line, split_options
 from darc.model.errors import UsageError
 from darc.model.snapshot import Snapshot
 from darc.views import render
+from darc.views.style import Style
 
 
 def _shows(
-    view: Callable[[Snapshot, render.Style], str],
+    view: Callable[[Snapshot, Style], str],
 ) -> Callable[[Actions, Parsed], None]:
     def show(app: Actions, _parsed: Parsed) -> None:
         app.emit(view(app.snapshot(), style_of(app)))

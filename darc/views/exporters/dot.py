@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from darc.model.snapshot import Snapshot
 from darc.model.waits import Role, Waits
 from darc.views.exporters.exporter import Exporter
-from darc.views.render import Style
+from darc.views.style import Style
 from darc.views.waitsview import holder_text, kind_text
 from darc.views.words import Shown, name
 

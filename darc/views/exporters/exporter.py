@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darc.model.snapshot import Snapshot
-from darc.views.render import Style
+from darc.views.style import Style
 from darc.views.words import Shown
 
 

@@ -23,7 +23,7 @@ from darc.saved.sets import function_to_json, to_part
 from darc.saved.waits import object_to_json
 from darc.search import loops
 from darc.views.exporters.exporter import Exporter
-from darc.views.render import Style
+from darc.views.style import Style
 from darc.views.words import Shown, whole
 
 SCHEMA = 1
