@@ -13,6 +13,7 @@ from darc.collectors.set_collector import SetCollector
 from darc.model.errors import UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import TOP, FunctionProfile, FunctionSet, ranked
+from darc.model.part import parts_of
 from darc.model.profile import Profile
 from darc.model.slices import TimeSlices, less
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -268,7 +269,7 @@ class FunctionProfiles(Analysis):
             profile=_together(self._known, self._set.hz),
             program=ProgramFigures(probes=self._set.timed if alive else self._probed),
             parameters=self.parameters,
-            set=self._known,
+            parts=parts_of(self._known),
         )
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:

@@ -25,6 +25,7 @@ from darc.collectors.walk_collector import (
 )
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Function
+from darc.model.part import parts_of
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.model.walk import Chain, ChainStep, End, Walk, WalkGroup
@@ -568,7 +569,7 @@ class CallWalk(Analysis):
             probes=self._collector.kind,
             program=ProgramFigures(probes=len(self._walk.functions)),
             parameters=self.parameters,
-            walk=self._known,
+            parts=parts_of(self._known),
         )
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:

@@ -43,6 +43,7 @@ from darc.model.errors import (
 )
 from darc.model.ftree import Function
 from darc.model.parameters import OnFinish, Parameters
+from darc.model.part import parts_of
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.pads.foothold import Foothold
@@ -351,7 +352,9 @@ class App:
         """What the session has found, with what ``darc why`` makes of it."""
         if self._pursuit is None:
             return shown
-        return dataclasses.replace(shown, why=self._pursuit.known(session, shown))
+        return dataclasses.replace(
+            shown, parts=shown.parts | parts_of(self._pursuit.known(session, shown))
+        )
 
     def measured(self) -> list[Context]:
         """The trees that were measured since the debugger began: of each earlier f0 one, and that
@@ -645,7 +648,7 @@ class App:
             lines=what is not Message.END
         )  # lldb tells of an end on another thread
         if self._pursuit is not None:
-            self.emit(render.why(self._with_answer(session, shown), style))
+            self.emit(render.status(self._with_answer(session, shown), style))
         elif what is Message.CHOOSE_PEAK:
             self.emit(render.histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
@@ -662,14 +665,10 @@ class App:
 
 def _numbered(shown: Snapshot | None, number: int) -> Function:
     """The function that stands behind a number, from 1, of a table or a list of answers."""
-    if shown is not None and shown.why is not None:
-        answers = shown.why.answers
-        if 1 <= number <= len(answers):
-            return answers[number - 1].suspect.row.function
-    if shown is not None and shown.walk is not None:
-        return shown.walk.last(number)
-    if shown is not None and shown.set is not None:
-        return shown.set.row(number).function
+    for part in () if shown is None else reversed(shown.parts.values()):
+        found = part.function(number)
+        if found is not None:
+            return found
     raise UsageError(
         f"{number} is no function; numbers are those of rows that 'darc profile' has shown, of "
         "chains of 'darc walk', or of answers of 'darc why'"

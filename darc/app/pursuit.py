@@ -199,8 +199,9 @@ class Pursuit:
     def known(self, session: Session, shown: Snapshot) -> Why:
         """What is known by now, with what ``session`` has found so far, which is ``shown``."""
         answers, known, suspect = self._answers, self._set, self._suspect
-        if not self._profiled and shown.set is not None:
-            known = shown.set
+        profiled = shown.part(FunctionSet)
+        if not self._profiled and profiled is not None:
+            known = profiled
         elif suspect is not None:
             answers.append(self._answer(suspect, shown))
         idle = [one for one in answers if one.idle is not None or one.is_disturbed]

@@ -10,9 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from darc.model.errors import NotFoundError
 from darc.model.ftree import Function
+from darc.model.part import Part
 from darc.model.peaks import Peak, find_peaks
 from darc.model.profile import Profile
 
@@ -75,8 +77,10 @@ class FunctionProfile:
 
 
 @dataclass(frozen=True)
-class FunctionSet:
-    """What is known of a set of functions."""
+class FunctionSet(Part):
+    """What is known of a set of functions: the part of ``darc profile``."""
+
+    key: ClassVar[str] = "set"
 
     rows: tuple[FunctionProfile, ...]
     """Those that were called, the most interesting one first."""
@@ -90,6 +94,9 @@ class FunctionSet:
     """Seconds of the intervals that calls were counted in; ``None``: in none."""
     top: int = TOP
     """How many rows are to be shown."""
+
+    def function(self, number: int) -> Function:
+        return self.row(number).function
 
     def row(self, number: int) -> FunctionProfile:
         """By its number, from 1. Raises :class:`~darc.model.errors.NotFoundError`."""

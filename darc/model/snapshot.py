@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar, TypeVar
 
-from darc.model.ftree import Fnode, RootCausePath
-from darc.model.functionset import FunctionSet
+from darc.model.ftree import Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps
 from darc.model.parameters import Parameters, Probes
+from darc.model.part import Part
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.status import Status
 from darc.model.waits import Waits
-from darc.model.walk import Walk
 from darc.model.why import Suspect, Verdict
+
+_Part = TypeVar("_Part", bound=Part)
 
 
 class SiteState(str, Enum):
@@ -90,12 +92,14 @@ class Snapshot:
     """Of the in-peak ops among those,"""
     waits_of_fastest: Waits | None = None
     """and of those of the fastest peak."""
-    set: FunctionSet | None = None
-    """Of ``darc profile``: what is known of each function; ``profile`` is of all together."""
-    walk: Walk | None = None
-    """Of ``darc walk``."""
-    why: Why | None = None
-    """Of ``darc why``: the answer, so far."""
+    parts: dict[str, Part] = field(default_factory=dict)
+    """What analyses know beside the descent, by their keys: of several the last one is made of
+    those before."""
+
+    def part(self, kind: type[_Part]) -> _Part | None:
+        """The part of that ``kind``, where there is one."""
+        found = self.parts.get(kind.key)
+        return found if isinstance(found, kind) else None
 
 
 @dataclass(frozen=True)
@@ -130,8 +134,10 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Why:
-    """What is slow, in which call, and who was behind it: the answer of ``darc why``."""
+class Why(Part):
+    """What is slow, in which call, and who was behind it: the answer of ``darc why``, so far."""
+
+    key: ClassVar[str] = "why"
 
     verdict: Verdict
     answers: tuple[Answer, ...]
@@ -151,3 +157,9 @@ class Why:
     """Those that nobody came to look into."""
     idle: tuple[str, ...] = ()
     """Functions that are slow as they wait for whatever comes next."""
+
+    def function(self, number: int) -> Function | None:
+        """That of an answer."""
+        if not 1 <= number <= len(self.answers):
+            return None
+        return self.answers[number - 1].suspect.row.function

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from darc.model.errors import NotFoundError
 from darc.model.ftree import Function
+from darc.model.part import Part
 
 
 class End(str, Enum):
@@ -59,8 +61,11 @@ class WalkGroup:
 
 
 @dataclass(frozen=True)
-class Walk:
-    """What is known of a walk. ``seconds`` are those of each level's window."""
+class Walk(Part):
+    """What is known of a walk: the part of ``darc walk``. ``seconds`` are those of each level's
+    window."""
+
+    key: ClassVar[str] = "walk"
 
     groups: tuple[WalkGroup, ...]
     threshold: float
@@ -69,9 +74,8 @@ class Walk:
     left_out: tuple[tuple[Function, str], ...] = ()
     """Callees that could not be timed, and why."""
 
-    def last(self, number: int) -> Function:
-        """The last function of a chain, by its number over all groups, from 1. Raises
-        :class:`~darc.model.errors.NotFoundError`."""
+    def function(self, number: int) -> Function:
+        """The last function of a chain, by its number over all groups."""
         chains = [chain for group in self.groups for chain in group.chains]
         if not 1 <= number <= len(chains):
             there = f"1 to {len(chains)}" if chains else "none yet"

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
 from darc.model.errors import UsageError
 from darc.model.ftree import Fnode, RootCausePath
+from darc.model.functionset import FunctionSet
 from darc.model.parameters import MOST_CALLS
+from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, far_right, least_calls, tail_of
 from darc.model.profile import Profile, format_cycles, longer_time, time_above
 from darc.model.shares import Explained, explain
 from darc.model.snapshot import SiteReport, SiteState, Snapshot
 from darc.model.status import EXECUTED, Status
-from darc.model.walk import Walk
 from darc.views.bars import CHOSEN, draw
 from darc.views.lapse import draw_hints, draw_lapse
-from darc.views.setview import draw_set
+from darc.views.parts import PARTS
 from darc.views.style import Style, write
 from darc.views.treeview import (
     draw_tree,
@@ -36,14 +37,11 @@ from darc.views.treeview import (
     votes_text,
 )
 from darc.views.waitsview import draw_waits
-from darc.views.walkview import draw_walk
-from darc.views.whyview import draw_why
 from darc.views.words import (
     Shown,
     calls_text,
     columns,
     elapsed_text,
-    functions_text,
     shorten,
     to_ascii,
 )
@@ -56,7 +54,7 @@ _HEADING = "bold underline"
 
 def histogram(snapshot: Snapshot, style: Style) -> Shown:
     """The profile drawn, with the table of its peaks."""
-    lines, known = _profile_lines(snapshot, style), snapshot.set
+    lines, known = _profile_lines(snapshot, style), snapshot.part(FunctionSet)
     if known is not None and known.every is not None and len(known.rows) == 1:
         lines += [Text(), *draw_lapse(known.rows[0], known.every, style.width)]
         lines += draw_hints(known, 1, style.name, is_table=False)
@@ -71,7 +69,7 @@ def of_row(snapshot: Snapshot, row: int | str | None) -> Snapshot:
         NotFoundError: there is no such row.
         UsageError: there is no table.
     """
-    known = snapshot.set
+    known = snapshot.part(FunctionSet)
     if row is None:
         return snapshot
     if known is None:
@@ -82,7 +80,7 @@ def of_row(snapshot: Snapshot, row: int | str | None) -> Snapshot:
         function=found.function.name,
         profile=found.profile,
         peaks=found.peaks,
-        set=dataclasses.replace(known, rows=(found,)),
+        parts=snapshot.parts | parts_of(dataclasses.replace(known, rows=(found,))),
     )
 
 
@@ -103,7 +101,7 @@ def duration(seconds: float) -> str:
 
 def early_end(snapshot: Snapshot, style: Style) -> Shown:
     """The program ended before the search did: one line."""
-    if any(one is not None for one in (snapshot.set, snapshot.walk, snapshot.why)):
+    if not PARTS.keys().isdisjoint(snapshot.parts):
         return status(snapshot, style)
     end = EXECUTED if EXECUTED in snapshot.notes else snapshot.status.value
     line = f"darc: {style.name(snapshot.function)}: {end}: {_seen(snapshot, style)}"
@@ -129,12 +127,8 @@ def _seen(snapshot: Snapshot, style: Style) -> str:
 
 def status(snapshot: Snapshot, style: Style) -> Shown:
     """Where the search is, and the root cause paths so far."""
-    if snapshot.why is not None:
-        return why(snapshot, style)
-    if snapshot.set is not None:
-        return write(_set_lines(snapshot, style), style)
-    if snapshot.walk is not None:
-        return write(_walk_lines(snapshot, snapshot.walk, style), style)
+    if (lines_of_part := _part_lines(snapshot, style)) is not None:
+        return write(lines_of_part, style)
     lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
     lines.append(Text(f"  {_seen(snapshot, style)}"))
     if snapshot.status is Status.SEARCHING:
@@ -188,12 +182,8 @@ def paths(snapshot: Snapshot, style: Style) -> Shown:
 def report(snapshot: Snapshot, style: Style) -> Shown:
     """Everything: profile, peaks, root cause paths, ftree and what was done to the program."""
     function = style.name(snapshot.function)
-    if snapshot.why is not None:
-        return why(snapshot, style)
-    if snapshot.set is not None:
-        return write(_set_lines(snapshot, style), style)
-    if snapshot.walk is not None:
-        return write(_walk_lines(snapshot, snapshot.walk, style), style)
+    if (lines_of_part := _part_lines(snapshot, style)) is not None:
+        return write(lines_of_part, style)
     lines = [Text(f"darc report: {function}: {snapshot.status.value}", "bold"), Text()]
     lines += [*_profile_lines(snapshot, style), Text()]
     if snapshot.paths:
@@ -211,16 +201,17 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
     return write(lines, style)
 
 
-def why(snapshot: Snapshot, style: Style) -> Shown:
-    """What is slow, in which call, and who was behind it; "" where nobody has asked."""
-    if snapshot.why is None:
-        return Shown("")
-    return write(draw_why(snapshot.why, style.name, style.note, path_text), style)
-
-
 def peak_name(peak: PeakRange) -> str:
     """What a peak is called: ``peak 3``, or its bins when they were given by hand."""
     return f"peak {peak.number}" if peak.number is not None else f"bins {_bins(peak)}"
+
+
+def _part_lines(snapshot: Snapshot, style: Style) -> Iterable[Text] | None:
+    """All that there is to show, where that is the part of an analysis."""
+    for key, part in reversed(snapshot.parts.items()):
+        if key in PARTS:
+            return PARTS[key].lines(snapshot, part, style)
+    return None
 
 
 def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
@@ -311,28 +302,6 @@ def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         return format_cycles(cycles, hz) if hz else f"{cycles:.0f} cycles"
 
     return list(draw_tree(snapshot.ftree, style.tree_width, style.verbose, latency, style.name))
-
-
-def _set_lines(snapshot: Snapshot, style: Style) -> list[Text]:
-    known = snapshot.set
-    assert known is not None
-    profile = snapshot.profile
-    calls = calls_text(profile.count if profile is not None else 0)
-    lines = [
-        Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold"),
-        Text(f"  {calls} of {functions_text(len(known.rows))} in {known.seconds:.1f}s"),
-    ]
-    top = len(known.rows) if style.verbose or style.whole_names else known.top
-    lines += draw_set(known, top, style.width, style.name)
-    lines += draw_hints(known, top, style.name)
-    lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
-    return lines
-
-
-def _walk_lines(snapshot: Snapshot, known: Walk, style: Style) -> list[Text]:
-    title = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}"
-    lines = [Text(title, "bold"), *draw_walk(known, style.name)]
-    return lines + [Text(f"note: {style.note(note)}") for note in snapshot.notes]
 
 
 def _wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:

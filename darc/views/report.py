@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from darc.model.errors import DarcError, UsageError
-from darc.model.snapshot import Snapshot
+from darc.model.snapshot import Snapshot, Why
 from darc.model.why import Verdict
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
@@ -48,7 +48,7 @@ def write_report(
             f"no root cause of {snapshot.function} was found: {snapshot.status.value}; "
             "'darc status' tells more"
         )
-    answer = snapshot.why
+    answer = snapshot.part(Why)
     if require_answer and (answer is None or answer.verdict is not Verdict.FOUND):
         what = "'darc why' was not asked" if answer is None else answer.verdict.value
         raise DarcError(f"no answer: {what}; 'darc status' tells more")

@@ -12,6 +12,7 @@ from darc.code.patterns import parse_patterns
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.part import parts_of
 from darc.model.profile import Profile
 from darc.saved import sets
 from darc.saved.checked import DamagedFileError
@@ -127,7 +128,7 @@ KNOWN = FunctionSet(
 
 
 def test_the_table_fits_and_tells_what_is_not_in_it() -> None:
-    snapshot = dataclasses.replace(ops.snapshot(), function="*", set=KNOWN)
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(KNOWN))
     for width in (90, 120):
         text = render.status(snapshot, Style(width))
         assert all(len(line) <= width for line in text.splitlines()), text
@@ -135,12 +136,12 @@ def test_the_table_fits_and_tells_what_is_not_in_it() -> None:
     assert "1 was not called" in text
     assert "3 calls left by an exception or a longjmp" in text
     assert "1 not timed: the function is shorter than a jump" in text
-    first = dataclasses.replace(snapshot, set=dataclasses.replace(KNOWN, top=1))
+    first = dataclasses.replace(snapshot, parts=parts_of(dataclasses.replace(KNOWN, top=1)))
     assert "1 more was called: '--top 2'" in render.report(first, Style(80))
 
 
 def test_rows_have_histograms() -> None:
-    snapshot = dataclasses.replace(ops.snapshot(), function="*", set=KNOWN)
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(KNOWN))
     text = render.histogram(render.of_row(snapshot, 1), Style(80))
     assert "handle: 1010 calls" in text
     assert render.histogram(render.of_row(snapshot, "handle"), Style(80)) == text
@@ -155,7 +156,7 @@ def test_rows_have_histograms() -> None:
 def test_a_set_in_a_file_and_in_the_report() -> None:
     again = sets.from_part(sets.to_part(KNOWN))
     assert again == KNOWN
-    report = to_json(dataclasses.replace(ops.snapshot(), set=KNOWN))["set"]
+    report = to_json(dataclasses.replace(ops.snapshot(), parts=parts_of(KNOWN)))["set"]
     assert report["functions"][0]["function"] == "handle"
     assert report["functions"][0]["excess"] == round(KNOWN.rows[0].excess)
     assert to_json(ops.snapshot())["set"] is None

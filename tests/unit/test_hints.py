@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.hints import Calls, Comes, Contended, Tick, hints, period
+from darc.model.part import parts_of
 from darc.views import render
 from darc.views.exporters.json import to_json
 from darc.views.style import Style
@@ -80,7 +81,7 @@ def test_a_peak_that_comes_every_second() -> None:
     assert isinstance(hint, Comes)
     assert (hint.row, hint.peak.number) == (1, 2)
     assert hint.seconds == pytest.approx(1.0, rel=0.03)
-    snapshot = dataclasses.replace(ops.snapshot(), function="*", set=known)
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(known))
     text = render.status(snapshot, Style(100))
     assert "1 flush: peak 2 (6.5ms – 13ms) comes every 1.0s" in text
     drawn = render.histogram(render.of_row(snapshot, 1), Style(100))

@@ -16,6 +16,7 @@ from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
 from darc.model.ftree import Fnode
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
 from darc.model.parameters import Parameters, Probes
+from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.status import Status
@@ -226,7 +227,7 @@ def test_direct_calls_are_told_by_their_bytes() -> None:
 
 
 def shown(why: Why) -> Snapshot:
-    return Snapshot("main", Status.DONE, Probes.PAD, why=why)
+    return Snapshot("main", Status.DONE, Probes.PAD, parts=parts_of(why))
 
 
 def test_what_was_not_looked_into_is_offered() -> None:
@@ -272,7 +273,7 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
     left_out = tuple((function(why), why) for why in reasons)
     known = dataclasses.replace(of(row("slow", {10: 12})), left_out=left_out, seconds=0.6)
     why = Pursuit(20.0, Parameters()).known(
-        session, Snapshot("*", Status.DONE, Probes.PAD, set=known)
+        session, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known))
     )
     assert why.verdict is Verdict.UNKNOWN
     assert why.reasons == (

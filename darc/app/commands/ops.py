@@ -156,7 +156,7 @@ def _set_of(name: str) -> FunctionSet | None:
 
 def _live_set(app: Actions) -> FunctionSet | None:
     try:
-        return app.snapshot().set
+        return app.snapshot().part(FunctionSet)
     except DarcError:
         return None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
 from darc.app.options import split_line, split_options
 from darc.model.errors import UsageError
+from darc.model.functionset import FunctionSet
 from darc.model.snapshot import Snapshot
 from darc.views import render
 from darc.views.style import Style
@@ -48,7 +49,7 @@ def _histogram(app: Actions, parsed: Parsed) -> None:
 
 
 def _rows(app: Actions, prefix: str) -> list[str]:
-    known = app.snapshot().set
+    known = app.snapshot().part(FunctionSet)
     rows = () if known is None else known.rows
     return [row.function.name for row in rows if row.function.name.startswith(prefix)]
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import PurePath
 from typing import Any
 
 from darc.model.comparison import Verdict
 from darc.model.contrast import Contrast, Figures
 from darc.model.depth import deep
-from darc.model.ftree import Cause, Fnode, RootCausePath
-from darc.model.functionset import FunctionProfile, FunctionSet
-from darc.model.hints import Calls, Comes, Hint, Tick, hints
+from darc.model.ftree import Fnode
+from darc.model.functionset import FunctionProfile
 from darc.model.ops import KeptOps, Op
 from darc.model.setdiff import SetDifference
-from darc.model.shares import explain
-from darc.model.snapshot import Answer, Snapshot, Why
-from darc.model.waits import Waits
-from darc.model.walk import Walk
-from darc.model.why import Suspect
-from darc.saved.sets import function_to_json, to_part
-from darc.saved.waits import object_to_json
+from darc.model.snapshot import Snapshot
+from darc.saved.sets import function_to_json
 from darc.search import loops
 from darc.views.exporters.exporter import Exporter
+from darc.views.parts import PARTS
 from darc.views.style import Style
+from darc.views.values import path_to_json, waits_to_json
 from darc.views.words import Shown, whole
 
 SCHEMA = 1
@@ -65,13 +60,11 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "peak": None
         if peak is None
         else {"number": peak.number, "first_bin": peak.first_bin, "last_bin": peak.last_bin},
-        "root_cause_paths": [_path(path, snapshot) for path in snapshot.paths],
+        "root_cause_paths": [path_to_json(path, snapshot) for path in snapshot.paths],
         "ftree": None if snapshot.ftree is None else _tree(snapshot.ftree),
         "ops": None if snapshot.ops is None else ops_to_json(snapshot.ops),
-        "waits": _waits(snapshot),
-        "set": None if snapshot.set is None else _set(snapshot.set),
-        "walk": None if snapshot.walk is None else _walk(snapshot.walk),
-        "why": None if snapshot.why is None else _why(snapshot.why),
+        "waits": waits_to_json(snapshot),
+        **{key: _part(snapshot, key) for key in PARTS},
         "decisions": [] if snapshot.ftree is None else _decisions(snapshot.ftree),
         "program": {
             "stops": program.stops,
@@ -91,125 +84,9 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _waits(snapshot: Snapshot) -> dict[str, Any] | None:
-    """Whom the kept ops waited for, by class of ops; ``null`` where that was not watched."""
-    kept, waits, fastest = snapshot.ops, snapshot.waits, snapshot.waits_of_fastest
-    if kept is None or waits is None or not kept.sees_waits:
-        return None
-    return {
-        "hz": kept.hz,
-        "not_followed": kept.not_followed,
-        "in_peak": _waits_of(waits),
-        "fastest": None if fastest is None else _waits_of(fastest),
-    }
-
-
-def _set(known: FunctionSet) -> dict[str, Any]:
-    """The profiles of many functions, the most interesting one first, with what is made of them."""
-    found: dict[str, Any] = to_part(known)
-    for made, row in zip(found["functions"], known.rows, strict=True):
-        made["excess"] = round(row.excess)
-        made["p50"], made["p99"] = round(row.quantile(0.5)), round(row.quantile(0.99))
-        made["peaks"] = [
-            {"number": p.number, "first_bin": p.first_bin, "last_bin": p.last_bin, "count": p.count}
-            for p in row.peaks
-        ]
-    found["hints"] = [_hint(hint, known) for hint in hints(known, known.top)]
-    return found
-
-
-def _hint(hint: Hint, known: FunctionSet) -> dict[str, Any]:
-    """What may be supposed of a function, from the numbers of its calls."""
-    own: dict[str, Any] = {"row": hint.row, "function": known.row(hint.row).function.name}
-    if isinstance(hint, Comes):
-        return {**own, "kind": "period", "peak": hint.peak.number, "seconds": hint.seconds}
-    if isinstance(hint, Tick):
-        return {**own, "kind": "tick", "peak": hint.peak.number, "seconds": hint.seconds}
-    if isinstance(hint, Calls):
-        peaks = list(range(hint.first.number, hint.last.number + 1))
-        return {**own, "kind": "calls", "peaks": peaks, "other": hint.other.name}
-    return {**own, "kind": "contended", "share": hint.share, "hold": round(hint.hold)}
-
-
-def _walk(known: Walk) -> dict[str, Any]:
-    """The chains of each group of threads; shares are from 0 to 1."""
-    return {
-        "threshold": known.threshold,
-        "seconds": known.seconds,
-        "windows": known.windows,
-        "groups": [
-            {
-                "start": group.name,
-                "threads": group.threads,
-                "idle": [{"function": name, "share": round(s, 4)} for name, s in group.idle],
-                "ran": group.ran,
-                "ready": group.ready,
-                "chains": [
-                    {
-                        "functions": [step.function.name for step in chain.steps],
-                        "shares": [round(step.share, 4) for step in chain.steps],
-                        "own": round(chain.own, 4),
-                        "end": chain.end.value,
-                    }
-                    for chain in group.chains
-                ],
-            }
-            for group in known.groups
-        ],
-        "left_out": [{"function": f.name, "why": why} for f, why in known.left_out],
-    }
-
-
-def _why(known: Why) -> dict[str, Any]:
-    """The answer, and what it rests on; latencies in cycles of ``hz``, shares from 0 to 1."""
-    return {
-        "verdict": known.verdict.value,
-        "sure": known.is_sure,
-        "reasons": list(known.reasons),
-        "functions": known.functions,
-        "calls": known.calls,
-        "seconds": known.seconds,
-        "idle": list(known.idle),
-        "answers": [_answer(one) for one in known.answers],
-        "open": [_suspect(one) for one in known.open],
-    }
-
-
-def _answer(one: Answer) -> dict[str, Any]:
-    found = one.found
-    return {
-        **_suspect(one.suspect),
-        "agreement": round(one.agreement, 4),
-        "status": None if found is None else found.status.value,
-        "why": one.why,
-        "root_cause_paths": [] if found is None else [_path(p, found) for p in found.paths],
-        "waits": None if found is None else _waits(found),
-    }
-
-
-def _suspect(suspect: Suspect) -> dict[str, Any]:
-    profile = suspect.row.profile
-    return {
-        **function_to_json(suspect.row.function),
-        "hz": profile.hz,
-        "calls": profile.count,
-        "slow": suspect.slow,
-        "slow_mean": round(suspect.slow_mean),
-        "fast_mean": round(suspect.fast_mean),
-        "share": round(suspect.share, 4),
-        "first_bin": suspect.peak.first_bin,
-        "last_bin": suspect.peak.last_bin,
-    }
-
-
-def _waits_of(waits: Waits) -> dict[str, Any]:
-    return {
-        "ops": waits.ops,
-        "cycles": waits.cycles,
-        "waited": waits.waited,
-        "lost": waits.lost,
-        "objects": [object_to_json(one) for one in waits.objects],
-    }
+def _part(snapshot: Snapshot, key: str) -> Any:
+    part = snapshot.parts.get(key)
+    return None if part is None else PARTS[key].to_json(part)
 
 
 def _text(snapshot: Snapshot, _style: Style) -> Shown:
@@ -367,48 +244,6 @@ def difference_to_json(made: SetDifference, names: tuple[str, str]) -> dict[str,
 def _calls_and_sum(row: FunctionProfile) -> dict[str, int]:
     profile = row.profile
     return {"hz": profile.hz, "calls": profile.count, "sum": profile.total}
-
-
-def _path(path: RootCausePath, snapshot: Snapshot) -> dict[str, Any]:
-    ending = path.ending
-    explained = explain(path, snapshot)
-    without = explained.without
-    found: dict[str, Any] = {
-        "functions": [node.function.name for node in path.nodes],
-        "cause": ending.cause.value,
-        "maxcount": ending.maxcount,
-        "note": ending.note,
-        "calls": [_call(node) for node in path.nodes[1:]],
-        "share": explained.share,
-        "without": None
-        if without is None
-        else {
-            "first_bin": without.first_bin,
-            "last_bin": without.last_bin,
-            "peak": without.peak,
-        },
-        "kept_ops": explained.ops,
-    }
-    if ending.cause is Cause.LOOP:
-        found["loop"] = {
-            "function": ending.loop_callee,
-            "calls": ending.loop_calls,
-            "share": ending.loop_share,
-        }
-    return found
-
-
-def _call(node: Fnode) -> dict[str, Any]:
-    function, site = node.function, node.site
-    return {
-        "function": function.name,
-        "symbol": function.symbol,
-        "module": PurePath(site.module).name if site is not None else None,
-        "offset": site.offset if site is not None else None,
-        "file": PurePath(site.file).name if site is not None and site.file else None,
-        "line": site.line if site is not None else None,
-        "inlined": list(site.inlined) if site is not None else [],
-    }
 
 
 def _tree(root: Fnode) -> dict[str, Any]:

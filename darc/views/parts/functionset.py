@@ -1,0 +1,61 @@
+"""The profiles of many functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+
+from darc.model.functionset import FunctionSet
+from darc.model.hints import Calls, Comes, Hint, Tick, hints
+from darc.model.snapshot import Snapshot
+from darc.saved.sets import to_part
+from darc.views.lapse import draw_hints
+from darc.views.parts.part import PartView
+from darc.views.setview import draw_set
+from darc.views.style import Style
+from darc.views.words import calls_text, functions_text
+
+
+def _lines(snapshot: Snapshot, known: FunctionSet, style: Style) -> list[Text]:
+    profile = snapshot.profile
+    calls = calls_text(profile.count if profile is not None else 0)
+    lines = [
+        Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold"),
+        Text(f"  {calls} of {functions_text(len(known.rows))} in {known.seconds:.1f}s"),
+    ]
+    top = len(known.rows) if style.verbose or style.whole_names else known.top
+    lines += draw_set(known, top, style.width, style.name)
+    lines += draw_hints(known, top, style.name)
+    lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
+    return lines
+
+
+def _to_json(known: FunctionSet) -> dict[str, Any]:
+    """The profiles of many functions, the most interesting one first, with what is made of them."""
+    found: dict[str, Any] = to_part(known)
+    for made, row in zip(found["functions"], known.rows, strict=True):
+        made["excess"] = round(row.excess)
+        made["p50"], made["p99"] = round(row.quantile(0.5)), round(row.quantile(0.99))
+        made["peaks"] = [
+            {"number": p.number, "first_bin": p.first_bin, "last_bin": p.last_bin, "count": p.count}
+            for p in row.peaks
+        ]
+    found["hints"] = [_hint(hint, known) for hint in hints(known, known.top)]
+    return found
+
+
+def _hint(hint: Hint, known: FunctionSet) -> dict[str, Any]:
+    """What may be supposed of a function, from the numbers of its calls."""
+    own: dict[str, Any] = {"row": hint.row, "function": known.row(hint.row).function.name}
+    if isinstance(hint, Comes):
+        return {**own, "kind": "period", "peak": hint.peak.number, "seconds": hint.seconds}
+    if isinstance(hint, Tick):
+        return {**own, "kind": "tick", "peak": hint.peak.number, "seconds": hint.seconds}
+    if isinstance(hint, Calls):
+        peaks = list(range(hint.first.number, hint.last.number + 1))
+        return {**own, "kind": "calls", "peaks": peaks, "other": hint.other.name}
+    return {**own, "kind": "contended", "share": hint.share, "hold": round(hint.hold)}
+
+
+SET = PartView(FunctionSet, _lines, _to_json)

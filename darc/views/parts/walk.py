@@ -1,0 +1,51 @@
+"""Where the time of threads goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+
+from darc.model.snapshot import Snapshot
+from darc.model.walk import Walk
+from darc.views.parts.part import PartView
+from darc.views.style import Style
+from darc.views.walkview import draw_walk
+
+
+def _lines(snapshot: Snapshot, known: Walk, style: Style) -> list[Text]:
+    title = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}"
+    lines = [Text(title, "bold"), *draw_walk(known, style.name)]
+    return lines + [Text(f"note: {style.note(note)}") for note in snapshot.notes]
+
+
+def _to_json(known: Walk) -> dict[str, Any]:
+    """The chains of each group of threads; shares are from 0 to 1."""
+    return {
+        "threshold": known.threshold,
+        "seconds": known.seconds,
+        "windows": known.windows,
+        "groups": [
+            {
+                "start": group.name,
+                "threads": group.threads,
+                "idle": [{"function": name, "share": round(s, 4)} for name, s in group.idle],
+                "ran": group.ran,
+                "ready": group.ready,
+                "chains": [
+                    {
+                        "functions": [step.function.name for step in chain.steps],
+                        "shares": [round(step.share, 4) for step in chain.steps],
+                        "own": round(chain.own, 4),
+                        "end": chain.end.value,
+                    }
+                    for chain in group.chains
+                ],
+            }
+            for group in known.groups
+        ],
+        "left_out": [{"function": f.name, "why": why} for f, why in known.left_out],
+    }
+
+
+WALK = PartView(Walk, _lines, _to_json)

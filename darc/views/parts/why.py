@@ -1,0 +1,66 @@
+"""The answer of ``darc why``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.why import Suspect
+from darc.saved.sets import function_to_json
+from darc.views.parts.part import PartView
+from darc.views.style import Style
+from darc.views.treeview import path_text
+from darc.views.values import path_to_json, waits_to_json
+from darc.views.whyview import draw_why
+
+
+def _lines(_snapshot: Snapshot, known: Why, style: Style) -> Iterator[Text]:
+    return draw_why(known, style.name, style.note, path_text)
+
+
+def _to_json(known: Why) -> dict[str, Any]:
+    """The answer, and what it rests on; latencies in cycles of ``hz``, shares from 0 to 1."""
+    return {
+        "verdict": known.verdict.value,
+        "sure": known.is_sure,
+        "reasons": list(known.reasons),
+        "functions": known.functions,
+        "calls": known.calls,
+        "seconds": known.seconds,
+        "idle": list(known.idle),
+        "answers": [_answer(one) for one in known.answers],
+        "open": [_suspect(one) for one in known.open],
+    }
+
+
+def _answer(one: Answer) -> dict[str, Any]:
+    found = one.found
+    return {
+        **_suspect(one.suspect),
+        "agreement": round(one.agreement, 4),
+        "status": None if found is None else found.status.value,
+        "why": one.why,
+        "root_cause_paths": [] if found is None else [path_to_json(p, found) for p in found.paths],
+        "waits": None if found is None else waits_to_json(found),
+    }
+
+
+def _suspect(suspect: Suspect) -> dict[str, Any]:
+    profile = suspect.row.profile
+    return {
+        **function_to_json(suspect.row.function),
+        "hz": profile.hz,
+        "calls": profile.count,
+        "slow": suspect.slow,
+        "slow_mean": round(suspect.slow_mean),
+        "fast_mean": round(suspect.fast_mean),
+        "share": round(suspect.share, 4),
+        "first_bin": suspect.peak.first_bin,
+        "last_bin": suspect.peak.last_bin,
+    }
+
+
+WHY = PartView(Why, _lines, _to_json)
