@@ -8,7 +8,8 @@ callee, ``1.3.2`` that one's second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -268,6 +269,18 @@ class Fnode:
             yield node
             stack.extend(reversed(node.children))
 
+    def copied(self) -> dict[Fnode, Fnode]:
+        """A tree like this one, by the nodes of this one: what becomes of either is nothing to the
+        other. This node is a root."""
+        copies: dict[Fnode, Fnode] = {}
+        for node in self.walk():
+            made = copies[node] = copy.copy(node)
+            made.children = []
+            if node.parent is not None:
+                made.parent = copies[node.parent]
+                made.parent.children.append(made)
+        return copies
+
     def find(self, node_id: str) -> Fnode:
         """The node with this :attr:`id` in the tree below (and including) this one.
 
@@ -286,3 +299,7 @@ class RootCausePath:
     nodes: tuple[Fnode, ...]
     """f0 first."""
     ending: Ending
+
+    def with_nodes(self, copies: Mapping[Fnode, Fnode]) -> RootCausePath:
+        """The same path through copies of nodes, where there are some."""
+        return RootCausePath(tuple(copies.get(node, node) for node in self.nodes), self.ending)

@@ -11,7 +11,7 @@ the probes took themselves is known for each call as its ``cost``: a *latency* i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from darc.model.ftree import Fnode
@@ -187,6 +187,29 @@ class Op:
     """Of a process: who woke it, by time, in whatever process; ``None`` where that was not
     watched."""
 
+    def with_nodes(self, copies: Mapping[Fnode, Fnode]) -> Op:
+        """The same op of copies of nodes, where there are some."""
+
+        def moved(events: Iterable[Event]) -> tuple[Event, ...]:
+            return tuple(
+                one if one.node is None else replace(one, node=copies.get(one.node, one.node))
+                for one in events
+            )
+
+        return replace(
+            self,
+            spans=tuple(
+                Span(copies.get(one.node, one.node), one.start, one.end, one.cost)
+                for one in self.spans
+            ),
+            sums=tuple(
+                Sum(copies.get(one.node, one.node), one.calls, one.sum, one.max)
+                for one in self.sums
+            ),
+            events=moved(self.events),
+            wakers=None if self.wakers is None else moved(self.wakers),
+        )
+
     def time_of(self, nodes: Iterable[Fnode]) -> int:
         """Cycles in all calls of ``nodes``, none of which calls another of them."""
         wanted = frozenset(nodes)
@@ -231,6 +254,14 @@ class KeptOps:
     compared: frozenset[Fnode] = frozenset()
     """The fnodes of which all callees were timed, as far as they can be: a callee of theirs that is
     not in an op's sums was not called in it. Of other fnodes' callees nothing can be said."""
+
+    def with_nodes(self, copies: Mapping[Fnode, Fnode]) -> KeptOps:
+        """The same ops of copies of nodes, where there are some."""
+        return replace(
+            self,
+            ops=tuple(op.with_nodes(copies) for op in self.ops),
+            compared=frozenset(copies.get(node, node) for node in self.compared),
+        )
 
     def of(self, kept_as: OpClass) -> tuple[Op, ...]:
         """Those of one class."""

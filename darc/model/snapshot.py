@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, TypeVar
 
@@ -65,7 +65,8 @@ class Snapshot:
     ``probes`` is the kind of probes in use; ``collected`` of ``needed`` in-peak calls were seen
     at this ``level``, ``None`` where that cannot be read now; ``elapsed_seconds`` counts from the
     start of the analysis, ``profile_seconds`` are those in which the program ran up to the choice
-    of the peak. The ftree is the session's own: render a snapshot before the session goes on.
+    of the peak. The ftree may still be the session's own, which goes on with it: :meth:`frozen` is
+    a snapshot that nothing changes any more.
     """
 
     function: str
@@ -95,6 +96,18 @@ class Snapshot:
     parts: dict[str, Part] = field(default_factory=dict)
     """What analyses know beside the descent, by their keys: of several the last one is made of
     those before."""
+
+    def frozen(self) -> Snapshot:
+        """The same with an ftree, paths and ops of its own."""
+        if self.ftree is None:
+            return self
+        copies = self.ftree.copied()
+        return replace(
+            self,
+            ftree=copies[self.ftree],
+            paths=tuple(path.with_nodes(copies) for path in self.paths),
+            ops=None if self.ops is None else self.ops.with_nodes(copies),
+        )
 
     def part(self, kind: type[_Part]) -> _Part | None:
         """The part of that ``kind``, where there is one."""

@@ -634,8 +634,8 @@ class Session:
         return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
 
     def snapshot(self, *, lines: bool = True) -> Snapshot:
-        """Everything that is known now; without ``lines`` the debugger is not asked where that is
-        in the source. Any thread then."""
+        """Everything that is known now, as it stays whatever the session does next; without
+        ``lines`` the debugger is not asked where that is in the source. Any thread then."""
         shown = self._unless_damaged(lambda: self.analysis.snapshot(self._alive), None)
         shown = shown or self.analysis.snapshot(False)
         if lines and shown.ftree is self.root:
@@ -654,6 +654,8 @@ class Session:
             stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
         )
         notes += self._cut_short(figures.in_peak_calls)
+        if self._alive:
+            shown = shown.frozen()  # afterwards the tree stays as it is
         return dataclasses.replace(
             shown,
             program=figures,

@@ -46,6 +46,21 @@ def test_a_route_begins_at_f0(tree: Fnode) -> None:
     assert tree.route() == [tree]
 
 
+def test_a_copy_is_a_tree_of_its_own(tree: Fnode) -> None:
+    tree.children[0].maxcount = 3
+    copies = tree.copied()
+    made = copies[tree]
+    assert [(n.id, n.function, n.site) for n in made.walk()] == [
+        (n.id, n.function, n.site) for n in tree.walk()
+    ]
+    assert [copies[n] for n in tree.walk()] == list(made.walk())
+    assert made.find("1.1.1.1").route()[0] is made
+    tree.children[0].maxcount = 4
+    tree.children[0].add_child(function("c"), site(5))
+    assert made.children[0].maxcount == 3
+    assert len(made.children[0].children) == 1
+
+
 def test_find_says_what_to_do_when_there_is_no_such_node(tree: Fnode) -> None:
     with pytest.raises(NotFoundError, match=r"no fnode 1\.3; 'darc tree'"):
         tree.find("1.3")

@@ -10,6 +10,7 @@ from darc.model.ops import KeptOps, ObjectKind
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
+from darc.views import render
 from darc.views.exporters import EXPORTERS
 from darc.views.exporters.json import to_json
 from darc.views.report import format_of, write_report
@@ -75,6 +76,7 @@ def test_the_json_report_is_schema_1() -> None:
         "why",
         "decisions",
         "program",
+        "notes",
     ]
     assert (report["schema"], report["function"], report["probes"]) == (1, "handle", "pad")
     assert report["status"] == "root cause found"
@@ -150,6 +152,7 @@ def test_the_json_report_is_schema_1() -> None:
             },
         ],
     }
+    assert report["notes"] == ["the TSC is not invariant here"]
 
 
 def test_the_counts_agree_with_each_other() -> None:
@@ -303,3 +306,16 @@ def test_who_waited_for_whom_is_a_graph() -> None:
     ]
     (text,) = write(samples.snapshot(), "dot")
     assert text.splitlines()[-2:] == ['  f0 [label="handle"];', "}"]
+
+
+def test_a_frozen_snapshot_stays_as_it_is() -> None:
+    shown = ops.snapshot()
+    frozen = shown.frozen()
+    before = [render.report(frozen, Style(verbose=True)), to_json(frozen)]
+    assert before == [render.report(shown, Style(verbose=True)), to_json(shown)]
+    assert shown.ftree is not None
+    for node in list(shown.ftree.walk()):
+        node.maxcount += 1
+        node.add_child(node.function, node.site)
+    assert before == [render.report(frozen, Style(verbose=True)), to_json(frozen)]
+    assert before[1] != to_json(shown)

@@ -81,6 +81,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
                 for site in program.sites
             ],
         },
+        "notes": list(snapshot.notes),
     }
 
 
