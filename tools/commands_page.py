@@ -80,7 +80,8 @@ In batch mode gdb's exit status is that of its last command; lldb ends at the fi
 status 1. `darc report --require root-cause` as the last command makes it 1 when no root cause was
 found. `darc report -o out.json` writes JSON, schema 1: latencies are cycles of the time-stamp
 counter, with `hz`. In `ftree`, `mean_cycles` is of the longest call of a node in each call of the
-function; `calls` counts all of them, and `repeated` says that they counted together. `notes` are those of `darc status`.
+function; `calls` counts all of them, and `repeated` says that they counted together.
+`notes` are those of `darc status`.
 """
 
 

@@ -44,7 +44,7 @@ from darc.model.errors import (
 from darc.model.ftree import Function
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.part import parts_of
-from darc.model.snapshot import Snapshot
+from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.pads.foothold import Foothold
 from darc.saved import refit, sets, storage
@@ -344,7 +344,13 @@ class App:
         request = self._waiting.request
         if self._session is None and request is not None:
             parameters = request.parameters
-            return Snapshot(request.spec, Status.PENDING, parameters.probes, parameters=parameters)
+            return Snapshot(
+                request.spec,
+                Status.PENDING,
+                parameters.probes,
+                program=ProgramFigures(in_peak_calls=0, probes=0),
+                parameters=parameters,
+            )
         session = self._need_session()
         return self._with_answer(session, session.snapshot())
 

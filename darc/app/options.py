@@ -62,34 +62,46 @@ START_OPTIONS: Mapping[str, Parameter] = {
 }
 
 
+def options_of(*fields: str) -> Mapping[str, Parameter]:
+    """Those options of ``darc start`` that set these fields of the parameters: what a command takes
+    to which the others mean nothing."""
+    return {option: one for option, one in START_OPTIONS.items() if one.field in fields}
+
+
 def parse_overrides(
-    command: str, arguments: str | Sequence[str]
+    command: str,
+    arguments: str | Sequence[str],
+    taken: Mapping[str, Parameter] = START_OPTIONS,
 ) -> tuple[list[str], dict[str, object]]:
     """The arguments, and the overrides by field name, of a command with the options of ``darc
-    start``. Raises :class:`UsageError` for every option that is not right."""
+    start``, or those of them that are ``taken``. Raises :class:`UsageError` for every option that
+    is not right."""
     words = split_line(arguments) if isinstance(arguments, str) else arguments
-    metavars = {option: parameter.metavar for option, parameter in START_OPTIONS.items()}
+    metavars = {option: parameter.metavar for option, parameter in taken.items()}
     names, options = split_options(command, words, metavars)
     overrides: dict[str, object] = {}
     for option, text in options:
-        parameter = START_OPTIONS[option]
+        parameter = taken[option]
         overrides[parameter.field] = parameter.read(text)
     return names, overrides
 
 
 def parse_start_options(
-    arguments: str | Sequence[str], command: str = "darc start"
+    arguments: str | Sequence[str],
+    command: str = "darc start",
+    taken: Mapping[str, Parameter] = START_OPTIONS,
 ) -> tuple[str, dict[str, object]]:
     """The function and the overrides, by field name, that ``darc start`` was given, or another
-    ``command`` with its options.
+    ``command`` with those of its options that are ``taken``.
 
     A function's name may hold spaces inside quotes, ``()`` or ``<>``. Raises
     :class:`UsageError` when it is missing or there are two, and for every option that is not
     right.
     """
-    names, overrides = parse_overrides(command, arguments)
+    names, overrides = parse_overrides(command, arguments, taken)
     if not names:
-        raise UsageError(f"{command} needs a function: {command} FUNCTION [--peak P]")
+        more = "--peak P" if "--peak" in taken else "OPTIONS"
+        raise UsageError(f"{command} needs a function: {command} FUNCTION [{more}]")
     if len(names) > 1:
         raise UsageError(
             f"{command} takes one function, not '{names[0]}' and '{names[1]}'; "

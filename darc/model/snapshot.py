@@ -48,13 +48,14 @@ class ProgramFigures:
 
     ``stops`` counts the times the program was stopped for darc and ``stopped_seconds`` is their
     sum; ``in_peak_calls`` are the calls inside the peak over all levels; ``probes`` are the call
-    sites that were timed, over all levels.
+    sites that were timed, over all levels. Both are ``None`` of an analysis that has no such thing:
+    then the report is silent about it, and about root causes where nobody looks into a peak.
     """
 
     stops: int = 0
     stopped_seconds: float = 0.0
-    in_peak_calls: int = 0
-    probes: int = 0
+    in_peak_calls: int | None = None
+    probes: int | None = None
     sites: tuple[SiteReport, ...] = ()
 
 

@@ -653,7 +653,7 @@ class Session:
             stops=max(self._stops + hits, self._own_stops),
             stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
         )
-        notes += self._cut_short(figures.in_peak_calls)
+        notes += self._cut_short(figures.in_peak_calls or 0)
         if self._alive:
             shown = shown.frozen()  # afterwards the tree stays as it is
         return dataclasses.replace(

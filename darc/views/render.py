@@ -160,7 +160,8 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
         parts.append(f"level {snapshot.level}")
     elif snapshot.collected is None:
         parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
-    parts.append(f"{snapshot.program.probes} probes")
+    if snapshot.program.probes is not None:
+        parts.append(f"{snapshot.program.probes} probes")
     parts.append(elapsed_text(snapshot.elapsed_seconds))
     separator = " · "
     excess = columns(separator.join(parts)) - style.width
@@ -189,9 +190,9 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
     if snapshot.paths:
         lines += [Text("Root cause paths", _HEADING), *_path_lines(snapshot, style)]
         lines += [Text(), *_call_lines(snapshot.paths, style)]
-    else:
-        lines.append(Text(f"No root cause: {snapshot.status.value}."))
-    lines.append(Text())
+        lines.append(Text())
+    elif snapshot.program.in_peak_calls is not None:
+        lines += [Text(f"No root cause: {snapshot.status.value}."), Text()]
     if snapshot.ftree is not None and (decided := _decision_lines(snapshot.ftree, style)):
         lines += [Text("Decisions", _HEADING), *decided, Text()]
     if snapshot.ftree is not None:
@@ -221,7 +222,9 @@ def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     function = shorten(style.name(snapshot.function), style.width // 2)
     title = f"{function}: {calls_text(profile.count)}"
     lines = draw(title, profile, snapshot.peaks, snapshot.peak, style.width)
-    return [*lines, Text(), *_peak_table(snapshot, profile), *_hints(snapshot, profile)]
+    if snapshot.peaks or snapshot.peak is not None:
+        lines += [Text(), *_peak_table(snapshot, profile)]
+    return [*lines, *_hints(snapshot, profile)]
 
 
 def _hints(snapshot: Snapshot, profile: Profile) -> list[Text]:
@@ -439,7 +442,7 @@ def _program(snapshot: Snapshot) -> str:
     nanoseconds = round(program.stopped_seconds * 1e9)
     if nanoseconds:
         stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped"
-    return (
-        f"probes: {snapshot.probes.value}, {program.probes} call sites timed; "
-        f"{program.in_peak_calls} calls inside the peak; {stops}"
-    )
+    timed = "" if program.probes is None else f", {program.probes} call sites timed"
+    calls = program.in_peak_calls
+    inside = "" if calls is None else f"{calls} calls inside the peak; "
+    return f"probes: {snapshot.probes.value}{timed}; {inside}{stops}"

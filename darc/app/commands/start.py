@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
@@ -10,12 +10,15 @@ from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
 from darc.model.parameters import Parameter
 
 
-def start_parser(name: str) -> Callable[[str], Parsed]:
+def start_parser(
+    name: str, taken: Mapping[str, Parameter] = START_OPTIONS
+) -> Callable[[str], Parsed]:
     """The parser of the command ``name``, which takes a function and the options of ``darc
-    start``. It raises :class:`~darc.model.errors.UsageError`."""
+    start``, or those of them that are ``taken``
+    (:func:`~darc.app.options.options_of`). It raises :class:`~darc.model.errors.UsageError`."""
 
     def parse(argline: str) -> Parsed:
-        function, overrides = parse_start_options(argline, f"darc {name}")
+        function, overrides = parse_start_options(argline, f"darc {name}", taken)
         return Parsed((function,), overrides)
 
     return parse
@@ -47,9 +50,11 @@ def _default_of_resume(parameter: Parameter) -> str:
     return "all" if parameter.field == "thread" else "that of the session"
 
 
-def search_options(default: Callable[[Parameter], str]) -> tuple[Option, ...]:
-    """The options of ``darc start``; ``default`` tells what holds for a parameter that is not
-    given."""
+def search_options(
+    default: Callable[[Parameter], str], taken: Mapping[str, Parameter] = START_OPTIONS
+) -> tuple[Option, ...]:
+    """The help of the options that are ``taken``; ``default`` tells what holds for a parameter that
+    is not given."""
     return tuple(
         Option(
             name,
@@ -57,7 +62,7 @@ def search_options(default: Callable[[Parameter], str]) -> tuple[Option, ...]:
             f"{parameter.doc} Default: {default(parameter)}.",
             parameter.values,
         )
-        for name, parameter in START_OPTIONS.items()
+        for name, parameter in taken.items()
     )
 
 

@@ -69,8 +69,8 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "program": {
             "stops": program.stops,
             "stopped_seconds": round(program.stopped_seconds, 6),
-            "in_peak_calls": program.in_peak_calls,
-            "probes": program.probes,
+            "in_peak_calls": program.in_peak_calls or 0,
+            "probes": program.probes or 0,
             "sites": [
                 {
                     "function": site.function,
