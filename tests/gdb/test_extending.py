@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -42,15 +43,24 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     commands = tree / "darc" / "app" / "commands"
     (mean,) = blocks("command")
     (commands / "mean.py").write_text(mean)
-    rate, its_command, its_test = blocks("analysis")
+    rate, its_command, its_test, split, its_views = blocks("analysis")
     (tree / "test_rate.py").write_text(its_test)
     (tree / "darc" / "analyses" / "rate.py").write_text(rate)
     (commands / "rate.py").write_text(its_command)
+    (tree / "darc" / "analyses" / "split.py").write_text(split)
+    parts = tree / "darc" / "views" / "parts"
+    (parts / "split.py").write_text(its_views)
+    line = "from darc.views.parts.split import SHARES\n"
+    insert(parts / "__init__.py", line, "from darc.views.parts.walk")
+    insert(parts / "__init__.py", "SHARES, ", "SET, WALK")
+    for old, new in (("rate", "split"), ("Rate", "Split"), ("RATE", "SPLIT")):
+        its_command = its_command.replace(old, new)
+    (commands / "split.py").write_text(its_command.replace("start_time", "decision_ops"))
     collector, its_command = blocks("collector")
     (tree / "darc" / "collectors" / "sparing.py").write_text(collector)
     (commands / "spare.py").write_text(its_command)
     registry = commands / "registry.py"
-    for name in ("mean", "rate", "spare"):
+    for name in ("mean", "rate", "spare", "split"):
         line = f"from darc.app.commands.{name} import {name.upper()}\n"
         insert(registry, line, "from darc.app.commands.peak")
         insert(registry, f"        {name.upper()},\n", "        VERSION,\n")
@@ -71,6 +81,34 @@ def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     assert "darc: handle: done" in done.gdb
     assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
     assert "Tell how often a function is called." in done.gdb
+    assert "--start-time" in done.gdb
+    assert "--decision-ops" not in done.gdb
+
+
+def test_a_report_is_silent_about_what_an_analysis_does_not_know(
+    tree: Path, tmp_path: Path
+) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = [
+        "darc rate handle --start-ops 2000",
+        "run",
+        "darc report --format text",
+        "darc rate f --peak last",
+    ]
+    done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
+    assert "darc report: handle: done" in done.gdb, done.gdb
+    assert not re.search("root cause|call sites|inside the peak|latency +calls", done.gdb), done.gdb
+    assert "darc rate has no option '--peak'" in done.gdb
+
+
+def test_an_analysis_with_orders_and_a_part(tree: Path, tmp_path: Path) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc split handle --decision-ops 50", "run", "darc report -o out.json"]
+    done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
+    assert re.search(r"^darc: handle: done\n(  \d+% \w+\n)+", done.gdb, re.M), done.gdb
+    shares = json.loads((tmp_path / "out.json").read_text())["shares"]
+    assert len(shares) > 1
+    assert 0.5 < sum(one["share"] for one in shares) <= 1
 
 
 def test_a_collector(tree: Path, tmp_path: Path) -> None:
