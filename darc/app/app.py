@@ -163,11 +163,9 @@ class App:
         before = self._session
         if before is not None and before.finished and before.alive:
             before.stop()
-        collect = functools.partial(WalkCollector, goes_below=below)
+        way = WalkCollector.below(goes_below=below)
         self.analyse(
-            Request(
-                function or "main", self._parameters, analysis, collect=collect, verb="walks down"
-            )
+            Request(function or "main", self._parameters, analysis, way=way, verb="walks down")
         )
 
     def why(self, seconds: float) -> None:
@@ -595,9 +593,9 @@ class App:
         if self._leave_alone is None:
             self._leave_alone = self._debuggee.watch_over()
         resumed, parameters = request.resumed, request.parameters
-        analysis, collect = request.analysis, request.collect
-        if collect is not None and self._debuggee.pads.room_for_set(1) is None:
-            raise UnsupportedError("'darc walk' is for processes")
+        analysis, way = request.analysis, request.way
+        if way is not None and (why := way.problem(self._debuggee)) is not None:
+            raise UnsupportedError(why)
         progress = Progress(self._target.screen)
         if (members := request.members) is not None:
             try:
@@ -609,9 +607,7 @@ class App:
             if not chosen.functions:
                 raise UsageError(f"{members.text}: {chosen.left_out[0][1]}")
             entry = chosen.functions[0].address
-            collect = functools.partial(
-                SetCollector, functions=chosen.functions, runs=runs, progress=progress
-            )
+            way = SetCollector.of(chosen.functions, runs=runs, progress=progress)
             analysis = functools.partial(members.analysis, left_out=chosen.left_out)
         session = Session(
             self._target,
@@ -621,7 +617,7 @@ class App:
             spec=request.spec,
             parameters=parameters,
             analysis=analysis,
-            collect=collect,
+            way=way,
             changed=self._tell,
             foothold=self._foothold,
             notes=() if resumed is None else refit.opening_notes(resumed, parameters),

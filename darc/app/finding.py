@@ -21,7 +21,7 @@ from darc.code.spelling import (
     split_spec,
     symbol_spelling,
 )
-from darc.collectors.collector import Collector, Context
+from darc.collectors.collector import Way
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
@@ -58,8 +58,8 @@ class Request:
     """The session that it goes on with."""
     members: Members | None = None
     """Of many functions: which ones. Then ``function`` is what to wait for before ``run``."""
-    collect: Callable[[Context], Collector] | None = None
-    """Makes the collector, where it is one of its own."""
+    way: Way | None = None
+    """How latencies are collected, where that is a way of its own."""
     verb: str = "analyses"
     """What is done with it."""
     is_of_file: bool = False

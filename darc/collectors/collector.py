@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
@@ -79,6 +79,13 @@ class Context:
     foothold: Foothold | None = None
 
 
+@runtime_checkable
+class HasFoothold(Protocol):
+    """A collector that leaves something in the debuggee, for the next analysis."""
+
+    foothold: Foothold | None
+
+
 @dataclass(frozen=True)
 class Running:
     """A call of f0 that is under way."""
@@ -89,6 +96,16 @@ class Running:
     """The id of its thread, as the program knows it; 0: not known."""
     seconds: float
     """For how long it has been."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How collectors of a ``kind`` are made."""
+
+    kind: Probes
+    make: Callable[[Context], Collector]
+    problem: Callable[[Debuggee], str | None] = lambda _: None
+    """Why there can be none in what is debugged, whatever the function is."""
 
 
 class Collector(ABC):
@@ -105,8 +122,6 @@ class Collector(ABC):
         self._parameters = context.parameters
         self._listener = context.listener
         self._note = context.note
-        self.foothold = context.foothold
-        """What stays there for the next analysis."""
 
     outlives: ClassVar[bool] = False
     """Whether what was counted can be read when the program is gone."""

@@ -54,6 +54,8 @@ class PadCollector(Collector):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.foothold = context.foothold
+        """What stays there for the next analysis."""
         self._backend = context.debuggee.pads
         self._losses = Losses(self._loss_texts)
         self._handlers = FaultHandlers(self._program, self._backend, self._note)

@@ -8,6 +8,7 @@ two (``darc/agent/members.c``). There are no call sites, no votes and no kept op
 from __future__ import annotations
 
 import collections
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from darc.agent.rows import MemberCounts
 from darc.code.architecture import FunctionCode
 from darc.code.notrace import entered_otherwise
 from darc.code.program import NotNowError
-from darc.collectors.collector import Context
+from darc.collectors.collector import Context, Way
 from darc.collectors.losses import LOSSES
 from darc.collectors.pad_collector import PadCollector
 from darc.model.errors import DarcError, TargetError, UnsupportedError
@@ -63,6 +64,14 @@ class SetCollector(PadCollector):
     _loss_texts = LOSSES | _LOSSES
     # Calls that are under way at a stop are dropped, and counted where they return.
     _measures_over_stops = False
+
+    @classmethod
+    def of(
+        cls, functions: Sequence[Function], *, runs: bool, progress: Callable[[str], None]
+    ) -> Way:
+        """How one for these ``functions`` is made; see there."""
+        make = functools.partial(cls, functions=functions, runs=runs, progress=progress)
+        return Way(cls.kind, make)
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ a level are the callees of one function, and only its calls of them count (``is_
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -16,10 +17,11 @@ from darc.code.architecture import FunctionCode
 from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
 from darc.code.program import Program
 from darc.code.unwind import Frame, frames
-from darc.collectors.collector import Context
+from darc.collectors.collector import Context, Way
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee import clock
+from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, TargetError
 from darc.model.ftree import Function
 
@@ -57,6 +59,16 @@ class Counted:
 
 class WalkCollector(SetCollector):
     """See the module."""
+
+    @classmethod
+    def below(cls, *, goes_below: bool) -> Way:
+        """How one is made; see there for ``goes_below``."""
+        return Way(cls.kind, functools.partial(cls, goes_below=goes_below), cls._problem)
+
+    @staticmethod
+    def _problem(debuggee: Debuggee) -> str | None:
+        has_sets = debuggee.pads.room_for_set(1) is not None
+        return None if has_sets else "'darc walk' is for processes"
 
     def __init__(self, context: Context, goes_below: bool) -> None:
         """``goes_below`` says that the walk begins with a function whose own calls are timed as

@@ -24,9 +24,8 @@ from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
-from darc.collectors.breakpoints import BreakpointCollector
-from darc.collectors.collector import Collector, Context
-from darc.collectors.pad_collector import PadCollector
+from darc.collectors.collector import Collector, Context, HasFoothold, Way
+from darc.collectors.ways import WAYS
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
@@ -85,11 +84,12 @@ class Session:
         changed: Callable[[Message], None],
         foothold: Foothold | None = None,
         notes: Iterable[str] = (),
-        collect: Callable[[Context], Collector] | None = None,
+        way: Way | None = None,
     ) -> None:
         """``entry`` is the address of f0, which the user knows as ``spec``. ``analysis`` makes what
         the session is for; ``foothold`` is what an earlier one has left; ``notes`` are told
-        first. ``collect`` makes the collector, where it is one for that analysis alone."""
+        first. ``way`` is how to collect, where that is one for that analysis alone: it takes the
+        place of that of its kind."""
         self._target = target
         self.program = program
         self.spec = spec
@@ -113,7 +113,7 @@ class Session:
         self.debuggee = debuggee
         self._foothold = foothold
         self._new_analysis = analysis
-        self._collect = collect
+        self._way = way
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
         self._unless_called: str | None = None
         """What to say where no call of f0 was seen."""
@@ -135,7 +135,7 @@ class Session:
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
         copies: list[str] = []
-        if self._collect is None:
+        if self._way is None:
             copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
         self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
         probes = self.parameters.probes
@@ -151,6 +151,9 @@ class Session:
     def _install_what_is_possible(self, code: FunctionCode) -> None:
         """Pads; breakpoints where the program can take no pad at all and ends with the debugger.
         Else, and where only f0 can take none, they are for the user to choose."""
+        if self._way is not None and self._way.kind is not Probes.PAD:
+            self._install(code, self._collector(self._way.kind))
+            return
         why = self.debuggee.pads.risk()
         if why is None:
             try:
@@ -158,7 +161,7 @@ class Session:
                 return
             except PadsImpossibleError as error:
                 why = str(error)
-        if self._collect is not None:
+        if self._way is not None:
             raise UnsupportedError(f"cannot time {self.spec}: only pads can, and {why}")
         if (danger := self.debuggee.danger_of_breakpoints()) is not None:
             raise UnsupportedError(
@@ -193,9 +196,9 @@ class Session:
             note=self.notes.append,
             foothold=self._foothold,
         )
-        if self._collect is not None and probes is Probes.PAD:
-            return self._collect(context)
-        return (BreakpointCollector if probes is Probes.BREAKPOINT else PadCollector)(context)
+        own = self._way
+        way = own if own is not None and own.kind is probes else WAYS[probes]
+        return way.make(context)
 
     def _install(self, code: FunctionCode, collector: Collector) -> None:
         self.collector = collector
@@ -220,7 +223,8 @@ class Session:
             )
             installed = True
         finally:
-            self._foothold = collector.foothold
+            if isinstance(collector, HasFoothold):
+                self._foothold = collector.foothold
             if not installed:
                 self._abandon()
 
