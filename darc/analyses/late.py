@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
-from darc.collectors.collector import Running
+from darc.collectors.collector import KeepsOps, Running, SeesOpenCalls
 from darc.model.errors import UsageError
 from darc.model.ops import Event
 from darc.model.profile import Profile
@@ -46,11 +46,15 @@ class LateCalls(Analysis):
     def __init__(self, subject: Subject, *, seconds: float) -> None:
         super().__init__(subject)
         collector = subject.collector
-        if collector.running() is None:
+        if (
+            not (isinstance(collector, KeepsOps) and isinstance(collector, SeesOpenCalls))
+            or collector.running() is None
+        ):
             raise UsageError(
                 "'darc catch' needs probes that can be read while the program runs: neither "
                 "breakpoints nor a kernel behind a gdb server can be"
             )
+        self._open: SeesOpenCalls = collector
         self._seconds = seconds
         self._told: set[Hashable] = set()
         self._suspect: Running | None = None
@@ -71,7 +75,7 @@ class LateCalls(Analysis):
             return _LOOK_SECONDS  # the program is about to stop
         late: list[Running] = []
         wait = self._seconds
-        for call in self._collector.running() or ():
+        for call in self._open.running() or ():
             if call.key in self._told:
                 continue
             left = self._seconds - call.seconds
@@ -102,14 +106,14 @@ class LateCalls(Analysis):
         suspect, self._suspect = self._suspect, None
         if suspect is None:
             return Step.GO_ON
-        running = self._collector.running() or ()
+        running = self._open.running() or ()
         now = next((call for call in running if call.key == suspect.key), None)
         if now is None:
             self.missed += 1
             return Step.GO_ON
         self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
-        self.caught = Caught(now, self._collector.waits_for(now))
+        self.caught = Caught(now, self._open.waits_for(now))
         return Step.SHOW
 
     def collect(self) -> None:

@@ -10,8 +10,9 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
@@ -20,7 +21,7 @@ from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
 from darc.code.modules import Module
 from darc.collectors.callees import is_others, may_fall_back
-from darc.collectors.collector import Collector
+from darc.collectors.collector import Collector, KeepsOps
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Decision, Ending, Fnode, Function, NodeState, RootCausePath
 from darc.model.offtimes import WatchedOps
@@ -281,6 +282,10 @@ class RootCauses(Analysis):
         self._peak = peak
         return True
 
+    @property
+    def actions(self) -> Mapping[str, Callable[[Any], Step]]:
+        return {"peak": self.choose_peak, "descend": self.descend}
+
     def choose_peak(self, spec: str) -> Step:
         """``darc peak``: the user's choice, at a stop.
 
@@ -305,12 +310,14 @@ class RootCauses(Analysis):
         assert self._peak is not None
         low, high = self._limits(self._peak)
         self._collector.search(low, high)
-        self._collector.keep_ops(low // _SPANS_IN_PEAK, self._limits_of_fastest(low))
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.keep_ops(low // _SPANS_IN_PEAK, self._limits_of_fastest(low))
         asked = time.thread_time()
         self._switches.begin()
         self._stopped_at += time.thread_time() - asked  # once: no less is to be guessed for that
-        if not (self._is_frequent and self._collector.may_look_closer):
-            self._collector.watch_waits()  # else in the closing round
+        if keeper is not None and not (self._is_frequent and keeper.may_look_closer):
+            keeper.watch_waits()  # else in the closing round
         self._status = Status.SEARCHING
         self._descent = self._new_descent(self._for_search())
         return self._descent.begin(self._take_up())
@@ -440,12 +447,17 @@ class RootCauses(Analysis):
 
     # ------------------------------------------------------------- the closing round
 
+    @property
+    def _keeper(self) -> KeepsOps | None:
+        """The collector, where it can keep ops whole."""
+        return self._collector if isinstance(self._collector, KeepsOps) else None
+
     def _take_ops(self) -> None:
         """Keeps the ops of the round that is over."""
+        if self._keeper is None:
+            return
         with contextlib.suppress(TargetError):  # the program may be gone
-            kept = self._collector.kept_ops()
-            if kept is None:
-                return
+            kept = self._keeper.kept_ops()
             sample = len(kept.sample(OpClass.IN_PEAK))
             is_closing = self._closing_until is not None
             before = 0 if self._ops is None else len(self._ops.sample(OpClass.IN_PEAK))
@@ -464,12 +476,14 @@ class RootCauses(Analysis):
         """Where the paths are known and calls inside the peak are frequent: lets the program go on
         for a moment with all calls on the paths timed, so that whole ops can be kept."""
         assert self._descent is not None
-        paths = self._descent.paths()
-        if not paths or not self.parameters.auto or not self._collector.may_look_closer:
+        paths, keeper = self._descent.paths(), self._keeper
+        if keeper is None or not keeper.may_look_closer:
+            return False
+        if not paths or not self.parameters.auto:
             return False  # drill-down by hand ends where the user has chosen the last node
         if not self._has_decided or not self._is_frequent:
             return False
-        self._collector.watch_waits()
+        keeper.watch_waits()
         self._closing_until = self._seconds + _CLOSING_SECONDS
         self._collector.apply(closing_orders(paths, self.parameters.max_probes))
         self._needed = min(self.parameters.decision_ops or MOST_KEPT, MOST_KEPT)

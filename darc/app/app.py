@@ -11,7 +11,9 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from darc.analyses.analysis import Step
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.late import LEAST_SECONDS, LateCalls
 from darc.analyses.rootcauses import RootCauses
@@ -287,10 +289,8 @@ class App:
         """``darc peak``."""
         session = self._need_session()
         self._need_stopped()
-        analysis = session.analysis
-        if not isinstance(analysis, RootCauses):
-            raise UsageError("'darc peak' is for what 'darc start' has begun")
-        session.follow(lambda: analysis.choose_peak(spec))
+        action = self._action_of(session, "peak")
+        session.follow(lambda: action(spec))
         if session.finished:
             self._tell(session.take_message())
         else:
@@ -301,12 +301,17 @@ class App:
         session = self._need_session()
         self._need_stopped()
         nodes = [session.root.find(i) for i in ids]
-        analysis = session.analysis
-        if not isinstance(analysis, RootCauses):
-            raise UsageError("'darc descend' is for what 'darc start' has begun")
-        session.follow(lambda: analysis.descend(nodes))
+        action = self._action_of(session, "descend")
+        session.follow(lambda: action(nodes))
         if session.finished:
             self._tell(session.take_message())
+
+    @staticmethod
+    def _action_of(session: Session, name: str) -> Callable[[Any], Step]:
+        action = session.analysis.actions.get(name)
+        if action is None:
+            raise UsageError(f"'darc {name}' is for what 'darc start' has begun")
+        return action
 
     def stop(self) -> None:
         """``darc stop``."""

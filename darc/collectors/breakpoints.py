@@ -173,9 +173,6 @@ class BreakpointCollector(Collector):
     def paused(self) -> bool:
         return self._places.paused
 
-    def make_way(self) -> str | None:
-        return None  # the debugger keeps several breakpoints at one address apart
-
     def modules_changed(self) -> list[str]:
         self._debuggee.refresh(self._program)
         if not self._program.is_code(self._entry):
@@ -235,17 +232,6 @@ class BreakpointCollector(Collector):
         if not self._listener.is_due() or not self._places.are_set:
             return Outcome.CONTINUE
         return self._decide()
-
-    def beat(self) -> None:
-        pass
-
-    @property
-    def waits(self) -> bool:
-        return False
-
-    @property
-    def rings_itself(self) -> bool:
-        return False
 
     @property
     def signal(self) -> int | None:

@@ -108,6 +108,43 @@ class Way:
     """Why there can be none in what is debugged, whatever the function is."""
 
 
+class KeepsOps(ABC):
+    """A collector that can keep some ops whole. An analysis asks whether it is one."""
+
+    @property
+    def may_look_closer(self) -> bool:
+        """Whether a round may be added in which ops are kept whole: it takes one stop more."""
+        return False
+
+    @abstractmethod
+    def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
+        """From now on some ops are kept whole: calls of f0 inside the peak, and those that take
+        from ``fast[0]`` to below ``fast[1]`` cycles (none where both are 0). Calls in them of at
+        least ``least`` cycles are kept one by one."""
+
+    @abstractmethod
+    def watch_waits(self) -> None:
+        """From now on ops that are kept tell what their threads wait for, and who releases it."""
+
+    @abstractmethod
+    def kept_ops(self) -> KeptOps:
+        """The ops that were kept since the orders. Learned callees join the ftree here."""
+
+
+class SeesOpenCalls(ABC):
+    """A collector that can tell which calls of f0 are under way. An analysis asks whether it is
+    one."""
+
+    @abstractmethod
+    def running(self) -> Sequence[Running] | None:
+        """These calls; ``None``: that cannot be told while the program runs, here. Any thread."""
+
+    @abstractmethod
+    def waits_for(self, call: Running) -> Event | None:
+        """What that call began to wait for last, if it is known to wait for anything. The program
+        stands still."""
+
+
 class Collector(ABC):
     """One way to collect latencies, for one analysis of one program."""
 
@@ -206,9 +243,9 @@ class Collector(ABC):
     def paused(self) -> bool:
         """Whether probes are out, as the user steps through the program. Any thread."""
 
-    @abstractmethod
     def make_way(self) -> str | None:
         """The user has set a breakpoint. A string says why f0 cannot be timed any more."""
+        return None
 
     @abstractmethod
     def modules_changed(self) -> list[str]:
@@ -220,8 +257,7 @@ class Collector(ABC):
 
     # -------------------------------------------------------- while it runs
 
-    @abstractmethod
-    def beat(self) -> None:
+    def beat(self) -> None:  # noqa: B027  most have nobody who waits for one
         """A sign of life, several times a second. Any thread."""
 
     def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
@@ -236,19 +272,19 @@ class Collector(ABC):
         """The program is about to go on, and :meth:`look_ahead` may be called."""
 
     @property
-    @abstractmethod
     def waits(self) -> bool:
         """Whether it waits for the debugger to look. Any thread."""
+        return False
 
     @property
-    @abstractmethod
     def rings_itself(self) -> bool:
         """Whether it calls the debugger by itself when it waits. Any thread."""
+        return False
 
     @property
-    @abstractmethod
     def signal(self) -> int | None:
         """A signal that makes the debugger look when a thread gets it. Any thread."""
+        return None
 
     @abstractmethod
     def hurry(self) -> None:
@@ -259,9 +295,9 @@ class Collector(ABC):
         """Cycles that a timed call adds to its caller; 0 where nobody has measured it."""
         return 0
 
-    @abstractmethod
     def losses(self) -> list[str]:
         """What was not measured so far, and why."""
+        return []
 
     @property
     def cut_short(self) -> int:
@@ -316,34 +352,6 @@ class Collector(ABC):
     def search(self, low: int, high: int) -> None:
         """From now on only calls of f0 of at least ``low`` cycles and less than ``high`` count."""
 
-    @property
-    def may_look_closer(self) -> bool:
-        """Whether a round may be added in which ops are kept whole: it takes one stop more."""
-        return False
-
-    def keep_ops(self, least: int, fast: tuple[int, int]) -> None:  # noqa: B027  not all can
-        """From now on some ops are kept whole: calls of f0 inside the peak, and those that take
-        from ``fast[0]`` to below ``fast[1]`` cycles (none where both are 0). Calls in them of at
-        least ``least`` cycles are kept one by one."""
-
-    def watch_waits(self) -> None:  # noqa: B027  not all can
-        """From now on ops that are kept tell what their threads wait for, and who releases it."""
-
-    def kept_ops(self) -> KeptOps | None:
-        """The ops that were kept since the orders; ``None``: this collector keeps none. Learned
-        callees join the ftree here."""
-        return None
-
-    def running(self) -> Sequence[Running] | None:
-        """The calls of f0 that are under way; ``None``: this collector cannot tell while the
-        program runs. Any thread."""
-        return None
-
-    def waits_for(self, call: Running) -> Event | None:
-        """What that call began to wait for last, if it is known to wait for anything. The program
-        stands still."""
-        return None
-
     @abstractmethod
     def drop_open_calls(self) -> None:
         """Calls that are under way are not measured: they span a stop."""
@@ -362,10 +370,11 @@ class Collector(ABC):
     def votes(self) -> dict[Fnode, Vote]:
         """What was counted since the orders; learned callees join the ftree here."""
 
-    @abstractmethod
     def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
         """Makes room for more targets of indirect calls where that could change the decision.
         True: it did, so the round is to begin again."""
+        del votes
+        return False
 
     @property
     @abstractmethod

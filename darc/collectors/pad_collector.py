@@ -17,7 +17,7 @@ from darc.agent.rows import RunningOp
 from darc.code.architecture import FunctionCode
 from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Collector, Context, Running
+from darc.collectors.collector import Collector, Context, KeepsOps, Running, SeesOpenCalls
 from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.instrumentation import Instrumentation
@@ -43,7 +43,7 @@ _NEVER = (1 << 63) - 1
 """So many calls are never seen: the agent does not ring until the user has chosen."""
 
 
-class PadCollector(Collector):
+class PadCollector(Collector, KeepsOps, SeesOpenCalls):
     """Pads and the agent in a process or a kernel."""
 
     kind = Probes.PAD
@@ -463,7 +463,7 @@ class PadCollector(Collector):
         if problems:
             self._note(f"who waits for whom is not seen everywhere: {problems[0]}")
 
-    def kept_ops(self) -> KeptOps | None:
+    def kept_ops(self) -> KeptOps:
         sees_switches = self.installer.has_guard(Guard.SWITCH)
         kept = self._instrumentation.kept_ops(self.hz, sees_switches)
         threads = {op.thread for op in kept.ops}
