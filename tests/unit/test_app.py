@@ -109,7 +109,7 @@ class User:
     @property
     def is_clean(self) -> bool:
         """Whether nothing of darc is in the program."""
-        return not self.target.breaks and not self.debuggee.begun
+        return not self.target.breaks.on_hit and not self.debuggee.begun
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def user(assembled: Callable[[str], Code]) -> User:
 def test_from_start_to_the_answer(user: User) -> None:
     user.start()
     assert user.said.endswith(": 'continue'\n")
-    assert not user.target.breaks  # the program has not gone on
+    assert not user.target.breaks.on_hit  # the program has not gone on
     assert user.app.is_busy
     user.go_on()
     shown = user.app.snapshot()
@@ -196,7 +196,7 @@ def test_a_start_that_finds_nothing_ends_what_was_shown(user: User) -> None:
 def test_a_stop_of_the_users_shows_no_probe(user: User) -> None:
     user.start()
     user.go_on(10)
-    assert not user.target.breaks
+    assert not user.target.breaks.on_hit
     assert user.app.is_busy
     user.go_on()
     assert user.app.snapshot().paths
