@@ -96,7 +96,7 @@ def test_the_program_does_what_it_always_does(tmp_path: Path, name: str) -> None
     """It ends in the middle of a window, or after some."""
     program = build(name)
     done = debug(tmp_path, program, ("4000",), ["darc walk --window 60ms", "run", EXIT])
-    if "program exit: void" in done.gdb:  # the walk was over first
+    if "program exit: None" in done.gdb:  # the walk was over first
         done = debug(
             tmp_path, program, ("4000",), ["darc walk --window 60ms", "run", "continue", EXIT]
         )
