@@ -113,14 +113,7 @@ class KernelPads(PadBackend):
         except TargetError:
             return False
 
-    def configure(
-        self,
-        tables: AgentMemory,
-        parameters: Parameters,
-        *,
-        needed: int,
-        watches_sandboxes: bool,
-    ) -> None:
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
         self._has_limit = not (parameters.max_time is None and parameters.start_time is None)
         kernel = self._kernel
         layout = devices.layout(kernel.image)

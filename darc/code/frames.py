@@ -10,6 +10,7 @@ import bisect
 import functools
 import io
 import itertools
+import re
 import struct
 from array import array
 from collections.abc import Iterator
@@ -32,7 +33,12 @@ _LONG = 512 << 10
 library that was built without it."""
 
 _GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
-_EH_RETURN = bytes.fromhex("4889cc59ffe1")  # mov rsp, rcx; pop rcx; jmp rcx
+_EH_RETURN = re.compile(rb"\x48\x89\xcc\x59\xff\xe1")  # mov rsp, rcx; pop rcx; jmp rcx
+_SYSTEM_CALLS = re.compile(
+    rb"\xb8(?:\x9d\0\0\0|\x3d\x01\0\0).{0,24}?\x0f\x05|\x48\x89\xf8[^\xc3]{0,40}?\x0f\x05",
+    re.DOTALL,
+)
+"""mov eax, 157 (prctl) or 317 (seccomp), or mov rax, rdi; and soon behind it a syscall."""
 
 _STACK_POINTER = 7
 _RETURN_COLUMN = 16
@@ -147,13 +153,22 @@ class Frames:
     def exception_returns(self) -> list[int]:
         """Entries of the functions that end as only gcc's ``__builtin_eh_return`` does: the
         unwinder's, which a stripped program does not name."""
+        return self._functions_with(_EH_RETURN)
+
+    @where_damaged(list)
+    def sandbox_entries(self) -> list[int]:
+        """Entries of the functions that make the system calls ``prctl`` and ``seccomp``, or the one
+        that their caller names, as libc's ``prctl`` and ``syscall`` do, which a stripped static
+        program does not name."""
+        return self._functions_with(_SYSTEM_CALLS)
+
+    def _functions_with(self, code: re.Pattern[bytes]) -> list[int]:
         found: set[int] = set()
         for section in self._headers.sections:
             if not section.is_code or section.kind == NOBITS:
                 continue
-            data, at = self._headers.data(section), -1
-            while (at := data.find(_EH_RETURN, at + 1)) >= 0:
-                extent = self.extent(section.address + at)
+            for match in code.finditer(self._headers.data(section)):
+                extent = self.extent(section.address + match.start())
                 if extent is not None:
                     found.add(extent[0])
         return sorted(found)

@@ -101,12 +101,7 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
         notes += self._handlers.look(self.foothold)
         self._prepare(code)
         notes += self.installer.guard() + self._tell_code()
-        self._backend.configure(
-            self.tables,
-            self._parameters,
-            needed=needed,
-            watches_sandboxes=self.installer.watches_sandboxes,
-        )
+        self._backend.configure(self.tables, self._parameters, needed)
         self._enable()
         self._is_set_up = True
         self._backend.arm_bell(self.foothold, self.on_bell)

@@ -69,19 +69,12 @@ class ProcessPads(PadBackend):
         assert isinstance(foothold, ProcessFoothold)
         return handlers.own_handlers(program, sorted(self.faults()), foothold.handler_of)
 
-    def configure(
-        self,
-        tables: AgentMemory,
-        parameters: Parameters,
-        *,
-        needed: int,
-        watches_sandboxes: bool,
-    ) -> None:
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
         if parameters.task is not None:
             raise UsageError(NO_TASKS)
         thread = parameters.thread
         signal = bell.choose(self._pid)
-        may_ring = watches_sandboxes and not procfs.in_sandbox(self._pid)
+        may_ring = not procfs.in_sandbox(self._pid)
         only = 0
         if isinstance(thread, int):
             if thread not in self._target.threads.ids():

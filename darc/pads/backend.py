@@ -86,16 +86,8 @@ class PadBackend(ABC):
         return {}
 
     @abstractmethod
-    def configure(
-        self,
-        tables: AgentMemory,
-        parameters: Parameters,
-        *,
-        needed: int,
-        watches_sandboxes: bool,
-    ) -> None:
-        """Tells the agent which calls to watch, and to ring after ``needed`` of them. Where nothing
-        ``watches_sandboxes``, it is to ask nothing of the system: a sandbox may be entered.
+    def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        """Tells the agent which calls to watch, and to ring after ``needed`` of them.
 
         Raises:
             NotFoundError: there is no such thread or task.

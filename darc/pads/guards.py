@@ -140,6 +140,7 @@ def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
         UnsupportedError: a file has an unwinder of its own and nothing tells where.
     """
     kinds = {name: kind for kind, names in _GUARDED.items() for name in names}
+    has_names = False
     for module in program.modules:
         has_unwinder = False
         for symbol in module.image.symbols.if_any(kinds, _RUST_CATCH):
@@ -148,6 +149,7 @@ def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
                 kind = Guard.SHOW
             if kind is not None:
                 has_unwinder |= kind is Guard.HIDE
+                has_names |= kind is Guard.SANDBOX
                 place, name = symbol.address + module.bias, f"{module.name}!{symbol.name}"
                 yield kind, place, name
                 if symbol.name in BACK_AT:
@@ -162,3 +164,7 @@ def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
                 )
             for place in places:
                 yield Guard.HIDE, place + module.bias, f"{module.name}+{place:#x}"
+    if not has_names:
+        for module in program.modules:
+            for place in module.image.frames.sandbox_entries():
+                yield Guard.SANDBOX, place + module.bias, f"{module.name}+{place:#x}"

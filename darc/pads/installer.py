@@ -370,11 +370,6 @@ class PadInstaller:
                 problems.append(f"{name}: {why}")
         return problems
 
-    @property
-    def watches_sandboxes(self) -> bool:
-        """Whether a guard tells the agent when the program enters a sandbox."""
-        return any(kind is Guard.SANDBOX for kind, _ in self._guarded.values())
-
     def prepare_waits(self, places: Callable[[Program], Iterator[tuple[Guard, int, str]]]) -> None:
         """Makes the pads of these places, which lead there from :meth:`guard_waits` on: their code
         is read here, as that takes milliseconds, for which no call is to stand still."""

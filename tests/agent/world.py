@@ -189,6 +189,11 @@ class Memory:
         """Bytes there."""
         return os.pread(self._file, size, address)
 
+    @property
+    def memory(self) -> Memory:
+        """A target's."""
+        return self
+
     def write(self, address: int, data: bytes) -> None:
         """Also where the program itself may not."""
         os.pwrite(self._file, data, address)

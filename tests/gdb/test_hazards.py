@@ -329,9 +329,8 @@ def test_the_end_of_an_analysis_in_a_sandbox(tmp_path: Path) -> None:
     assert "every probe is out" in done.gdb
 
 
-def test_a_sandbox_that_no_guard_sees(tmp_path: Path) -> None:
-    """No name tells where a stripped static program enters it: the agent asks nothing of the
-    kernel from the beginning."""
+def test_a_sandbox_that_no_name_tells_of(tmp_path: Path) -> None:
+    """No name tells where a stripped static program enters it, but what its code does."""
     program = tmp_path / "sandbox"
     unnamed = [f"--strip-symbol={name}" for name in ("prctl", "__prctl", "syscall")]
     subprocess.run(["objcopy", *unnamed, build("sandbox", static=True), program], check=True)
