@@ -130,7 +130,7 @@ CTRL_C = (
 def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
     """While functions are timed, and while one is searched."""
     for when, known in (
-        ("session.analysis.snapshot(True).set and session.collector.seen > 30000", "open"),
+        ("'set' in session.analysis.snapshot(True).parts and session.collector.seen > 999", "open"),
         ("session.analysis.is_searching", "answers"),
     ):
         commands = [
