@@ -334,11 +334,11 @@ class ProcessFoothold(Foothold):
         Raises:
             PadsImpossibleError: it has entered a sandbox meanwhile.
         """
-        if self._is_boxed():
-            raise PadsImpossibleError(_BOXED)
-        made = self._target.system_call(number, arguments)
+        made = self._target.system_call(number, arguments)  # which makes none in a sandbox
         if made is not None:
             return made - (1 << 64) if made >= 1 << 63 else made
+        if self._is_boxed():
+            raise PadsImpossibleError(_BOXED)
         place = self._borrowed_place()
         stub = _SYSCALL_STUB.replace(b"%s", struct.pack("<I", number))
         original = self._target.memory.read(place, len(stub))
