@@ -179,6 +179,12 @@ def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
     _contain(interpreter, "darc", commands.help_text(""))
     for name in commands.COMMANDS:
         _define(interpreter, f"darc {name}", commands.help_text(name), _runner(name))
+    _define(
+        interpreter,
+        "darc help",
+        "Show what 'help darc' shows.\nUsage: darc help [COMMAND]",
+        lambda app, argument: commands.run(app, "", f"help {argument}"),
+    )
     _contain(interpreter, "set", "Set darc's parameters; everything else is 'settings'.")
     _contain(interpreter, "show", "Show darc's parameters.")
     for name in _SETTINGS:

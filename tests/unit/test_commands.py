@@ -226,6 +226,14 @@ def test_darc_alone_is_its_help(app: FakeApp) -> None:
     assert max(map(len, app.shown[0].splitlines())) <= 80
 
 
+def test_help_by_darcs_own_word(app: FakeApp) -> None:
+    commands.run(app, "", "help")
+    commands.run(app, "", "help start")
+    assert app.shown == [commands.help_text(""), commands.help_text("start")]
+    with pytest.raises(UsageError, match="no command"):
+        commands.run(app, "", "help strat")
+
+
 def test_the_commands_of_this_release() -> None:
     names = (
         "start peak status histogram tree descend ops compare waits catch profile walk contexts "
