@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +44,12 @@ def load_image(path: Path, root: Path = Path("/")) -> Image:
     return _cached_image(str(path), str(root), (seen.st_ino, seen.st_size, seen.st_mtime_ns))
 
 
-def loads(mappings: list[Region]) -> Iterator[list[Region]]:
+def loads(mappings: list[Region], moved: Sequence[Region] = ()) -> Iterator[list[Region]]:
     """The mappings of a file, one list for each time that it is loaded: from its first bytes up.
 
     A file may be loaded twice (dlmopen), and a program may map parts of itself beside (node maps
-    its snapshot, others read their own file).
+    its snapshot, others read their own file). It may also have moved its code to large pages, so
+    that the file's own mappings have none: ``moved`` are those with code that are of no file.
     """
     found: list[list[Region]] = []
     for region in mappings:
@@ -56,7 +57,9 @@ def loads(mappings: list[Region]) -> Iterator[list[Region]]:
             found.append([])
         found[-1].append(region)
     for parts in found:
-        if any("x" in part.permissions for part in parts):
+        first, last = parts[0].start, parts[-1].end
+        inside = any(first < region.start < region.end <= last for region in moved)
+        if inside or any("x" in part.permissions for part in parts):
             yield parts
 
 
@@ -75,11 +78,14 @@ class ModuleFinder:
         """Those that ``regions`` are of, one for each time that a file is loaded; ``known`` ones,
         by path and start, are not read again."""
         groups: dict[str, list[Region]] = {}
+        moved = []
         for region in regions:
+            if not region.path and "x" in region.permissions:
+                moved.append(region)
             if region.path.startswith("/") or region.path == "[vdso]":
                 groups.setdefault(region.path, []).append(region)
         for path, mappings in groups.items():
-            for parts in loads(mappings):
+            for parts in loads(mappings, moved):
                 first = parts[0]
                 module = known.get((path, first.start)) or self._module(path, parts)
                 if module is not None:

@@ -12,6 +12,7 @@ from tests.debugger import (
     EVERYWHERE,
     EXIT,
     IN_BOTH,
+    REPORT,
     ROOT,
     Done,
     debug,
@@ -136,3 +137,13 @@ def test_code_of_a_library_that_was_loaded_again(tmp_path: Path) -> None:
         assert altered(done, section) == 0
     assert watched(done) > 0
     assert (done.program_status, done.output) == undisturbed(program, args)
+
+
+def test_code_that_the_program_has_moved(tmp_path: Path) -> None:
+    """No mapping of the file has code then; the names are the file's all the same."""
+    program, fixture = build("moved"), find("moved")
+    start = f"darc start {fixture.function} --peak >150us"
+    commands = ["break has_moved", "run", start, "continue", REPORT, "continue", EXIT]
+    done = debug(tmp_path, program, fixture.args, commands)
+    assert (done.program_status, done.output) == undisturbed(program, fixture.args), done.gdb
+    assert ("handle", "step", "burn") in done.paths, done.gdb
