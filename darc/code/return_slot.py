@@ -84,8 +84,10 @@ def _may_look(instruction: Instruction) -> bool:
 
 
 def _looks(instruction: Instruction, rule: FrameRule) -> bool:
-    if rule.through is not None:  # gcc's realigned frames: it has a copy where it would stand
-        rule = FrameRule("rbp", 16)
+    if rule.through is not None:
+        if rule.register != "rbp":  # OpenSSL's assembler keeps rsp of its entry in such a frame
+            return False
+        rule = FrameRule("rbp", 16)  # gcc's realigned frames: it has a copy where it would stand
     slot = rule.offset - _WORD
     if instruction.mnemonic == Mnemonic.POP and rule == FrameRule("rsp", _WORD):
         return True

@@ -352,10 +352,24 @@ def _path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     for path in snapshot.paths:
         lines.append(Text(f"darc: root cause{of}: {path_text(path, style.name)}", "bold"))
         ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
+        if by := _calls_apart(path, snapshot.paths, style):
+            lines.append(Text(f"  by the call at {by}"))
         lines.append(Text(f"  {ending}"))
         if told := explained_text(explain(path, snapshot), snapshot):
             lines.append(Text(f"  {told}"))
     return lines
+
+
+def _calls_apart(path: RootCausePath, paths: Sequence[RootCausePath], style: Style) -> str:
+    """The call sites by which it differs from those of the same functions; "" for the only one."""
+    names = [node.function for node in path.nodes]
+    alike = [other for other in paths if [node.function for node in other.nodes] == names]
+    return ", ".join(
+        place(node.site, path.nodes[number].function, style.name)
+        for number, node in enumerate(path.nodes[1:])
+        if node.site is not None
+        and any(other.nodes[number + 1].site != node.site for other in alike)
+    )
 
 
 def explained_text(explained: Explained, snapshot: Snapshot) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from darc.code.architecture import FunctionCode
+from darc.code.frames import FrameRule
 from darc.code.looks import LOOKS
 from darc.code.notrace import never_returns, why_notrace
 from darc.code.processor import decode
@@ -135,6 +136,19 @@ def test_nearly_no_function_does(program: Program) -> None:
 def test_code_that_looks_at_its_return_address(code: str, expected: bool) -> None:
     """Without frame information, from what the code itself does."""
     assert is_looked_at(0x1000, decode(bytes.fromhex(code), 0x1000), None) is expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (FrameRule("rsp", 8, 152), False),  # OpenSSL's: rbp is a pointer to a table
+        (FrameRule("rbp", 0, -8), True),  # gcc's realigned frame, with a copy above rbp
+        (FrameRule("rbp", 16), True),
+    ],
+)
+def test_frames_whose_place_is_kept_in_memory(rule: FrameRule, expected: bool) -> None:
+    code = decode(bytes.fromhex("48 8b 45 08"), 0x1000)  # mov rax, [rbp + 8]
+    assert is_looked_at(0x1000, code, lambda _: rule) is expected
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,17 @@ def test_path_lines() -> None:
     assert line == "darc: root cause of peak 3: handle"
 
 
+def test_paths_of_the_same_functions_are_told_apart() -> None:
+    root = Fnode(samples.function("handle"))
+    nodes = [root.add_child(samples.function("flush"), samples.site(line)) for line in (25, 31)]
+    ending = Ending(Cause.FUNCTION, 20)
+    paths = tuple(RootCausePath((root, node), ending) for node in nodes)
+    lines = render.paths(samples.snapshot(paths=paths), PLAIN).splitlines()
+    assert lines[0] == lines[3] == "darc: root cause of peak 3: handle → flush"
+    assert lines[1] == "  by the call at mixture.c:25"
+    assert lines[4] == "  by the call at mixture.c:31"
+
+
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.UNTOLD])
 def test_every_cause_has_a_text(cause: Cause) -> None:
     text = ending_text("write_out", Ending(cause, 3, note="short run"))
