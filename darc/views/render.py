@@ -49,6 +49,9 @@ from darc.views.words import (
 SHOWN_SITES = 10
 """Call sites that are not timed, listed in a report unless it is verbose."""
 
+SHOWN_PATHS = 8
+"""Root cause paths that are told while it goes on; a report has all."""
+
 _HEADING = "bold underline"
 
 
@@ -141,7 +144,7 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
     if snapshot.status is Status.NO_PEAK and snapshot.peaks:
         lines.append(Text(f"  type 'darc peak N' (1 to {len(snapshot.peaks)}) or 'darc peak last'"))
     lines.append(Text(f"  {_program(snapshot)}"))
-    lines += _path_lines(snapshot, style)
+    lines += _main_path_lines(snapshot, style)
     lines += [Text(f"  {style.note(note)}") for note in snapshot.notes]
     return write(lines, style)
 
@@ -177,7 +180,7 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
 def paths(snapshot: Snapshot, style: Style) -> Shown:
     """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
     doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
-    return write([*_path_lines(snapshot, style), *doubts], style)
+    return write([*_main_path_lines(snapshot, style), *doubts], style)
 
 
 def report(snapshot: Snapshot, style: Style) -> Shown:
@@ -188,7 +191,8 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
     lines = [Text(f"darc report: {function}: {snapshot.status.value}", "bold"), Text()]
     lines += [*_profile_lines(snapshot, style), Text()]
     if snapshot.paths:
-        lines += [Text("Root cause paths", _HEADING), *_path_lines(snapshot, style)]
+        lines += [Text("Root cause paths", _HEADING)]
+        lines += _path_lines(snapshot.paths, snapshot, style)
         lines += [Text(), *_call_lines(snapshot.paths, style)]
         lines.append(Text())
     elif snapshot.program.in_peak_calls is not None:
@@ -346,10 +350,22 @@ def _wanted(snapshot: Snapshot, calls: int) -> str:
     return " or ".join(parts)
 
 
-def _path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+def _main_path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    """Those that explain the most, as a function that calls itself may have very many."""
+    by_share = sorted(snapshot.paths, key=lambda path: -(explain(path, snapshot).share or 0))
+    most = {id(path) for path in by_share[:SHOWN_PATHS]}
+    chosen = [path for path in snapshot.paths if id(path) in most]
+    lines = _path_lines(chosen, snapshot, style)
+    if (others := len(snapshot.paths) - len(chosen)) > 0:
+        paths = "one more path" if others == 1 else f"{others} more paths"
+        lines.append(Text(f"  … and {paths}: 'darc report' shows all"))
+    return lines
+
+
+def _path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style) -> list[Text]:
     of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
     lines = []
-    for path in snapshot.paths:
+    for path in paths:
         lines.append(Text(f"darc: root cause{of}: {path_text(path, style.name)}", "bold"))
         ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
         if by := _calls_apart(path, snapshot.paths, style):

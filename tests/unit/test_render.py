@@ -259,6 +259,17 @@ def test_paths_of_the_same_functions_are_told_apart() -> None:
     assert lines[4] == "  by the call at mixture.c:31"
 
 
+def test_no_more_paths_are_told_than_can_be_read() -> None:
+    root, ending = Fnode(samples.function("sort")), Ending(Cause.FUNCTION, 20)
+    nodes = [root.add_child(samples.function("merge"), samples.site(line)) for line in range(30)]
+    paths = tuple(RootCausePath((root, node), ending) for node in nodes)
+    snapshot = samples.snapshot(paths=paths)
+    told = render.paths(snapshot, PLAIN)
+    assert told.count("root cause of") == render.SHOWN_PATHS
+    assert "22 more paths: 'darc report' shows all" in told
+    assert render.report(snapshot, PLAIN).count("root cause of") == 30
+
+
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.UNTOLD])
 def test_every_cause_has_a_text(cause: Cause) -> None:
     text = ending_text("write_out", Ending(cause, 3, note="short run"))
