@@ -201,6 +201,8 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
         lines += [Text("Decisions", _HEADING), *decided, Text()]
     if snapshot.ftree is not None:
         lines += [Text("Function tree", _HEADING), *_tree_lines(snapshot, style), Text()]
+    if snapshot.waits is not None and snapshot.waits.objects:
+        lines += [Text("Waits", _HEADING), *_wait_lines(snapshot, style), Text()]
     lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
     lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
     return write(lines, style)

@@ -304,6 +304,10 @@ def test_who_waited_for_whom_is_a_graph() -> None:
         '  object1 -> holder1_1 [label="75 %"];',
         "}",
     ]
+    text = render.report(shown, Style())
+    assert "\nWaits\n●" in text
+    assert 'waited for the lock log"lock in append ← handle: 3 calls' in text
+    assert "Waits" not in render.report(samples.snapshot(), Style())
     (text,) = write(samples.snapshot(), "dot")
     assert text.splitlines()[-2:] == ['  f0 [label="handle"];', "}"]
 
