@@ -11,8 +11,8 @@ import gdb
 
 from darc.app import commands, failures, monitor
 from darc.app.app import App
+from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError
-from darc.model.parameters import PARAMETERS, Parameter
 from darc.target.target import State
 from darc_gdb import ctrlc
 from darc_gdb import target as backend
@@ -109,20 +109,22 @@ class _Parameter(gdb.Parameter):
         else:
             super().__init__(f"darc {name}", gdb.COMMAND_RUNNING, gdb.PARAM_STRING_NOESCAPE)
         self._app = app
-        self._name = name
-        self.value = app.parameters.text_of(name)
+        self._parameter = parameter
+        self.value = parameter.text_in(app.parameters)
 
     def get_set_string(self) -> str:
         try:
-            commands.set_parameter(self._app, self._name, str(self.value or ""))
+            commands.set_parameter(self._app, self._parameter.name, str(self.value or ""))
         except DarcError as error:
-            self.value = self._app.parameters.text_of(self._name)
+            self.value = self._parameter.text_in(self._app.parameters)
             raise gdb.GdbError(_tell(self._app, error)) from None
-        self.value = self._app.parameters.text_of(self._name)
+        self.value = self._parameter.text_in(self._app.parameters)
         return ""
 
     def get_show_string(self, _value: str) -> str:
-        return backend.TARGET.screen.fitting(commands.show_parameter(self._app, self._name))
+        return backend.TARGET.screen.fitting(
+            commands.show_parameter(self._app, self._parameter.name)
+        )
 
 
 def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:

@@ -9,7 +9,7 @@ import lldb
 
 from darc.app import commands, failures, monitor
 from darc.app.app import App
-from darc.model.parameters import PARAMETERS
+from darc.app.parameters import PARAMETERS
 from darc.views import glyphs
 from darc_lldb import hook, overrides
 from darc_lldb.farewell import Farewell

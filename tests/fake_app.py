@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from darc.app.finding import Request
+from darc.app.parameters import with_text
 from darc.model.contexts import Context, measured_tree
 from darc.model.errors import NotFoundError
 from darc.model.parameters import Parameters
@@ -70,7 +71,7 @@ class FakeApp:
         return [] if tree is None else [tree]
 
     def set_parameter(self, name: str, text: str) -> None:
-        self.parameters = self.parameters.with_text(name, text)
+        self.parameters = with_text(self.parameters, name, text)
 
     def emit(self, text: str) -> None:
         self.shown.append(text)

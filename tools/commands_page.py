@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from darc.app.commands import COMMANDS, Command  # noqa: E402
-from darc.model.parameters import PARAMETERS  # noqa: E402
+from darc.app.parameters import PARAMETERS  # noqa: E402
 
 PAGE = ROOT / "docs" / "commands.md"
 
@@ -105,8 +105,8 @@ def _parameters() -> str:
     rows = []
     for parameter in PARAMETERS:
         option = f"`{parameter.option}`" if parameter.option else "–"
-        valid = f"{parameter.doc} Valid: {parameter.valid}."
-        default = f"`{parameter.text(parameter.default)}`"
+        valid = f"{parameter.doc} Valid: {parameter.domain.valid}."
+        default = f"`{parameter.default_text}`"
         rows.append((f"`{parameter.name}`", option, default, _text(valid)))
     head = ("parameter", "option of `darc start`", "default", "")
     return "\n".join(

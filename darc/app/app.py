@@ -21,6 +21,7 @@ from darc.analyses.walk import CallWalk
 from darc.app import catching, finding
 from darc.app.finding import Members, Request
 from darc.app.monitor import Monitor
+from darc.app.parameters import with_text
 from darc.app.progress import Progress
 from darc.app.pursuit import Pursuit
 from darc.app.waiting import Waiting, may_begin_late
@@ -119,7 +120,7 @@ class App:
 
     def set_parameter(self, name: str, text: str) -> None:
         """``set darc NAME TEXT``."""
-        self._parameters = self._parameters.with_text(name, text)
+        self._parameters = with_text(self._parameters, name, text)
 
     def start(self, function: str, overrides: dict[str, object]) -> None:
         """``darc start``: at once where the program is stopped, else when it comes to f0."""

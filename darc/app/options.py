@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import UsageError, near
-from darc.model.parameters import PARAMETERS, Parameter
 
 
 def split_line(argline: str) -> list[str]:

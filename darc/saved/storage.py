@@ -19,6 +19,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
+from darc.model.domains import DOMAINS
 from darc.model.errors import DarcError, FormatError, NotFoundError, TargetError, UsageError
 from darc.model.ftree import (
     CallKind,
@@ -32,7 +33,7 @@ from darc.model.ftree import (
     Totals,
 )
 from darc.model.ops import KeptOps, OpClass
-from darc.model.parameters import MAX_DEPTH, PARAMETERS, Parameters
+from darc.model.parameters import MAX_DEPTH, Parameters
 from darc.model.peaks import PeakRange
 from darc.model.profile import OCTAVES, Profile
 from darc.model.slices import SLICES
@@ -127,8 +128,8 @@ def to_text(stored: Stored) -> str:
         "function": stored.spec,
         "status": stored.status.value,
         "parameters": {
-            parameter.name: _plain_text(parameter.text, getattr(stored.parameters, parameter.field))
-            for parameter in PARAMETERS
+            domain.name: _plain_text(domain.text, getattr(stored.parameters, domain.field))
+            for domain in DOMAINS
         },
         "modules": dict(sorted(stored.modules.items())),
         "profile": {
@@ -361,7 +362,7 @@ class _Reader:
             key: read_text(value, f"parameters.{short_key(key)}")
             for key, value in read_mapping(content, "parameters").items()
         }
-        known = {parameter.name: parameter for parameter in PARAMETERS}
+        known = {domain.name: domain for domain in DOMAINS}
         values: dict[str, object] = {}
         for name, text in texts.items():
             if name == _NO_LONGER and text == "none":
@@ -370,7 +371,7 @@ class _Reader:
                 damaged(f"parameters.{short_key(name)}", "a parameter of this darc")
             try:
                 values[known[name].field] = known[name].read(text)
-            except DarcError:
+            except (ValueError, DarcError):
                 damaged(f"parameters.{name}", known[name].valid)
         try:
             return Parameters().overridden(values)

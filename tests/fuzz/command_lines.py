@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from darc.app import commands
+from darc.app.parameters import PARAMETERS
 from darc.model.errors import DarcError
-from darc.model.parameters import PARAMETERS
 from darc.model.snapshot import Snapshot
 from tests.fake_app import FakeApp
 from tests.fuzz import names
@@ -98,7 +98,7 @@ def trial(chance: random.Random) -> None:
     parameter = chance.choice(PARAMETERS)
     with contextlib.suppress(DarcError):
         commands.set_parameter(app, parameter.name, chance.choice((text, chance.choice(VALUES))))
-        value = app.parameters.text_of(parameter.name)
+        value = parameter.text_in(app.parameters)
         commands.set_parameter(app, parameter.name, value)
     names.check(commands.show_parameter(app))
     if "-o" in text or "--o" in text:

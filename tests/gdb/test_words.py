@@ -10,7 +10,7 @@ import pytest
 
 from darc import __version__
 from darc.app.commands import COMMANDS
-from darc.model.parameters import PARAMETERS
+from darc.app.parameters import PARAMETERS
 from fixtures.build import build
 from tests.debugger import (
     EVERYWHERE,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from darc.app import commands
-from darc.model.parameters import PARAMETERS, Parameter
+from darc.app.parameters import PARAMETERS, Parameter
 from tests.lldb.runner import Done, debug, mark
 
 
@@ -41,7 +41,7 @@ def test_parameters(parameter: Parameter, helped: Done) -> None:
     name = parameter.name.replace("-", "_")
     text = " ".join(words(helped.section(f"set_{name}")))
     assert " ".join(words(commands.parameter_help(parameter.name))) in text
-    default = parameter.text(parameter.default)
+    default = parameter.default_text
     assert f"darc {parameter.name}: {default}\n" in helped.section(f"show_{name}")
 
 

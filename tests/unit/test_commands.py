@@ -6,8 +6,9 @@ import pytest
 
 from darc import __version__
 from darc.app import commands
+from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError, NotFoundError, UsageError
-from darc.model.parameters import PARAMETERS, Parameter, Parameters, Probes
+from darc.model.parameters import Parameters, Probes
 from darc.saved import storage
 from darc.saved.storage import Stored
 from darc.views.exporters import EXPORTERS
@@ -373,6 +374,6 @@ def test_parameters_are_set_and_shown(app: FakeApp) -> None:
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
 def test_parameter_help(parameter: Parameter) -> None:
     text = commands.parameter_help(parameter.name)
-    assert parameter.valid in text
+    assert parameter.domain.valid in text
     assert text.splitlines()[-1] == f"  set darc {parameter.name} {parameter.example}"
     assert (f"{parameter.option} {parameter.metavar}" in text) == (parameter.option is not None)

@@ -13,7 +13,7 @@ import pytest
 
 from darc import FLOORS
 from darc.app.commands import COMMANDS
-from darc.model.parameters import PARAMETERS
+from darc.app.parameters import PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")

@@ -4,26 +4,22 @@ import pytest
 
 from darc.app.commands.start import start_parser
 from darc.app.options import parse_start_options
+from darc.app.parameters import PARAMETERS, Parameter, find_parameter, with_text
+from darc.model.domains import DOMAINS
 from darc.model.errors import UsageError
-from darc.model.parameters import (
-    PARAMETERS,
-    OnFinish,
-    Parameter,
-    Parameters,
-    Probes,
-    find_parameter,
-)
+from darc.model.parameters import OnFinish, Parameters, Probes
 
 
 def test_every_field_is_declared_once() -> None:
     fields = [field.name for field in dataclasses.fields(Parameters)]
+    assert [domain.field for domain in DOMAINS] == fields
     assert [parameter.field for parameter in PARAMETERS] == fields
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
 def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
-    assert parameter.read(parameter.text(parameter.default)) == parameter.default
-    assert Parameters().with_text(parameter.name, parameter.example) is not None
+    assert parameter.read(parameter.default_text) == parameter.default
+    assert with_text(Parameters(), parameter.name, parameter.example) is not None
     for word in parameter.values:
         parameter.read(word)
 
@@ -61,7 +57,7 @@ def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
     ],
 )
 def test_with_text(name: str, text: str, value: object) -> None:
-    parameters = Parameters().with_text(name, text)
+    parameters = with_text(Parameters(), name, text)
     assert getattr(parameters, find_parameter(name).field) == value
 
 
@@ -92,11 +88,11 @@ def test_with_text(name: str, text: str, value: object) -> None:
 )
 def test_a_refusal_names_the_value_the_range_and_what_to_type(name: str, text: str) -> None:
     with pytest.raises(UsageError) as error:
-        Parameters().with_text(name, text)
+        with_text(Parameters(), name, text)
     message = str(error.value)
     parameter = find_parameter(name)
     assert message.count("\n") == 0
-    assert f"'{text}' is not {parameter.valid}" in message
+    assert f"'{text}' is not {parameter.domain.valid}" in message
     assert "type for example" in message
 
 
@@ -110,15 +106,15 @@ def test_a_time_takes_the_place_of_a_number_of_calls_unless_that_is_given() -> N
 @pytest.mark.parametrize("text", ["first", "0", "19-17", "600-601", ">4parsecs", "p100", ""])
 def test_a_peak_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"give|no peak 0|last bin|write for example"):
-        Parameters().with_text("peak", text)
+        with_text(Parameters(), "peak", text)
 
 
 def test_bins_that_the_resolution_does_not_have_are_refused() -> None:
     with pytest.raises(UsageError, match="last bin at resolution 1 is 64"):
-        Parameters().with_text("peak", "70-80")
-    finer = Parameters(resolution=2).with_text("peak", "70-80")
+        with_text(Parameters(), "peak", "70-80")
+    finer = with_text(Parameters(resolution=2), "peak", "70-80")
     with pytest.raises(UsageError, match="last bin at resolution 1 is 64"):
-        finer.with_text("resolution", "1")
+        with_text(finer, "resolution", "1")
 
 
 def test_unknown_parameters_name_the_near_ones() -> None:

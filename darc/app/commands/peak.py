@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from darc.app.commands.command import Actions, Command, Parsed
 from darc.app.options import split_line, split_options
+from darc.app.parameters import find_parameter
 from darc.model.errors import DarcError, UsageError
 from darc.model.ftree import NodeState
-from darc.model.parameters import find_parameter
 
 
 def _parse_peak(argline: str) -> Parsed:

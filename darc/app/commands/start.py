@@ -7,7 +7,7 @@ from pathlib import Path
 
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
 from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
-from darc.model.parameters import Parameter
+from darc.app.parameters import Parameter
 
 
 def start_parser(
@@ -91,7 +91,7 @@ START = Command(
     parse=start_parser("start"),
     action=_start,
     begins=True,
-    options=search_options(lambda parameter: parameter.text(parameter.default)),
+    options=search_options(lambda parameter: parameter.default_text),
     complete_argument=functions,
 )
 

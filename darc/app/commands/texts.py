@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from darc.app.commands.command import Actions
 from darc.app.commands.registry import COMMANDS, find_command
-from darc.model.parameters import PARAMETERS, find_parameter
+from darc.app.parameters import PARAMETERS, find_parameter
 from darc.views.words import Shown, message
 
 
@@ -33,15 +33,14 @@ def set_parameter(app: Actions, name: str, text: str) -> None:
 def show_parameter(app: Actions, name: str = "") -> Shown:
     """The text of ``show darc NAME``, or of ``show darc``. Raises :class:`UsageError`."""
     shown = [find_parameter(name)] if name else PARAMETERS
-    texts = ((parameter.name, app.parameters.text_of(parameter.name)) for parameter in shown)
+    texts = ((parameter.name, parameter.text_in(app.parameters)) for parameter in shown)
     return Shown("\n".join(message(f"darc {name}: {text}") for name, text in texts))
 
 
 def parameter_help(name: str) -> str:
     """The long help of ``set darc NAME`` and ``show darc NAME``. Raises :class:`UsageError`."""
     parameter = find_parameter(name)
-    default = parameter.text(parameter.default)
-    valid = _wrap(f"Valid: {parameter.valid}. The default is {default}.")
+    valid = _wrap(f"Valid: {parameter.domain.valid}. The default is {parameter.default_text}.")
     lines = [_wrap(parameter.doc), valid]
     if parameter.option:
         lines.append(f"'darc start FUNCTION {parameter.option} {parameter.metavar}' overrides it.")
