@@ -600,7 +600,7 @@ class App:
             self._leave_alone = self._debuggee.watch_over()
         resumed, parameters = request.resumed, request.parameters
         analysis, way = request.analysis, request.way
-        if way is not None and (why := way.problem(self._debuggee)) is not None:
+        if way is not None and (why := way.collector.problem(self._debuggee)) is not None:
             raise UnsupportedError(why)
         progress = Progress(self._target.screen)
         if (members := request.members) is not None:

@@ -27,6 +27,7 @@ from darc.collectors.hitlimits import MAX_HITS, HitLimits
 from darc.collectors.opcount import NEVER, OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
 from darc.collectors.timedsites import MAX_TARGETS, TimedSites
+from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Fnode, Function
 from darc.model.parameters import Loops, Probes
@@ -57,7 +58,25 @@ class BreakpointCollector(Collector):
     """Breakpoints in whatever the debugger debugs."""
 
     kind = Probes.BREAKPOINT
+    plural = "breakpoints"
     outlives = True
+
+    @staticmethod
+    def risk(debuggee: Debuggee) -> str | None:
+        return debuggee.danger_of_breakpoints()
+
+    @staticmethod
+    def risk_of_fall_back(debuggee: Debuggee) -> str | None:
+        return debuggee.risk_of_breakpoints()
+
+    def opening(self, why: str | None) -> str:
+        danger = self._debuggee.danger_of_breakpoints()
+        return (
+            f"{self._spec} is timed by breakpoints{'' if why is None else f' ({why})'}: "
+            "each of its calls stops the program, and latencies below about "
+            f"{self._debuggee.breakpoints_blur} cannot be told apart"
+            + ("" if danger is None else f"; {danger}")
+        )
 
     @property
     def auto_lookahead(self) -> int | None:

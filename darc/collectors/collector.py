@@ -98,16 +98,6 @@ class Running:
     """For how long it has been."""
 
 
-@dataclass(frozen=True)
-class Way:
-    """How collectors of a ``kind`` are made."""
-
-    kind: Probes
-    make: Callable[[Context], Collector]
-    problem: Callable[[Debuggee], str | None] = lambda _: None
-    """Why there can be none in what is debugged, whatever the function is."""
-
-
 class KeepsOps(ABC):
     """A collector that can keep some ops whole. An analysis asks whether it is one."""
 
@@ -149,6 +139,8 @@ class Collector(ABC):
     """One way to collect latencies, for one analysis of one program."""
 
     kind: ClassVar[Probes]
+    plural: ClassVar[str]
+    """What messages call its probes."""
 
     def __init__(self, context: Context) -> None:
         self._target = context.target
@@ -171,6 +163,30 @@ class Collector(ABC):
     @property
     def most_probes(self) -> int | None:
         """How many call sites can be timed at once at most, where there is a limit."""
+        return None
+
+    @staticmethod
+    def problem(debuggee: Debuggee) -> str | None:
+        """Why there can be none in what is debugged, whatever the function is."""
+        del debuggee
+        return None
+
+    @staticmethod
+    def risk(debuggee: Debuggee) -> str | None:
+        """Why ``--probes auto`` puts none into what is debugged: it could come to harm."""
+        del debuggee
+        return None
+
+    @staticmethod
+    def risk_of_fall_back(debuggee: Debuggee) -> str | None:
+        """Why none takes the place of one that has collected: it would spoil more than it tells."""
+        del debuggee
+        return None
+
+    def opening(self, why: str | None) -> str | None:
+        """What the user is to know of it before the program goes on. ``why`` says why it is this
+        one, where ``--probes auto`` would rather have another."""
+        del why
         return None
 
     callees: Callees
@@ -380,3 +396,15 @@ class Collector(ABC):
     @abstractmethod
     def used(self) -> AbstractSet[int]:
         """The addresses of all call sites that were timed so far."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one of the class ``collector`` is made: by ``make``, or with the context alone."""
+
+    collector: type[Collector]
+    make: Callable[[Context], Collector] | None = None
+
+    def new(self, context: Context) -> Collector:
+        """A collector for that."""
+        return (self.make or self.collector)(context)

@@ -25,6 +25,7 @@ from darc.collectors.losses import LOSSES, Losses
 from darc.collectors.suspension import Suspension
 from darc.collectors.tablegrowth import TableGrowth
 from darc.debuggee import clock
+from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode
 from darc.model.ops import Event, KeptOps
@@ -47,10 +48,15 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
     """Pads and the agent in a process or a kernel."""
 
     kind = Probes.PAD
+    plural = "pads"
 
     _loss_texts: ClassVar[Mapping[str, str]] = LOSSES
     _measures_over_stops: ClassVar[bool] = True
     """Whether a call that the user's stop comes in the middle of can be measured on."""
+
+    @staticmethod
+    def risk(debuggee: Debuggee) -> str | None:
+        return debuggee.pads.risk()
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -71,7 +71,7 @@ class SetCollector(PadCollector):
     ) -> Way:
         """How one for these ``functions`` is made; see there."""
         make = functools.partial(cls, functions=functions, runs=runs, progress=progress)
-        return Way(cls.kind, make)
+        return Way(cls, make)
 
     def __init__(
         self,

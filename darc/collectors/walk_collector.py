@@ -63,10 +63,10 @@ class WalkCollector(SetCollector):
     @classmethod
     def below(cls, *, goes_below: bool) -> Way:
         """How one is made; see there for ``goes_below``."""
-        return Way(cls.kind, functools.partial(cls, goes_below=goes_below), cls._problem)
+        return Way(cls, functools.partial(cls, goes_below=goes_below))
 
     @staticmethod
-    def _problem(debuggee: Debuggee) -> str | None:
+    def problem(debuggee: Debuggee) -> str | None:
         has_sets = debuggee.pads.room_for_set(1) is not None
         return None if has_sets else "'darc walk' is for processes"
 

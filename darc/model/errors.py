@@ -48,7 +48,11 @@ class UnsupportedError(DarcError):
     """darc refuses this program, mode or place, because it could not be right or safe there."""
 
 
-class PadsImpossibleError(UnsupportedError):
+class ProbesImpossibleError(UnsupportedError):
+    """No probe of one kind can be put into this program at all. Another kind may be."""
+
+
+class PadsImpossibleError(ProbesImpossibleError):
     """No pad can be put into this program at all. Breakpoints can."""
 
 

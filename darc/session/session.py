@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -25,12 +25,12 @@ from darc.code.program import Program
 from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
 from darc.collectors.collector import Collector, Context, HasFoothold, Way
-from darc.collectors.ways import WAYS
+from darc.collectors.ways import kind_after, ways_of
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
     DarcError,
-    PadsImpossibleError,
+    ProbesImpossibleError,
     TargetError,
     UnsupportedError,
     UsageError,
@@ -114,6 +114,8 @@ class Session:
         self._foothold = foothold
         self._new_analysis = analysis
         self._way = way
+        self._instead: str | None = None
+        """Why another way was taken than the one that ``auto`` tries first."""
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
         self._unless_called: str | None = None
         """What to say where no call of f0 was seen."""
@@ -138,53 +140,48 @@ class Session:
         if self._way is None:
             copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
         self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
-        probes = self.parameters.probes
+        ways = ways_of(self.parameters.probes, self._way)
         try:
-            if probes is Probes.AUTO:
-                self._install_what_is_possible(code)
+            if self.parameters.probes is Probes.AUTO:
+                self._install_what_is_possible(code, ways)
             else:
-                self._install(code, self._collector(probes))
+                self._install(code, ways[0])
         except BaseException:
             self._over()
             raise
 
-    def _install_what_is_possible(self, code: FunctionCode) -> None:
-        """Pads; breakpoints where the program can take no pad at all and ends with the debugger.
-        Else, and where only f0 can take none, they are for the user to choose."""
-        if self._way is not None and self._way.kind is not Probes.PAD:
-            self._install(code, self._collector(self._way.kind))
-            return
-        why = self.debuggee.pads.risk()
+    def _install_what_is_possible(self, code: FunctionCode, ways: Sequence[Way]) -> None:
+        """The first of ``ways``; the second where the program can take no probe of the first at all
+        and comes to no harm. Else, and where only f0 can take none, they are for the user to
+        choose."""
+        first, *others = ways
+        why = first.collector.risk(self.debuggee)
         if why is None:
             try:
-                self._install(code, self._collector(Probes.PAD))
+                self._install(code, first)
                 return
-            except PadsImpossibleError as error:
+            except ProbesImpossibleError as error:
                 why = str(error)
-        if self._way is not None:
-            raise UnsupportedError(f"cannot time {self.spec}: only pads can, and {why}")
-        if (danger := self.debuggee.danger_of_breakpoints()) is not None:
+        if not others:
+            plural = first.collector.plural
+            raise UnsupportedError(f"cannot time {self.spec}: only {plural} can, and {why}")
+        unable, able = first.collector, others[0].collector
+        if (risk := able.risk(self.debuggee)) is not None:
             raise UnsupportedError(
-                f"cannot time {self.spec} with pads: {why}; '--probes breakpoint' can, but {danger}"
+                f"cannot time {self.spec} with {unable.plural}: {why}; "
+                f"'--probes {able.kind.value}' can, but {risk}"
             )
-        self.notes.append(f"no pads, but breakpoints: {why}")
-        self._install(code, self._collector(Probes.BREAKPOINT))
+        self._instead = f"no {unable.plural}, but {able.plural}: {why}"
+        self.notes.append(self._instead)
+        self._install(code, others[0])
 
     @property
     def openings(self) -> list[str]:
         """What the user is to know before the program goes on."""
-        found = [] if self.debuggee.opening is None else [self.debuggee.opening]
-        if self.collector.kind is Probes.BREAKPOINT:
-            why = "".join(f" ({note})" for note in self.notes if note.startswith("no pads"))
-            danger = self.debuggee.danger_of_breakpoints()
-            found.append(
-                f"{self.spec} is timed by breakpoints{why}: each of its calls stops the program, "
-                f"and latencies below about {self.debuggee.breakpoints_blur} cannot be told apart"
-                + ("" if danger is None else f"; {danger}")
-            )
-        return found
+        found = (self.debuggee.opening, self.collector.opening(self._instead))
+        return [text for text in found if text is not None]
 
-    def _collector(self, probes: Probes) -> Collector:
+    def _collector(self, way: Way) -> Collector:
         context = Context(
             target=self._target,
             program=self.program,
@@ -196,12 +193,10 @@ class Session:
             note=self.notes.append,
             foothold=self._foothold,
         )
-        own = self._way
-        way = own if own is not None and own.kind is probes else WAYS[probes]
-        return way.make(context)
+        return way.new(context)
 
-    def _install(self, code: FunctionCode, collector: Collector) -> None:
-        self.collector = collector
+    def _install(self, code: FunctionCode, way: Way) -> None:
+        collector = self.collector = self._collector(way)
         parameters = self.parameters
         if parameters.lookahead is None:
             parameters = dataclasses.replace(parameters, lookahead=collector.auto_lookahead)
@@ -592,24 +587,20 @@ class Session:
         return Outcome.STOP
 
     def _fall_back(self) -> Outcome:
-        """Breakpoints take the place of pads, where they do no harm."""
-        why = self._fall_back_problem()
+        """The next way takes the place of the one that has collected, where it does no harm."""
+        before = self.collector
+        (way,) = ways_of(kind_after(before.kind), self._way)
+        why = way.collector.risk_of_fall_back(self.debuggee) or self.analysis.why_no_fall_back()
         if why is None:
-            pads = self.collector
             try:
-                pads.remove()
-                self.notes += pads.losses()
-                self.collector = self._collector(Probes.BREAKPOINT)
+                before.remove()
+                self.notes += before.losses()
+                self.collector = self._collector(way)
                 self.notes += self.collector.install(self.program.function(self._entry), 0)
                 return self._go(self.analysis.fall_back(self.collector))
             except DarcError as error:
                 why = str(error)
         return self._go(self.analysis.stay(why))
-
-    def _fall_back_problem(self) -> str | None:
-        """Why breakpoints would spoil more than they tell."""
-        risk = self.debuggee.risk_of_breakpoints()
-        return self.analysis.why_no_fall_back() if risk is None else risk
 
     def _end(self) -> Outcome:
         self._count_stops()
