@@ -59,14 +59,16 @@ class Contexts:
 
     def addresses(self) -> list[int]:
         """Addresses of the threads' contexts that are in use."""
-        size, found = self._control.layout.context_size, []
-        for table, room in self._tables():
-            count = min(self._used(table), room)
-            if count:
-                base = table + self._blob.sizes["darc_contexts"]
-                raw = self._read(base + size * room, 4 * count)
-                found += [base + n * size for n in struct.unpack(f"<{count}I", raw) if n < room]
-        return found
+        return [context for table, room in self._tables() for context in self._within(table, room)]
+
+    def _within(self, table: int, room: int) -> list[int]:
+        size = self._control.layout.context_size
+        count = min(self._used(table), room)
+        if not count:
+            return []
+        base = table + self._blob.sizes["darc_contexts"]
+        raw = self._read(base + size * room, 4 * count)
+        return [base + n * size for n in struct.unpack(f"<{count}I", raw) if n < room]
 
     @property
     def taken(self) -> float:
@@ -77,9 +79,7 @@ class Contexts:
     def held(self) -> int:
         """How many contexts of the last table are those of threads that are not known to have
         ended."""
-        table, room = self._tables()[-1]
-        end = table + contexts_size(self._blob, self._control.layout.context_size, room)
-        own = (context for context in self.addresses() if table < context < end)
+        own = self._within(*self._tables()[-1])
         return sum(self.number(context, "thread") != _ENDED for context in own)
 
     @property

@@ -78,13 +78,14 @@ def read_any(file: Path) -> Context:
     """
     if not _is_json(file):
         return perfscript.read_file(file).tree
-    content = _content(file)
+    data = _data(file)
+    content = _content(data)
     if isinstance(content, dict) and content.get("format") == FORMAT:
         try:
             return from_json(content)
         except DamagedFileError as error:
             raise FormatError(f"{file} {error}") from None
-    stored = storage.read_file(file)
+    stored = storage.from_bytes(data, str(file))
     tree = measured_tree(stored.root, stored.profile.hz)
     if tree is None:
         raise UsageError(
@@ -107,13 +108,18 @@ def _is_json(file: Path) -> bool:
         raise TargetError(f"cannot read {file}: {reason}; name another file") from error
 
 
-def _content(file: Path) -> object:
+def _data(file: Path) -> bytes:
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise FormatError(f"{file} is far too large")
-        return json.loads(file.read_bytes())
+        return file.read_bytes()
     except OSError as error:
         raise TargetError(f"cannot read {file}: {error.strerror}; name another file") from error
+
+
+def _content(data: bytes) -> object:
+    try:
+        return json.loads(data)
     except (ValueError, RecursionError):
         return None  # the reader of sessions says what is wrong
 

@@ -253,9 +253,8 @@ def read_file(file: Path) -> Stored:
             raise NotFoundError(f"there is no file {file}; 'darc save FILE' makes one")
         if not file.is_file():
             raise UsageError(f"{file} is not a file; name one that 'darc save' made")
-        if file.stat().st_size > LARGEST_FILE:
-            raise FormatError(f"{file} is not a darc session: it is far too large")
-        data = file.read_bytes()
+        with file.open("rb") as stream:
+            data = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise TargetError(f"cannot read {file}: {reason}; name another file") from error
@@ -268,6 +267,8 @@ def from_bytes(data: bytes, name: str) -> Stored:
     Raises :class:`~darc.model.errors.FormatError`, with one line, for everything else.
     """
     try:
+        if len(data) > LARGEST_FILE:
+            raise DamagedFileError("is not a darc session: it is far too large")
         content = _parse(data)
         return _Reader(_version(content)).session(content)
     except DamagedFileError as error:
