@@ -64,7 +64,9 @@ def _measure(kernel: kernels.Kernel) -> dict[str, Cost]:
     program = BUILT / "peers"
     options = ("-O2", "-Wall", "-Wextra", "-Werror", "-static")
     subprocess.run(["gcc", *options, str(HERE / "peers.c"), "-o", str(program)], check=True)
-    started = machine.start(machine.Setup(kernel, guest.Program(program)), "benchmark", _SECONDS)
+    started = machine.start(
+        machine.Setup(kernel, guest.GuestProgram(program)), "benchmark", _SECONDS
+    )
     try:
         started.wait_for(guest.READY, _SECONDS)
         costs = {name: _cost(blocks) for name, blocks in _blocks(started).items()}

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from darc.model.comparison import PeakChange, Verdict, compare
+from darc.model.comparison import ChangeVerdict, PeakChange, compare
 from darc.model.profile import Profile
 
 HZ = 2_600_000_000
@@ -70,7 +70,7 @@ def alarms(
 ) -> float:
     """In what part of them a change is told."""
     found = sum(
-        any(change.verdict is Verdict.CHANGED for change in changes)
+        any(change.verdict is ChangeVerdict.CHANGED for change in changes)
         for changes in told(before, now, calls, runs, seed)
     )
     return found / runs

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from darc.model.comparison import Pair, Verdict, compare_all
+from darc.model.comparison import ChangeVerdict, Pair, compare_all
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.profile import Profile
 from darc.model.setdiff import LEAST_DF, Method, difference, rate
@@ -88,7 +88,7 @@ def alarms(known: FunctionSet, chance: random.Random) -> tuple[int, int]:
         ],
         least_df=LEAST_DF,
     )
-    told = sum(any(c.verdict is Verdict.CHANGED for c in changes) for changes in every)
+    told = sum(any(c.verdict is ChangeVerdict.CHANGED for c in changes) for changes in every)
     return difference(a, b).alarms, told
 
 

@@ -6,7 +6,7 @@ import time
 
 from darc.collectors.pad_collector import PadCollector
 from darc.debuggee import procfs
-from darc.pads.backend import Bell
+from darc.pads.backend import BellAnswer
 
 cycles: list[int] = []
 own: list[int] = []
@@ -22,7 +22,7 @@ def _finish_last(start_of_next: int, end: int) -> None:
         _pending.append(start_of_next)
 
 
-def _observed(self: PadCollector) -> Bell:
+def _observed(self: PadCollector) -> BellAnswer:
     tables = self.tables
     rang = bool(tables.bell)
     if rang:

@@ -98,7 +98,7 @@ class Calling:
             return call.run(address, arguments)
 
     @contextlib.contextmanager
-    def errand(self, thread: lldb.SBThread) -> Iterator[calls.Call]:
+    def errand(self, thread: lldb.SBThread) -> Iterator[calls.ThreadCall]:
         """The thread runs for darc's sake alone."""
         process = self._target.stopped()
         selected = process.GetSelectedThread().GetThreadID()
@@ -106,7 +106,7 @@ class Calling:
         asynchronous = self._debugger.GetAsync()
         events = self._debugger.GetListener() if self.in_hook and asynchronous else None
         back = self.back_address()
-        call = calls.Call(
+        call = calls.ThreadCall(
             process, thread, back, events, lambda place: self._target.journal.patches([place])
         )
         self._debugger.SetAsync(events is not None)

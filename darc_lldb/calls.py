@@ -102,7 +102,7 @@ def system_call_of(process: lldb.SBProcess, thread: lldb.SBThread) -> int:
         raise TargetError(f"cannot see which system call thread {number} is in: {error}") from None
 
 
-class Call:
+class ThreadCall:
     """One call in one thread; the others stay where they are. ``back`` is an address in executable
     memory that nothing else runs through.
 

@@ -31,7 +31,7 @@ _ERRORS = (1 << 64) - 4096
 
 
 @dataclass(frozen=True)
-class Layout:
+class TtyLayout:
     """The value of the table's symbol, and offsets in bytes: of a line's first action, of an
     action's parts."""
 
@@ -52,14 +52,14 @@ class Layout:
 
 
 @functools.lru_cache(maxsize=4)
-def layout(image: KernelImage) -> Layout | None:
+def layout(image: KernelImage) -> TtyLayout | None:
     """Where one kernel has what. ``None``: it has no such table, or no types."""
     table = image.values.get("vector_irq")
     if table is None:
         return None
     try:
         types = tasks.types(image)
-        return Layout(
+        return TtyLayout(
             table,
             types.offset("irq_desc", "action"),
             *(types.offset("irqaction", member) for member in ("handler", "name", "next")),
@@ -71,7 +71,7 @@ def layout(image: KernelImage) -> Layout | None:
 class Devices:
     """Those of a kernel that has stopped."""
 
-    def __init__(self, read: Read, value: Value, layout: Layout, bias: int = 0) -> None:
+    def __init__(self, read: Read, value: Value, layout: TtyLayout, bias: int = 0) -> None:
         """``bias`` is how far the kernel was moved."""
         self._table = tasks.seen_from_gs(layout.table, bias)
         self._read = read

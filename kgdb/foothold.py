@@ -44,7 +44,7 @@ Call = Callable[[int, Sequence[int]], int]
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftFoothold:
     """A foothold that another debugger has left."""
 
     base: int
@@ -76,7 +76,7 @@ class KernelFoothold(Foothold):
         call: Call,
         enter: Callable[[], None],
         is_another: Callable[[], bool],
-        left: Left | None = None,
+        left: LeftFoothold | None = None,
         writes_text: bool = True,
     ) -> None:
         """``enter`` brings a task to where functions may be called; ``is_another`` says, where the
@@ -99,7 +99,7 @@ class KernelFoothold(Foothold):
         self._enter()
         super().install(resolution)
 
-    def _adopt(self, left: Left) -> bool:
+    def _adopt(self, left: LeftFoothold) -> bool:
         """Goes on with what another debugger has left, where that was of this version and there is
         room."""
         code = self._blob.code
@@ -264,7 +264,7 @@ def _whole_block(start: int, end: int) -> tuple[int, int]:
     return (start, border) if border - start > end - border else (border, end)
 
 
-def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
+def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
     """The footholds among ``areas``, where executable memory begins. The mark may stand at a later
     page, where the first ones are of another block of pads."""
     blob = agent.load()
@@ -286,7 +286,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[Left]:
                 blob, control - layout.control, layout, target.memory.read, target.memory.write
             )
             memory = range(landings, landings + extent)
-            yield Left(base, used, sites, size, memory, tables)
+            yield LeftFoothold(base, used, sites, size, memory, tables)
 
 
 def _magic(blob: agent.Blob) -> bytes:

@@ -12,12 +12,12 @@ from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.parameters import Parameters
-from darc.pads.backend import Bell, PadBackend, batch_size
+from darc.pads.backend import BellAnswer, PadBackend, batch_size
 from darc.pads.foothold import Foothold
 from darc.pads.installer import clean_up
 from darc.target.outcome import Outcome
 from kgdb import devices, tasks
-from kgdb.foothold import ROOMS, KernelFoothold, Left, left_behind
+from kgdb.foothold import ROOMS, KernelFoothold, LeftFoothold, left_behind
 from kgdb.kernel import STACK_SHIFT, Kernel
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
@@ -31,7 +31,7 @@ class KernelPads(PadBackend):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._disarm: list[Callable[[], None]] = []
-        self._left: Left | None = None
+        self._left: LeftFoothold | None = None
         self._has_limit = False
 
     def risk(self) -> str | None:
@@ -61,7 +61,7 @@ class KernelPads(PadBackend):
                 )
         return notes
 
-    def _restore(self, left: Left) -> int:
+    def _restore(self, left: LeftFoothold) -> int:
         """Takes out the probes of another debugger: how many."""
         kernel = self._kernel
         if not kernel.begun:
@@ -130,7 +130,7 @@ class KernelPads(PadBackend):
         if layout is not None:
             tables.set(**layout.for_agent(kernel.bias))
 
-    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellAnswer]) -> None:
         def on_hit(_thread: int) -> Callable[[], Outcome]:
             return lambda: self._rung(handler)
 
@@ -158,7 +158,7 @@ class KernelPads(PadBackend):
     def beat(self, tables: AgentMemory) -> None:
         pass
 
-    def _rung(self, handler: Callable[[], Bell]) -> Outcome:
+    def _rung(self, handler: Callable[[], BellAnswer]) -> Outcome:
         answer = handler()
         if answer.outcome is Outcome.CONTINUE:
             return Outcome.CONTINUE

@@ -14,7 +14,7 @@ from darc.agent.rows import NodeTotal
 from darc.model.profile import Profile
 
 STATE = struct.Struct("<QQII")
-"""Of a context at :attr:`Contexts.state_at`: op, top, serial, idle."""
+"""Of a context at :attr:`ThreadContexts.state_at`: op, top, serial, idle."""
 _ENDED = 2  # a context's thread that has ended; DARC_ENDED
 _SHORT = 0.5  # more of the contexts than that are taken: room gets short
 _MOST_CALLS = 1 << 56
@@ -22,7 +22,7 @@ _MOST_CALLS = 1 << 56
 
 
 @guarded
-class Contexts:
+class ThreadContexts:
     """Those in the tables that ``control`` belongs to, each by its address."""
 
     def __init__(self, control: Control, read: Read, write: Write) -> None:

@@ -13,7 +13,7 @@ from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch
 
 
 @guarded
-class KeptOps:
+class KeptOpTables:
     """Those of the tables that ``control`` belongs to."""
 
     def __init__(self, control: Control, read: Read, write: Write) -> None:

@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable, Sequence
 
 from darc.agent import Blob
-from darc.agent.contexts import Contexts
+from darc.agent.contexts import ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
-from darc.agent.keptops import KeptOps
+from darc.agent.keptops import KeptOpTables
 from darc.agent.layout import Layout, Read, Room, Write, records_size
 from darc.agent.openops import OpenOps
 from darc.agent.records import Records
@@ -42,9 +42,9 @@ class AgentMemory(Control):
     def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
         super().__init__(blob, base, layout, read, write)
         self.sites = Sites(self, read, write)
-        self.contexts = Contexts(self, read, write)
+        self.contexts = ThreadContexts(self, read, write)
         self.records = Records(self, self.contexts, self.sites, read, write)
-        self.kept = KeptOps(self, read, write)
+        self.kept = KeptOpTables(self, read, write)
         self.ops = OpenOps(self, self.contexts, self.records, self.kept, read, write)
         self.members = SetCounts(self, self.contexts.addresses, read, write)
 

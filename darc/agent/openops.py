@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable
 
 from darc.agent import words
-from darc.agent.contexts import STATE, Contexts
+from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.keptops import KeptOps
+from darc.agent.keptops import KeptOpTables
 from darc.agent.layout import Read, Write
 from darc.agent.records import Records
 from darc.agent.rows import KeptEvent, OpenRecord, Operation, RunningOp, Stale
@@ -22,9 +22,9 @@ class OpenOps:
     def __init__(
         self,
         control: Control,
-        contexts: Contexts,
+        contexts: ThreadContexts,
         records: Records,
-        kept: KeptOps,
+        kept: KeptOpTables,
         read: Read,
         write: Write,
     ) -> None:

@@ -7,7 +7,7 @@ import functools
 import struct
 from collections.abc import Callable, Iterator, Mapping
 
-from darc.agent.contexts import STATE, Contexts
+from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
 from darc.agent.layout import Read, Write, records_size
@@ -23,7 +23,7 @@ class Records:
     """Those in the tables that ``control`` belongs to, each by its address."""
 
     def __init__(
-        self, control: Control, contexts: Contexts, sites: Sites, read: Read, write: Write
+        self, control: Control, contexts: ThreadContexts, sites: Sites, read: Read, write: Write
     ) -> None:
         self._control = control
         self._contexts = contexts

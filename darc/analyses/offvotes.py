@@ -24,7 +24,7 @@ from darc.model.ops import Off, OffReason, Op
 from darc.model.profile import bin_of
 from darc.search import decision
 from darc.search.contest import Vote, Votes
-from darc.search.loops import Sum, contributions
+from darc.search.loops import CallTimes, contributions
 
 _NOT_ITS_OWN = (OffReason.READY, OffReason.STOPPED)
 
@@ -75,14 +75,14 @@ class _Times:
         self.ready = op.off_time(OffReason.READY)
         self.stopped = op.off_time(OffReason.STOPPED)
         whole = self._own(op.latency, op.start, op.end)
-        self.of: dict[Fnode, Sum] = {root: Sum(whole, whole, 1)}
+        self.of: dict[Fnode, CallTimes] = {root: CallTimes(whole, whole, 1)}
         for total in op.sums:
             self.of[total.node] = self._sum(op, total.node, total.calls, total.sum, total.max)
 
     def _own(self, latency: int, start: int, end: int) -> int:
         return max(1, latency - cycles_within(self._off, start, end))
 
-    def _sum(self, op: Op, node: Fnode, calls: int, total: int, longest: int) -> Sum:
+    def _sum(self, op: Op, node: Fnode, calls: int, total: int, longest: int) -> CallTimes:
         spans = [span for span in op.spans if span.node is node]
         taken = sum(span.latency - self._own(span.latency, span.start, span.end) for span in spans)
         if taken and spans:
@@ -91,7 +91,7 @@ class _Times:
             seen = max(self._own(span.latency, span.start, span.end) for span in spans)
             longest = max(seen, others)
         total = max(total - taken, longest)
-        return Sum(longest, total, calls)
+        return CallTimes(longest, total, calls)
 
 
 def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules) -> Ballot:

@@ -35,7 +35,7 @@ class Namer(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
+class WaitPart:
     """A part of a wait's time, in cycles of the TSC, and by whom."""
 
     start: int
@@ -50,7 +50,7 @@ class Wait:
 
     begin: Event
     end: int
-    parts: tuple[Part, ...]
+    parts: tuple[WaitPart, ...]
 
     @property
     def cycles(self) -> int:
@@ -136,28 +136,28 @@ def _wakers(op: Op, begin: Event, end: int) -> list[Event]:
     ]
 
 
-def _parts(begin: Event, releases: Sequence[Event], end: int) -> Iterator[Part]:
+def _parts(begin: Event, releases: Sequence[Event], end: int) -> Iterator[WaitPart]:
     now = begin.time
     if begin.kind in _LOCKS:
         for release in releases:
-            yield Part(now, release.time, Role.HELD, release)
+            yield WaitPart(now, release.time, Role.HELD, release)
             now = release.time
     else:
         signals = [release for release in releases if release.object == begin.object]
         if signals:
-            yield Part(now, signals[-1].time, Role.WOKE, signals[-1])
+            yield WaitPart(now, signals[-1].time, Role.WOKE, signals[-1])
             now = signals[-1].time
         for release in releases:  # of the mutex that a condition's wait takes again
             if release.object != begin.object and release.time > now and signals:
-                yield Part(now, release.time, Role.HELD, release)
+                yield WaitPart(now, release.time, Role.HELD, release)
                 now = release.time
     if now > begin.time:
         if end > now:
-            yield Part(now, end, Role.HANDED_OVER)
+            yield WaitPart(now, end, Role.HANDED_OVER)
     elif begin.thread:
-        yield Part(now, end, Role.HELD_FIRST, begin)
+        yield WaitPart(now, end, Role.HELD_FIRST, begin)
     else:
-        yield Part(now, end, Role.NOT_SEEN)
+        yield WaitPart(now, end, Role.NOT_SEEN)
 
 
 @dataclass
@@ -227,7 +227,7 @@ _WAKES = frozenset(
 """A kernel's functions that only pass on that somebody is to be woken."""
 
 
-def _who(part: Part, name: Namer) -> tuple[str, tuple[str, ...]]:
+def _who(part: WaitPart, name: Namer) -> tuple[str, tuple[str, ...]]:
     if part.by is None:
         return "", ()
     who = part.by.name or name.thread(part.by.thread)

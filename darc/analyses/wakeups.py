@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from darc.analyses.waits import Part, Wait, waits_of
+from darc.analyses.waits import Wait, WaitPart, waits_of
 from darc.model.ftree import Fnode
 from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, Stack
 from darc.model.waits import Role
@@ -68,19 +68,19 @@ def _innermost(op: Op, time: int) -> Fnode | None:
     return None if found is None else found.node
 
 
-def _parts(op: Op, off: Off, kind: ObjectKind) -> Iterator[Part]:
+def _parts(op: Op, off: Off, kind: ObjectKind) -> Iterator[WaitPart]:
     during = [e for e in op.events if e.kind is kind and off.start <= e.time <= off.end]
     if kind is ObjectKind.PROCESSOR and during:
-        yield Part(off.start, off.end, Role.RAN, during[0])
+        yield WaitPart(off.start, off.end, Role.RAN, during[0])
     else:
         yield from _woken(off, during)
 
 
-def _woken(off: Off, wakers: Iterable[Event]) -> Iterator[Part]:
+def _woken(off: Off, wakers: Iterable[Event]) -> Iterator[WaitPart]:
     during = [event for event in wakers if off.start <= event.time <= off.end]
     if not during:
-        yield Part(off.start, off.end, Role.NOT_SEEN)
+        yield WaitPart(off.start, off.end, Role.NOT_SEEN)
         return
     first = during[0]  # who comes later finds the task woken
-    yield Part(off.start, first.time, _ROLES[first.by], first)
-    yield Part(first.time, off.end, Role.HANDED_OVER)
+    yield WaitPart(off.start, first.time, _ROLES[first.by], first)
+    yield WaitPart(first.time, off.end, Role.HANDED_OVER)

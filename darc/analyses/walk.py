@@ -19,7 +19,7 @@ from darc.code.unwind import Frame
 from darc.collectors.walk_collector import (
     EVENT_WAITS,
     Counted,
-    Stack,
+    ThreadStack,
     WalkCollector,
     plain_name,
 )
@@ -153,7 +153,7 @@ class CallWalk(Analysis):
         self._since: float | None = None
         self._groups: list[_Group] = []
         self._now: tuple[_Group, _Node] | None = None
-        self._stacks: dict[int, Stack] = {}
+        self._stacks: dict[int, ThreadStack] = {}
         self._ran: dict[int, tuple[int, int]] = {}
         self._start = self._end = 0
         self._windows = 0
@@ -242,7 +242,7 @@ class CallWalk(Analysis):
             group.root.share[stack.key] = 1.0
             group.root.base |= {stack.key}
 
-    def _start_of(self, stack: Stack) -> Function | None:
+    def _start_of(self, stack: ThreadStack) -> Function | None:
         entered = [self._program.function_at(frame.at) for frame in stack.frames]
         for number, function in reversed(list(enumerate(entered[:4]))):
             if plain_name(function.symbol) in _STARTERS and number + 1 < len(entered):
@@ -345,7 +345,7 @@ class CallWalk(Analysis):
             self._program.function(node.function.address).parts, self._callees(node)
         )
 
-    def _learn(self, node: _Node, stacks: Mapping[int, Stack]) -> bool:
+    def _learn(self, node: _Node, stacks: Mapping[int, ThreadStack]) -> bool:
         """Callees that are on the stacks now and that the code does not tell of."""
         known = {function.address for function in self._callees(node)}
         for stack in stacks.values():
@@ -440,7 +440,7 @@ class CallWalk(Analysis):
             if one.share:
                 node.below.append(one)
 
-    def _is_base(self, node: _Node, before: Stack, after: Stack | None) -> bool:
+    def _is_base(self, node: _Node, before: ThreadStack, after: ThreadStack | None) -> bool:
         """Whether a thread was in one call of ``node`` for all of the window."""
         key = before.key
         if node.above is not None and key not in node.base and node.calls.get(key, 0) != 1:
@@ -449,7 +449,7 @@ class CallWalk(Analysis):
         return place is not None and self._is_still(place[0], before, after)
 
     def _seeds(
-        self, node: _Node, before: Stack, after: Stack | None, first: int
+        self, node: _Node, before: ThreadStack, after: ThreadStack | None, first: int
     ) -> Iterator[tuple[int, float, bool]]:
         """The calls that were under way when the window began: the entry of each function, for how
         many cycles of the window, and whether for all of it."""
@@ -466,7 +466,7 @@ class CallWalk(Analysis):
         return self._program.function_at(frame.at).address
 
     def _lasts(
-        self, frame: Frame, before: Stack, after: Stack | None, first: int
+        self, frame: Frame, before: ThreadStack, after: ThreadStack | None, first: int
     ) -> tuple[float, bool]:
         """For how long a frame of ``before`` lasts, and whether to the end: where it is not there
         any more, up to its thread's first call that was timed; where none was, nobody knows."""
@@ -477,13 +477,13 @@ class CallWalk(Analysis):
             return length, False
         return min(max(first - self._start, 0.0), length), False
 
-    def _is_still(self, frame: Frame, before: Stack, after: Stack | None) -> bool:
+    def _is_still(self, frame: Frame, before: ThreadStack, after: ThreadStack | None) -> bool:
         if after is None or frame.slot in self._walk.entered:
             return False
         place = self._prefix(before, frame)
         return place is not None and place == self._prefix(after, frame)
 
-    def _prefix(self, stack: Stack, frame: Frame) -> list[tuple[int, int]] | None:
+    def _prefix(self, stack: ThreadStack, frame: Frame) -> list[tuple[int, int]] | None:
         """What tells a frame from others: its function and where that returns to, and all further
         out."""
         slots = [one.slot for one in stack.frames]
@@ -491,7 +491,9 @@ class CallWalk(Analysis):
             return None
         return [(f.slot, self._entry(f)) for f in stack.frames[: slots.index(frame.slot) + 1]]
 
-    def _event_wait(self, before: Stack, after: Stack | None, counted: Counted) -> float:
+    def _event_wait(
+        self, before: ThreadStack, after: ThreadStack | None, counted: Counted
+    ) -> float:
         """Cycles of an event wait that was under way when the window began."""
         for frame in before.frames:
             if plain_name(self._program.function_at(frame.at).symbol) in EVENT_WAITS:

@@ -25,7 +25,7 @@ class Timed:
 
 
 @dataclass
-class Place:
+class BreakPlace:
     """What a hit at one address may mean."""
 
     site: Timed | None = None
@@ -68,22 +68,22 @@ class BreakPlaces:
         on_hit: Callable[[int, int], Callable[[], Outcome] | None],
         *,
         is_wanted: Callable[[int], bool],
-        cannot: Callable[[Place, str], None],
+        cannot: Callable[[BreakPlace, str], None],
     ) -> None:
         self._target = target
         self._on_hit = on_hit
         self._is_wanted = is_wanted
         self._cannot = cannot
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, BreakPlace] = {}
         self._breaks: dict[int, Callable[[], None]] = {}
         self.paused = False
         """Whether none is to stand there for now."""
 
-    def at(self, address: int) -> Place:
+    def at(self, address: int) -> BreakPlace:
         """The place at an address, made where there is none."""
-        return self._places.setdefault(address, Place())
+        return self._places.setdefault(address, BreakPlace())
 
-    def find(self, address: int) -> Place | None:
+    def find(self, address: int) -> BreakPlace | None:
         """The place at an address."""
         return self._places.get(address)
 

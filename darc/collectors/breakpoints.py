@@ -17,9 +17,9 @@ from collections.abc import Set as AbstractSet
 
 from darc.code.architecture import FunctionCode, Site
 from darc.code.program import Program
-from darc.collectors.breakplaces import BreakPlaces, Place
+from darc.collectors.breakplaces import BreakPlace, BreakPlaces
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Collector, Context
+from darc.collectors.collector import Assignment, Collector
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import HitClock
 from darc.collectors.hitcost import HitCost
@@ -82,8 +82,8 @@ class BreakpointCollector(Collector):
     def auto_lookahead(self) -> int | None:
         return 1  # each level more costs two hits at every call
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    def __init__(self, assignment: Assignment) -> None:
+        super().__init__(assignment)
         self.callees = Callees(self._program, _Accepts(), self._note)
         self._clock = self._new_clock()
         self._hz = self._debuggee.hz
@@ -233,7 +233,7 @@ class BreakpointCollector(Collector):
         )
         return self._listener.give_up(why)
 
-    def _cannot(self, place: Place, why: str) -> None:
+    def _cannot(self, place: BreakPlace, why: str) -> None:
         """No breakpoint can be set there."""
         for timed in place.sites:
             self._reactions.give_up(timed, why)

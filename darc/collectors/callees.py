@@ -46,7 +46,7 @@ class Places(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class CodeSite:
     """A call site as a function's code has it."""
 
     site: Site
@@ -74,7 +74,7 @@ class Callees:
         self._relearned: dict[int, list[int]] = {}
         self._passed: dict[int, dict[int, bool]] = {}
         self._reports: dict[tuple[int, str], SiteReport] = {}
-        self._ahead: dict[int, tuple[Seen, ...]] = {}
+        self._ahead: dict[int, tuple[CodeSite, ...]] = {}
         """What functions call that were read while the program ran, by their entries."""
 
     def site(self, node: Fnode) -> Site:
@@ -162,7 +162,7 @@ class Callees:
         entry = self._code_of(node)
         if entry is None or node.meaning is not None:
             return
-        calls: Iterable[Seen] | None = self._ahead.get(entry)
+        calls: Iterable[CodeSite] | None = self._ahead.get(entry)
         if calls is None:
             if not self._program.function(entry).parts:
                 self._note(f"the code of {node.function.name} cannot be read")
@@ -181,17 +181,17 @@ class Callees:
                 node.has_unknown_callees = True
         self._expect_interrupts(node)
 
-    def _look(self, entry: int) -> Iterator[Seen]:
+    def _look(self, entry: int) -> Iterator[CodeSite]:
         """The call sites of the function at ``entry``."""
         for site in self._program.function(entry).sites:
             problem = self._places.problem(site)
             if site.kind.is_indirect:
-                yield Seen(site, None, problem)
+                yield CodeSite(site, None, problem)
                 continue
             assert site.target is not None
             callee = self._program.linkage.callee_at(site.target)
             why = problem or self._places.why_notrace(self._program, callee)
-            yield Seen(site, callee, why)
+            yield CodeSite(site, callee, why)
 
     def look_ahead(self, function: Function) -> Iterator[None]:
         """While the program runs: reads what ``function`` calls before :meth:`expand` asks, step by
@@ -211,7 +211,7 @@ class Callees:
             yield
         self._ahead[resolved[0]] = tuple(found)
 
-    def seen_ahead(self, function: Function) -> Sequence[Seen]:
+    def seen_ahead(self, function: Function) -> Sequence[CodeSite]:
         """What ``function`` calls, as far as it was read ahead."""
         resolved = self._program.linkage.resolve(function.address)
         return () if resolved is None else self._ahead.get(resolved[0], ())

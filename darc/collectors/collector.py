@@ -63,7 +63,7 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True)
-class Context:
+class Assignment:
     """What a collector is made for: the calls of ``root``'s function, which the user knows as
     ``spec``, in ``program`` of ``debuggee``. ``note`` takes what the user should know; ``foothold``
     is what an earlier analysis may have left in the debuggee."""
@@ -142,15 +142,15 @@ class Collector(ABC):
     plural: ClassVar[str]
     """What messages call its probes."""
 
-    def __init__(self, context: Context) -> None:
-        self._target = context.target
-        self._debuggee = context.debuggee
-        self._program = context.program
-        self._root = context.root
-        self._spec = context.spec
-        self._parameters = context.parameters
-        self._listener = context.listener
-        self._note = context.note
+    def __init__(self, assignment: Assignment) -> None:
+        self._target = assignment.target
+        self._debuggee = assignment.debuggee
+        self._program = assignment.program
+        self._root = assignment.root
+        self._spec = assignment.spec
+        self._parameters = assignment.parameters
+        self._listener = assignment.listener
+        self._note = assignment.note
 
     outlives: ClassVar[bool] = False
     """Whether what was counted can be read when the program is gone."""
@@ -400,11 +400,11 @@ class Collector(ABC):
 
 @dataclass(frozen=True)
 class Way:
-    """How one of the class ``collector`` is made: by ``make``, or with the context alone."""
+    """How one of the class ``collector`` is made: by ``make``, or with the assignment alone."""
 
     collector: type[Collector]
-    make: Callable[[Context], Collector] | None = None
+    make: Callable[[Assignment], Collector] | None = None
 
-    def new(self, context: Context) -> Collector:
+    def new(self, assignment: Assignment) -> Collector:
         """A collector for that."""
-        return (self.make or self.collector)(context)
+        return (self.make or self.collector)(assignment)

@@ -8,7 +8,7 @@ from darc.agent.memory import AgentMemory
 from darc.agent.rows import Stale
 from darc.collectors.collector import Listener
 from darc.collectors.faulthandlers import FaultHandlers
-from darc.pads.backend import Bell, PadBackend
+from darc.pads.backend import BellAnswer, PadBackend
 from darc.pads.installer import PadInstaller
 from darc.target.outcome import Outcome
 
@@ -56,7 +56,7 @@ class Doorbell:
         self._is_lost = False
         self._backend.change_bell(self._tables)
 
-    def decide(self) -> Bell:
+    def decide(self) -> BellAnswer:
         """The listener's answer; the agent may ring again."""
         tables = self._tables
         outcome = self._listener.decide()
@@ -64,8 +64,8 @@ class Doorbell:
         rang = bool(tables.bell)
         tables.set(bell=0)
         if outcome is Outcome.CONTINUE or not rang:
-            return Bell(outcome)
-        return Bell(outcome, back, slot)
+            return BellAnswer(outcome)
+        return BellAnswer(outcome, back, slot)
 
     def give_sign(self) -> None:
         """One of life, whoever gives it. Any thread."""

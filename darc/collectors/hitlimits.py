@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from darc.collectors.breakplaces import BreakPlaces, Place
+from darc.collectors.breakplaces import BreakPlace, BreakPlaces
 from darc.collectors.opcount import OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
 from darc.target.outcome import Outcome
@@ -40,11 +40,11 @@ class HitLimits:
         self._ops = 0
         """Calls of f0 that were over when the fruitless hits began to be counted."""
 
-    def watch(self, place: Place, hit: Hit) -> Act | None:
+    def watch(self, place: BreakPlace, hit: Hit) -> Act | None:
         """After a hit that has no other consequence."""
         return self._watch_cost(place) or self._watch_progress(hit.strand)
 
-    def _watch_cost(self, place: Place) -> Act | None:
+    def _watch_cost(self, place: BreakPlace) -> Act | None:
         """A call site that is hit much more often than f0 is called slows the program down and
         tells nothing: it is left alone."""
         place.hits += 1
@@ -66,7 +66,7 @@ class HitLimits:
         self._fruitless += self._reactions.is_inside(strand)
         return self._give_up if self._fruitless > MAX_HITS else None
 
-    def _leave_alone(self, place: Place) -> Outcome:
+    def _leave_alone(self, place: BreakPlace) -> Outcome:
         for timed in place.sites:
             self._reactions.give_up(timed, "it is called too often for a breakpoint")
         return self._places.set_again()

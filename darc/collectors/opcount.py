@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from darc.collectors.hitclock import HitClock, Moment
-from darc.collectors.opencalls import Operation
+from darc.collectors.opencalls import OpenOp
 from darc.collectors.tally import Tally
 from darc.model.ftree import Fnode
 from darc.model.profile import Profile
@@ -41,7 +41,7 @@ class OpCount:
         """Whether as many were seen as are needed."""
         return self.seen >= self.needed
 
-    def add(self, operation: Operation, now: Moment) -> bool:
+    def add(self, operation: OpenOp, now: Moment) -> bool:
         """A call of f0 is over. Whether it counts."""
         self.ops += 1
         begin = operation.begin

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from darc.collectors.hitclock import Moment
-from darc.collectors.tally import Sum, Sums
+from darc.collectors.tally import CallTimes, Sums
 from darc.model.ftree import Fnode
 
 NEAR_STACK = 8 << 20
@@ -19,7 +19,7 @@ NEAR_STACK = 8 << 20
 
 
 @dataclass
-class Call:
+class OpenCall:
     """A call under way. ``nodes`` are its fnode and those that took its frame over by a tail call,
     with the moments at which they did; the last is ``None`` when it left the ftree."""
 
@@ -34,11 +34,11 @@ class Call:
 
 
 @dataclass
-class Operation:
+class OpenOp:
     """A call of f0, and what it is in the middle of: innermost last."""
 
     begin: Moment
-    calls: list[Call]
+    calls: list[OpenCall]
     latency: Callable[[Moment, Moment], int]
     """Cycles from one moment to another."""
     sums: Sums = field(default_factory=dict)
@@ -48,26 +48,26 @@ class Operation:
     """Calls that did not return, and whose end nothing tells."""
 
     @property
-    def f0(self) -> Call:
+    def f0(self) -> OpenCall:
         """The call of f0 itself."""
         return self.calls[0]
 
-    def find(self, slot: int) -> Call | None:
+    def find(self, slot: int) -> OpenCall | None:
         """The call that has this slot."""
         return next((call for call in reversed(self.calls) if call.slot == slot), None)
 
-    def open(self, parent: Call, call: Call) -> None:
+    def open(self, parent: OpenCall, call: OpenCall) -> None:
         """``parent`` makes a call: all that was deeper is over. Where no longjmp has ended it, an
         exception has just now, as the first thing that a handler does is a call."""
         self._leave(parent, call.nodes[0][1])
         self.calls.append(call)
 
-    def hand_over(self, call: Call, node: Fnode | None, now: Moment) -> None:
+    def hand_over(self, call: OpenCall, node: Fnode | None, now: Moment) -> None:
         """A tail call: the frame of ``call`` is that of ``node`` from now on."""
         self._leave(call, now)
         call.nodes.append((node, now))
 
-    def close(self, call: Call, end: Moment) -> None:
+    def close(self, call: OpenCall, end: Moment) -> None:
         """A call has returned. What was deeper and has not, ended nobody knows when."""
         self._leave(call, None)
         self._account(call, end)
@@ -94,7 +94,7 @@ class Operation:
                 del self.calls[self.calls.index(call) :]
                 return
 
-    def _leave(self, live: Call, end: Moment | None) -> None:
+    def _leave(self, live: OpenCall, end: Moment | None) -> None:
         """The frames below that of ``live`` are gone: since the latest longjmp if that is later
         than they are, else since ``end``."""
         while self.calls[-1] is not live:
@@ -106,7 +106,7 @@ class Operation:
             else:
                 self.lost += 1
 
-    def _account(self, call: Call, end: Moment) -> None:
+    def _account(self, call: OpenCall, end: Moment) -> None:
         for node, begin in call.nodes:
             if node is not None:
-                self.sums.setdefault(node, Sum()).add(self.latency(begin, end))
+                self.sums.setdefault(node, CallTimes()).add(self.latency(begin, end))

@@ -17,7 +17,7 @@ from darc.agent.rows import RunningOp
 from darc.code.architecture import FunctionCode
 from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Collector, Context, KeepsOps, Running, SeesOpenCalls
+from darc.collectors.collector import Assignment, Collector, KeepsOps, Running, SeesOpenCalls
 from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.instrumentation import Instrumentation
@@ -31,7 +31,7 @@ from darc.model.ftree import Fnode
 from darc.model.ops import Event, KeptOps
 from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile
-from darc.pads.backend import Bell, batch_size
+from darc.pads.backend import BellAnswer, batch_size
 from darc.pads.guards import Guard
 from darc.pads.installer import PadInstaller
 from darc.search.contest import Vote
@@ -58,11 +58,11 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
     def risk(debuggee: Debuggee) -> str | None:
         return debuggee.pads.risk()
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.foothold = context.foothold
+    def __init__(self, assignment: Assignment) -> None:
+        super().__init__(assignment)
+        self.foothold = assignment.foothold
         """What stays there for the next analysis."""
-        self._backend = context.debuggee.pads
+        self._backend = assignment.debuggee.pads
         self._losses = Losses(self._loss_texts)
         self._handlers = FaultHandlers(self._program, self._backend, self._note)
         keeps = self._measures_over_stops and self._debuggee.is_readable_while_it_runs
@@ -305,15 +305,15 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
 
     # ------------------------------------------------------------------ doorbell
 
-    def on_bell(self) -> Bell:
+    def on_bell(self) -> BellAnswer:
         """The agent has seen enough, or time is up, or the program is to get its pads back."""
         self._target.turn.claim()
         if not self._alive:
-            return Bell()
+            return BellAnswer()
         if (why := self.lost()) is not None:
-            return Bell(self._listener.vanished(why))
+            return BellAnswer(self._listener.vanished(why))
         if (why := self.damage()) is not None:
-            return Bell(self._listener.damaged(why))
+            return BellAnswer(self._listener.damaged(why))
         self._ahead.plan_anew()
         self._doorbell.heard()
         if self.tables.short_of:
@@ -325,19 +325,19 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
             self._doorbell.give_sign()  # as the monitor may not get to run while the program does
         return answer
 
-    def _answer(self) -> Bell:
+    def _answer(self) -> BellAnswer:
         tables, listener = self.tables, self._listener
         if tables.exiting:
             listener.exits()
-            return Bell()
+            return BellAnswer()
         if tables.faults and (why := self._see_handlers()) is not None:
-            return Bell(listener.give_up(f"{self._spec} is not timed any more: {why}"))
+            return BellAnswer(listener.give_up(f"{self._spec} is not timed any more: {why}"))
         if self.paused and not tables.bell:
             if self._target.is_between_steps():
                 listener.before_resume()
-            return Bell()
+            return BellAnswer()
         if not tables.bell and not listener.is_due():
-            return Bell()  # the signal was the program's own
+            return BellAnswer()  # the signal was the program's own
         tables.begin_epoch()
         self._see_losses()
         return self._doorbell.decide()

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from darc.code.branches import frame_slot, indirect_target, is_taken
 from darc.code.processor import STACK_POINTER
-from darc.collectors.breakplaces import Place, Timed
+from darc.collectors.breakplaces import BreakPlace, Timed
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import Moment
 from darc.collectors.opcount import OpCount
-from darc.collectors.opencalls import Call, Operation
+from darc.collectors.opencalls import OpenCall, OpenOp
 from darc.collectors.timedsites import TimedSites
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode
@@ -56,7 +56,7 @@ class Reactions:
         self._decide = decide
         self.is_watched: Callable[[int], bool]
         """Whether the calls of f0 count that this thread begins; set before the first hit."""
-        self._operations: dict[int, Operation] = {}
+        self._operations: dict[int, OpenOp] = {}
         """Of each strand, that which is under way."""
         self.unreturned = 0
         """Calls that did not return, and whose end nothing tells."""
@@ -82,7 +82,7 @@ class Reactions:
 
     # ------------------------------------------------------------------------ hits
 
-    def react(self, place: Place, hit: Hit) -> Act | None:
+    def react(self, place: BreakPlace, hit: Hit) -> Act | None:
         """What the hit means: first what ends here, then what begins."""
         try:
             return self._react(place, hit)
@@ -90,7 +90,7 @@ class Reactions:
             self._operations.pop(hit.strand, None)  # who knows where it is: not measured
             return None
 
-    def _react(self, place: Place, hit: Hit) -> Act | None:
+    def _react(self, place: BreakPlace, hit: Hit) -> Act | None:
         operation = self._operations.get(hit.strand)
         if operation is None and not place.entry:
             return None
@@ -122,13 +122,13 @@ class Reactions:
         open_ = self._operations.get(hit.strand)
         if open_ is not None and self._still_runs(open_, rsp, back):
             return None  # recursion: only the outermost call is an operation
-        f0 = Call(rsp, back, [(self._root, hit.now)])
-        self._operations[hit.strand] = Operation(hit.now, [f0], self._count.cycles)
+        f0 = OpenCall(rsp, back, [(self._root, hit.now)])
+        self._operations[hit.strand] = OpenOp(hit.now, [f0], self._count.cycles)
         if self._f0.is_to_learn(back):
             return functools.partial(self._learn_caller, back, hit.strand)
         return None
 
-    def _still_runs(self, operation: Operation, rsp: int, back: int) -> bool:
+    def _still_runs(self, operation: OpenOp, rsp: int, back: int) -> bool:
         """Whether an operation is not over, as f0 is entered with its stack pointer at ``rsp``."""
         f0 = operation.f0
         if rsp == f0.slot and back == f0.back:
@@ -146,18 +146,18 @@ class Reactions:
             self._operations.pop(strand, None)
         return Outcome.CONTINUE
 
-    def _returned_from_f0(self, operation: Operation, hit: Hit) -> Act | None:
+    def _returned_from_f0(self, operation: OpenOp, hit: Hit) -> Act | None:
         operation.close(operation.f0, hit.now)
         self.unreturned += operation.lost
         return self._ended(operation, hit)
 
-    def _ended(self, operation: Operation, hit: Hit) -> Act | None:
+    def _ended(self, operation: OpenOp, hit: Hit) -> Act | None:
         """f0 has returned, or an exception has left it."""
         del self._operations[hit.strand]
         counts = self._count.add(operation, hit.now)
         return self._decide if counts and self._count.is_enough else None
 
-    def _calls(self, operation: Operation, timed: Timed, hit: Hit, rsp: int) -> None:
+    def _calls(self, operation: OpenOp, timed: Timed, hit: Hit, rsp: int) -> None:
         """A call site is about to call, or to jump, in a frame that may be on the path."""
         site, now = timed.site, hit.now
         register = functools.partial(self._target.threads.read_register, hit.thread)
@@ -175,9 +175,9 @@ class Reactions:
         if site.kind.is_tail:
             operation.hand_over(parent, node, now)
         elif node is not None:
-            operation.open(parent, Call(rsp - 8, site.back, [(node, now)]))
+            operation.open(parent, OpenCall(rsp - 8, site.back, [(node, now)]))
 
-    def _returned(self, operation: Operation, place: Place, rsp: int, now: Moment) -> None:
+    def _returned(self, operation: OpenOp, place: BreakPlace, rsp: int, now: Moment) -> None:
         call = operation.find(rsp - 8)
         if call is None or call is operation.f0:
             return

@@ -19,7 +19,7 @@ from darc.agent.rows import MemberCounts
 from darc.code.architecture import FunctionCode
 from darc.code.notrace import entered_otherwise
 from darc.code.program import NotNowError
-from darc.collectors.collector import Context, Way
+from darc.collectors.collector import Assignment, Way
 from darc.collectors.losses import LOSSES
 from darc.collectors.pad_collector import PadCollector
 from darc.model.errors import DarcError, TargetError, UnsupportedError
@@ -75,7 +75,7 @@ class SetCollector(PadCollector):
 
     def __init__(
         self,
-        context: Context,
+        assignment: Assignment,
         functions: Sequence[Function],
         *,
         runs: bool = False,
@@ -84,7 +84,7 @@ class SetCollector(PadCollector):
         """``functions`` are at most :data:`MOST_FUNCTIONS`, those that matter most first. Of a
         program that ``runs`` already, and may have work to do, the pads of many are made while it
         does: see :meth:`put_in`. ``progress`` is told what is done before."""
-        super().__init__(context)
+        super().__init__(assignment)
         self.functions = tuple(functions)
         self._runs = runs
         self._progress = progress

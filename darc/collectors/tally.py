@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from darc.model.ftree import Fnode, Totals
 from darc.model.profile import Profile, bin_of
 from darc.search.contest import Vote
-from darc.search.loops import Sum as Sum
+from darc.search.loops import CallTimes as CallTimes
 from darc.search.loops import contributions
 
-Sums = dict[Fnode, Sum]
+Sums = dict[Fnode, CallTimes]
 """Of the fnodes that were on the path in one call of f0."""
 
 
@@ -59,7 +59,9 @@ class Tally:
                 before.totals + Totals(1, times.calls, times.sum, times.longest),
             )
 
-    def winners(self, analyse: Iterable[Fnode], sums: Mapping[Fnode, Sum]) -> Sequence[set[Fnode]]:
+    def winners(
+        self, analyse: Iterable[Fnode], sums: Mapping[Fnode, CallTimes]
+    ) -> Sequence[set[Fnode]]:
         """The nodes whose own time, and those that as a callee, are in the bin of the largest
         contributor."""
         own_wins: set[Fnode] = set()

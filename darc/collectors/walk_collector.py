@@ -17,7 +17,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
 from darc.code.program import Program
 from darc.code.unwind import Frame, frames
-from darc.collectors.collector import Context, Way
+from darc.collectors.collector import Assignment, Way
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee import clock
@@ -38,7 +38,7 @@ EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
 
 
 @dataclass(frozen=True)
-class Stack:
+class ThreadStack:
     """Where a thread stands: its key in the agent, and its frames, the outermost first."""
 
     key: int
@@ -70,10 +70,10 @@ class WalkCollector(SetCollector):
         has_sets = debuggee.pads.room_for_set(1) is not None
         return None if has_sets else "'darc walk' is for processes"
 
-    def __init__(self, context: Context, goes_below: bool) -> None:
+    def __init__(self, assignment: Assignment, goes_below: bool) -> None:
         """``goes_below`` says that the walk begins with a function whose own calls are timed as
         well."""
-        super().__init__(context, ())
+        super().__init__(assignment, ())
         self._goes_below = goes_below
         self._free = self._idle = 0
         self._before: dict[tuple[int, int], tuple[int, int]] = {}
@@ -207,7 +207,7 @@ class WalkCollector(SetCollector):
 
     # -------------------------------------------------------------------- stacks
 
-    def stacks(self) -> dict[int, Stack]:
+    def stacks(self) -> dict[int, ThreadStack]:
         """Of all threads, by the system's ids. The program stands still."""
         backs = {r["slot"]: r["back"] for r in self.tables.records.open() if self._stands(r)}
         found = {}
@@ -218,7 +218,7 @@ class WalkCollector(SetCollector):
                 continue  # it has just ended
         return found
 
-    def _stack(self, thread: int, backs: Mapping[int, int]) -> Stack:
+    def _stack(self, thread: int, backs: Mapping[int, int]) -> ThreadStack:
         target, foothold = self._target, self.foothold
         assert foothold is not None
         names = (PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER, THREAD_POINTER)
@@ -239,12 +239,12 @@ class WalkCollector(SetCollector):
         if foothold.holds(pc):
             above = [slot for slot in slots if stack <= slot < stack + len(raw)]
             if not above:
-                return Stack(key, ())
+                return ThreadStack(key, ())
             slot = min(above)
             pc, stack = slots[slot], slot + 8
             raw = raw[slot + 8 - target.threads.read_register(thread, STACK_POINTER) :]
         found = frames(self._program, pc, stack, frame, word)
-        return Stack(key, tuple(reversed(found)))
+        return ThreadStack(key, tuple(reversed(found)))
 
     def ran(self, thread: int) -> tuple[int, int] | None:
         """See :meth:`darc.debuggee.debuggee.Debuggee.ran`."""

@@ -15,7 +15,7 @@ from darc.debuggee.parking import lead_home
 from darc.debuggee.process_foothold import ProcessFoothold
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.parameters import Parameters
-from darc.pads.backend import Bell, PadBackend, batch_size
+from darc.pads.backend import BellAnswer, PadBackend, batch_size
 from darc.pads.foothold import Foothold
 from darc.target.outcome import Outcome
 from darc.target.target import Target
@@ -100,7 +100,7 @@ class ProcessPads(PadBackend):
     def signal(self) -> int | None:
         return self._signal
 
-    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellAnswer]) -> None:
         assert self._signal is not None
         target = self._target
 

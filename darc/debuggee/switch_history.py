@@ -33,7 +33,7 @@ TOLERANCE_NS = 3_000
 one clock to the other, and the way from a probe to the switch, may take."""
 
 
-class Wait(NamedTuple):
+class SwitchedOut(NamedTuple):
     """A thread was off its processor."""
 
     out: int
@@ -41,7 +41,7 @@ class Wait(NamedTuple):
     was_preempted: bool
 
 
-class Span(NamedTuple):
+class Interval(NamedTuple):
     """From one time to another."""
 
     begin: int
@@ -56,7 +56,7 @@ class Queued(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Off:
+class OffTime:
     """From ``begin`` to ``end`` the thread was off its processor."""
 
     begin: int
@@ -76,17 +76,17 @@ class Seen:
     """Of all threads that were watched, by time."""
     tracer: Sequence[Switch] = ()
     """Of the debugger's thread, by time."""
-    stops: Sequence[Span] = ()
+    stops: Sequence[Interval] = ()
     """While these lasted, the debugger held every thread."""
     queued: Sequence[Queued] = ()
     """Of the thread, by time."""
     tracer_queued: Sequence[Queued] = ()
     """Of the debugger's, by time."""
-    losses: Sequence[Span] = ()
+    losses: Sequence[Interval] = ()
     """There may be other records of these times, which there was no room for."""
 
 
-def off_times(seen: Seen, begin: int, end: int) -> tuple[Off, ...]:
+def off_times(seen: Seen, begin: int, end: int) -> tuple[OffTime, ...]:
     """Where the thread was off its processor between two moments at which it was on one."""
     own = [s for s in seen.switches if s.thread == seen.thread and begin <= s.time <= end]
     waits, unknown = _waits_within(own, begin, end)
@@ -94,16 +94,16 @@ def off_times(seen: Seen, begin: int, end: int) -> tuple[Off, ...]:
     others = _all_waits(s for s in seen.switches if s.thread != seen.thread)
     others.sort()
     awake = awake_times(seen.tracer)
-    found = [Off(loss.begin, loss.end, OffReason.UNKNOWN) for loss in losses]
+    found = [OffTime(loss.begin, loss.end, OffReason.UNKNOWN) for loss in losses]
     for wait in waits:
         reason, is_doubtful = _reason(wait, others, awake, seen)
-        found += _without(Off(wait.out, wait.back, reason, is_doubtful), losses)
+        found += _without(OffTime(wait.out, wait.back, reason, is_doubtful), losses)
     return tuple(sorted(found, key=lambda off: off.begin))
 
 
 def _waits_within(
     switches: Sequence[Switch], begin: int, end: int
-) -> tuple[list[Wait], list[Span]]:
+) -> tuple[list[SwitchedOut], list[Interval]]:
     """The waits of one thread, which ran at both ends; and for which times records are missing."""
     waits, unknown = [], []
     out: Switch | None = None
@@ -111,16 +111,16 @@ def _waits_within(
         if switch.is_out:
             out = out or switch
         elif out is not None:
-            waits.append(Wait(out.time, switch.time, out.was_preempted))
+            waits.append(SwitchedOut(out.time, switch.time, out.was_preempted))
             out = None
         elif not waits and switch.time - begin > TOLERANCE_NS:
-            unknown.append(Span(begin, switch.time))
+            unknown.append(Interval(begin, switch.time))
     if out is not None and end - out.time > TOLERANCE_NS:
-        unknown.append(Span(out.time, end))
+        unknown.append(Interval(out.time, end))
     return waits, unknown
 
 
-def _all_waits(switches: Iterable[Switch]) -> list[Wait]:
+def _all_waits(switches: Iterable[Switch]) -> list[SwitchedOut]:
     """Those of all threads."""
     out: dict[int, Switch] = {}
     found = []
@@ -128,11 +128,11 @@ def _all_waits(switches: Iterable[Switch]) -> list[Wait]:
         if switch.is_out:
             out.setdefault(switch.thread, switch)
         elif (left := out.pop(switch.thread, None)) is not None:
-            found.append(Wait(left.time, switch.time, left.was_preempted))
+            found.append(SwitchedOut(left.time, switch.time, left.was_preempted))
     return found
 
 
-def awake_times(switches: Sequence[Switch]) -> list[Span]:
+def awake_times(switches: Sequence[Switch]) -> list[Interval]:
     """When a thread was not asleep: from its first turn on a processor to where it waits again."""
     found = []
     begin: int | None = None
@@ -140,27 +140,27 @@ def awake_times(switches: Sequence[Switch]) -> list[Span]:
         if not switch.is_out:
             begin = switch.time if begin is None else begin
         elif not switch.was_preempted:
-            found.append(Span(begin if begin is not None else switch.time, switch.time))
+            found.append(Interval(begin if begin is not None else switch.time, switch.time))
             begin = None
     if begin is not None:
-        found.append(Span(begin, max(begin, switches[-1].time)))
+        found.append(Interval(begin, max(begin, switches[-1].time)))
     return found
 
 
-def _merged(spans: Iterable[Span], begin: int, end: int) -> list[Span]:
-    found: list[Span] = []
+def _merged(spans: Iterable[Interval], begin: int, end: int) -> list[Interval]:
+    found: list[Interval] = []
     for one in sorted(spans):
-        span = Span(max(one.begin, begin), min(one.end, end))
+        span = Interval(max(one.begin, begin), min(one.end, end))
         if span.begin >= span.end:
             continue
         if found and found[-1].end >= span.begin:
-            found[-1] = Span(found[-1].begin, max(found[-1].end, span.end))
+            found[-1] = Interval(found[-1].begin, max(found[-1].end, span.end))
         else:
             found.append(span)
     return found
 
 
-def _without(off: Off, losses: Sequence[Span]) -> list[Off]:
+def _without(off: OffTime, losses: Sequence[Interval]) -> list[OffTime]:
     """What of a wait is known. One that goes on after a loss may be another one than before it."""
     found = []
     begin, reason = off.begin, off.reason
@@ -168,16 +168,16 @@ def _without(off: Off, losses: Sequence[Span]) -> list[Off]:
         if loss.end <= begin or loss.begin >= off.end:
             continue
         if loss.begin > begin:
-            found.append(Off(begin, loss.begin, reason, off.is_doubtful))
+            found.append(OffTime(begin, loss.begin, reason, off.is_doubtful))
         begin, reason = loss.end, OffReason.UNKNOWN
     if begin < off.end:
         doubtful = off.is_doubtful and reason is off.reason
-        found.append(Off(begin, off.end, reason, doubtful))
+        found.append(OffTime(begin, off.end, reason, doubtful))
     return found
 
 
 def _reason(
-    wait: Wait, others: Sequence[Wait], awake: Sequence[Span], seen: Seen
+    wait: SwitchedOut, others: Sequence[SwitchedOut], awake: Sequence[Interval], seen: Seen
 ) -> tuple[OffReason, bool]:
     if wait.was_preempted:
         return OffReason.READY, False
@@ -202,7 +202,7 @@ def _reason(
     return OffReason.BLOCKED, fits or mine.lag <= SOON_NS
 
 
-def _waited(queued: Sequence[Queued], wait: Wait) -> int:
+def _waited(queued: Sequence[Queued], wait: SwitchedOut) -> int:
     """For how long a thread waited for a processor during the wait, at most."""
     first = bisect_right(queued, wait.out, key=lambda q: q.time) - 1
     last = bisect_left(queued, wait.back, key=lambda q: q.time)
@@ -231,7 +231,7 @@ class _Answer(NamedTuple):
         return max(self.late, self.later)
 
 
-def _answer(wait: Wait, awake: Sequence[Span]) -> _Answer | None:
+def _answer(wait: SwitchedOut, awake: Sequence[Interval]) -> _Answer | None:
     """``None``: the debugger slept all the time, so it was no stop."""
     first = bisect_right(awake, wait.out, key=lambda span: span.end)
     if first == len(awake) or awake[first].begin >= wait.back:
@@ -248,7 +248,7 @@ def _answer(wait: Wait, awake: Sequence[Span]) -> _Answer | None:
     return _Answer(since, begin, end, max(begin - wait.out, 0), max(wait.back - end, 0))
 
 
-def _between(waits: Sequence[Wait], begin: int, end: int) -> Sequence[Wait]:
+def _between(waits: Sequence[SwitchedOut], begin: int, end: int) -> Sequence[SwitchedOut]:
     """Those that began between two times."""
     first = bisect_left(waits, begin, key=lambda wait: wait.out)
     return waits[first : bisect_right(waits, end, key=lambda wait: wait.out)]
@@ -266,7 +266,7 @@ class Growth(NamedTuple):
     ns: int
 
 
-def by_quota(ready: Sequence[Span], used_up: Sequence[Growth]) -> int:
+def by_quota(ready: Sequence[Interval], used_up: Sequence[Growth]) -> int:
     """For how many ns of these times, at most, a quota was what kept the thread waiting. The
     longest of the times come first: quotas make long waits."""
     left = {growth: growth.ns for growth in used_up}

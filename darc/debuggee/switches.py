@@ -29,7 +29,7 @@ from types import TracebackType
 from darc.debuggee import clock, perf, procfs
 from darc.debuggee import switch_history as history
 from darc.debuggee.perf import Ring, Switch
-from darc.debuggee.switch_history import Growth, Queued, Span
+from darc.debuggee.switch_history import Growth, Interval, Queued
 from darc.debuggee.wakers import Wakers
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, OffWatch
@@ -103,10 +103,10 @@ class _Records:
             self.forgotten = max(self.forgotten, oldest.end)
         return taken.data
 
-    def between(self, begin: int, end: int, cache: _Cache) -> tuple[list[Switch], list[Span]]:
+    def between(self, begin: int, end: int, cache: _Cache) -> tuple[list[Switch], list[Interval]]:
         """Switches by time, and where others may be missing."""
         switches: list[Switch] = []
-        losses: list[Span] = []
+        losses: list[Interval] = []
         for chunk in self._chunks:
             if chunk.begin <= end and chunk.end >= begin:
                 if not chunk.was_full:
@@ -124,7 +124,7 @@ class _Records:
         return switches, losses
 
 
-_Cache = dict[int, tuple[list[int], list[Switch], list[Span]]]
+_Cache = dict[int, tuple[list[int], list[Switch], list[Interval]]]
 """Of each chunk that was read: the times of its switches, these, and what is missing."""
 
 
@@ -132,18 +132,18 @@ def _time(switch: Switch) -> int:
     return switch.time
 
 
-def _read(chunk: _Chunk) -> tuple[list[int], list[Switch], list[Span]]:
+def _read(chunk: _Chunk) -> tuple[list[int], list[Switch], list[Interval]]:
     switches: list[Switch] = []
-    losses: list[Span] = []
+    losses: list[Interval] = []
     last = chunk.previous
     for record in perf.records(chunk.data):
         if isinstance(record, Switch):
             switches.append(record)
         elif isinstance(record, perf.Loss):
-            losses.append(Span(last, min(record.time, chunk.end)))
+            losses.append(Interval(last, min(record.time, chunk.end)))
         last = record.time
     if chunk.was_full:
-        losses.append(Span(min(last, chunk.end), chunk.end))
+        losses.append(Interval(min(last, chunk.end), chunk.end))
     switches.sort(key=_time)
     return [switch.time for switch in switches], switches, losses
 
@@ -225,7 +225,7 @@ class Switches(OffWatch):
         self._tracers = _Records(_KEPT_BYTES // 8)
         self._queued: dict[int, deque[Queued]] = {}
         """By thread; the debugger's own has 0."""
-        self._stops: deque[Span] = deque(maxlen=_MOST_STOPS)
+        self._stops: deque[Interval] = deque(maxlen=_MOST_STOPS)
         self._stopped_at: int | None = None
         self._pairs = ClockPairs(clock.tsc_hz())
         self._pairs.read()
@@ -419,7 +419,7 @@ class Switches(OffWatch):
     def goes_on(self) -> None:
         with self._lock:
             if self._stopped_at is not None:
-                self._stops.append(Span(self._stopped_at, clock.raw_now()))
+                self._stops.append(Interval(self._stopped_at, clock.raw_now()))
                 self._stopped_at = None
 
     # ------------------------------------------------------------------- asking
@@ -462,8 +462,8 @@ class Switches(OffWatch):
         if not thread or not is_watched or thread in self._missed:
             return None
         begin_ns, end_ns = self._pairs.to_ns(start), self._pairs.to_ns(end)
-        around = Span(begin_ns - _MARGIN_NS, end_ns + _MARGIN_NS)
-        long_around = Span(begin_ns - history.SOON_NS, end_ns + history.SOON_NS)
+        around = Interval(begin_ns - _MARGIN_NS, end_ns + _MARGIN_NS)
+        long_around = Interval(begin_ns - history.SOON_NS, end_ns + history.SOON_NS)
         switches, losses = self._records.between(*around, cache)
         forgotten = max(self._records.forgotten, self._tracers.forgotten, self._began)
         found = history.off_times(
@@ -474,12 +474,12 @@ class Switches(OffWatch):
                 stops=[s for s in self._stops if s.end >= begin_ns and s.begin <= end_ns],
                 queued=tuple(self._queued.get(thread, ())),
                 tracer_queued=tuple(self._queued.get(0, ())),
-                losses=[*losses, Span(0, forgotten)],
+                losses=[*losses, Interval(0, forgotten)],
             ),
             begin_ns - history.TOLERANCE_NS,
             end_ns + history.TOLERANCE_NS,
         )
-        ready = [Span(o.begin, o.end) for o in found if o.reason is OffReason.READY]
+        ready = [Interval(o.begin, o.end) for o in found if o.reason is OffReason.READY]
         by_quota = history.by_quota(ready, list(self._used_up))
         return OffTimes(
             tuple(self._in_cycles(found, start, end)),
@@ -488,11 +488,11 @@ class Switches(OffWatch):
             self._wakers_of(thread, around),
         )
 
-    def _wakers_of(self, thread: int, around: Span) -> tuple[Event, ...] | None:
+    def _wakers_of(self, thread: int, around: Interval) -> tuple[Event, ...] | None:
         wakers = self._wakers
         return None if wakers is None else wakers.between(thread, *around, self._pairs.to_cycles)
 
-    def _in_cycles(self, found: Iterable[history.Off], start: int, end: int) -> Iterator[Off]:
+    def _in_cycles(self, found: Iterable[history.OffTime], start: int, end: int) -> Iterator[Off]:
         for off in found:
             first = max(self._pairs.to_cycles(off.begin), start)
             last = min(self._pairs.to_cycles(off.end), end)

@@ -42,7 +42,7 @@ Slices = Sequence[Mapping[int, int]]
 """The calls of a run by bin, in turns of about the same time."""
 
 
-class Verdict(Enum):
+class ChangeVerdict(Enum):
     """What can be said of a peak."""
 
     CHANGED = "changed"
@@ -62,7 +62,7 @@ class PeakChange:
     now: float
     moved: float
     """By how many octaves its mean is further to the right."""
-    verdict: Verdict
+    verdict: ChangeVerdict
     has_moved: bool = False
     """Whether the change is that it has moved."""
     needed: int = 0
@@ -216,11 +216,11 @@ class _Tested:
         ) and before != now
         moves = abs(self._moved) >= NOTABLE_BINS
         has_moved = place_differs and moves
-        verdict, needed = Verdict.NOTHING_SEEN, 0
+        verdict, needed = ChangeVerdict.NOTHING_SEEN, 0
         if has_moved or (share_differs and has_effect):
-            verdict = Verdict.CHANGED
+            verdict = ChangeVerdict.CHANGED
         elif has_effect or moves:
-            verdict, needed = Verdict.CANNOT_TELL, self._needed(has_effect)
+            verdict, needed = ChangeVerdict.CANNOT_TELL, self._needed(has_effect)
         return PeakChange(
             peak=self.peak,
             before=before,

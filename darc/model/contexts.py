@@ -32,7 +32,7 @@ class Origin(str, Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class FunctionName:
     """A function as contexts know it, in whatever run: two are the same where both are."""
 
     name: str
@@ -41,18 +41,18 @@ class Place:
     """Base name of the file that holds it; empty where that is not known."""
 
 
-def place_of(name: str, module: str) -> Place:
-    """The place of a function of that name in that file.
+def function_name(name: str, module: str) -> FunctionName:
+    """What contexts call a function of that name in that file.
 
     The C library's functions have several names each, of which others take another one than darc:
     ``write`` is ``__write``, ``__libc_write`` and ``__GI___libc_write`` as well.
     """
     if module.startswith(_C_LIBRARIES) and not name.startswith("__libc_start"):
         name = _ALIAS.sub("", name)
-    return Place(name, module)
+    return FunctionName(name, module)
 
 
-NOBODY = Place("", "")
+NOBODY = FunctionName("", "")
 """Of the tree's root."""
 
 
@@ -88,24 +88,24 @@ NOTHING = Cost(0, 0, 0)
 class Context:
     """A node of the tree. Nodes are compared and hashed by identity."""
 
-    __slots__ = ("children", "inferred", "measured", "parent", "place")
+    __slots__ = ("children", "function", "inferred", "measured", "parent")
 
-    def __init__(self, place: Place = NOBODY, parent: Context | None = None) -> None:
+    def __init__(self, function: FunctionName = NOBODY, parent: Context | None = None) -> None:
         """The root of a new tree; every other node is made by :meth:`child`."""
-        self.place = place
+        self.function = function
         self.parent = parent
-        self.children: dict[Place, Context] = {}
+        self.children: dict[FunctionName, Context] = {}
         self.measured: Cost | None = None
         self.inferred: Cost | None = None
 
     def __repr__(self) -> str:
-        return f"<Context {' → '.join(one.place.name for one in self.route())}>"
+        return f"<Context {' → '.join(one.function.name for one in self.route())}>"
 
-    def child(self, place: Place) -> Context:
+    def child(self, function: FunctionName) -> Context:
         """The context of a function that is called here (the paper's ``getNode``)."""
-        found = self.children.get(place)
+        found = self.children.get(function)
         if found is None:
-            found = self.children[place] = Context(place, self)
+            found = self.children[function] = Context(function, self)
         return found
 
     @property
@@ -164,7 +164,7 @@ def measured_tree(root: Fnode, hz: int) -> Context | None:
         parent, often, long = above or (tree, 1.0, 1.0)
         counted, totals = fnode.called if fnode.parent is not None else fnode.totals, fnode.totals
         ns = counted.sum * 1e9 / hz * long
-        made = parent.child(place_of(fnode.function.name, fnode.function.module))
+        made = parent.child(function_name(fnode.function.name, fnode.function.module))
         cost = Cost(counted.calls * often, ns, ns)
         made.measured = cost if made.measured is None else made.measured + cost
         more = counted.ops / totals.ops if totals.ops else 1.0
@@ -190,8 +190,8 @@ def merged(trees: Sequence[Context], inferred: Context | None = None) -> Context
     for one in trees:
         _add_inferred(tree, one)
     sums = _measured_sums(trees)
-    for place in _outer_first(sums):
-        _put(tree, sums[place])
+    for function in _outer_first(sums):
+        _put(tree, sums[function])
     return tree
 
 
@@ -199,20 +199,20 @@ def folded(trees: Sequence[Context]) -> list[Context]:
     """What was measured in ``trees``, as one tree for each f0: what is kept of many analyses grows
     with the functions that they were of, not with their number."""
     roots = []
-    for place, total in _measured_sums(trees).items():
+    for function, total in _measured_sums(trees).items():
         root = Context()
-        root.children[place] = total
+        root.children[function] = total
         total.parent = root
         roots.append(root)
     return roots
 
 
-def _measured_sums(trees: Sequence[Context]) -> dict[Place, Context]:
-    by_f0: dict[Place, list[Context]] = defaultdict(list)
+def _measured_sums(trees: Sequence[Context]) -> dict[FunctionName, Context]:
+    by_f0: dict[FunctionName, list[Context]] = defaultdict(list)
     for one in trees:
         for f0 in _measured_parts(one):
-            by_f0[f0.place].append(f0)
-    return {place: _sum(nodes) for place, nodes in by_f0.items()}
+            by_f0[f0.function].append(f0)
+    return {function: _sum(nodes) for function, nodes in by_f0.items()}
 
 
 def _add_inferred(into: Context, tree: Context) -> None:
@@ -222,7 +222,7 @@ def _add_inferred(into: Context, tree: Context) -> None:
         above = made.get(node.parent)
         if node.inferred is None or above is None:
             continue
-        made[node] = above.child(node.place)
+        made[node] = above.child(node.function)
         made[node].inferred = (made[node].inferred or NOTHING) + node.inferred
 
 
@@ -234,7 +234,7 @@ def _measured_parts(tree: Context) -> list[Context]:
         if node.measured is None or not node.measured.calls:
             continue
         above = None if node.parent is None else made.get(node.parent)
-        made[node] = Context(node.place) if above is None else above.child(node.place)
+        made[node] = Context(node.function) if above is None else above.child(node.function)
         made[node].measured = node.measured
         if above is None:
             found.append(made[node])
@@ -245,7 +245,7 @@ def _sum(nodes: Sequence[Context]) -> Context:
     """The trees of one f0 as one. A context that some of them did not look into counts as it is in
     the others: its figures are scaled to the calls of all."""
     calls = sum(node.cost.calls for node in nodes)
-    total = Context(nodes[0].place)
+    total = Context(nodes[0].function)
     stack = [(total, [(node, node.cost.calls) for node in nodes])]
     while stack:
         into, same = stack.pop()
@@ -254,22 +254,22 @@ def _sum(nodes: Sequence[Context]) -> Context:
         for node, _ in same:
             cost += node.cost
         into.measured = cost.scaled(calls / weight)
-        below: dict[Place, list[tuple[Context, float]]] = {}
+        below: dict[FunctionName, list[tuple[Context, float]]] = {}
         looked = sum(ops for node, ops in same if node.children)
         for node, ops in same:
-            for place, child in node.children.items():
-                below.setdefault(place, []).append((child, ops))
-        for place, children in below.items():
+            for function, child in node.children.items():
+                below.setdefault(function, []).append((child, ops))
+        for function, children in below.items():
             # One that looked into its caller, and did not see it called, counts as well.
             seen = sum(ops for _, ops in children)
-            absent = [] if looked == seen else [(Context(place), looked - seen)]
-            stack.append((into.child(place), children + absent))
+            absent = [] if looked == seen else [(Context(function), looked - seen)]
+            stack.append((into.child(function), children + absent))
     return total
 
 
-def _outer_first(sums: dict[Place, Context]) -> list[Place]:
+def _outer_first(sums: dict[FunctionName, Context]) -> list[FunctionName]:
     """The f0, each behind those in whose trees it is called."""
-    below = {place: {node.place for node in f0.walk()} for place, f0 in sums.items()}
+    below = {function: {node.function for node in f0.walk()} for function, f0 in sums.items()}
     left, order = list(sums), []
     while left:
         free = [one for one in left if not any(one in below[two] for two in left if two != one)]
@@ -279,19 +279,19 @@ def _outer_first(sums: dict[Place, Context]) -> list[Place]:
 
 
 def _put(tree: Context, f0: Context) -> None:
-    places = [node for node in _outermost(tree, f0.place) if node.cost.ns]
+    places = [node for node in _outermost(tree, f0.function) if node.cost.ns]
     if len(places) != 1:
-        _fit(tree.child(f0.place), f0, 1.0)
+        _fit(tree.child(f0.function), f0, 1.0)
         return
     _fit(places[0], f0, places[0].cost.ns / f0.cost.ns if f0.cost.ns else 1.0)
 
 
-def _outermost(tree: Context, place: Place) -> Iterator[Context]:
+def _outermost(tree: Context, function: FunctionName) -> Iterator[Context]:
     """The contexts that end in a function, without those in which it has called itself."""
     stack = list(tree.children.values())
     while stack:
         node = stack.pop()
-        if node.place == place:
+        if node.function == function:
             yield node
         else:
             stack.extend(node.children.values())
@@ -306,7 +306,9 @@ def _fit(node: Context, source: Context, factor: float) -> None:
             into.measured = one.cost.scaled(scale)
         elif one.cost.ns:
             scale = into.measured.ns / one.cost.ns
-        stack.extend((into.child(place), child, scale) for place, child in one.children.items())
+        stack.extend(
+            (into.child(function), child, scale) for function, child in one.children.items()
+        )
 
 
 # ------------------------------------------------------------------------------------- coverage
@@ -377,7 +379,7 @@ def rank(tree: Context, base: Context | None = None) -> list[RankedPath]:
         node, depth = stack.pop()
         del nodes[depth:], parts[depth:], bases[depth:]
         above = base if not depth else bases[-1]
-        same = None if above is None else above.children.get(node.place)
+        same = None if above is None else above.children.get(node.function)
         if not depth:
             factor = _same_calls(node, same)
         nodes.append(node)

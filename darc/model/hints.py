@@ -101,7 +101,7 @@ class Comes:
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallsAnother:
     """The calls of some peaks in a row are as many as all calls of another function: each of them
     may make one."""
 
@@ -131,7 +131,7 @@ class Contended:
     """and for how long it would be held, in cycles: so long that so many come in between."""
 
 
-Hint = Comes | Calls | Tick | Contended
+Hint = Comes | CallsAnother | Tick | Contended
 
 
 def hints(known: FunctionSet, top: int) -> Iterator[Hint]:
@@ -180,7 +180,7 @@ def _calls(
             if fits:
                 other = max(fits, key=lambda other: other.profile.total)
                 taken |= {one.number for one in own}
-                yield Calls(number, own[0], own[-1], other.function)
+                yield CallsAnother(number, own[0], own[-1], other.function)
 
 
 def _bins(row: FunctionProfile, peaks: Sequence[Peak]) -> Iterator[int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from darc.model.contexts import NOTHING, Context, Cost, Place
+from darc.model.contexts import NOTHING, Context, Cost, FunctionName
 
 
 @dataclass(frozen=True)
@@ -67,21 +67,21 @@ class Inference:
         """The paper's Register: by depth, the context and its first event."""
         self._last = 0
 
-    def event(self, time: int, stack: Sequence[Place]) -> None:
+    def event(self, time: int, stack: Sequence[FunctionName]) -> None:
         """An event, none before the one before; ``stack`` has where the thread began first.
 
         A frame is new where its function is another one than at this depth before (the listing has
         ``==``, but Table 1 shows that ``≠`` is meant), and so are all that it calls.
         """
         same = 0
-        for place, (context, _) in zip(stack, self._open, strict=False):
-            if context.place != place:
+        for function, (context, _) in zip(stack, self._open, strict=False):
+            if context.function != function:
                 break
             same += 1
         self._close(same, time)
         at = self._open[-1][0] if self._open else self._tree
-        for place in stack[same:]:
-            at = at.child(place)
+        for function in stack[same:]:
+            at = at.child(function)
             self._open.append((at, time))
         self._last = time
 

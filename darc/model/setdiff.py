@@ -17,9 +17,9 @@ from enum import Enum
 from darc.model.comparison import (
     LEAST_CALLS,
     NOTABLE_BINS,
+    ChangeVerdict,
     Pair,
     PeakChange,
-    Verdict,
     compare_all,
     emd,
 )
@@ -81,7 +81,7 @@ class Difference:
     @property
     def is_alarm(self) -> bool:
         """Whether a peak has changed, by more than chance has it."""
-        return any(change.verdict is Verdict.CHANGED for change in self.peaks)
+        return any(change.verdict is ChangeVerdict.CHANGED for change in self.peaks)
 
     def fate(self, change: PeakChange) -> Fate:
         """What has become of one of the peaks, if anything has. A few calls are no peak yet."""
@@ -90,7 +90,7 @@ class Difference:
         if change.now * self.now.profile.count < LEAST_CALLS:
             return Fate.WENT
         if change.has_moved or (
-            change.verdict is not Verdict.CHANGED and abs(change.moved) >= NOTABLE_BINS
+            change.verdict is not ChangeVerdict.CHANGED and abs(change.moved) >= NOTABLE_BINS
         ):
             return Fate.MOVED
         return Fate.GREW if change.now > change.before else Fate.SHRANK
@@ -98,7 +98,7 @@ class Difference:
     @property
     def notable(self) -> tuple[PeakChange, ...]:
         """The peaks that differ by what is worth telling, be it chance or not."""
-        return tuple(one for one in self.peaks if one.verdict is not Verdict.NOTHING_SEEN)
+        return tuple(one for one in self.peaks if one.verdict is not ChangeVerdict.NOTHING_SEEN)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from darc.target.outcome import Outcome
 
 
 @dataclass(frozen=True)
-class Bell:
+class BellAnswer:
     """The engine's answer to the doorbell."""
 
     outcome: Outcome = Outcome.CONTINUE
@@ -94,7 +94,7 @@ class PadBackend(ABC):
         """
 
     @abstractmethod
-    def arm_bell(self, foothold: Foothold, handler: Callable[[], Bell]) -> None:
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellAnswer]) -> None:
         """``handler`` decides, with everything stopped, whenever the agent rings."""
 
     @property

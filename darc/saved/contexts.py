@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from darc.model.contexts import Context, Cost, Place, coverage, measured_tree
+from darc.model.contexts import Context, Cost, FunctionName, coverage, measured_tree
 from darc.model.errors import FormatError, NotFoundError, TargetError, UsageError
 from darc.saved import perfscript, storage
 from darc.saved.checked import (
@@ -44,8 +44,8 @@ def nodes_to_json(tree: Context) -> tuple[list[dict[str, Any]], dict[Context, in
         made.append(
             {
                 "parent": numbers.get(node.parent) if node.parent is not None else None,
-                "function": node.place.name,
-                "module": node.place.module,
+                "function": node.function.name,
+                "module": node.function.module,
                 "measured": _cost(node.measured),
                 "inferred": _cost(node.inferred),
             }
@@ -142,13 +142,13 @@ def from_json(content: object) -> Context:
         above = tree
         if found["parent"] is not None:
             above = nodes[read_count(found["parent"], f"{where}.parent", most=number - 1)]
-        place = Place(
+        function = FunctionName(
             read_text(found["function"], f"{where}.function"),
             read_text(found["module"], f"{where}.module"),
         )
-        if place in above.children:
+        if function in above.children:
             damaged(where, "another function than its siblings")
-        node = above.child(place)
+        node = above.child(function)
         node.measured = _read_cost(found["measured"], f"{where}.measured")
         node.inferred = _read_cost(found["inferred"], f"{where}.inferred")
         nodes.append(node)

@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from darc.code.demangle import display_name, without_signature
-from darc.model.contexts import Context, Place, place_of
+from darc.model.contexts import Context, FunctionName, function_name
 from darc.model.errors import FormatError, NotFoundError, TargetError, UsageError
 from darc.model.inference import Inference, Trace
 
@@ -48,7 +48,7 @@ _LONGEST_LINE = 65536
 
 _KERNELS = ("[kernel.kallsyms]", "[kernel]", "[guest.kernel.kallsyms]", "vmlinux")
 _KERNEL = "vmlinux"
-_SYSTEM_CALL = Place("do_syscall_64", _KERNEL)
+_SYSTEM_CALL = FunctionName("do_syscall_64", _KERNEL)
 """What it calls for the sake of an event of raw_syscalls is the kernel's work for perf."""
 
 _BEGINNINGS = frozenset(
@@ -62,7 +62,7 @@ _BEGINNINGS = frozenset(
 class _Event:
     thread: int
     time: int
-    stack: tuple[Place, ...]
+    stack: tuple[FunctionName, ...]
     """Where the thread began first."""
 
 
@@ -156,12 +156,12 @@ class _Reader:
         self.lost = 0
         self.gaps: list[int] = []
         """Up to when events were lost, in ns: since the one before."""
-        self._frames: dict[str, tuple[str, Place]] = {}
+        self._frames: dict[str, tuple[str, FunctionName]] = {}
 
     def events(self, lines: Iterable[str]) -> Iterator[_Event]:
         """The events that have a stack."""
         head: re.Match[str] | None = None
-        frames: list[tuple[str, Place]] = []
+        frames: list[tuple[str, FunctionName]] = []
         for text in lines:
             self.line += 1
             if not text.endswith("\n"):
@@ -196,7 +196,9 @@ class _Reader:
             self.lost += int(many[1])
             self.gaps.append(_ns(found))
 
-    def _event(self, head: re.Match[str], frames: list[tuple[str, Place]]) -> Iterator[_Event]:
+    def _event(
+        self, head: re.Match[str], frames: list[tuple[str, FunctionName]]
+    ) -> Iterator[_Event]:
         stack = _functions(frames)
         if head["event"].startswith("raw_syscalls:") and _SYSTEM_CALL in stack:
             del stack[: stack.index(_SYSTEM_CALL)]
@@ -205,7 +207,7 @@ class _Reader:
             return
         yield _Event(int(head["thread"]), _ns(head), tuple(reversed(stack)))
 
-    def _frame(self, text: str) -> tuple[str, Place] | None:
+    def _frame(self, text: str) -> tuple[str, FunctionName] | None:
         """The frame's address and function, whose file is not told where that was inlined into the
         next one; nothing for a line that is none."""
         known = self._frames.get(text)
@@ -217,20 +219,20 @@ class _Reader:
                 if found is None:
                     return None
                 module = _module(found["file"])
-            place = place_of(_name(found["symbol"]), module)
-            known = self._frames[text] = (found["address"], place)
+            function = function_name(_name(found["symbol"]), module)
+            known = self._frames[text] = (found["address"], function)
         return known
 
 
-def _functions(frames: list[tuple[str, Place]]) -> list[Place]:
+def _functions(frames: list[tuple[str, FunctionName]]) -> list[FunctionName]:
     """The functions that have frames, the innermost first: of those inlined into each other the
     one that holds them, which perf names last."""
-    made: list[Place] = []
-    for index, (address, place) in enumerate(frames):
+    made: list[FunctionName] = []
+    for index, (address, function) in enumerate(frames):
         following = frames[index + 1] if index + 1 < len(frames) else None
-        if following is not None and following[0] == address and not place.module:
+        if following is not None and following[0] == address and not function.module:
             continue
-        made.append(place)
+        made.append(function)
     return made
 
 

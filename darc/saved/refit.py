@@ -17,7 +17,7 @@ from typing import Protocol
 
 from darc.code.demangle import base_symbol
 from darc.model import comparison
-from darc.model.comparison import PeakChange, Slices, Verdict, emd
+from darc.model.comparison import ChangeVerdict, PeakChange, Slices, emd
 from darc.model.errors import UsageError
 from darc.model.ftree import CallSite, Fnode, Function
 from darc.model.parameters import Parameters
@@ -121,12 +121,12 @@ def compare(
     changes = comparison.compare(before, now, slices_before, slices_now)
     resolution = math.gcd(before.resolution, now.resolution)
     shown = functools.partial(_change_text, now.coarsened(resolution))
-    if changed := [change for change in changes if change.verdict is Verdict.CHANGED]:
+    if changed := [change for change in changes if change.verdict is ChangeVerdict.CHANGED]:
         notes.append(
             f"the distribution has changed (EMD {emd(before, now):.1f} bins): "
             f"{'; '.join(map(shown, changed))}; the search goes on with the peak that was saved"
         )
-    elif doubtful := [change for change in changes if change.verdict is Verdict.CANNOT_TELL]:
+    elif doubtful := [change for change in changes if change.verdict is ChangeVerdict.CANNOT_TELL]:
         clearest = min(doubtful, key=lambda c: (c.needed, -c.peak.first_bin))
         notes.append(
             f"{shown(clearest)}: cannot tell whether that has changed; it needs about "

@@ -19,7 +19,7 @@ LEAST_CALLS = 8
 
 
 @dataclass
-class Sum:
+class CallTimes:
     """What an fnode took within one call of f0."""
 
     longest: int = 0
@@ -45,7 +45,7 @@ class Sum:
 
 
 def contributions(
-    node: Sum, children: Collection[Sum], *, by_longest: bool
+    node: CallTimes, children: Collection[CallTimes], *, by_longest: bool
 ) -> tuple[int, list[int]]:
     """What a node and its children are compared by: its own time, and the time of each child.
 

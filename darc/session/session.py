@@ -24,7 +24,7 @@ from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
-from darc.collectors.collector import Collector, Context, HasFoothold, Way
+from darc.collectors.collector import Assignment, Collector, HasFoothold, Way
 from darc.collectors.ways import kind_after, ways_of
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
@@ -182,7 +182,7 @@ class Session:
         return [text for text in found if text is not None]
 
     def _collector(self, way: Way) -> Collector:
-        context = Context(
+        assignment = Assignment(
             target=self._target,
             program=self.program,
             debuggee=self.debuggee,
@@ -193,7 +193,7 @@ class Session:
             note=self.notes.append,
             foothold=self._foothold,
         )
-        return way.new(context)
+        return way.new(assignment)
 
     def _install(self, code: FunctionCode, way: Way) -> None:
         collector = self.collector = self._collector(way)

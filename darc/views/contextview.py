@@ -35,7 +35,7 @@ _BEFORE, _AFTER = 3, 2
 
 
 @dataclass(frozen=True)
-class Contexts:
+class RankedContexts:
     """What is known, and what ranks it."""
 
     tree: Context
@@ -51,12 +51,12 @@ class Contexts:
     """Files whose trees were merged in."""
 
 
-def table(known: Contexts, style: Style) -> Shown:
+def table(known: RankedContexts, style: Style) -> Shown:
     """The heat map, and the functions of each path below it."""
     return write(_lines(known, style), style)
 
 
-def to_json(known: Contexts) -> dict[str, Any]:
+def to_json(known: RankedContexts) -> dict[str, Any]:
     """All contexts, and the paths that are shown: numbers are those of ``nodes``, parts in ns."""
     nodes, numbers = nodes_to_json(known.tree)
     trace = known.trace
@@ -82,7 +82,7 @@ def to_json(known: Contexts) -> dict[str, Any]:
                 "ns": path.ns,
                 "new": path.is_new,
                 "hottest": path.hottest,
-                "functions": [node.place.name for node in path.nodes],
+                "functions": [node.function.name for node in path.nodes],
                 "nodes": [numbers[node] for node in path.nodes],
                 "parts": list(path.parts),
             }
@@ -92,7 +92,7 @@ def to_json(known: Contexts) -> dict[str, Any]:
     }
 
 
-def _lines(known: Contexts, style: Style) -> Iterator[Text]:
+def _lines(known: RankedContexts, style: Style) -> Iterator[Text]:
     count = sum(1 for _ in known.tree.walk())
     against = "" if known.base is None else f" against {style.name(known.base)}"
     many = "path" if len(known.paths) == 1 else "paths"
@@ -112,11 +112,11 @@ def _lines(known: Contexts, style: Style) -> Iterator[Text]:
         yield Text(f"{more} more: '--top {len(known.paths)}'", "dim")
 
 
-def _origins(known: Contexts, style: Style) -> Iterator[Text]:
+def _origins(known: RankedContexts, style: Style) -> Iterator[Text]:
     """Where what is shown is from, and what is missing."""
     f0 = [node for node in known.tree.walk() if node.measured is not None and _begins(node)]
     if f0:
-        names = ", ".join(style.name(node.place.name) for node in f0[:4])
+        names = ", ".join(style.name(node.function.name) for node in f0[:4])
         more = f" and {len(f0) - 4} more" if len(f0) > 4 else ""
         yield Text(f"  measured: the calls of {names}{more}, those of the peak")
     trace = known.trace
@@ -167,7 +167,7 @@ def _map(paths: Sequence[RankedPath], style: Style) -> Iterator[Text]:
     legend = "  ".join(f"{mark} {_time(low)}" for mark, low in zip(_HEAT[:-1], steps, strict=True))
     yield Text(f"own time: {legend} and more  {_HEAT[-1]} less; 0: the path's hottest", "dim")
     if shared:
-        names = " → ".join(style.name(node.place.name) for node in paths[0].nodes[:shared])
+        names = " → ".join(style.name(node.function.name) for node in paths[0].nodes[:shared])
         yield Text(f"all of these begin with {names} →", "dim")
     for number, (path, cost) in enumerate(zip(paths, costs, strict=True), 1):
         line = Text(f"{number:{digits}} {cost.rjust(size)}  ")
@@ -207,13 +207,13 @@ def _names(number: int, path: RankedPath, style: Style) -> Text:
     for index, one in enumerate(path.nodes):
         near = hottest - _BEFORE <= index <= hottest + _AFTER
         if whole or near or index == len(path.nodes) - 1:
-            names.append((index, style.name(one.place.name)))
+            names.append((index, style.name(one.function.name)))
         elif not names or names[-1][1] != "…":
             names.append((index, "…"))
     text = " → ".join(f"[{name}]" if index == hottest else name for index, name in names)
     origin = node.origin
     calls = node.cost.calls
-    of = f" in {style.name(node.place.module)}" if node.place.module else ""
+    of = f" in {style.name(node.function.module)}" if node.function.module else ""
     new = "new; " if path.is_new else ""
     each = f"{_time(node.cost.mean_ns)} each of {calls:.{0 if calls >= 9.95 else 1}f}"
     # Whether its callees were timed, and took nothing, is not known of one that has none here.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from darc.model.functionset import FunctionProfile, FunctionSet
-from darc.model.hints import Calls, Comes, Contended, Hint, Tick, hints
+from darc.model.hints import CallsAnother, Comes, Contended, Hint, Tick, hints
 from darc.model.peaks import Peak
 from darc.model.profile import format_cycles
 
@@ -66,7 +66,7 @@ def _text(hint: Hint, known: FunctionSet, show: Callable[[str], str]) -> str:
     if isinstance(hint, Comes):
         seconds = format_cycles(hint.seconds * 1e9, 10**9)
         return f"{who} peak {_place(row, hint.peak)} comes every {seconds}"
-    if isinstance(hint, Calls):
+    if isinstance(hint, CallsAnother):
         which = f"peak {_place(row, hint.first)}"
         if hint.first != hint.last:
             word = "and" if hint.last.number == hint.first.number + 1 else "to"

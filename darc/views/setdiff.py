@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
-from darc.model.comparison import PeakChange, Verdict
+from darc.model.comparison import ChangeVerdict, PeakChange
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile
 from darc.model.profile import Profile, format_cycles
@@ -75,7 +75,7 @@ def _rate(row: FunctionProfile, seconds: float) -> str:
 
 def _peaks(row: Difference, width: int) -> Iterator[Text]:
     for change in row.notable:
-        is_certain = change.verdict is Verdict.CHANGED
+        is_certain = change.verdict is ChangeVerdict.CHANGED
         doubt = "" if is_certain else f": may be chance{_enough(change, row)}"
         what = row.fate(change)
         text = f"{what.value:>9} {_peak_text(row.now.profile, change, what)}{doubt}"

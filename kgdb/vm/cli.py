@@ -150,7 +150,7 @@ def _fetch(options: argparse.Namespace) -> int:
     return 0
 
 
-def _program(options: argparse.Namespace) -> guest.Program | None:
+def _program(options: argparse.Namespace) -> guest.GuestProgram | None:
     if options.workload:
         return workloads.built(options.workload, tuple(shlex.split(options.args)))
     if not options.program:
@@ -159,7 +159,7 @@ def _program(options: argparse.Namespace) -> guest.Program | None:
     found = shutil.which(file)
     if found is None:
         raise VmError(f"{file} is not a program")
-    return guest.Program(Path(found).resolve(), (*arguments, *shlex.split(options.args)))
+    return guest.GuestProgram(Path(found).resolve(), (*arguments, *shlex.split(options.args)))
 
 
 def connect(started: machine.Machine) -> str:

@@ -46,14 +46,14 @@ while :; do setsid cttyhack sh; done
 
 
 @dataclass(frozen=True)
-class Program:
+class GuestProgram:
     """What runs in the machine: a static program of the host and its arguments."""
 
     file: Path
     arguments: tuple[str, ...] = ()
 
 
-def initial_files(kernel: Kernel, program: Program | None) -> bytes:
+def initial_files(kernel: Kernel, program: GuestProgram | None) -> bytes:
     """The initial file system, for the kernel to unpack."""
     busybox = _busybox()
     applets = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
@@ -78,7 +78,7 @@ def initial_files(kernel: Kernel, program: Program | None) -> bytes:
     return cpio.archive(*entries)
 
 
-def _start(program: Program) -> str:
+def _start(program: GuestProgram) -> str:
     """The line of a shell that runs the program in the background, under its own name."""
     command = shlex.join([f"/programs/{program.file.name}", *program.arguments])
     return f'({command} </dev/null >&3 2>&1; echo "{ENDED}$?" >&3) &'

@@ -43,7 +43,7 @@ class Setup:
     """What a machine is to be."""
 
     kernel: Kernel
-    program: guest.Program | None = None
+    program: guest.GuestProgram | None = None
     cpus: int = 1
     memory_mib: int = 512
     icount: bool = False

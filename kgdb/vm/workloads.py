@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import cache
 from .errors import VmError
-from .guest import Program
+from .guest import GuestProgram
 
 SOURCES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
 
@@ -59,7 +59,7 @@ def find(name: str) -> Workload:
     )
 
 
-def built(name: str, arguments: tuple[str, ...] = ()) -> Program:
+def built(name: str, arguments: tuple[str, ...] = ()) -> GuestProgram:
     """The workload as a program for the guest, compiled now where the cache has none."""
     workload = find(name)
     digest = hashlib.sha256(repr(_FLAGS).encode())
@@ -74,6 +74,6 @@ def built(name: str, arguments: tuple[str, ...] = ()) -> Program:
         if done.returncode != 0:
             raise VmError(f"{workload.source} does not compile: {' '.join(done.stderr.split())}")
 
-    return Program(
+    return GuestProgram(
         cache.once(f"workloads/{name}-{digest.hexdigest()[:12]}", make) / name, arguments
     )

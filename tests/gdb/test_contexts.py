@@ -86,8 +86,8 @@ def test_trees_of_several_functions_become_one(tmp_path: Path) -> None:
     ]
     done = debug(tmp_path, build("plugin"), ("40000", "1"), commands)
     (handle,) = tree_of(tmp_path / "all.json").children.values()
-    assert handle.place.name == "handle", done.gdb
-    names = {node.place.name for node in handle.children.values()}
+    assert handle.function.name == "handle", done.gdb
+    names = {node.function.name for node in handle.children.values()}
     assert {"check", "respond"} <= names
 
 

@@ -62,7 +62,7 @@ def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
     )
     subprocess.run(["gcc", "-static", tmp_path / "spin.c", "-o", tmp_path / "spin"], check=True)
     with runtime():
-        setup = machine.Setup(kernels.find("debian"), guest.Program(tmp_path / "spin"))
+        setup = machine.Setup(kernels.find("debian"), guest.GuestProgram(tmp_path / "spin"))
         started = machine.start(setup, "spin", WATCHDOG_SECONDS)
         started.wait_for(guest.READY, WATCHDOG_SECONDS)
         with machines.at_work(started, "darc start vfs_read", "darc status") as gdb:

@@ -82,7 +82,7 @@ ROUND = """
 import os
 import signal
 from darc.debuggee import procfs
-from darc_lldb.calls import Call
+from darc_lldb.calls import ThreadCall
 
 def die(call, address):
     pid = int(call._process.GetProcessID())
@@ -90,7 +90,7 @@ def die(call, address):
         os.kill(int(procfs.status(pid)["TracerPid"]), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
 
-Call._run_to = die
+ThreadCall._run_to = die
 """
 """Where a thread is about to go round, lldb dies, alone or with its server. (With its breakpoint in
 the thread's way the program ends: docs/safety.md.)"""

@@ -10,7 +10,7 @@ from darc.analyses.analysis import Step, Subject
 from darc.analyses.rootcauses import RootCauses
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
-from darc.collectors.collector import Context
+from darc.collectors.collector import Assignment
 from darc.collectors.hitlimits import FREE_HITS, HITS_PER_CALL, MAX_HITS
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.ftree import Fnode
@@ -37,7 +37,7 @@ class Bench:
         self.root = Fnode(program.function_at(program.symbols[f0]))
         self.debuggee = debuggee = Debuggee(self.machine.target, program)
         self.collector = BreakpointCollector(
-            Context(
+            Assignment(
                 target=target,
                 program=as_read,
                 debuggee=debuggee,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.resume import Program, alarms
-from darc.model.comparison import Verdict, compare, emd
+from darc.model.comparison import ChangeVerdict, compare, emd
 from darc.model.errors import ProfileError
 from darc.model.profile import Profile
 from darc.model.slices import TimeSlices
@@ -89,7 +89,7 @@ def test_an_empty_profile_is_at_no_distance(bins: dict[int, int]) -> None:
 ONE_PERCENT = ({11: 9900, 23: 100}, {11: 9990, 23: 10})
 
 
-def verdicts(*args: object) -> list[Verdict]:
+def verdicts(*args: object) -> list[ChangeVerdict]:
     return [change.verdict for change in compare(*args)]  # type: ignore[arg-type]
 
 
@@ -101,60 +101,60 @@ def even(bins: dict[int, int], slices: int = 20) -> list[dict[int, int]]:
 def test_a_new_rare_peak_is_a_change() -> None:
     """Its calls take most of the time, and move the mean distance by half a bin."""
     _, peak = compare(profile({11: 10000}), profile({11: 9900, 16: 100}))
-    assert peak.verdict is Verdict.CHANGED
+    assert peak.verdict is ChangeVerdict.CHANGED
     assert (peak.before, peak.now, peak.has_moved) == (0.0, 0.01, False)
     assert emd(profile({11: 10000}), profile({11: 9900, 16: 100})) < 0.1
 
 
 def test_a_share_that_grows_is_a_change_and_one_that_hardly_does_is_none() -> None:
     many = [{b: 100 * n for b, n in bins.items()} for bins in ONE_PERCENT]
-    assert verdicts(*map(profile, many)) == [Verdict.CHANGED] * 2
+    assert verdicts(*map(profile, many)) == [ChangeVerdict.CHANGED] * 2
     hardly = profile({11: 996_000, 23: 4000}), profile({11: 995_000, 23: 5000})
-    assert verdicts(*hardly) == [Verdict.NOTHING_SEEN] * 2
+    assert verdicts(*hardly) == [ChangeVerdict.NOTHING_SEEN] * 2
 
 
 def test_one_burst_of_slow_calls_is_no_change() -> None:
     before, now = {11: 10000}, {11: 9900, 23: 100}
     burst = [{11: 500}] * 19 + [{11: 400, 23: 100}]
     assert verdicts(profile(before), profile(now), even(before), burst) == [
-        Verdict.CANNOT_TELL,
-        Verdict.CANNOT_TELL,
+        ChangeVerdict.CANNOT_TELL,
+        ChangeVerdict.CANNOT_TELL,
     ]
-    assert Verdict.CHANGED in verdicts(profile(before), profile(now), even(before), even(now))
+    assert ChangeVerdict.CHANGED in verdicts(profile(before), profile(now), even(before), even(now))
 
 
 def test_a_run_without_slices_is_taken_to_come_in_bursts_as_the_other_does() -> None:
     before, now = {11: 10000}, {11: 9900, 23: 100}
     burst = [{11: 500}] * 19 + [{11: 400, 23: 100}]
-    assert Verdict.CHANGED not in verdicts(profile(before), profile(now), (), burst)
-    assert Verdict.CHANGED not in verdicts(profile(now), profile(before), burst, ())
+    assert ChangeVerdict.CHANGED not in verdicts(profile(before), profile(now), (), burst)
+    assert ChangeVerdict.CHANGED not in verdicts(profile(now), profile(before), burst, ())
 
 
 def test_too_few_calls_never_make_profiles_the_same() -> None:
     before, now = profile({11: 95, 23: 5}), profile({11: 85, 23: 15})
     changes = compare(before, now)
-    assert [change.verdict for change in changes] == [Verdict.CANNOT_TELL] * 2
+    assert [change.verdict for change in changes] == [ChangeVerdict.CANNOT_TELL] * 2
     needed = changes[1].needed
     assert 100 < needed < 1000
     more = [profile({b: n * needed // 100 for b, n in p.bins.items()}) for p in (before, now)]
-    assert Verdict.CHANGED in verdicts(*more)
+    assert ChangeVerdict.CHANGED in verdicts(*more)
 
 
 def test_a_peak_that_has_moved_by_a_bin_is_a_change() -> None:
     (moved,) = compare(profile({20: 1000}), profile({21: 1000}))
-    assert (moved.verdict, moved.has_moved, moved.moved) == (Verdict.CHANGED, True, 1.0)
+    assert (moved.verdict, moved.has_moved, moved.moved) == (ChangeVerdict.CHANGED, True, 1.0)
 
 
 @pytest.mark.parametrize("resolution", [1, 2, 4])
 def test_a_change_counts_in_octaves(resolution: int) -> None:
     here = profile({20 * resolution: 1000}, resolution)
-    assert Verdict.CHANGED in verdicts(here, profile({21 * resolution: 1000}, resolution))
+    assert ChangeVerdict.CHANGED in verdicts(here, profile({21 * resolution: 1000}, resolution))
     hardly = profile({20 * resolution: 600, 20 * resolution + 1: 400}, resolution)
-    assert verdicts(here, hardly) == [Verdict.NOTHING_SEEN]
+    assert verdicts(here, hardly) == [ChangeVerdict.NOTHING_SEEN]
 
 
 def test_four_calls_are_no_peak_that_has_changed() -> None:
-    assert Verdict.CHANGED not in verdicts(profile({11: 20}), profile({11: 16, 23: 4}))
+    assert ChangeVerdict.CHANGED not in verdicts(profile({11: 20}), profile({11: 16, 23: 4}))
 
 
 @given(profiles, profiles)
@@ -162,8 +162,8 @@ def test_any_two_profiles_can_be_compared(a: Profile, b: Profile) -> None:
     for change in compare(a, b):
         assert 0 <= change.before <= 1
         assert 0 <= change.now <= 1
-        assert (change.needed > 0) == (change.verdict is Verdict.CANNOT_TELL)
-    assert Verdict.CHANGED not in verdicts(a, a)
+        assert (change.needed > 0) == (change.verdict is ChangeVerdict.CANNOT_TELL)
+    assert ChangeVerdict.CHANGED not in verdicts(a, a)
 
 
 @pytest.mark.parametrize("burst", [0.0, 0.02])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from darc.model.contexts import (
     Context,
     Cost,
-    Place,
+    FunctionName,
     coverage,
     folded,
     measured_tree,
@@ -25,7 +25,7 @@ from darc.model.ftree import Fnode, Totals
 from darc.model.inference import Inference, Instance, Trace
 from darc.saved import contexts
 from darc.saved.checked import DamagedFileError
-from darc.views.contextview import Contexts, table, to_json
+from darc.views.contextview import RankedContexts, table, to_json
 from darc.views.exporters.json import json_text
 from darc.views.style import Style
 from tests.unit import samples
@@ -34,8 +34,8 @@ Event = tuple[int, str]
 """A time, and the functions on the stack by their letters, main first."""
 
 
-def place(name: str) -> Place:
-    return Place(name, "program")
+def function(name: str) -> FunctionName:
+    return FunctionName(name, "program")
 
 
 def inferred(*threads: Sequence[Event]) -> tuple[Context, list[Instance]]:
@@ -43,19 +43,19 @@ def inferred(*threads: Sequence[Event]) -> tuple[Context, list[Instance]]:
     for events in threads:
         inference = Inference(tree, kept.append)
         for time, stack in events:
-            inference.event(time, [place(letter) for letter in stack])
+            inference.event(time, [function(letter) for letter in stack])
         inference.finish()
     return tree, kept
 
 
 def at(tree: Context, names: Sequence[str]) -> Context:
     for one in names:
-        tree = tree.children[place(one)]
+        tree = tree.children[function(one)]
     return tree
 
 
 def names(nodes: Sequence[Context]) -> str:
-    return "".join(node.place.name for node in nodes)
+    return "".join(node.function.name for node in nodes)
 
 
 # ----------------------------------------------------------------------------- inference
@@ -143,7 +143,7 @@ def test_levels_of_an_ftree_are_scaled_to_one_number_of_calls() -> None:
     root.add_child(samples.function("never"), samples.site(4))
     tree = measured_tree(root, 10**9)
     assert tree is not None
-    handle = tree.children[Place("handle", "mixture")]
+    handle = tree.children[FunctionName("handle", "mixture")]
     assert handle.cost == Cost(20, 20_000, 20_000)
     (same,) = handle.children.values()
     assert same.cost == Cost(45, 11_000, 11_000)
@@ -165,7 +165,7 @@ def tree_of(**costs: tuple[float, float]) -> Context:
     for path, (calls, ns) in costs.items():
         node = tree
         for letter in path:
-            node = node.child(place(letter))
+            node = node.child(function(letter))
         node.measured = Cost(calls, ns, ns)
     return tree
 
@@ -231,7 +231,7 @@ def test_what_was_put_together_before_goes_on() -> None:
     assert at(again, "MFA").inferred == Cost(1, 60, 100)
     assert measured(again).keys() == {"MF", "MFA", "R"}
     assert at(again, "MFA").cost.ns == at(before, "MFA").cost.ns
-    assert set(again.children) == {place("M"), place("R")}
+    assert set(again.children) == {function("M"), function("R")}
 
 
 def test_measured_figures_count_before_inferred_ones() -> None:
@@ -340,7 +340,7 @@ def test_stacks_show_the_slow_contexts() -> None:
         begun = now
         for _ in range(chance.randrange(4) if len(stack) < 7 else 0):
             letter = chance.choice("ABCDEFGH")
-            call(node.child(place(letter)), stack + letter)
+            call(node.child(function(letter)), stack + letter)
         now += round(chance.paretovariate(0.8))
         if chance.random() < 0.02:
             thread.append((now, stack))
@@ -349,10 +349,10 @@ def test_stacks_show_the_slow_contexts() -> None:
         return now - begun
 
     while len(thread) < 300:
-        call(truth.child(place("M")), "M")
+        call(truth.child(function("M")), "M")
     inference = Inference(truth)
     for time, stack in thread:
-        inference.event(time, [place(letter) for letter in stack])
+        inference.event(time, [function(letter) for letter in stack])
     inference.finish()
     every, slowest = coverage(truth), coverage(truth, 0.01)
     assert every.contexts > 1000
@@ -363,7 +363,7 @@ def test_stacks_show_the_slow_contexts() -> None:
 # ---------------------------------------------------------------------------------- shown
 
 
-def shown(known: Contexts, width: int = 80) -> list[str]:
+def shown(known: RankedContexts, width: int = 80) -> list[str]:
     return table(known, Style(width)).splitlines()
 
 
@@ -372,7 +372,7 @@ def test_the_heat_map() -> None:
     hottest one."""
     base = tree_of(M=(1, 10e6))
     tree = tree_of(M=(1, 90e6), MA=(2, 80e6), MAX=(1, 500e3), MB=(1, 3e6), MBY=(1, 1e6))
-    lines = shown(Contexts(tree, tuple(rank(tree)), 10))
+    lines = shown(RankedContexts(tree, tuple(rank(tree)), 10))
     assert lines == [
         "darc: 5 contexts on 2 paths",
         "  measured: the calls of M, those of the peak",
@@ -382,10 +382,10 @@ def test_the_heat_map() -> None:
         "  1  M → [A] → X: 80ms itself in program, 40ms each of 2.0, measured",
         "  2  [M] → B → Y: 7.0ms itself in program, 90ms each of 1.0, measured",
     ]
-    against = shown(Contexts(tree, tuple(rank(tree, base)), 1, "old.json"))
+    against = shown(RankedContexts(tree, tuple(rank(tree, base)), 1, "old.json"))
     assert against[0] == "darc: 5 contexts on 2 paths against old.json"
     assert against[-1] == "1 more: '--top 2'"
-    assert shown(Contexts(tree, tuple(rank(tree, tree)), 9, "me.json"))[-1] == (
+    assert shown(RankedContexts(tree, tuple(rank(tree, tree)), 9, "me.json"))[-1] == (
         "nothing takes longer than there"
     )
 
@@ -394,11 +394,11 @@ def test_long_paths_fit_the_screen() -> None:
     tree = Context()
     node = tree
     for number in range(300):
-        node = node.child(place(f"function_{number}"))
+        node = node.child(function(f"function_{number}"))
         node.measured = Cost(1, 1000 - number, 1000 - number)
-    other = tree.child(place("other"))
+    other = tree.child(function("other"))
     other.measured = Cost(1, 1, 1)
-    lines = shown(Contexts(tree, tuple(rank(tree)), 10))
+    lines = shown(RankedContexts(tree, tuple(rank(tree)), 10))
     (row,) = (line for line in lines if line.startswith("1 "))
     assert len(row) <= 80
     assert "█0" in row, "the hottest is in sight"
@@ -408,7 +408,9 @@ def test_long_paths_fit_the_screen() -> None:
 def test_what_is_written_is_read_again() -> None:
     stacks, _ = inferred(TABLE_1)
     tree = merged([tree_of(B=(3, 30), BE=(3, 10))], stacks)
-    known = Contexts(tree, tuple(rank(tree)), 10, trace=Trace(tree, 4, 1, 5e-8, cut=2, lost=7))
+    known = RankedContexts(
+        tree, tuple(rank(tree)), 10, trace=Trace(tree, 4, 1, 5e-8, cut=2, lost=7)
+    )
     written = json.loads(json_text(to_json(known)))
     again = contexts.from_json(written)
     assert [(names(node.route()), node.measured, node.inferred) for node in again.walk()] == [
@@ -423,7 +425,7 @@ def test_what_is_written_is_read_again() -> None:
 @given(st.data())
 def test_damaged_files_are_refused_in_one_line(data: st.DataObject) -> None:
     tree = tree_of(A=(1, 10), AB=(2, 5), C=(1, 1))
-    content = to_json(Contexts(tree, tuple(rank(tree)), 10))
+    content = to_json(RankedContexts(tree, tuple(rank(tree)), 10))
     row = data.draw(st.integers(0, 2))
     key = data.draw(st.sampled_from(("parent", "function", "module", "measured", "inferred")))
     odd = data.draw(st.one_of(st.none(), st.integers(), st.text(max_size=3), st.just({"calls": 1})))

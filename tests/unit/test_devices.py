@@ -7,10 +7,10 @@ import struct
 
 import pytest
 
-from kgdb.devices import Devices, Layout
+from kgdb.devices import Devices, TtyLayout
 from tests.unit.test_kernel import Memory
 
-PLACES = Layout(table=0x100, action=8, handler=0, name=16, following=24)
+PLACES = TtyLayout(table=0x100, action=8, handler=0, name=16, following=24)
 DISK, NETWORK = 0xFFFFFFFFC0001000, 0xFFFFFFFFC0002000
 OFFSETS, COUNT, NAMES = (0xFFFF888000000000 + n * 0x1000 for n in range(3))
 BASES = 0xFFFF888010000000, 0xFFFF888020000000

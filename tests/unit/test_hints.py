@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.model.functionset import FunctionProfile, FunctionSet
-from darc.model.hints import Calls, Comes, Contended, Tick, hints, period
+from darc.model.hints import CallsAnother, Comes, Contended, Tick, hints, period
 from darc.model.part import parts_of
 from darc.views import render
 from darc.views.exporters.json import to_json
@@ -98,7 +98,7 @@ def test_peaks_whose_calls_are_those_of_another_function() -> None:
     caller = row("readdir", {8: 5000, 14: 300, 20: 250})
     callee = row("readpage", {13: 300, 19: 250})
     (hint,) = hints(FunctionSet((caller, callee), seconds=5.1), 1)
-    assert isinstance(hint, Calls)
+    assert isinstance(hint, CallsAnother)
     assert (hint.first.number, hint.last.number, hint.other.name) == (2, 3, "readpage")
     longer = row("other", {24: 550})
     assert list(hints(FunctionSet((caller, longer), seconds=5.1), 1)) == []

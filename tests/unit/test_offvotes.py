@@ -13,8 +13,7 @@ from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function,
 from darc.model.offtimes import OffTimes, OffWatch, watched
 from darc.model.ops import KeptOps, Off, OffReason, Op, OpClass, Span, Sum
 from darc.search.contest import Vote
-from darc.search.loops import Sum as Calls
-from darc.search.loops import contributions
+from darc.search.loops import CallTimes, contributions
 
 RULES = Rules()
 BLOCKED, READY = OffReason.BLOCKED, OffReason.READY
@@ -172,12 +171,12 @@ class TestRules:
                 now += length
         whole = now + rest + 1
         called = [
-            (node, Calls(max(lengths), sum(lengths), len(lengths)))
+            (node, CallTimes(max(lengths), sum(lengths), len(lengths)))
             for node, lengths in zip(tree.root.children, calls, strict=True)
             if lengths
         ]
         own, parts = contributions(
-            Calls(whole, whole, 1), [c for _, c in called], by_longest=by_longest
+            CallTimes(whole, whole, 1), [c for _, c in called], by_longest=by_longest
         )
         largest = max([own, *parts]).bit_length()
         rules = Rules(by_longest=by_longest)

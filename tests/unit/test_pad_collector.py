@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 
 from darc import agent
-from darc.agent.contexts import Contexts
+from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
-from darc.collectors.collector import Context
+from darc.collectors.collector import Assignment
 from darc.collectors.pad_collector import PadCollector
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
-from darc.pads.backend import Bell
+from darc.pads.backend import BellAnswer
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
 
@@ -107,7 +107,7 @@ class World:
         self.due = False
         self.outcome = Outcome.STOP
         self.collector = PadCollector(
-            Context(
+            Assignment(
                 target=self.target,
                 program=cast(Any, None),
                 debuggee=cast(Any, Debuggee()),
@@ -168,7 +168,7 @@ def world() -> World:
 
 def test_the_programs_own_signal_is_none_of_darcs(world: World) -> None:
     epoch = world.tables.epoch
-    assert world.collector.on_bell() == Bell()
+    assert world.collector.on_bell() == BellAnswer()
     assert world.heard == []
     assert world.tables.epoch == epoch, "calls that are under way are measured on"
 
@@ -176,7 +176,7 @@ def test_the_programs_own_signal_is_none_of_darcs(world: World) -> None:
 def test_a_stop_is_where_the_thread_that_rang_is_back(world: World) -> None:
     world.rings()
     epoch = world.tables.epoch
-    assert world.collector.on_bell() == Bell(Outcome.STOP, BACK, SLOT)
+    assert world.collector.on_bell() == BellAnswer(Outcome.STOP, BACK, SLOT)
     assert world.heard == ["decide"]
     assert world.tables.epoch == epoch + 1
     assert world.tables.bell == 0, "it may ring again"
@@ -185,21 +185,21 @@ def test_a_stop_is_where_the_thread_that_rang_is_back(world: World) -> None:
 def test_the_search_goes_on_without_a_stop(world: World) -> None:
     world.outcome = Outcome.CONTINUE
     world.rings()
-    assert world.collector.on_bell() == Bell(Outcome.CONTINUE)
+    assert world.collector.on_bell() == BellAnswer(Outcome.CONTINUE)
     assert world.tables.bell == 0
 
 
 def test_time_is_up_though_nobody_rang(world: World) -> None:
     """No thread is known that would come back anywhere: the stop is here."""
     world.due = True
-    assert world.collector.on_bell() == Bell(Outcome.STOP)
+    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
     assert world.heard == ["decide"]
 
 
 def test_the_last_moment_of_the_program(world: World) -> None:
     world.rings()
     world.tables.set(exiting=1)
-    assert world.collector.on_bell() == Bell()
+    assert world.collector.on_bell() == BellAnswer()
     assert world.heard == ["exits"]
 
 
@@ -209,28 +209,28 @@ def test_probes_come_back_between_steps_alone(
 ) -> None:
     monkeypatch.setattr(FakeTarget, "is_between_steps", lambda self: between)
     world.installer.paused = True
-    assert world.collector.on_bell() == Bell()
+    assert world.collector.on_bell() == BellAnswer()
     assert world.heard == ["before resume"] * between
 
 
 def test_nothing_is_asked_of_what_is_not_there(world: World) -> None:
     world.foothold.gone = "it was unmapped"
     world.rings()
-    assert world.collector.on_bell() == Bell(Outcome.STOP)
+    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
     assert world.heard == ["vanished: it was unmapped"]
 
 
 def test_tables_that_were_written_over_decide_nothing(world: World) -> None:
     world.foothold.damaged = True
     world.rings()
-    assert world.collector.on_bell() == Bell(Outcome.STOP)
+    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
     assert world.heard == ["damaged"]
 
 
 def test_a_bell_after_the_end_is_nobodys(world: World) -> None:
     world.collector._alive = False
     world.rings()
-    assert world.collector.on_bell() == Bell()
+    assert world.collector.on_bell() == BellAnswer()
     assert world.heard == []
 
 
@@ -245,7 +245,7 @@ def test_what_could_not_be_measured_is_counted_once(world: World) -> None:
 
 def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = world.tables.blob.constants
-    monkeypatch.setattr(Contexts, "held", lambda self: self.room)
+    monkeypatch.setattr(ThreadContexts, "held", lambda self: self.room)
     world.tables.set(short_of=limits["DARC_SHORT_OF_CONTEXTS"])
     world.collector.on_bell()
     assert world.foothold.grown == ["contexts for 2"]

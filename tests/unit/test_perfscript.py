@@ -40,7 +40,7 @@ def read(text: str) -> Trace:
 
 def costs(tree: Context) -> dict[str, Cost]:
     return {
-        ">".join(one.place.name for one in node.route()): node.cost
+        ">".join(one.function.name for one in node.route()): node.cost
         for node in tree.walk()
         if node.inferred is not None
     }
@@ -67,7 +67,7 @@ def test_a_system_call_and_the_switch_in_it() -> None:
     assert not any("trace_enter" in one for one in found), "that is the kernel's work for perf"
     (start,) = trace.tree.children
     assert start.module == "prog"
-    modules = {node.place.module for node in trace.tree.walk()}
+    modules = {node.function.module for node in trace.tree.walk()}
     assert modules == {"prog", "vmlinux"}
 
 
@@ -102,7 +102,7 @@ def test_functions_that_were_inlined_have_no_frame() -> None:
     lines = event("1.000000", ENTER, *KERNEL, *inlined, *USER)
     for above in ("_start", "main", "handle"):  # other addresses: these called each other
         lines = re.sub(rf"\S+ {above}\+", f"{len(above):x} {above}+", lines)
-    found = [node.place.name for node in read(lines).tree.walk()]
+    found = [node.function.name for node in read(lines).tree.walk()]
     assert found[:5] == ["_start", "main", "handle", "slow", KERNEL[1]]
 
 
@@ -116,7 +116,7 @@ def test_names_are_those_that_darc_has() -> None:
         "_start+0x1 (/opt/app)",
     )
     trace = read(event("1.000000", ENTER, *frames))
-    found = [(node.place.name, node.place.module) for node in trace.tree.walk()]
+    found = [(node.function.name, node.function.module) for node in trace.tree.walk()]
     assert found == [
         ("_start", "app"),
         ("[unknown]", "app"),
@@ -195,7 +195,7 @@ def test_what_is_written_is_read(steps: list[tuple[int, list[str]]]) -> None:
         texts.append(event(f"{time // 10**9}.{time % 10**9:09}", ENTER, *frames))
         stacks |= {stack[:end] for end in range(1, len(stack) + 1)}
     trace = read("".join(texts))
-    assert {tuple(one.place.name for one in n.route()) for n in trace.tree.walk()} == stacks
+    assert {tuple(one.function.name for one in n.route()) for n in trace.tree.walk()} == stacks
     assert trace.events == len(steps)
     assert costs(trace.tree)["_start"].ns == time - steps[0][0]
 

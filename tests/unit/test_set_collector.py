@@ -11,7 +11,7 @@ import pytest
 
 from darc import agent
 from darc.agent.rows import MemberCounts
-from darc.collectors.collector import Context
+from darc.collectors.collector import Assignment
 from darc.collectors.set_collector import SetCollector
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
@@ -60,7 +60,7 @@ class Debuggee:
 
 def made(functions: list[Function], most: int = 16) -> SetCollector:
     return SetCollector(
-        Context(
+        Assignment(
             target=FakeTarget(),
             program=cast(Any, Program()),
             debuggee=cast(Any, Debuggee()),

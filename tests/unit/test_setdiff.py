@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import sets as runs
-from darc.model.comparison import Verdict
+from darc.model.comparison import ChangeVerdict
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.profile import Profile
@@ -94,7 +94,11 @@ def test_a_slow_peak_that_came_is_told_and_comes_first() -> None:
     assert [one.function.name for one in found.rows] == ["g", "h"]
     assert (found.alarms, found.similar) == (1, 1)
     came = found.rows[0].peaks[-1]
-    assert (found.rows[0].fate(came), came.verdict, came.before) == (Fate.CAME, Verdict.CHANGED, 0)
+    assert (found.rows[0].fate(came), came.verdict, came.before) == (
+        Fate.CAME,
+        ChangeVerdict.CHANGED,
+        0,
+    )
     back = difference(now, before).rows[0]
     assert back.fate(back.peaks[-1]) is Fate.WENT
 
@@ -135,7 +139,7 @@ def test_calls_that_came_all_at_once_are_no_alarm() -> None:
     slow = dataclasses.replace(row("f", SLOW), slices=(SLOW,))
     (found,) = difference(known(quick), known(slow)).rows
     assert not found.is_alarm
-    assert {one.verdict for one in found.notable} == {Verdict.CANNOT_TELL}
+    assert {one.verdict for one in found.notable} == {ChangeVerdict.CANNOT_TELL}
 
 
 def test_functions_are_told_apart_by_module_symbol_and_order() -> None:

@@ -16,10 +16,10 @@ from darc.debuggee.switch_history import (
     AT_ONCE_NS,
     SOON_NS,
     Growth,
-    Off,
+    Interval,
+    OffTime,
     Queued,
     Seen,
-    Span,
     awake_times,
     by_quota,
     off_times,
@@ -53,7 +53,7 @@ def off(
     tracer: Sequence[Switch] = (),
     end: int = 100 * MS,
     **more: Sequence[object],
-) -> tuple[Off, ...]:
+) -> tuple[OffTime, ...]:
     switches = sorted(switches, key=lambda switch: switch.time)
     return off_times(Seen(ME, switches, tracer, **more), 0, end)  # type: ignore[arg-type]
 
@@ -65,7 +65,7 @@ def reasons(*args: Sequence[Switch], **more: Sequence[object]) -> list[OffReason
 class TestWaits:
     def test_preempted_is_ready_and_all_else_blocked(self) -> None:
         records = waits((1 * MS, 2 * MS)) + waits((3 * MS, 5 * MS), preempted=True)
-        assert off(records) == (Off(1 * MS, 2 * MS, BLOCKED), Off(3 * MS, 5 * MS, READY))
+        assert off(records) == (OffTime(1 * MS, 2 * MS, BLOCKED), OffTime(3 * MS, 5 * MS, READY))
 
     def test_other_threads_do_not_matter(self) -> None:
         assert off(waits((1 * MS, 2 * MS), thread=OTHER)) == ()
@@ -78,25 +78,25 @@ class TestWaits:
     def test_records_that_are_missing_make_time_unknown(self) -> None:
         """The thread ran at both ends of the call."""
         records = [Switch(2 * MS, ME, False), Switch(90 * MS, ME, True)]
-        assert off(records) == (Off(0, 2 * MS, UNKNOWN), Off(90 * MS, 100 * MS, UNKNOWN))
+        assert off(records) == (OffTime(0, 2 * MS, UNKNOWN), OffTime(90 * MS, 100 * MS, UNKNOWN))
 
     def test_a_loss_is_unknown_and_so_is_a_wait_behind_it(self) -> None:
-        found = off(waits((10 * MS, 60 * MS)), losses=[Span(20 * MS, 30 * MS)])
+        found = off(waits((10 * MS, 60 * MS)), losses=[Interval(20 * MS, 30 * MS)])
         assert found == (
-            Off(10 * MS, 20 * MS, BLOCKED),
-            Off(20 * MS, 30 * MS, UNKNOWN),
-            Off(30 * MS, 60 * MS, UNKNOWN),
+            OffTime(10 * MS, 20 * MS, BLOCKED),
+            OffTime(20 * MS, 30 * MS, UNKNOWN),
+            OffTime(30 * MS, 60 * MS, UNKNOWN),
         )
 
     def test_a_loss_that_no_wait_touches_is_not_computing(self) -> None:
-        assert off([], losses=[Span(20 * MS, 30 * MS)]) == (Off(20 * MS, 30 * MS, UNKNOWN),)
+        assert off([], losses=[Interval(20 * MS, 30 * MS)]) == (OffTime(20 * MS, 30 * MS, UNKNOWN),)
 
     @given(st.lists(st.integers(1, 99 * MS), unique=True, max_size=40), st.data())
     def test_no_time_is_off_twice(self, times: list[int], data: st.DataObject) -> None:
         records = [
             Switch(time, ME, data.draw(st.booleans()), data.draw(st.booleans())) for time in times
         ]
-        losses = [Span(*sorted(data.draw(st.tuples(*[st.integers(0, 100 * MS)] * 2))))]
+        losses = [Interval(*sorted(data.draw(st.tuples(*[st.integers(0, 100 * MS)] * 2))))]
         found = off(records, losses=losses)
         for one, after in pairwise(found):
             assert one.begin < one.end <= after.begin
@@ -105,11 +105,11 @@ class TestWaits:
 class TestStops:
     def test_a_stop_that_darc_knows_of(self) -> None:
         records = waits((1 * MS, 9 * MS), (20 * MS, 21 * MS))
-        assert reasons(records, stops=[Span(2 * MS, 8 * MS)]) == [STOPPED, BLOCKED]
+        assert reasons(records, stops=[Interval(2 * MS, 8 * MS)]) == [STOPPED, BLOCKED]
 
     def test_a_wait_within_a_stop_was_another(self) -> None:
         """The thread had not stopped yet."""
-        assert reasons(waits((3 * MS, 4 * MS)), stops=[Span(2 * MS, 8 * MS)]) == [BLOCKED]
+        assert reasons(waits((3 * MS, 4 * MS)), stops=[Interval(2 * MS, 8 * MS)]) == [BLOCKED]
 
     def test_a_debugger_that_sleeps_holds_nobody(self) -> None:
         assert reasons(waits((10 * MS, 20 * MS)), awake((1 * MS, 2 * MS), (30 * MS, 31 * MS))) == [
@@ -131,7 +131,7 @@ class TestStops:
         records = waits((10 * MS, 60 * MS))
         records += waits((30 * MS, 30 * MS + 20 * US), thread=OTHER)
         tracer = awake((30 * MS + 2 * US, 30 * MS + 15 * US))
-        assert off(records, tracer) == (Off(10 * MS, 60 * MS, BLOCKED),)
+        assert off(records, tracer) == (OffTime(10 * MS, 60 * MS, BLOCKED),)
 
     def test_on_a_busy_processor_waiting_for_it_tells(self) -> None:
         """The debugger came late to the stop, and the thread late to a processor: as long as each
@@ -145,14 +145,14 @@ class TestStops:
         assert reasons(records, tracer, **queues) == [STOPPED]
         idle = [Queued(0, 5), Queued(90 * MS, 5)]
         assert off(records, tracer, tracer_queued=idle, queued=idle) == (
-            Off(10 * MS, 18 * MS, BLOCKED, is_doubtful=True),
+            OffTime(10 * MS, 18 * MS, BLOCKED, is_doubtful=True),
         )
 
     def test_what_fits_worse_than_another_threads_wait_is_none(self) -> None:
         records = waits((10 * MS, 12 * MS))
         records += waits((10 * MS + 500 * US, 10 * MS + 510 * US), thread=OTHER)
         tracer = awake((10 * MS + 501 * US, 10 * MS + 508 * US))
-        assert off(records, tracer) == (Off(10 * MS, 12 * MS, BLOCKED),)
+        assert off(records, tracer) == (OffTime(10 * MS, 12 * MS, BLOCKED),)
 
     def test_two_waits_that_fit_as_badly_are_doubtful(self) -> None:
         records = waits((10 * MS, 12 * MS))
@@ -173,7 +173,7 @@ class TestStops:
             Switch(9, DEBUGGER, False),
             Switch(11, DEBUGGER, True),
         ]
-        assert awake_times(records) == [Span(0, 0), Span(5, 11)]
+        assert awake_times(records) == [Interval(0, 0), Interval(5, 11)]
 
     def test_limits_are_in_order(self) -> None:
         assert AT_ONCE_NS < SOON_NS
@@ -181,18 +181,18 @@ class TestStops:
 
 class TestQuota:
     def test_the_longest_waits_are_the_quotas(self) -> None:
-        ready = [Span(10 * MS, 11 * MS), Span(20 * MS, 80 * MS)]
+        ready = [Interval(10 * MS, 11 * MS), Interval(20 * MS, 80 * MS)]
         assert by_quota(ready, [Growth(0, 100 * MS, 59 * MS)]) == 59 * MS
 
     def test_no_more_than_there_was(self) -> None:
-        assert by_quota([Span(10 * MS, 11 * MS)], [Growth(0, 100 * MS, 59 * MS)]) == 1 * MS
+        assert by_quota([Interval(10 * MS, 11 * MS)], [Growth(0, 100 * MS, 59 * MS)]) == 1 * MS
 
     def test_a_wait_that_was_over_before_is_none_of_it(self) -> None:
-        assert by_quota([Span(10 * MS, 50 * MS)], [Growth(100 * MS, 200 * MS, 59 * MS)]) == 0
+        assert by_quota([Interval(10 * MS, 50 * MS)], [Growth(100 * MS, 200 * MS, 59 * MS)]) == 0
 
     def test_a_wait_over_several_looks(self) -> None:
         growths = [Growth(0, 50 * MS, 20 * MS), Growth(50 * MS, 90 * MS, 30 * MS)]
-        assert by_quota([Span(5 * MS, 60 * MS)], growths) == 30 * MS
+        assert by_quota([Interval(5 * MS, 60 * MS)], growths) == 30 * MS
 
 
 HEADER, TRAILER = struct.Struct("<IHH"), struct.Struct("<IIQQ")

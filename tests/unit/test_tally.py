@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.collectors.tally import Sum, Tally
+from darc.collectors.tally import CallTimes, Tally
 from darc.model.ftree import Fnode
 from darc.model.parameters import Loops, Parameters
 from darc.search.descent import Orders
@@ -27,13 +27,13 @@ def programs(draw: st.DrawFn, depth: int = 3) -> Routine:
     return routine
 
 
-def sums_of(simulation: Simulation, orders: Orders) -> dict[Fnode, Sum]:
+def sums_of(simulation: Simulation, orders: Orders) -> dict[Fnode, CallTimes]:
     """What the calls of one call of f0 add up to, in an order that does not matter."""
     found = {}
     for node in simulation.root.walk():
         totals = simulation.totals(node)
         if totals.calls:
-            found[node] = Sum(totals.max_sum, totals.sum, totals.calls)
+            found[node] = CallTimes(totals.max_sum, totals.sum, totals.calls)
     shuffled = list(found.items())
     random.Random(0).shuffle(shuffled)
     return dict(shuffled)
@@ -71,7 +71,7 @@ def test_profile(latencies: list[int], resolution: int) -> None:
 def test_votes_are_counted_anew() -> None:
     simulation = Simulation(Routine("f"), Parameters())
     tally = Tally(1, HZ)
-    tally.add_votes([simulation.root], {simulation.root: Sum(9, 9, 1)})
+    tally.add_votes([simulation.root], {simulation.root: CallTimes(9, 9, 1)})
     assert tally.votes()[simulation.root].own == 1
     tally.forget_votes()
     assert tally.votes() == {}

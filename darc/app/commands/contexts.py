@@ -68,7 +68,7 @@ def _contexts(app: Actions, parsed: Parsed) -> None:
             "'darc save', or '--import FILE' of perf script"
         )
     base = contexts.read_any(against) if isinstance(against, Path) else None
-    known = contextview.Contexts(
+    known = contextview.RankedContexts(
         tree=tree,
         paths=tuple(rank(tree, base)),
         top=top,

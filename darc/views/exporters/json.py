@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from darc.model.comparison import Verdict
+from darc.model.comparison import ChangeVerdict
 from darc.model.contrast import Contrast, Figures
 from darc.model.depth import deep
 from darc.model.ftree import Fnode
@@ -226,7 +226,7 @@ def difference_to_json(made: SetDifference, names: tuple[str, str]) -> dict[str,
                         "moved": one.moved,
                         "verdict": one.verdict.value,
                         "fate": None
-                        if one.verdict is Verdict.NOTHING_SEEN
+                        if one.verdict is ChangeVerdict.NOTHING_SEEN
                         else row.fate(one).value,
                         "needed": one.needed,
                     }

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from darc.model.functionset import FunctionSet
-from darc.model.hints import Calls, Comes, Hint, Tick, hints
+from darc.model.hints import CallsAnother, Comes, Hint, Tick, hints
 from darc.model.snapshot import Snapshot
 from darc.saved.sets import to_part
 from darc.views.lapse import draw_hints
@@ -52,7 +52,7 @@ def _hint(hint: Hint, known: FunctionSet) -> dict[str, Any]:
         return {**own, "kind": "period", "peak": hint.peak.number, "seconds": hint.seconds}
     if isinstance(hint, Tick):
         return {**own, "kind": "tick", "peak": hint.peak.number, "seconds": hint.seconds}
-    if isinstance(hint, Calls):
+    if isinstance(hint, CallsAnother):
         peaks = list(range(hint.first.number, hint.last.number + 1))
         return {**own, "kind": "calls", "peaks": peaks, "other": hint.other.name}
     return {**own, "kind": "contended", "share": hint.share, "hold": round(hint.hold)}
