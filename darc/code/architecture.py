@@ -5,9 +5,9 @@ There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
 - a :class:`CodeReader`: the call sites of a function from its bytes, and what of them can be moved;
   what an instruction does to the flow; the registers that frames are told by;
 - what frame information calls its registers (``frames.py``), how deep the stack is at an
-  instruction (``depth.py``), which instructions leave a function (``epilogues.py``), where an
-  indirect branch leads (``branches.py``), where short jumps can be led on (``relays.py``), and what
-  may fault (``faults.py``);
+  instruction (``depth.py``), which instructions leave a function (``epilogues.py``) or look at its
+  return address (``return_slot.py``), where an indirect branch leads (``branches.py``), where short
+  jumps can be led on (``relays.py``), and what may fault (``faults.py``);
 - a :class:`~darc.pads.architecture.PadWriter`: the code of pads, landings and patches; and how
   landings are laid out (``darc/pads/returns.py``, ``landings.py``);
 - entry and exit of the agent (``darc/agent/stubs.S``), its clock, and the registers that it saves;
@@ -156,6 +156,12 @@ class CodeReader(Protocol):
 
     def jump_target(self, instruction: Instruction) -> int | None:
         """Where a jump leads that says so itself; ``None`` for everything else."""
+
+    def plt_slot(self, code: bytes, address: int) -> int | None:
+        """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
+
+    def is_lazy_binding(self, code: bytes, address: int) -> bool:
+        """Whether ``code`` is the part of a PLT entry that has its slot bound."""
 
     def is_return(self, instruction: Instruction) -> bool:
         """Whether its function ends there, and goes back to its caller."""

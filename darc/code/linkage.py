@@ -6,11 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
-from iced_x86 import FlowControl, Mnemonic, OpKind
-
 from darc.code.demangle import display_name
 from darc.code.modules import Module
-from darc.code.processor import decode
+from darc.code.processor import is_lazy_binding, plt_slot
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
 
@@ -117,14 +115,7 @@ class Linkage:
             code = self._program.read(address, 16)
         except TargetError:
             return None
-        for instruction in decode(code, address)[:2]:
-            if instruction.flow_control == FlowControl.INDIRECT_BRANCH:
-                if instruction.is_ip_rel_memory_operand:
-                    return int(instruction.memory_displacement)
-                return None
-            if instruction.mnemonic != Mnemonic.ENDBR64:
-                return None
-        return None
+        return plt_slot(code, address)
 
     def _is_unbound(self, module: Module, bound: int) -> bool:
         """Lazy binding: the slot still leads back into its own module's PLT."""
@@ -132,14 +123,7 @@ class Linkage:
             return False
         if module.image.symbols.at(bound - module.bias) is not None:
             return False
-        code = decode(self._program.read(bound, 16), bound)
-        if code and code[0].mnemonic == Mnemonic.ENDBR64:
-            code = code[1:]
-        return (
-            bool(code)
-            and code[0].mnemonic == Mnemonic.PUSH
-            and bool(code[0].op0_kind in (OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE8TO64))
-        )
+        return is_lazy_binding(self._program.read(bound, 16), bound)
 
     def _exported(self, name: str) -> int | None:
         """Where a symbol that is not bound yet will be bound to, if only one module has it."""

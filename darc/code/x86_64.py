@@ -491,6 +491,30 @@ def _displaced(
     return tuple(taken), None
 
 
+def plt_slot(code: bytes, address: int) -> int | None:
+    """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
+    for instruction in decode(code, address)[:2]:
+        if instruction.flow_control == FlowControl.INDIRECT_BRANCH:
+            if instruction.is_ip_rel_memory_operand:
+                return int(instruction.memory_displacement)
+            return None
+        if instruction.mnemonic != Mnemonic.ENDBR64:
+            return None
+    return None
+
+
+def is_lazy_binding(code: bytes, address: int) -> bool:
+    """Whether ``code`` is the part of a PLT entry that has its slot bound: it pushes a number."""
+    found = decode(code, address)
+    if found and found[0].mnemonic == Mnemonic.ENDBR64:
+        found = found[1:]
+    return (
+        bool(found)
+        and found[0].mnemonic == Mnemonic.PUSH
+        and bool(found[0].op0_kind in (OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE8TO64))
+    )
+
+
 def is_return(instruction: Instruction) -> bool:
     """Whether its function ends there, and goes back to its caller."""
     return bool(instruction.flow_control == FlowControl.RETURN)

@@ -197,6 +197,21 @@ def test_only_what_reads_and_writes_code_knows_instructions() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_what_a_processor_must_bring_is_told() -> None:
+    """Whatever knows x86-64's instructions is named where a second processor is thought of."""
+    told = (ROOT / "darc/code/architecture.py").read_text()
+    wrong = [
+        str(one)
+        for file in ENGINE
+        for one in imports(file)
+        if one.name.split(".")[0] == "iced_x86"
+        and floor(module_name(file)) == FLOORS.index("code")
+        and f"{file.stem}.py" not in told
+        and file.stem not in ("architecture", "x86_64")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_what_is_debugged_may_have_no_proc() -> None:
     """What stands on the seam asks that, and not the system, of what is debugged."""
     seam = FLOORS.index("debuggee")
