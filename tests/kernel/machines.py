@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from kgdb.vm import guest, kernels, machine, workloads
 from tests.debugger import DARC_GDB
@@ -53,14 +54,14 @@ def runtime() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def workload(
-    name: str, *arguments: str, kernel: str = "debian", **setup: object
+    name: str, *arguments: str, kernel: str = "debian", **setup: Any
 ) -> Iterator[machine.Machine]:
     """A machine that runs a workload, which is ready; ``setup`` are fields of `machine.Setup`."""
     with runtime():
         wanted = machine.Setup(
             kernels.find(kernel),
             workloads.built(name, arguments),
-            **setup,  # type: ignore[arg-type]
+            **setup,
         )
         started = machine.start(wanted, name, WATCHDOG_SECONDS)
         started.wait_for(guest.READY, WATCHDOG_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -25,11 +26,10 @@ def made_op(
     latency: int,
     spans: Sequence[Span] = (),
     short: Sequence[Sum] = (),
-    **changes: object,
+    start: int = 0,
+    **changes: Any,
 ) -> Op:
     """An op whose sums are those of its spans and of ``short`` calls."""
-    start = changes.pop("start", 0)
-    assert isinstance(start, int)
     sums = {total.node: total for total in short}
     for span in spans:
         before = sums.get(span.node, Sum(span.node, 0, 0, 0))
@@ -37,15 +37,14 @@ def made_op(
         sums[span.node] = Sum(
             span.node, before.calls + 1, before.sum + latency_of, max(before.max, latency_of)
         )
-    values: dict[str, object] = {
-        "number": number, "kept_as": kept_as, "thread": 4711, "start": start,
-        "end": start + latency, "cost": 0, "latency": latency, "spans": tuple(spans),
-        "sums": tuple(sums.values()), "least": 1000,
-    }  # fmt: skip
-    return Op(**(values | changes))  # type: ignore[arg-type]
+    made = Op(
+        number=number, kept_as=kept_as, thread=4711, start=start, end=start + latency, cost=0,
+        latency=latency, spans=tuple(spans), sums=tuple(sums.values()), least=1000,
+    )  # fmt: skip
+    return dataclasses.replace(made, **changes)
 
 
-def of_samples(root: Fnode, count: int = 10, **changes: object) -> KeptOps:
+def of_samples(root: Fnode, count: int = 10, **changes: Any) -> KeptOps:
     """``count`` ops of the sample's third peak, and as many of its first one, a slowest one each.
 
     In a slow one ``flush`` takes 4 ms of 5, ``write_out`` 3 of these and ``fill`` the rest, in two
@@ -75,11 +74,11 @@ def of_samples(root: Fnode, count: int = 10, **changes: object) -> KeptOps:
     return KeptOps(samples.HZ, tuple(ops), 31, 1805, compared=frozenset({root, flush, write, fill}))
 
 
-def snapshot(**changes: object) -> Snapshot:
+def snapshot(**changes: Any) -> Snapshot:
     """The sample, with ops."""
     made = samples.snapshot()
     assert made.ftree is not None
-    return dataclasses.replace(made, **({"ops": of_samples(made.ftree)} | changes))  # type: ignore[arg-type]
+    return dataclasses.replace(made, **({"ops": of_samples(made.ftree)} | changes))
 
 
 def path_of(snapshot: Snapshot, last: str) -> RootCausePath:

@@ -1,5 +1,8 @@
 """A session as darc would find it in a small program, for the views and reports."""
 
+import dataclasses
+from typing import Any
+
 from darc.model.ftree import (
     CallKind,
     CallSite,
@@ -68,21 +71,21 @@ def tree() -> tuple[Fnode, tuple[RootCausePath, ...]]:
     )
 
 
-def snapshot(**changes: object) -> Snapshot:
+def snapshot(**changes: Any) -> Snapshot:
     root, paths = tree()
-    values: dict[str, object] = {
-        "function": "handle",
-        "status": Status.FOUND,
-        "probes": Probes.PAD,
-        "profile": profile(BINS),
-        "peaks": find_peaks(BINS),
-        "peak": PeakRange(3, 23, None),
-        "ftree": root,
-        "paths": paths,
-        "level": 4,
-        "collected": 20,
-        "needed": 20,
-        "program": ProgramFigures(
+    made = Snapshot(
+        function="handle",
+        status=Status.FOUND,
+        probes=Probes.PAD,
+        profile=profile(BINS),
+        peaks=find_peaks(BINS),
+        peak=PeakRange(3, 23, None),
+        ftree=root,
+        paths=paths,
+        level=4,
+        collected=20,
+        needed=20,
+        program=ProgramFigures(
             4,
             0.0412345678,
             60,
@@ -93,7 +96,7 @@ def snapshot(**changes: object) -> Snapshot:
                 SiteReport("flush", 0x1321, "setjmp", SiteState.NOT_POSSIBLE, "returns twice"),
             ),
         ),
-        "notes": ("the TSC is not invariant here",),
-        "elapsed_seconds": 75.4,
-    }
-    return Snapshot(**(values | changes))  # type: ignore[arg-type]
+        notes=("the TSC is not invariant here",),
+        elapsed_seconds=75.4,
+    )
+    return dataclasses.replace(made, **changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,8 +23,8 @@ SLOW = 1_000_000
 LOOKAHEADS = [1, 2, 3, 4, None]
 
 
-def search(f0: Routine, parameters: Parameters = PAPER, **options: bool | int) -> Simulation:
-    return Simulation(f0, parameters, **options).run()  # type: ignore[arg-type]
+def search(f0: Routine, parameters: Parameters = PAPER, **options: Any) -> Simulation:
+    return Simulation(f0, parameters, **options).run()
 
 
 def slow_chain(*middle: str, end: str = "slow") -> Routine:

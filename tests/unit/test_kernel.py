@@ -19,9 +19,11 @@ from darc.code.modules import Module
 from darc.code.symbols import Symbol
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
+from darc.target.target import Target
 from kgdb.btf import Btf
 from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.image import KernelImage, KernelModule
+from kgdb.kernel import Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import KernelPads
 from kgdb.pagetables import executable_areas
@@ -127,8 +129,8 @@ def kernel(
         end=TEXT + 0x1000,
         image=cast(KernelImage, image),
     )
-    target = SimpleNamespace(memory=Memory((TEXT, bytes(live))))
-    return KernelProgram(target, module, lambda: modules)  # type: ignore[arg-type]
+    target = cast("Target", SimpleNamespace(memory=Memory((TEXT, bytes(live)))))
+    return KernelProgram(target, module, lambda: modules)
 
 
 def sites(code: bytes) -> list[Site]:
@@ -379,8 +381,8 @@ class Machine(Memory):
                 self.parts[number] = (start, old[:at] + data + old[at + len(data) :])
 
     def gdbstub(self) -> GdbStub:
-        target = SimpleNamespace(memory=self)
-        return gdbstub(target, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])  # type: ignore[arg-type]
+        target = cast("Target", SimpleNamespace(memory=self))
+        return gdbstub(target, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])
 
     def writable(self) -> list[bool]:
         """Whether the large page is, and the two small ones."""
@@ -429,8 +431,8 @@ def test_a_task_is_borrowed_in_kgdb_only_outside_of_interrupts(count: int, quiet
 def test_how_far_auto_looks_ahead_is_known_before_anything_is_put_in(
     connected: int, levels: int | None
 ) -> None:
-    kernel = SimpleNamespace(gdbstub=Machine(connected=connected).gdbstub())
-    assert KernelPads(kernel).auto_lookahead == levels  # type: ignore[arg-type]
+    kernel = cast("Kernel", SimpleNamespace(gdbstub=Machine(connected=connected).gdbstub()))
+    assert KernelPads(kernel).auto_lookahead == levels
 
 
 def test_the_same_kernel_behind_the_gdbstub_of_its_machine() -> None:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -68,7 +68,7 @@ class World:
     def choose(self, text: str, most: int, tell: Callable[[str], None] = print) -> Chosen:
         program = cast("Program", self)
         target = cast("Target", None)
-        found = choose(program, target, parse_patterns([text]), cast("object", None), tell)  # type: ignore[arg-type]
+        found = choose(program, target, parse_patterns([text]), None, tell)
         return most_called(program, found, most, tell)
 
 
@@ -208,7 +208,7 @@ class Set(SetCollector):
         return {}
 
 
-def analysis_of(made: Set, kind: type[FunctionProfiles], **how: float) -> FunctionProfiles:
+def analysis_of(made: Set, kind: type[FunctionProfiles], **how: Any) -> FunctionProfiles:
     root = Fnode(made.functions[0])
     nobody = cast("SwitchWatch", None)
     program = cast("Program", None)
@@ -223,7 +223,7 @@ def analysis_of(made: Set, kind: type[FunctionProfiles], **how: float) -> Functi
             note=notes.append,
             switches=nobody,
         ),
-        **how,  # type: ignore[arg-type]
+        **how,
     )
 
 

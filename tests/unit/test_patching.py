@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -74,8 +75,8 @@ class World:
     def set(self, index: int, *, patched: int) -> None:
         self.log.append(f"site {index} {'on' if patched else 'off'}")
 
-    def patch(self, address: int = CODE, index: int = 1, **more: object) -> Patch:
-        return Patch(address, OWN[:5], JUMP, index, PAD, PAD + 16, **more)  # type: ignore[arg-type]
+    def patch(self, address: int = CODE, index: int = 1, **more: Any) -> Patch:
+        return Patch(address, OWN[:5], JUMP, index, PAD, PAD + 16, **more)
 
     def code(self, address: int = CODE) -> bytes:
         return self.target.memory.read(address, len(OWN))

@@ -30,7 +30,9 @@ class Bench:
         analysis: Callable[[Subject], Analysis] = RootCauses,
         **parameters: object,
     ) -> None:
-        defaults = {"peak": ">10ms", "start_ops": 20, "decision_ops": 4, "lookahead": 1}
+        defaults = Parameters(
+            peak=">10ms", start_ops=20, decision_ops=4, lookahead=1, probes=Probes.BREAKPOINT
+        )
         self.machine = machine = Machine(code)
         machine.target.process = 1
         self.debuggee = Debuggee(machine.target, machine.code)
@@ -41,7 +43,7 @@ class Bench:
             machine.code,  # type: ignore[arg-type]
             entry=machine.code.symbols["f"],
             spec="f",
-            parameters=Parameters(**{**defaults, "probes": Probes.BREAKPOINT, **parameters}),  # type: ignore[arg-type]
+            parameters=defaults.overridden(parameters),
             analysis=analysis,
             changed=self.told.append,
             notes=["first of all"],

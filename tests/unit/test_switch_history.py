@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,14 +53,16 @@ def off(
     switches: Sequence[Switch],
     tracer: Sequence[Switch] = (),
     end: int = 100 * MS,
-    **more: Sequence[object],
+    **more: Any,
 ) -> tuple[OffTime, ...]:
     switches = sorted(switches, key=lambda switch: switch.time)
-    return off_times(Seen(ME, switches, tracer, **more), 0, end)  # type: ignore[arg-type]
+    return off_times(Seen(ME, switches, tracer, **more), 0, end)
 
 
-def reasons(*args: Sequence[Switch], **more: Sequence[object]) -> list[OffReason]:
-    return [one.reason for one in off(*args, **more)]  # type: ignore[arg-type]
+def reasons(
+    switches: Sequence[Switch], tracer: Sequence[Switch] = (), **more: Any
+) -> list[OffReason]:
+    return [one.reason for one in off(switches, tracer, **more)]
 
 
 class TestWaits:
