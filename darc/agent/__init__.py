@@ -17,7 +17,7 @@ from typing import Any
 
 from darc.model.errors import UnsupportedError
 
-ABI_VERSION = 29
+ABI_VERSION = 30
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 29
+#define DARC_ABI_VERSION 30
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -241,9 +241,17 @@ struct darc_control {
     u64 bell_start;      /* TSC when it rang and when the program went on */
     u64 bell_end;
     u64 inner_cost;      /* cycles of the pad between its two TSC reads */
-    u64 full_cost;       /* cycles that a timed call adds to its caller */
+    u64 full_cost;       /* cycles that a timed call adds to its caller, opened and closed by the stubs */
     u64 path_cost;       /* cycles that an untimed call on the path adds to its caller */
-    u64 span_cost;       /* cycles that a timed call adds beyond that where its span is kept */
+    u64 slow_cost;       /* and beyond that: where the agent's C opens it in place of the stub, */
+    u64 indirect_cost;   /* where its site is an indirect one, */
+    u64 return_cost;     /* where C closes it, */
+    u64 span_cost;       /* as its span is kept, */
+    u64 first_cost;      /* which is the op's first one, */
+    u64 closing_cost;    /* or as tail calls in its frame end with it, */
+    u64 target_cost;     /* each of which takes so many */
+    u64 tail_cost;       /* cycles that a tail call adds to the frame that it is made in */
+    u64 tail_inner;      /* and of its probes between its TSC read and the one at the frame's end */
     u64 lost_records;    /* calls not timed as the table was full */
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */

@@ -43,31 +43,39 @@ ENTRY void darc_calibrate_members(control *ctl, u64 entry, u64 bare)
     ctl->member_inner = inner == ~0UL ? 0 : inner;
 }
 
-/* Measures what a pad costs on this machine, at a site that calls nothing: the part between its
- * two TSC reads, and all of it as its caller sees it. bare is the same call without a pad. */
+/* Measures what a pad costs on this machine, at a site that calls nothing, or what only jumps to that: what is
+ * timed of the parent's first child, and all of the pad as its caller sees it; with the stub's way into it, with
+ * C's, and for an op's first call. bare is the same call without a pad. */
 ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
 {
-    u64 full = ~0UL, inner = ~0UL, empty = ~0UL;
-    ctl->inner_cost = ctl->full_cost = 0;
+    u64 full = ~0UL, inner = ~0UL, empty = ~0UL, slow = ~0UL, first = ~0UL;
+    ctl->inner_cost = ctl->full_cost = ctl->slow_cost = 0;
     context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
     if (!ctx)
         return;
     for (u32 round = 0; round < 256; round++) {
         ctx->serial += ~round & 1; /* an op's first span takes longer than those after it */
-        ctx->sums[1].serial = 0;
+        struct darc_sum *sum = &ctx->sums[parent->first_child & ctl->node_mask];
+        sum->serial = 0;
         u64 cost = darc_calibrate_once(bare, 0, ctl, parent);
         empty = cost < empty ? cost : empty;
         cost = darc_calibrate_once(entry, parent->pad_back, ctl, parent);
         full = cost < full ? cost : full;
-        u64 latency = ctx->sums[1].max;
-        if (ctx->sums[1].serial == ctx->serial && latency < inner)
-            inner = latency;
+        first = !(round & 1) && cost < first ? cost : first;
+        if (sum->serial == ctx->serial && sum->max < inner)
+            inner = sum->max;
+        if (!ctx->op)
+            return; /* there is no room for a record */
+        ((record *)ctx->op)->below = ctx->op; /* which is not the call's: the stub leaves it to C */
+        cost = darc_calibrate_once(entry, parent->pad_back, ctl, parent);
+        slow = cost < slow ? cost : slow;
     }
-    if (ctx->op)
-        ((record *)ctx->op)->open = 0;
+    ((record *)ctx->op)->open = 0;
     ctx->op = ctx->top = 0;
     ctx->idle = DARC_FREE;
     ctx->serial++;
     ctl->full_cost = full > empty ? full - empty : 0;
+    ctl->first_cost = first - full;
+    ctl->slow_cost = slow > full ? slow - full : 0;
     ctl->inner_cost = inner == ~0UL ? 0 : inner;
 }

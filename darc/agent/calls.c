@@ -33,11 +33,12 @@ static record *path_parent(const control *ctl, u64 slot)
     return rec;
 }
 
-static inline void open_call(const site *s, context *ctx, record *parent, u32 node, record *rec)
+static inline void open_call(const site *s, context *ctx, record *parent, u32 node, record *rec, u64 cost)
 {
     u64 state = open_state(parent);
     ctx->idle = 0;
     BARRIER();
+    parent->overhead += cost;
     rec->context = (u64)ctx;
     rec->site = (u64)s;
     rec->pad_back = s->pad_back;
@@ -78,7 +79,7 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     }
     parent->below = (u64)rec;
     rec->block = target;
-    open_call(s, ctx, parent, node, rec);
+    open_call(s, ctx, parent, node, rec, s->indirect ? ctl->indirect_cost : ctl->slow_cost);
     return (u64)rec | !((struct darc_node *)ctl->nodes)[node].timed;
 }
 
@@ -86,10 +87,11 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
 static inline void close_call(control *ctl, context *ctx, record *parent, record *rec, u64 end)
 {
     parent->overhead += rec->overhead + (rec->start != DARC_NEVER ? ctl->full_cost : ctl->path_cost);
-    parent->overhead += close_record(ctl, ctx, rec, end) * ctl->span_cost;
+    parent->overhead += close_record(ctl, ctx, rec, end);
 }
 
-static inline void leave_call(control *ctl, context *ctx, record *rec, u64 end)
+/* cost is what it takes the caller more than in the stub. */
+static inline void leave_call(control *ctl, context *ctx, record *rec, u64 end, u64 cost)
 {
     record *parent = (record *)rec->parent;
     u64 state = open_state(rec);
@@ -100,6 +102,7 @@ static inline void leave_call(control *ctl, context *ctx, record *rec, u64 end)
         close_abandoned(ctl, ctx, rec, end ? end : tsc());
     if (ctx->epoch == ctl->epoch)
         close_call(ctl, ctx, parent, rec, end);
+    parent->overhead += cost;
     ctx->top = (u64)parent;
     BARRIER();
     STATE(ctx) = state;
@@ -115,13 +118,15 @@ ENTRY void darc_return(site *s, u64 slot, u64 end)
         return;
     context *ctx = (context *)rec->context;
     if (STATE(rec) == STATE(ctx))
-        leave_call(ctl, ctx, rec, end);
+        leave_call(ctl, ctx, rec, end, ctl->return_cost);
     else
         rec->open = 0;
 }
 
 /* A tail jump hands the frame over: nothing on the stack changes, and the time of the function
- * jumped to ends when the frame does. */
+ * jumped to ends when the frame does. Its pad's cost is neither function's time. Of the pad, what comes
+ * behind the TSC read is in what is measured of the target, as is the way back: that part is taken out of
+ * the target's once, by its start. */
 static void tail(control *ctl, site *s, u64 slot, u64 target)
 {
     record *rec = path_parent(ctl, slot);
@@ -131,6 +136,7 @@ static void tail(control *ctl, site *s, u64 slot, u64 target)
     u32 count = rec->tail_count;
     if (!count)
         rec->first_node = rec->node;
+    rec->overhead += ctl->tail_cost;
     BARRIER();
     if (node == NO_NODE || count >= DARC_MAX_TAILS) {
         rec->tail_count = count | DARC_LEFT;
@@ -139,7 +145,7 @@ static void tail(control *ctl, site *s, u64 slot, u64 target)
     }
     rec->block = target;
     rec->tail_nodes[count] = node;
-    rec->tails[count] = tsc() - rec->overhead;
+    rec->tails[count] = tsc() - rec->overhead + ctl->tail_inner;
     BARRIER();
     rec->tail_count = count + 1;
     rec->node = node;

@@ -21,6 +21,7 @@ class Words(TypedDict, total=False):
     bell_signal: int
     bell_slot: int
     block_next: int
+    closing_cost: int
     code_count: int
     contexts: int
     current_at: int
@@ -32,6 +33,7 @@ class Words(TypedDict, total=False):
     fast_low: int
     faults: int
     free_members: int
+    first_cost: int
     fresh: int
     from_count: int
     full_cost: int
@@ -39,6 +41,7 @@ class Words(TypedDict, total=False):
     heartbeat: int
     id_of: int
     idle_members: int
+    indirect_cost: int
     inner_cost: int
     kept_next: int
     landing_count: int
@@ -77,14 +80,19 @@ class Words(TypedDict, total=False):
     record_mask: int
     records: int
     resolution: int
+    return_cost: int
     round: int
     seen: int
     sheet_next: int
     short_of: int
+    slow_cost: int
     span_cost: int
     stack_at: int
     stack_of: int
     state_of: int
+    tail_cost: int
+    tail_inner: int
+    target_cost: int
     task_at: int
     task_mask: int
     task_value: int
@@ -138,9 +146,10 @@ class Control:
     """The time-stamp counter when it rang, and when the program went on."""
     exiting = Word()
     """Whether the program is about to end."""
-    full_cost, path_cost, span_cost = Word(), Word(), Word()
+    full_cost, path_cost, slow_cost, first_cost, inner_cost = Word(), Word(), Word(), Word(), Word()
     """Cycles that a call adds to its caller: one that is timed, one on the path that is not, and
-    what is added to the first where the span is kept."""
+    what is added where the stub leaves its begin to C, and where it is the op's first one; and of
+    a timed one, those in its own time."""
     member_cost = Word()
     """The same of a function of a set; 0: it was not measured yet."""
     id_of = Word()

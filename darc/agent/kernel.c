@@ -38,7 +38,7 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
     rec->back = *(u64 *)slot;
     rec->entered = now;
     rec->block = target;
-    open_call(s, ctx, parent, node, rec);
+    open_call(s, ctx, parent, node, rec, 0);
     return rec;
 }
 
@@ -46,5 +46,5 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
 static COLD void leave_interrupt(control *ctl, context *ctx, record *rec, u64 end)
 {
     ((record *)rec->parent)->overhead += 2 * since(rec->start, rec->entered, 0);
-    leave_call(ctl, ctx, rec, end);
+    leave_call(ctl, ctx, rec, end, 0);
 }

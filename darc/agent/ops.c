@@ -71,20 +71,27 @@ static COLD struct darc_kept *claim_kept(control *ctl, context *ctx)
     return 0;
 }
 
-/* A call of at least least_span has ended. */
-static COLD void keep_span(control *ctl, context *ctx, u32 node, u64 start, u64 end, u64 cost)
+/* A call of at least least_span has ended. How many cycles that takes. */
+static COLD u64 keep_span(control *ctl, context *ctx, u32 node, u64 start, u64 end, u64 cost)
 {
     struct darc_kept *entry = (struct darc_kept *)ctx->kept;
-    if (ctx->not_kept == ctx->serial || (!is_own(ctx, entry) && !(entry = claim_kept(ctl, ctx))))
-        return;
+    u64 own_cost = ctl->span_cost;
+    if (ctx->not_kept == ctx->serial)
+        return own_cost;
+    if (!is_own(ctx, entry)) {
+        own_cost += ctl->first_cost;
+        if (!(entry = claim_kept(ctl, ctx)))
+            return own_cost;
+    }
     u32 count = entry->span_count;
     if (count >= DARC_MAX_SPANS) {
         entry->lost++;
-        return;
+        return own_cost;
     }
     entry->spans[count] = (struct darc_span){start, end, clipped(cost), node};
     BARRIER();
     entry->span_count = count + 1;
+    return own_cost;
 }
 
 static void keep_sums(const control *ctl, const context *ctx, struct darc_kept *entry)

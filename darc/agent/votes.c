@@ -36,55 +36,53 @@ static inline u64 since(u64 end, u64 start, u64 cost)
 }
 
 /* A call of at least least_span has ended: of those of targets that there was no room for, the op's longest one is
- * remembered. */
-static COLD void keep_call(control *ctl, context *ctx, const record *rec, u32 node, u64 start, u64 end, u64 cost)
+ * remembered. As keep_span. */
+static COLD u64 keep_call(control *ctl, context *ctx, const record *rec, u32 node, u64 start, u64 end, u64 cost)
 {
-    keep_span(ctl, ctx, node, start, end, cost);
+    u64 own_cost = keep_span(ctl, ctx, node, start, end, cost);
     if (((const struct darc_node *)ctl->nodes)[node & ctl->node_mask].timed != DARC_OTHERS)
-        return;
+        return own_cost;
     u64 latency = since(end, start, cost);
     if (ctx->others_serial == ctx->serial && ctx->others_time >= latency)
-        return;
+        return own_cost;
     ctx->others_serial = ctx->serial;
     ctx->others_time = latency;
     ctx->others_node = node;
     ctx->others_target = rec->block;
+    return own_cost;
 }
 
-/* How many spans it kept: close_record, too. */
-static COLD u32 close_tails(control *ctl, context *ctx, record *rec, u64 end)
+/* How many cycles that takes: close_record, too. */
+static COLD u64 close_tails(control *ctl, context *ctx, record *rec, u64 end)
 {
-    u32 count = rec->tail_count & ~DARC_LEFT, spans = 0;
+    u32 count = rec->tail_count & ~DARC_LEFT;
+    u64 own_cost = ctl->closing_cost;
     if (!end)
         end = tsc(); /* the site is not timed, but a tail call in its frame is */
     for (u32 i = 0; i < count && i < DARC_MAX_TAILS; i++) {
         u64 latency = since(end, rec->tails[i], rec->overhead);
         account(ctl, ctx, rec->tail_nodes[i], latency);
-        if (unlikely(latency >= ctl->least_span)) {
-            keep_call(ctl, ctx, rec, rec->tail_nodes[i], rec->tails[i], end, rec->overhead);
-            spans++;
-        }
+        own_cost += ctl->target_cost;
+        if (unlikely(latency >= ctl->least_span))
+            own_cost += keep_call(ctl, ctx, rec, rec->tail_nodes[i], rec->tails[i], end, rec->overhead);
     }
-    return spans;
+    return own_cost;
 }
 
 /* The frame is gone: account its call and the tail calls that took the frame over. */
-static u32 close_record(control *ctl, context *ctx, record *rec, u64 end)
+static u64 close_record(control *ctl, context *ctx, record *rec, u64 end)
 {
-    u64 start = rec->start;
-    u32 spans = 0;
+    u64 start = rec->start, own_cost = 0;
     if (start != DARC_NEVER) {
         u32 node = rec->tail_count ? rec->first_node : rec->node;
         u64 cost = rec->overhead + ctl->inner_cost, latency = since(end, start, cost);
         account(ctl, ctx, node, latency);
-        if (unlikely(latency >= ctl->least_span)) {
-            keep_call(ctl, ctx, rec, node, start, end, cost);
-            spans++;
-        }
+        if (unlikely(latency >= ctl->least_span))
+            own_cost = keep_call(ctl, ctx, rec, node, start, end, cost);
     }
     if (rec->tail_count)
-        spans += close_tails(ctl, ctx, rec, end);
-    return spans;
+        own_cost += close_tails(ctl, ctx, rec, end);
+    return own_cost;
 }
 
 /* Calls that were left by a longjmp: they are deeper than the frame that is known to live. They

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from typing import NamedTuple
 
 from darc import agent
 from darc.agent.damage import DamagedError
@@ -35,6 +36,20 @@ debugger that was killed finds both."""
 
 
 _RETURN = b"\xc3"
+_CALL_RBX = b"\xff\xd3"  # where darc_calibrate_once has what it calls
+
+
+class _Cost(NamedTuple):
+    """Cycles of a call's pad, least of many."""
+
+    full: int
+    """All of it, as its caller sees it."""
+    slow: int
+    """What is added to that where the stub leaves its begin to C."""
+    first: int
+    """What is added to that where it is the op's first one."""
+    inner: int
+    """Between two reads of the counter."""
 
 
 class ThreadKey(IntEnum):
@@ -463,55 +478,108 @@ class Foothold(ABC):
         return self._next_index - 1
 
     def _calibrate(self) -> None:
-        """Measures the pad's own cost in this program on this machine."""
+        """Measures the pads' own cost in this program on this machine: at a call of what does
+        nothing; at one of a tail call of that; and at one of a tail call of that tail call."""
         tables, limits = self.tables, self._blob.constants
-        area = self._areas[0]
-        nothing, back = self.symbol("darc_nothing"), self.symbol("darc_calibrate_back")
-        call = decode(pads.patch_bytes(CallKind.DIRECT, area.base, 5, nothing), area.base)[0]
+        nothing = self.symbol("darc_nothing")
+        direct, pad = self._calibrated_site(CallKind.DIRECT, nothing, 0)
+        parent = self.new_index()
+        tables.sites.write(parent, pad_back=self._areas[0].block, kind=limits["DARC_CALL"])
+
+        def measure(entry: int, node: int = 1, *, timed: bool = True) -> _Cost:
+            nodes = [Node(0, 1, 3, True), *[Node(0, 0, 0, timed)] * 3]
+            tables.sites.write_nodes(nodes, [(0, 1), (1, 2), (0, 3), (3, 1)], [])
+            tables.sites.set(direct, timed=int(timed))
+            tables.sites.set(parent, first_child=node)
+            arguments = (tables.control, tables.sites.address(parent), entry, nothing)
+            self.call(self.symbol("darc_calibrate"), arguments)
+            return _Cost(tables.full_cost, tables.slow_cost, tables.first_cost, tables.inner_cost)
+
+        def measure_kept(entry: int) -> _Cost:
+            tables.set(least_span=0)
+            cost = measure(entry)
+            tables.set(least_span=limits["DARC_NEVER"])
+            tables.kept.forget()
+            return cost
+
+        path = measure(pad, timed=False)
+        timed, kept = measure(pad), measure_kept(pad)
+        used = [direct]
+        # One after the other, as all of these calls come back through one landing.
+        index, pad = self._calibrated_site(CallKind.INDIRECT, nothing, 0)
+        indirect = measure(pad)
+        used.append(index)
+        index, tail = self._calibrated_site(CallKind.TAIL, nothing, 1)
+        used.append(index)
+        index, pad = self._calibrated_site(CallKind.DIRECT, tail, 0)
+        used.append(index)
+        once, target, both = measure(pad), measure(pad, 2), measure_kept(pad)
+        index, tail = self._calibrated_site(CallKind.TAIL, tail, 3)
+        used.append(index)
+        index, pad = self._calibrated_site(CallKind.DIRECT, tail, 2)
+        twice = measure(pad)
+        used.append(index)
+        for index in used:
+            tables.sites.set(index, route_count=0)
+        span_cost = max(0, both.full - once.full) // 2
+        return_cost = max(0, kept.full - timed.full - span_cost)
+        tail_cost = max(0, once.inner - timed.inner)
+        target_cost = max(0, twice.full - once.full - tail_cost)
+        tails = once.full - timed.full - return_cost - tail_cost
+        tables.set(
+            inner_cost=timed.inner,
+            full_cost=timed.full,
+            path_cost=path.full,
+            slow_cost=timed.slow,
+            indirect_cost=max(0, indirect.full - timed.full),
+            return_cost=return_cost,
+            span_cost=span_cost,
+            first_cost=max(0, kept.first - timed.first),
+            closing_cost=max(0, tails - target_cost),
+            target_cost=target_cost,
+            tail_cost=tail_cost,
+            tail_inner=target.inner,
+        )
+
+    def _calibrated_site(self, kind: CallKind, target: int, route: int) -> tuple[int, int]:
+        """The number and the pad of a site that calls, or jumps to, ``target``, as if it were the
+        one in ``darc_calibrate_once``; ``route`` is its only one."""
+        area, back = self._areas[0], self.symbol("darc_calibrate_back")
+        code = pads.patch_bytes(CallKind.DIRECT, area.base, 5, target)
+        if kind is CallKind.INDIRECT:
+            code = _CALL_RBX
         site = Site(
             address=area.base,
-            kind=CallKind.DIRECT,
+            kind=kind,
             patch=area.base,
             length=5,
             back=back,
-            target=nothing,
+            target=None if kind is CallKind.INDIRECT else target,
             pointer=None,
-            instruction=call,
+            instruction=decode(code, area.base)[0],
             slot=FRAME_AT_ENTRY,
+            thunk=target,
         )
         index = self.new_index()
-        parent_index = self.new_index()
-        origin, _, pad_back = self.place_call(area, site, index, (area.block,))
-        tables.sites.write(
+        pad_back, blocks = 0, (area.block,)
+        if kind.is_tail:
+            data = self.tables.sites.address(index)
+            origin, _ = self.place(
+                area, index, None, lambda at: pads.tail_pad(site, data, blocks, self.stubs, at)
+            )
+        else:
+            origin, _, pad_back = self.place_call(area, site, index, blocks)
+        self.tables.sites.write(
             index,
             back=back,
             pad_back=pad_back,
-            kind=limits["DARC_CALL"],
+            kind=self._blob.constants["DARC_TAIL" if kind.is_tail else "DARC_CALL"],
+            indirect=self._blob.constants["DARC_MAX_TARGETS"] * (kind is CallKind.INDIRECT),
             timed=1,
+            route_first=route,
             route_count=1,
         )
-        tables.sites.write(parent_index, pad_back=area.block, kind=limits["DARC_CALL"])
-        arguments = (
-            tables.control,
-            tables.sites.address(parent_index),
-            origin,
-            nothing,
-        )
-        tables.sites.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, False)], [(0, 1)], [])
-        tables.sites.set(index, timed=0)
-        self.call(self.symbol("darc_calibrate"), arguments)
-        path_cost = tables.full_cost
-        tables.sites.write_nodes([Node(0, 1, 1, True), Node(0, 0, 0, True)], [(0, 1)], [])
-        tables.sites.set(index, timed=1)
-        tables.set(span_cost=0, least_span=0)
-        self.call(self.symbol("darc_calibrate"), arguments)
-        kept_cost = tables.full_cost
-        tables.set(least_span=limits["DARC_NEVER"])
-        tables.kept.forget()
-        self.call(self.symbol("darc_calibrate"), arguments)
-        span_cost = max(0, kept_cost - tables.full_cost)
-        tables.set(path_cost=path_cost, span_cost=span_cost)
-        tables.sites.set(index, route_count=0)
+        return index, origin
 
     def calibrate_members(self) -> None:
         """Measures what the pad of a set's function costs, once; nothing is timed yet. The agent

@@ -37,12 +37,17 @@ from tests.agent.world import (
     Run,
     Setting,
     Tree,
+    Where,
 )
 
 _MOST_TAILS = 7
 _LIMITS = agent.load().constants
 MOST, FEW, SPANS = (_LIMITS[f"DARC_{name}"] for name in ("KEPT_OPS", "KEPT_FEW", "MAX_SPANS"))
 _ENDED = -1
+_FREED = 1
+_HASH, _HASH_SHIFT, _STEPS = (
+    _LIMITS[f"DARC_{name}"] for name in ("HASH", "HASH_SHIFT", "PROBE_LIMIT")
+)
 _SPREAD = 0x9E3779B97F4A7C15
 _MOST_OUTCOMES = 300
 
@@ -225,6 +230,10 @@ class Model:
         self.threads: dict[int, Thread] = {}
         self.contexts: list[Context] = []
         self.slots: set[int] = set()
+        self.places: dict[int, int] = {}
+        """Slots by the numbers of the records that were claimed for them."""
+        self.below: dict[int, int] = {}
+        """And the number of the record of each one's last call that was begun the slow way."""
         self.targets: dict[int, list[int]] = {}
         self.lost_records = 0
         self.lost_contexts = 0
@@ -294,14 +303,25 @@ class Model:
             known.all += latency
             known.count += 1
 
-    def _close(self, op: Op, call: Call, end: int) -> None:
-        """A call is over: its node's, and those of the tail calls in its frame."""
-        inner = self.setting.inner_cost
+    def _close(self, op: Op, call: Call, end: int) -> int:
+        """A call is over: its node's, and those of the tail calls in its frame. What that costs
+        whoever made it."""
+        inner, before = self.setting.inner_cost, len(op.spans)
         if call.start is not None:
             node = call.first if call.first is not None else call.node
             assert node is not None
             self._account(op, node, max(1, end - call.start - call.overhead - inner))
             self._write_down(op, node, call.start, end, call.overhead + inner)
+        self._close_tails(op, call, end)
+        setting = self.setting
+        cost = (len(op.spans) - before) * setting.span_cost
+        if op.spans and not before:
+            cost += setting.first_cost
+        if call.first is not None:
+            cost += setting.closing_cost + len(call.tails) * setting.target_cost
+        return cost
+
+    def _close_tails(self, op: Op, call: Call, end: int) -> None:
         for node, start, overhead in call.tails:
             self._account(op, node, max(1, end - start - (call.overhead - overhead)))
             self._write_down(op, node, start - overhead, end, call.overhead)
@@ -415,7 +435,34 @@ class Model:
                 return below + known.index(callee)
         return None
 
+    def _place(self, slot: int, step: int) -> int:
+        """Where a record of that slot may be."""
+        spread = (slot * _HASH & (1 << 64) - 1) >> _HASH_SHIFT >> 6
+        return (spread + step) & (self.setting.records - 1)
+
+    def _is_at_once(self, slot: int) -> bool:
+        """Whether the slot's record is found at the first look."""
+        return self.places.get(self._place(slot, 0)) == slot
+
+    def _find(self, slot: int) -> int:
+        steps = (self._place(slot, step) for step in range(_STEPS))
+        return next(place for place in steps if self.places.get(place) == slot)
+
+    def _is_fast(self, op: Op, where: Where, parent: Call, frame: Frame) -> bool:
+        """Whether the stub opens the call by itself."""
+        if op.chain[-1] is not parent or not self._is_at_once(parent.slot):
+            return False
+        if self.tree.routes[where][0][0] != parent.node:
+            return False
+        above = self._place(parent.slot, 0)
+        return self.places.get(self.below.get(above, above)) == frame.slot
+
     def _claim(self, slot: int) -> bool:
+        for step in range(_STEPS):
+            place = self._place(slot, step)
+            if self.places.get(place, _FREED) in (_FREED, slot):
+                self.places[place] = slot
+                break
         if slot not in self.slots:
             if len(self.slots) >= self.setting.records:
                 self.lost_records += 1
@@ -438,6 +485,12 @@ class Model:
             op.is_spoiled = True
             return
         now = self._instant(transfer.begin, end)
+        is_indirect = transfer.kind == "indirect"
+        where = transfer.kind, caller.function, frame.function
+        if is_indirect or not self._is_fast(op, where, parent, frame):
+            setting = self.setting
+            parent.overhead += setting.indirect_cost if is_indirect else setting.slow_cost
+            self.below[self._find(parent.slot)] = self._find(frame.slot)
         if op.chain[-1] is not parent:
             self._left(op, parent, now)
         start = now if self.tree.nodes[node].timed else None
@@ -451,10 +504,12 @@ class Model:
         node = self._child("tail", frame.function, call.node, callee)
         if call.first is None:
             call.first = call.node
+        call.overhead += self.setting.tail_cost
         if node is None or len(call.tails) >= _MOST_TAILS:
             call.node = None
             return
-        call.tails.append((node, self._instant(begin, end), call.overhead))
+        start = self._instant(begin, end) + self.setting.tail_inner
+        call.tails.append((node, start, call.overhead))
         call.node = node
 
     # ------------------------------------------------------------------ f0
@@ -529,9 +584,7 @@ class Model:
             return
         assert call.start is not None
         latency = max(1, end - call.start - call.overhead - setting.inner_cost)
-        for node, start, overhead in call.tails:
-            self._account(op, node, max(1, end - start - (call.overhead - overhead)))
-            self._write_down(op, node, start - overhead, end, call.overhead)
+        self._close_tails(op, call, end)
         thread.op = None
         if self.is_dead:
             self.enabled = False
@@ -615,14 +668,16 @@ class Model:
                 self.contexts[thread.context].dropped += 1
                 thread.op = None
             return
+        is_slow = len(op.chain) > at + 1 or not self._is_at_once(call.slot)
         if len(op.chain) > at + 1:
             self._left(op, call, end)
         if op.epoch == self.epoch:
             setting = self.setting
             cost = setting.path_cost if call.start is None else setting.full_cost
             before = len(op.spans)
-            self._close(op, call, end)
-            cost += (len(op.spans) - before) * setting.span_cost
+            cost += self._close(op, call, end)
+            if is_slow or call.first is not None or len(op.spans) > before:
+                cost += setting.return_cost
             op.chain[at - 1].overhead += call.overhead + cost
         del op.chain[at:]
 
@@ -761,6 +816,7 @@ class Model:
             self.is_dead = True
         elif event.a == COMPACT:
             self.slots = set(run.open_slots[number])
+            self.places = {n: s if s in self.slots else _FREED for n, s in self.places.items()}
             self.lost_records = 0
         elif event.a == HEAL:
             for thread in self.threads.values():

@@ -122,9 +122,11 @@ QUIET = st.tuples(st.just(DEBUGGER), st.sampled_from((0, 1, 2, 5)))
 
 
 @st.composite
-def settings_of(draw: st.DrawFn, *, small: bool = False) -> Setting:
-    """An analysis."""
+def settings_of(draw: st.DrawFn, *, small: bool = False, steady: bool = True) -> Setting:
+    """An analysis; ``steady``: nothing comes between two instructions of darc's own, so that it is
+    known which way each call goes there."""
     costs = st.sampled_from((0, 0, 1, 7, 60))
+    of_ways = costs if steady else st.just(0)
     low = draw(st.sampled_from((0, 0, 0, 16, 64)))
     return Setting(
         trees=(draw(trees()), draw(trees())),
@@ -137,6 +139,14 @@ def settings_of(draw: st.DrawFn, *, small: bool = False) -> Setting:
         full_cost=draw(costs),
         path_cost=draw(costs),
         span_cost=draw(costs),
+        slow_cost=draw(of_ways),
+        indirect_cost=draw(of_ways),
+        return_cost=draw(of_ways),
+        first_cost=draw(of_ways),
+        closing_cost=draw(of_ways),
+        target_cost=draw(of_ways),
+        tail_cost=draw(of_ways),
+        tail_inner=draw(of_ways),
         by_longest=draw(st.booleans()),
         records=draw(st.sampled_from((2, 4, 8, 16))) if small else 2048,
         contexts=draw(st.sampled_from((1, 2))) if small else 8,
@@ -218,6 +228,18 @@ def test_an_op_at_the_edge_of_its_peak(world: World, work: int, calls: int) -> N
     model.check(setting, done)
 
 
+def test_what_a_tail_call_costs_is_nobodys_time(world: World) -> None:
+    """Nor the caller's nor that of the function jumped to, which both have their own alone."""
+    tree = tree_of([Timed(0, ("call", 0, 1)), Timed(1, ("tail", 1, 2))], [0, 1])
+    setting = Setting((tree,), analyse=True, tail_cost=70, tail_inner=30)
+    before: list[Op] = [(WORK, 50), (WORK, 40), (TAIL, 2)]  # 40 are its pad's, before it reads
+    target: list[Op] = [(WORK, 30), (WORK, 25), (RETURN,)]  # and 30 behind that
+    done = world.run(setting, [[(CALL, 0), (WORK, 5), (CALL, 1), *before, *target, (RETURN,)]])
+    look(done)
+    (counted,) = (row for row in done.counted[max(done.counted)] if row.in_peak)
+    assert [total[4] for total in counted.totals[:3]] == [5 + 50 + 25, 50 + 25, 25]
+
+
 @EXAMPLES
 @given(settings_of(), scripts(JUMPS, EXCEPTIONS, SWITCHES, DEBUGGERS, st.just((END,))))
 def test_exceptions_and_threads(world: World, setting: Setting, program: list[list[Op]]) -> None:
@@ -242,7 +264,7 @@ def test_full_tables(world: World, setting: Setting, program: list[list[Op]]) ->
     [[(CALL, 0), (WORK, 5), (CALL, 0), (JUMP, 4, 0), (ARM, 49, 3), *[(CALL, 0)] * 9], [], [],
      [(CALL, 2), *[(CALL, 0)] * 4, (DEBUGGER, 2), (CALL, 3), (DEBUGGER, 5)]],
 )  # fmt: skip
-@given(settings_of(), scripts(ARMS, ARMS, JUMPS, QUIET))
+@given(settings_of(steady=False), scripts(ARMS, ARMS, JUMPS, QUIET))
 def test_interruptions(world: World, setting: Setting, program: list[list[Op]]) -> None:
     """Signals between any two instructions, whose handlers call f0, and jump out."""
     done = world.run(setting, program)

@@ -135,6 +135,28 @@ def test_the_guest_stops_no_more_than_it_has_to(tmp_path: Path) -> None:
             assert stops <= math.ceil(deepest / levels) + 2, (lookahead, report)
 
 
+def latencies(node: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
+    """What calls took in the mean, by the path that leads to them."""
+    path = (*above, node["function"])
+    found = {path: node["mean_cycles"]} if node["mean_cycles"] else {}
+    for child in node["children"]:
+        found |= latencies(child, path)
+    return found
+
+
+def test_a_call_takes_as_long_whatever_is_timed_in_it(tmp_path: Path) -> None:
+    """Short calls with callees that take turns, and tail calls: what all of their probes cost, some
+    times what the calls take, is nobody's time."""
+    start = "darc start vfs_statx --task stat --peak 1 --start-ops 1000 --decision-ops 2000"
+    with workload("stat", icount=True) as machine:
+        alone, within = (
+            latencies(analysis(machine, tmp_path, f"{start} --lookahead {levels}")["ftree"])
+            for levels in (1, 3)
+        )
+    for path in (STAT[:2], STAT[:3], STAT, (*STAT, "inode_permission")):
+        assert within[path] == pytest.approx(alone[path], rel=0.07), (alone, within)
+
+
 def test_a_read_past_the_page_cache(tmp_path: Path) -> None:
     """The paper's second benchmark: it sleeps until the disk has read. The disk is slow, as no
     host's page cache is."""
