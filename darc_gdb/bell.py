@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import time
 from collections.abc import Callable
 
 import gdb
 
 from darc.debuggee import bell, procfs
+from darc.model.errors import TargetError
 from darc.target.bell import Bell
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
@@ -15,7 +18,11 @@ from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.threads import GdbThreads
+from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
+
+_UNDER_WAY_SECONDS = 1.0
+"""Who was about to send darc's signal when the bell became another one has sent it by then."""
 
 
 class _Condition(gdb.Function):
@@ -51,6 +58,9 @@ class GdbBell(Bell):
         self._handler: Callable[[], Outcome] | None = None
         self._signal = 0
         self._caught: frozenset[int] = frozenset()
+        self._before: dict[int, float] = {}
+        """The signals that were the bell before, and since when they are not: one of darc's may be
+        under way, and one of the program's may come while gdb is told to pass none on."""
         self._withheld: str | None = None
         """The signal that gdb is told not to pass on, as the one that it has now is darc's."""
         self._asked = False
@@ -85,16 +95,22 @@ class GdbBell(Bell):
     @translated
     def arm(self, number: int, handler: Callable[[], Outcome]) -> None:
         self._handler = handler
-        self._signal = number
+        self._listen_to(number)
         self._deciding.bury()
         self._catch()
 
+    def _listen_to(self, number: int) -> None:
+        if self._signal in bell.SIGNALS:
+            self._before[self._signal] = time.monotonic()
+        self._before.pop(number, None)
+        self._signal = number
+
     def _catch(self) -> None:
         """gdb stops at the signal, which a thread sends itself, if :meth:`rang` says so; at the
-        monitor's knock, too."""
+        monitor's knock, too, and at what was the bell before."""
         caught = frozenset({self._signal})
         if self._signal != signal.SIGINT:
-            caught |= {bell.KNOCK}
+            caught |= {bell.KNOCK, *self._before}
         if self._catchpoint is not None and self._catchpoint.is_valid():
             if self._caught == caught:
                 return
@@ -109,12 +125,22 @@ class GdbBell(Bell):
 
     @translated
     def change(self, number: int) -> None:
+        self._listen_to(number)
+        self._catch_anew()
+
+    def _catch_anew(self) -> None:
+        """Also while gdb is looking at the catchpoint that was."""
         before, self._catchpoint = self._catchpoint, None
         if before is not None and before.is_valid():
             before.enabled = False
             self._deciding.doom(before)
-        self._signal = number
         self._catch()
+
+    def forget(self) -> None:
+        """The program is gone, and what was sent to it."""
+        self._before.clear()
+        if self._handler is None:
+            self._signal = 0
 
     def pass_again(self) -> None:
         """What :meth:`_is_programs` withheld is over."""
@@ -124,22 +150,35 @@ class GdbBell(Bell):
 
     def _is_programs(self) -> bool:
         """Whether the signal that gdb has now is one of the program's own, which it hears or is to
-        be stopped by. One of darc's is not passed on then."""
+        be stopped by. One of darc's is not passed on then, whether the program has a handler for
+        it or not: a thread that gdb lets go on first may set one."""
         self.pass_again()
         pid = int(gdb.selected_inferior().pid)
         if not pid or self._signal == signal.SIGINT:
             return False
         now, is_marked = _signal_now()
-        number = bell.KNOCK if now == bell.KNOCK else self._signal
-        if number != bell.KNOCK and not procfs.catches(pid, number):
+        if is_marked:
+            self._withhold(signal.Signals(now).name)
             return False
-        if not is_marked:
-            return True
-        name = signal.Signals(number).name
+        return now == bell.KNOCK or now in self._before or procfs.catches(pid, self._signal)
+
+    def _withhold(self, name: str) -> None:
         if _handled(name)[2]:
             gdb.execute(f"handle {name} nopass", to_string=True)
             self._withheld = name
-        return False
+
+    def _leave_to_program(self) -> None:
+        """Signals that were the bell, where none of darc's is under way: a program that gets many
+        is not to stop for each."""
+        now = time.monotonic()
+        late = {n for n, since in self._before.items() if now - since >= _UNDER_WAY_SECONDS}
+        if not late or not self._deciding.all_stop:
+            return
+        pid = int(gdb.selected_inferior().pid)
+        over = {n for n in late if not procfs.is_pending(pid, n) and not _is_held(pid, n)}
+        if over:
+            self._before = {n: since for n, since in self._before.items() if n not in over}
+            self._catch_anew()
 
     def _is_knock(self) -> bool:
         return bell.KNOCK in self._caught and _signal_now()[0] == bell.KNOCK
@@ -197,9 +236,9 @@ class GdbBell(Bell):
         if self._handler is None and self._signal == signal.SIGINT:
             return self._interrupted() is Outcome.STOP  # the catchpoint is not buried yet
         hears = self._handler is not None and self._inferiors.is_home(gdb.selected_inferior())
-        if not hears and not self._is_knock():
-            return False
         if self._is_programs():
+            if hears:
+                self._leave_to_program()
             return self._stops_for_user()
         if not hears:
             return False
@@ -254,6 +293,15 @@ def _signal_now() -> tuple[int, bool]:
         return int(info["si_signo"]), bell.is_marked(int(info["si_code"]), int(value))
     except gdb.error:
         return 0, False
+
+
+def _is_held(pid: int, number: int) -> bool:
+    """Whether gdb has stopped a thread with darc's signal, which it has not told of yet."""
+    held = set()
+    for thread in procfs.threads(pid):
+        with contextlib.suppress(TargetError):  # it has ended
+            held.add(Tracee(pid, thread).held())
+    return (number, True) in held
 
 
 def _runs() -> bool:

@@ -268,6 +268,7 @@ class GdbTarget(Target):
         """The program is gone, and what was set at its addresses."""
         self.threads.moved()
         self.deciding.forget()
+        self.bell.forget()
         self.breaks.forget()
 
 

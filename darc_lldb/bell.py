@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 
 import lldb
 
@@ -13,6 +14,9 @@ from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
 from darc_lldb.stops import Reason, Signal
+
+_UNDER_WAY_SECONDS = 1.0
+"""Who was about to send darc's signal when the bell became another one has sent it by then."""
 
 
 @own_thread
@@ -32,7 +36,11 @@ class LldbBell(Bell):
         self._inferior = inferior
         self._failed = failed
         self._follows_up = follows_up
+        self._number = 0
         self._signals: dict[int, Signal] = {}
+        self._before: dict[int, float] = {}
+        """The signals that were the bell before, and since when they are not: one of darc's may be
+        under way."""
         self._handler: Callable[[], Outcome] | None = None
         self._kept: list[tuple[int, bool, bool]] = []
 
@@ -49,12 +57,28 @@ class LldbBell(Bell):
     def arm(self, signal: int, handler: Callable[[], Outcome]) -> None:
         process = self._inferior.stopped()
         self._take_back(may_ask=True)
-        self._signals = {one: Signal(process, one) for one in (signal, bells.KNOCK)}
+        if self._number in bells.SIGNALS:
+            self._before[self._number] = time.monotonic()
+        self._before.pop(signal, None)
+        self._number = signal
+        numbers = (signal, bells.KNOCK, *self._before)
+        self._signals = {one: Signal(process, one) for one in numbers}
         self._handler = handler
 
     def change(self, signal: int) -> None:
         if self._handler is not None:
             self.arm(signal, self._handler)
+
+    def leave_to_program(self, process: lldb.SBProcess, own: Collection[Reason]) -> None:
+        """Signals that were the bell, where none of darc's is under way, as by those that threads
+        have stopped with: a program that gets many is not to stop for each."""
+        now, here = time.monotonic(), {reason.signal for reason in own}
+        pid = int(process.GetProcessID())
+        for number in self._signals.keys() & self._before.keys() - here:
+            is_late = now - self._before[number] >= _UNDER_WAY_SECONDS
+            if is_late and not procfs.is_pending(pid, number):
+                del self._before[number]
+                self._signals.pop(number).restore()
 
     @any_thread
     def disarm(self) -> None:
@@ -64,6 +88,8 @@ class LldbBell(Bell):
     def forget(self) -> None:
         """The program is gone, and its signals."""
         self._take_back(may_ask=False)
+        self._before.clear()
+        self._number = 0
 
     def _take_back(self, *, may_ask: bool) -> None:
         self._handler = None
@@ -73,10 +99,10 @@ class LldbBell(Bell):
                 signal.restore()
 
     def is_own(self, process: lldb.SBProcess, reason: Reason) -> bool:
-        """Whether the program does not hear the signal in any case, or it bears darc's mark."""
-        assert reason.signal is not None
-        is_heard = procfs.catches(int(process.GetProcessID()), reason.signal)
-        if not is_heard and reason.signal != bells.KNOCK:
+        """Whether it is the bell's and the program does not hear it in any case, or it bears darc's
+        mark."""
+        pid = int(process.GetProcessID())
+        if reason.signal == self._number and not procfs.catches(pid, self._number):
             return True
         info = process.GetThreadByID(reason.thread).GetSiginfo()
         value = info.GetValueForExpressionPath("._sifields._rt.si_sigval.sival_ptr")

@@ -144,6 +144,8 @@ class Stopping:
             stay = self._react(reason, bell) or stay
             if self._inferior.state is not State.STOPPED:
                 return True
+        if own != rung:
+            self.bell.leave_to_program(process, own)
         for number in {reason.signal for reason in rung if reason.signal is not None}:
             others = [r for r in rung if r.signal == number and r not in own]
             self.bell.keep(process, number, keeps=not others)

@@ -1,8 +1,8 @@
 """The signal that the agent rings with, and that the monitor knocks with: for the debugger alone.
 
 Both send it with a mark (``DARC_BELL_MARK`` of ``abi.h``). A debugger that finds the mark keeps the
-signal; without one it is the program's own, and goes on to it. A mark is looked for only where the
-program has a handler: elsewhere the kernel drops the signal, whoever it is for.
+signal, whether the program has a handler or not: it may set one before the thread goes on. Without
+a mark it is the program's own, and goes on to it; where that has no handler the kernel drops it.
 """
 
 from __future__ import annotations

@@ -424,6 +424,12 @@ def _state(pid: int, thread: int) -> str:
     return text.rpartition(")")[2].split(None, 1)[0]
 
 
+def is_pending(pid: int, signal: int) -> bool:
+    """Whether a thread of the process has still to take ``signal``."""
+    found = (status(pid, task).get("SigPnd", "0") for task in threads(pid))
+    return any(int(waiting, 16) >> (signal - 1) & 1 for waiting in found)
+
+
 def is_heard(pid: int, *signals: int) -> bool:
     """Whether one of ``signals`` that was sent to the process may still be on its way, or its
     debugger may be looking at it: it waits for a thread, or a thread is stopped."""

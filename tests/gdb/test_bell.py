@@ -57,6 +57,59 @@ def test_handlers_that_come_late(kinds: str, tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(build("urgent"), args), done.output
 
 
+@pytest.mark.parametrize("how", ["change", "arm"])
+def test_the_bell_changes_as_darcs_signal_is_kept(how: str, tmp_path: Path) -> None:
+    """The program's next signals of the kind that was the bell reach it, and darc's next, which is
+    under way by then, does not."""
+    program, args = build("urgent"), ("400", "100", "1")
+    commands = [TOOLS, "tbreak main", "run", "tbreak urge", "continue"]
+    commands += ["handle SIGURG nostop noprint pass", with_app(tmp_path, RING_AND_CHANGE[how])]
+    done = debug(tmp_path, program, args, [*commands, "continue", EXIT])
+    assert (done.program_status, done.output) == undisturbed(program, args), done.output
+
+
+_RING = """
+from darc.debuggee import bell
+from darc.target.outcome import Outcome
+target = app._target
+rings = iter([True])
+def answer():
+    if next(rings, False):
+        bell.send(target.pid, target.pid, 23)
+        {}
+    return Outcome.CONTINUE
+target.bell.arm(23, answer)
+bell.send(target.pid, target.pid, 23)
+"""
+
+RING_AND_CHANGE = {
+    "change": _RING.format("target.bell.change(28)"),
+    "arm": _RING.format("target.bell.disarm(); target.bell.arm(28, answer)"),
+}
+"""With the same analysis, and as the next one begins at that stop."""
+
+
+def test_a_handler_that_comes_behind_darcs_signal(tmp_path: Path) -> None:
+    """The program had none when darc's signal came, and has one before the thread that got that
+    goes on."""
+    program, args = build("urgent"), ("400", "100", "1")
+    commands = [TOOLS, "tbreak main", "run", "tbreak lookup", "continue"]
+    commands += ["handle SIGURG nostop noprint pass", with_app(tmp_path, RING_AND_STOP)]
+    done = debug(tmp_path, program, args, [*commands, "continue", LISTEN, "continue", EXIT])
+    assert (done.program_status, done.output) == undisturbed(program, args), done.output
+
+
+RING_AND_STOP = """
+from darc.debuggee import bell
+from darc.target.outcome import Outcome
+target = app._target
+target.bell.arm(23, lambda: Outcome.STOP)
+bell.send(target.pid, target.pid, 23)
+"""
+
+LISTEN = "print ((void (*)(unsigned)) listen_to)(1)"
+
+
 def test_the_debugger_is_dead(tmp_path: Path) -> None:
     """It is killed, the program begins to listen to the signal, and then enough calls were seen."""
     program = build("urgent")

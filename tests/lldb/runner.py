@@ -125,7 +125,7 @@ _TOOL_COMMANDS = ("attempt ", "complete ", "tell-exit")
 """Those of :data:`TOOLS` that need not be asked for."""
 
 _SAME = re.compile(
-    r"(darc|set darc|show darc|help|run|continue|bt|next|step|finish|up|detach|quit|attempt|"
+    r"(darc|set darc|show darc|help|run|print|continue|bt|next|step|finish|up|detach|quit|attempt|"
     r"tell-code|watch-code|tell-watched|interrupt-at|complete|with-app|start-at|tell-exit|slow-decisions|"
     r"breakpoint|process|thread|settings|script|command)\b.*",
     re.S,
