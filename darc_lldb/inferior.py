@@ -47,8 +47,8 @@ class Listeners:
     before_continue: Callable[[], None] = _nobody
     resume: Callable[[], None] = _nobody
     end: Callable[[], None] = _nobody
-    lost: Callable[[int], None] = lambda pid: None
-    """lldb has the process no more, which lives."""
+    lost: Callable[[int, str | None], None] = lambda pid, why: None
+    """lldb has the process no more, which lives; and what to tell of that, where it is known."""
 
 
 class Inferior:

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import re
+import signal
 import threading
 from collections.abc import Callable
 
 import lldb
 
-from darc.debuggee import procfs
+from darc.debuggee import beside, procfs
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
@@ -34,6 +37,15 @@ from darc_lldb.stops import OwnBreakpoints, Reason
 from darc_lldb.threads import LldbThreads
 from darc_lldb.userbreaks import LldbUserBreakpoints
 from darc_lldb.watcher import Watcher
+
+_TELLS_OF_OTHERS = 22
+"""The release of lldb that is known to stop a program whose first thread has ended."""
+_LET_GO = (
+    "the first thread of process {pid} has ended, for which this lldb waits at every stop for "
+    "ever: it was made to let the program go, which lives; {left}"
+)
+_CLEAN = "nothing of darc's is in its code"
+_ASLEEP = "the probes in it sleep"
 
 
 class Stopping:
@@ -70,6 +82,7 @@ class Stopping:
         self.own_stops = 0
         self._asynchronous = False
         self._told: tuple[int, int] | None = None
+        self._release: str | None = None
         self._went_on = False
         self._decided: tuple[int, int, bool] | None = None
 
@@ -306,13 +319,28 @@ class Stopping:
             self.others.are_free = True
             lost = not procfs.is_gone(pid)
             listeners = inferior.listeners
-            self.guarded(functools.partial(listeners.lost, pid) if lost else listeners.end)
+            why, self._release = self._release, None
+            tell = functools.partial(listeners.lost, pid, why)
+            self.guarded(tell if lost else listeners.end)
             self.bell.forget()
 
     def resumed(self) -> None:
         """The watcher saw the program go on."""
         self._inferior.may_ask(False)
         self.guarded(self._inferior.listeners.resume)
+
+    def stuck(self, pid: int) -> None:
+        """The watcher saw the helper of an lldb wait for the first thread, which has ended. The
+        program would stand still for ever: it gets its code back, and that helper is ended."""
+        if _release_of(lldb.SBDebugger.GetVersionString()) >= _TELLS_OF_OTHERS:
+            return
+        with self._inferior.lock, contextlib.suppress(TargetError, ProcessLookupError):
+            helper = int(procfs.status(pid).get("TracerPid", "0"))
+            if pid != self._inferior.known or not helper or not beside.is_noted(pid):
+                return
+            is_clean = beside.put_back(pid)
+            self._release = _LET_GO.format(pid=pid, left=_CLEAN if is_clean else _ASLEEP)
+            os.kill(helper, signal.SIGKILL)
 
     def stands(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at
@@ -326,6 +354,12 @@ class Stopping:
                 return False
             self._interrupt_told()
             return True
+
+
+def _release_of(version: str) -> int:
+    """lldb's, by what it says: ``lldb version 14.0.6``."""
+    found = re.search(r"version (\d+)", version)
+    return int(found[1]) if found else 0
 
 
 def _stop_of(process: lldb.SBProcess) -> tuple[int, int]:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Protocol
 
 from darc.debuggee import procfs
+from darc.target import living
 from darc.target.ownthread import begin_thread
 
 _POLL_SECONDS = 0.05
 _STILL_POLLS = 4
 """After so many looks a program that stands still does so for the user, not within lldb's work."""
+_STUCK_POLLS = 40
+"""After so many looks at which lldb's helper did nothing it does not come to tell of the stop."""
 
 
 class Events(Protocol):
@@ -27,6 +30,10 @@ class Events(Protocol):
 
     def stands(self) -> bool:
         """The program stands still, and nobody has said so; False: it is to be told again."""
+
+    def stuck(self, pid: int) -> None:
+        """The program stands still, and lldb's helper tells nobody: it waits for the first thread,
+        which has ended. May not wait for lldb."""
 
     def ended(self, pid: int) -> None:
         """The process is gone, or lldb has it no more. May not wait for lldb."""
@@ -48,6 +55,8 @@ class Watcher:
         self._lock = threading.Lock()
         self._waits = _Waits.NOT
         self._still = 0
+        self._stuck = 0
+        self._helper_ran: tuple[int, int] | None = None
         self._open = True
         self._was_traced = False
         self._process = os.pidfd_open(pid)
@@ -73,7 +82,7 @@ class Watcher:
 
     def _wait(self, what: _Waits, word: bytes) -> None:
         with self._lock:
-            self._waits, self._still = what, 0
+            self._waits, self._still, self._stuck = what, 0, 0
             if self._open and word:
                 os.write(self._waker, word)
 
@@ -106,10 +115,23 @@ class Watcher:
                 self._events.resumed()
                 return
             late = self._waits is _Waits.STOP and self._still >= _STILL_POLLS
+            stuck = self._waits is _Waits.STOP and self._is_stuck(stands)
+        if stuck:
+            self._events.stuck(self._pid)
         # Not with the lock: it may wait for lldb, and lldb's thread may call us.
         if late and not self._events.stands():
             with self._lock:
                 self._still = 0
+
+    def _is_stuck(self, stands: bool) -> bool:
+        """Whether this is the look from which on lldb's helper is taken to wait for ever."""
+        if not stands or living.speaker(self._pid) == self._pid:
+            self._stuck = 0
+            return False
+        ran = procfs.ran(int(procfs.status(self._pid).get("TracerPid", "0")))
+        self._stuck = self._stuck + 1 if ran == self._helper_ran else 0
+        self._helper_ran = ran
+        return self._stuck == _STUCK_POLLS
 
     def _is_let_go(self) -> bool:
         """Whether nobody traces the process any more: lldb's helper may have ended."""

@@ -475,8 +475,9 @@ class App:
         assert request is not None
         self._waiting.for_another(dataclasses.replace(request, parameters=session.parameters))
 
-    def on_lost(self, pid: int) -> None:
-        """The debugger knows of the program no more, though that lives."""
+    def on_lost(self, pid: int, known: str | None = None) -> None:
+        """The debugger knows of the program no more, though that lives; ``known`` tells why, where
+        that is known."""
         session = self._session
         if session is None or not session.alive:
             self._leave_process(lost=True)
@@ -484,8 +485,8 @@ class App:
             self.on_exit()
             return
         self.rest()
-        bare, why = session.paused, f"the debugger has lost process {pid}, which lives"
-        if not bare:
+        bare, why = session.paused, known or f"the debugger has lost process {pid}, which lives"
+        if not bare and known is None:
             why = f"{why}: {_ASLEEP}; if it stays stopped, 'kill -CONT {pid}' lets it go on"
         session.abandon(why)
         self._leave_process(lost=True)

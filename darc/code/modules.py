@@ -10,6 +10,7 @@ from pathlib import Path
 
 from darc.code.elf import Image, read_image
 from darc.model.errors import DarcError, FormatError
+from darc.target import living
 from darc.target.target import Region, Target
 
 
@@ -124,7 +125,7 @@ class ModuleFinder:
             if not inside.exists() and outside.exists() and outside.stat().st_ino == part.inode:
                 return outside
             return inside
-        mapped = Path(f"/proc/{pid}/map_files/{part.start:x}-{part.end:x}")
+        mapped = living.folder(pid) / f"map_files/{part.start:x}-{part.end:x}"
         if not os.access(mapped, os.R_OK):
             raise FormatError("the file was replaced while the program runs, and root may read it")
         return mapped

@@ -11,10 +11,10 @@ import ctypes
 import functools
 import os
 import struct
-from pathlib import Path
 
 from darc import agent
 from darc.debuggee import procfs
+from darc.target import living
 
 SIGNALS = (23, 28)
 """SIGURG, SIGWINCH: ignored by default. SIGCONT is, too, but takes back every SIGSTOP that a
@@ -66,7 +66,7 @@ def own_pid_for(pid: int) -> int:
     """This process's id as process ``pid`` sees it; 0 where it does not (a container does not see
     what is outside)."""
     try:
-        same = Path(f"/proc/{pid}/ns/pid").samefile("/proc/self/ns/pid")
+        same = (living.folder(pid) / "ns/pid").samefile("/proc/self/ns/pid")
     except OSError:
         return 0
     return os.getpid() if same else 0

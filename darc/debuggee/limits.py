@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darc.debuggee import procfs
+from darc.target import living
 
 HEADROOM = 4
 """So many times what darc takes must be free: three quarters of it stay the program's."""
@@ -87,7 +88,7 @@ def _memory_groups(pid: int) -> Iterator[Path]:
     """The folders of the cgroups that limit the process's memory, inner before outer, as far as
     they can be seen from here: a container shows its own at the root."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text(errors="replace").splitlines()
+        lines = (living.folder(pid) / "cgroup").read_text(errors="replace").splitlines()
     except OSError:
         return
     for line in lines:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from darc.debuggee.clock import Use
 from darc.model.errors import TargetError
+from darc.target import living
 from darc.target.target import Region
 
 _PAGE = 4096
@@ -19,6 +20,8 @@ _AT_ENTRY, _AT_HWCAP2 = 9, 26
 _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 
 _MAPPING = re.compile(r"(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)")
+
+threads = living.threads
 
 
 def regions(pid: int) -> tuple[Region, ...]:
@@ -28,7 +31,7 @@ def regions(pid: int) -> tuple[Region, ...]:
         TargetError: it is gone, or it may not be read.
     """
     try:
-        text = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape")
+        text = (living.folder(pid) / "maps").read_text(errors="surrogateescape")
     except OSError as error:
         raise TargetError(f"cannot read the mappings of process {pid}: {error.strerror}") from None
     return _regions(text)
@@ -56,9 +59,9 @@ def _region(line: str) -> Region:
 
 def root(pid: int) -> Path:
     """The root folder as the process sees it (a container's, perhaps)."""
-    folder = Path(f"/proc/{pid}/root")
+    seen = living.folder(pid) / "root"
     try:
-        return Path("/") if folder.samefile("/") else folder
+        return Path("/") if seen.samefile("/") else seen
     except OSError:
         return Path("/")
 
@@ -77,7 +80,7 @@ def may_read_fs(pid: int) -> bool:
 def _told(pid: int, what: int) -> int | None:
     """A word that the kernel has told the program at its begin (``getauxval(3)``)."""
     try:
-        words = Path(f"/proc/{pid}/auxv").read_bytes()
+        words = (living.folder(pid) / "auxv").read_bytes()
     except OSError:
         return None
     return dict(struct.iter_unpack("<QQ", words[: len(words) // 16 * 16])).get(what)
@@ -85,8 +88,8 @@ def _told(pid: int, what: int) -> int | None:
 
 def status(pid: int, thread: int | None = None) -> dict[str, str]:
     """Fields of ``/proc/PID/status`` (or of one thread's); empty when it is gone."""
-    path = f"/proc/{pid}/status" if thread is None else f"/proc/{pid}/task/{thread}/status"
-    return fields(Path(path), ":\t")
+    its = living.folder(pid) if thread is None else Path(f"/proc/{pid}/task/{thread}")
+    return fields(its / "status", ":\t")
 
 
 def fields(file: Path, separator: str) -> dict[str, str]:
@@ -104,7 +107,7 @@ def limits(pid: int) -> dict[str, int]:
     or not told."""
     found = {}
     try:
-        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        lines = (living.folder(pid) / "limits").read_text().splitlines()
     except OSError:
         return {}
     for line in lines[1:]:
@@ -117,7 +120,7 @@ def limits(pid: int) -> dict[str, int]:
 def mapping_count(pid: int) -> int:
     """How many mappings a process has; 0 when it is gone."""
     try:
-        return Path(f"/proc/{pid}/maps").read_bytes().count(b"\n")
+        return (living.folder(pid) / "maps").read_bytes().count(b"\n")
     except OSError:
         return 0
 
@@ -126,7 +129,7 @@ def flags(pid: int, address: int) -> frozenset[str]:
     """What the kernel notes of the mapping at ``address`` (``VmFlags``, as "lo" for locked); empty
     where it does not tell."""
     try:
-        lines = Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines()
+        lines = (living.folder(pid) / "smaps").read_text(errors="replace").splitlines()
     except OSError:
         return frozenset()
     here = False
@@ -159,7 +162,7 @@ def populated(pid: int, parts: Iterable[range]) -> Iterator[range]:
         TargetError: the kernel does not tell.
     """
     try:
-        with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as file:
+        with (living.folder(pid) / "pagemap").open("rb", buffering=0) as file:
             for part in parts:
                 yield from _used(file.fileno(), part)
     except OSError as error:
@@ -234,14 +237,6 @@ def caught(pid: int) -> frozenset[int]:
     return frozenset(number for number in range(1, 65) if mask >> (number - 1) & 1)
 
 
-def threads(pid: int) -> list[int]:
-    """The threads of a process; none when it is gone."""
-    try:
-        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return []
-
-
 _TAKES_SIGNALS = "128"
 """The system call rt_sigtimedwait."""
 
@@ -287,7 +282,7 @@ def thread_called(pid: int, own: int) -> int | None:
 
 def is_gone(pid: int) -> bool:
     """Whether a process has ended, though its debugger may not have looked yet."""
-    return status(pid).get("State", "Z").startswith(("Z", "X"))
+    return living.state(pid, living.speaker(pid)) in living.ENDED
 
 
 def is_let_go(pid: int) -> bool:
@@ -343,10 +338,10 @@ _PAUSES = b"\nvoluntary_ctxt_switches:"
 def use(thread: int) -> Use | None:
     """That of a thread of any process that stands still; ``None`` where the kernel does not count
     it or the thread is gone."""
-    folder = Path(f"/proc/{thread}")
+    its = Path(f"/proc/{thread}")
     try:
-        ns = int((folder / "schedstat").read_bytes().split()[0])
-        status = (folder / "status").read_bytes()
+        ns = int((its / "schedstat").read_bytes().split()[0])
+        status = (its / "status").read_bytes()
         return Use(ns, int(status.partition(_PAUSES)[2].split(None, 1)[0])) if ns else None
     except (OSError, IndexError, ValueError):
         return None
@@ -385,7 +380,7 @@ def _is_containers(pid: int, filters: int) -> bool:
     ids = status(pid).get("NSpid", "").split()
     if len(ids) < 2:
         return False
-    first = fields(Path(f"/proc/{pid}/root/proc/1/status"), ":\t")
+    first = fields(living.folder(pid) / "root/proc/1/status", ":\t")
     return ids[-1] == "1" or first.get("Seccomp_filters", "").strip() == str(filters)
 
 
@@ -404,7 +399,7 @@ def _filters(pid: int) -> int | None:
 def file(pid: int) -> str:
     """The file that a process executes; empty where that is not told."""
     try:
-        return str(Path(f"/proc/{pid}/exe").readlink())
+        return str((living.folder(pid) / "exe").readlink())
     except OSError:
         return ""
 
@@ -413,15 +408,7 @@ def waits_deeply(pid: int) -> bool:
     """Whether a thread of the process is in a wait that no signal ends: for a child of its vfork,
     for a device. A debugger that stops the process waits for that thread, with all others
     stopped."""
-    return any(_state(pid, task) == "D" for task in threads(pid))
-
-
-def _state(pid: int, thread: int) -> str:
-    try:
-        text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace")
-    except OSError:
-        return ""
-    return text.rpartition(")")[2].split(None, 1)[0]
+    return any(living.state(pid, task) == "D" for task in threads(pid))
 
 
 def is_pending(pid: int, signal: int) -> bool:
@@ -451,7 +438,7 @@ class Memory:
 
     def __init__(self, pid: int) -> None:
         try:
-            self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+            self._fd = os.open(living.folder(pid) / "mem", os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise TargetError(
                 f"cannot open the memory of process {pid}: {error.strerror}"

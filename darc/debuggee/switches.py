@@ -34,6 +34,7 @@ from darc.debuggee.wakers import Wakers
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, OffWatch
 from darc.model.ops import Event, Off, OffReason
+from darc.target import living
 
 _MOST_EVENTS = 1024
 """Of a process. With more, threads that are watched wherever they run need fewer."""
@@ -530,7 +531,7 @@ def _cpu_group(pid: int) -> tuple[Path, ...]:
     """Where the kernel tells how long the process was kept waiting by a quota: a file for its group
     and for each above it that is seen from here."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text(errors="replace").splitlines()
+        lines = (living.folder(pid) / "cgroup").read_text(errors="replace").splitlines()
     except OSError:
         return ()
     found = []

@@ -127,7 +127,7 @@ class Wakers:
         known = self._processes
         if waking.process in known or len(known) >= _MOST_PROCESSES:
             return
-        name = procfs.status(waking.process).get("Name", "")
+        name = procfs.status(waking.process, waking.process).get("Name", "")
         known[waking.process] = _Process(name, _code(waking.process) if waking.pc else frozenset())
 
     def between(

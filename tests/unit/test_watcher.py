@@ -34,6 +34,9 @@ class Silent:
     def stands(self) -> bool:
         return True
 
+    def stuck(self, pid: int) -> None:
+        """Nothing."""
+
     def ended(self, pid: int) -> None:
         """Nothing."""
 
@@ -50,7 +53,7 @@ def test_whether_the_program_stands(program: str) -> None:
         watcher = Watcher(process.pid, Silent())
         try:
             first = "S" if program == ALONE else "Z"
-            wait_until(lambda: status(process.pid).get("State", "").startswith(first))
+            wait_until(lambda: status(process.pid, process.pid).get("State", "").startswith(first))
             assert not watcher.program_stands()
             os.kill(process.pid, signal.SIGSTOP)
             wait_until(watcher.program_stands)

@@ -1,0 +1,89 @@
+"""Gives a program its code back beside a debugger that has stopped it and cannot let it go.
+
+That is for lldb 14 and a program whose first thread has ended: its helper waits for that thread at
+every stop, for ever, and no debugger can attach to the process again. All threads stand still, so
+what is noted in the journal can be written back by ``/proc``, as the next debugger would do.
+"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from darc.debuggee import journal, procfs
+from darc.model.errors import TargetError
+from darc.target.target import Place, Region
+
+_INT3 = 0xCC
+
+
+def is_noted(pid: int) -> bool:
+    """Whether code of the process is noted as changed."""
+    noted = journal.left(pid)
+    return noted is not None and bool(noted.places)
+
+
+def put_back(pid: int) -> bool:
+    """Restores all code that is noted as changed, and under the breakpoints of the debugger, which
+    is about to be gone. False: nothing is noted, or a thread is in what was changed."""
+    noted = journal.left(pid)
+    if noted is None or not noted.places or noted.passages:
+        return False
+    places = list(noted.places)
+    counters = [pc for pc in map(_program_counter, procfs.threads(pid)) if pc is not None]
+    with procfs.Memory(pid) as memory:
+        changed = [place for place in reversed(places) if _is_changed(place, memory)]
+        relays = set(map(_leads_to, changed))  # what stands there is darc's alone
+        for pc in counters:
+            inside = any(p.address < pc < p.address + len(p.written) for p in changed)
+            if inside or pc in relays:
+                return False
+        for place in changed:
+            memory.write(place.address, place.original)
+        if not procfs.catches(pid, signal.SIGTRAP):
+            for region in procfs.regions(pid):
+                _clear(pid, region, memory)
+    return True
+
+
+def _is_changed(place: Place, memory: procfs.Memory) -> bool:
+    try:
+        return journal.is_darcs(place, memory.read(place.address, len(place.original)))
+    except TargetError:
+        return False  # its file was unloaded
+
+
+def _leads_to(place: Place) -> int | None:
+    """Where the jump or call leads that was written there."""
+    for codes, size in ((b"\xe8\xe9", 4), (b"\xeb", 1)):
+        if place.written[:1] in (codes[:1], codes[-1:]) and len(place.written) > size:
+            distance = int.from_bytes(place.written[1 : size + 1], "little", signed=True)
+            return place.address + size + 1 + distance
+    return None
+
+
+def _program_counter(thread: int) -> int | None:
+    """That of a thread that stands still."""
+    try:
+        words = Path(f"/proc/{thread}/syscall").read_text().split()
+        return int(words[-1], 16)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _clear(pid: int, region: Region, memory: procfs.Memory) -> None:
+    """Takes breakpoints out of the code of a file."""
+    if "x" not in region.permissions or not region.inode or not region.path.startswith("/"):
+        return
+    try:
+        with (procfs.root(pid) / region.path.lstrip("/")).open("rb") as file:
+            file.seek(region.offset)
+            stored = file.read(region.end - region.start)
+        live = memory.read(region.start, len(stored))
+    except (OSError, TargetError):
+        return
+    at = live.find(_INT3) if live != stored else -1
+    while at >= 0:
+        if stored[at] != _INT3:
+            memory.write(region.start + at, stored[at : at + 1])
+        at = live.find(_INT3, at + 1)

@@ -1,0 +1,48 @@
+"""What ``/proc`` tells of a process whose first thread has ended before the others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from darc.debuggee import procfs
+from darc.target import living
+from fixtures.build import build_leader
+
+
+@pytest.fixture
+def pid() -> Iterator[int]:
+    with subprocess.Popen([build_leader(), "0"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert process.stdout.readline() == b"ended\n"
+        yield process.pid
+        process.kill()
+
+
+def test_another_thread_speaks_for_the_process(pid: int) -> None:
+    assert living.state(pid, pid) == "Z"
+    assert pid not in living.threads(pid)
+    assert living.speaker(pid) in living.threads(pid)
+
+
+def test_the_process_is_read_as_before(pid: int) -> None:
+    code = next(r for r in procfs.regions(pid) if "x" in r.permissions)
+    with procfs.Memory(pid) as memory:
+        assert memory.read(code.start, 16)
+    assert not procfs.is_gone(pid)
+    assert procfs.is_let_go(pid)
+    assert procfs.file(pid) == str(build_leader().resolve())
+    assert procfs.entry(pid)
+    assert procfs.mapping_count(pid) == len(procfs.regions(pid))
+    assert "VmSize" in procfs.status(pid)
+    assert list(procfs.populated(pid, [range(code.start, code.end)]))
+
+
+def test_a_process_speaks_for_itself() -> None:
+    own = os.getpid()
+    assert living.speaker(own) == own
+    assert own in living.threads(own)
