@@ -44,16 +44,14 @@ class Farewell:
         self._begin = begin
         self._over: threading.Event | None = None
         self._out = threading.Event()
-        self._workers: str | None = None
         self._holds = False
 
     def hold(self) -> None:
         """The program is about to be changed. gdb's own thread."""
         if not self._holds:
             self._holds = True
-            self._set_workers("0")  # they would take a SIGHUP
-            _wait_for_workers()
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            _make_workers_deaf()
 
     def release(self, *, at_prompt: bool = False) -> None:
         """As the program stands now gdb may leave, unless it goes on. gdb's own thread.
@@ -65,8 +63,6 @@ class Farewell:
         if self._over is None and self._holds and not waits:
             self._holds = False
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            if self._workers is not None:
-                self._set_workers(self._workers)
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:
@@ -93,13 +89,6 @@ class Farewell:
             self._over = None
         self.release()
 
-    def _set_workers(self, number: str) -> None:
-        with contextlib.suppress(gdb.error):  # some gdb may not have the setting
-            shown = gdb.execute("maint show worker-threads", to_string=True)
-            found = re.search(r" is (unlimited|\d+)", shown)
-            gdb.execute(f"maint set worker-threads {number}", to_string=True)
-            self._workers = found[1] if found is not None else None
-
     def out(self) -> None:
         """Every probe is out."""
         self._out.set()
@@ -125,12 +114,34 @@ class Farewell:
             signal.raise_signal(min(found))
 
 
+def _make_workers_deaf() -> None:
+    """gdb's worker threads would take a SIGHUP that waits. They are ended once, and begin anew with
+    what this thread blocks: without them gdb takes longer to read a file's symbols, and the
+    program stands at a breakpoint of gdb's own meanwhile, where a gdb that is killed leaves it."""
+    if all(_is_deaf(thread) for thread in _workers()):
+        return
+    with contextlib.suppress(gdb.error):  # some gdb may not have the setting
+        shown = gdb.execute("maint show worker-threads", to_string=True)
+        gdb.execute("maint set worker-threads 0", to_string=True)
+        _wait_for_workers()
+        if (found := re.search(r" is (unlimited|\d+)", shown)) is not None:
+            gdb.execute(f"maint set worker-threads {found[1]}", to_string=True)
+
+
 def _wait_for_workers() -> None:
     """gdb's threads that are to end are told so, and not waited for."""
     end = time.monotonic() + _WORKERS_SECONDS
-    while time.monotonic() < end and any(map(_is_worker, procfs.threads(os.getpid()))):
+    while time.monotonic() < end and _workers():
         time.sleep(_WORKERS_SECONDS / 1000)
+
+
+def _workers() -> list[int]:
+    return [thread for thread in procfs.threads(os.getpid()) if _is_worker(thread)]
 
 
 def _is_worker(thread: int) -> bool:
     return procfs.status(os.getpid(), thread).get("Name", "").startswith("gdb worker")
+
+
+def _is_deaf(thread: int) -> bool:
+    return all(procfs.blocks(os.getpid(), thread, number) for number in SIGNALS)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from darc.debuggee import procfs
 from fixtures.build import build
-from tests.debugger import LOAD, PLAIN_GDB, REPORT, ROOT, Done, Server, debug, mark, server
+from tests.code import altered_code
+from tests.debugger import LOAD, PLAIN_GDB, REPORT, ROOT, Done, Server, debug, mark, server, tracer
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 PATH = ("handle", "lookup", "burn")
@@ -116,4 +121,30 @@ def test_looking_at_what_is_known_is_nothing_to_gdbs_threads(
     before, after = re.findall(r"^threads \[(.*)\]$", done.gdb, re.M)
     assert before.count(",") >= 3
     assert before == after
+    assert running.finish() == 0
+
+
+def test_gdbs_threads_are_there_while_probes_are_in(running: Server, tmp_path: Path) -> None:
+    """They read symbols for gdb: without them it takes longer over each file that a program loads
+    or executes, and leaves its own breakpoint there when it is killed meanwhile. They are not to
+    take the signals that wait for the probes."""
+    seen: list[tuple[str, bool]] = []
+
+    def look() -> None:
+        while all(place.startswith("ld-") for place in altered_code(running.pid)[2]):
+            time.sleep(0.01)
+        gdb = tracer(running.pid)
+        for thread in procfs.threads(gdb):
+            name = procfs.status(gdb, thread)["Name"]
+            seen.append((name, procfs.blocks(gdb, thread, signal.SIGHUP)))
+
+    looker = threading.Thread(target=look, daemon=True)
+    looker.start()
+    start = "darc start handle --start-ops 100000000"
+    begin = ["maint set worker-threads 3", f"{start} --max-time 3s", "continue"]
+    shown = [mark("shown"), "maint show worker-threads", mark("end"), "darc stop", "detach"]
+    done = attach(tmp_path, running, [*begin, *shown])
+    workers = [blocks for name, blocks in seen if name.startswith("gdb worker")]
+    assert workers == [True] * 3, done.gdb
+    assert "is 3" in done.section("shown")
     assert running.finish() == 0
