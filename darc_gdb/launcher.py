@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -26,18 +25,15 @@ def package_folders() -> list[str]:
 
 def why_not(gdb: str) -> str | None:
     """What is wrong with ``gdb``, in one line, or None when it can load darc."""
+    from darc.app import launching
+
     try:
-        probe = subprocess.run(
-            [gdb, "-nx", "-batch", "-ex", _ASK],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        told = launching.ask("darc-gdb", [gdb, "-nx", "-batch", "-ex", _ASK], {})
     except OSError as error:
         return f"{gdb} does not start: {error.strerror}"
-    for line in probe.stdout.splitlines():
+    except launching.NoAnswerError as error:
+        return str(error)
+    for line in told.splitlines():
         word, *version = line.split()
         if word == "darc":
             if tuple(map(int, version)) < OLDEST_PYTHON:
@@ -47,7 +43,14 @@ def why_not(gdb: str) -> str | None:
 
 
 def main() -> None:
-    """Become gdb; end with status 1 and one line when there is none that can load darc."""
+    """Become gdb; end with status 1 and one line when there is none that can load darc, and with
+    130 at Ctrl-C."""
+    from darc.app.launching import launch
+
+    launch(_become_gdb)
+
+
+def _become_gdb() -> None:
     gdb = shutil.which("gdb")
     trouble = "gdb is not installed: apt install gdb" if gdb is None else why_not(gdb)
     if gdb is None or trouble is not None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -66,20 +65,18 @@ def environments(lldb: str) -> Iterator[dict[str, str]]:
 
 
 def ask(lldb: str, environment: Mapping[str, str]) -> tuple[int, int] | str:
-    """The version of lldb's Python in this environment, or why there is none."""
+    """The version of lldb's Python in this environment, or why there is none.
+
+    Raises:
+        NoAnswerError: it says nothing.
+    """
+    from darc.app import launching
+
     try:
-        probe = subprocess.run(
-            [lldb, "-x", "-b", "-o", _ASK],
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        told = launching.ask("darc-lldb", [lldb, "-x", "-b", "-o", _ASK], environment)
     except OSError as error:
         return f"{lldb} does not start: {error.strerror}"
-    found = re.search(r"^darc (\d+) (\d+)$", probe.stdout, re.M)
+    found = re.search(r"^darc (\d+) (\d+)$", told, re.M)
     if found is None:
         return f"{lldb} has no Python; install one that has (apt install lldb)"
     return int(found[1]), int(found[2])
@@ -101,10 +98,15 @@ def choose(lldb: str) -> dict[str, str] | str:
 
 def find_usable() -> tuple[str, dict[str, str]] | str:
     """The first lldb that can load darc, and what to set for it; or why there is none."""
+    from darc.app.launching import NoAnswerError
+
     found = find_lldbs()
     trouble = ""
     for lldb in found:
-        chosen = choose(lldb)
+        try:
+            chosen = choose(lldb)
+        except NoAnswerError as error:
+            chosen = str(error)
         if not isinstance(chosen, str):
             return lldb, chosen
         trouble = trouble or chosen
@@ -115,7 +117,14 @@ def find_usable() -> tuple[str, dict[str, str]] | str:
 
 
 def main() -> None:
-    """Become lldb; end with status 1 and one line when there is none that can load darc."""
+    """Become lldb; end with status 1 and one line when there is none that can load darc, and with
+    130 at Ctrl-C."""
+    from darc.app.launching import launch
+
+    launch(_become_lldb)
+
+
+def _become_lldb() -> None:
     usable = find_usable()
     if isinstance(usable, str):
         from darc.views.words import message

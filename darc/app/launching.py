@@ -1,0 +1,69 @@
+"""What ``darc-gdb`` and ``darc-lldb`` share: asking a debugger something, and ending at Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from darc.views.words import message
+
+INTERRUPTED = 130
+"""The exit status that shells give to what Ctrl-C has ended."""
+
+SILENT_SECONDS = 1.0
+LIMIT_SECONDS = 60.0
+"""Far longer than a debugger takes to begin on a busy machine."""
+
+
+class NoAnswerError(Exception):
+    """A debugger says nothing; tells in one line what it was asked, and what to do."""
+
+
+def ask(launcher: str, command: Sequence[str], changed: Mapping[str, str]) -> str:
+    """What a debugger writes that is started to tell its version of Python, with ``changed`` in
+    its environment. Whatever it has started is gone with it when it does not answer.
+
+    Raises:
+        OSError: it does not start.
+        NoAnswerError: it does not end.
+    """
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **changed},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            return _wait(process, launcher, command)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
+def _wait(process: subprocess.Popen[str], launcher: str, command: Sequence[str]) -> str:
+    try:
+        return process.communicate(timeout=SILENT_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        words = f"waits for {command[0]} to tell its version of Python (Ctrl-C ends this)"
+        print(message(f"{launcher}: {words}"), file=sys.stderr, flush=True)
+    try:
+        return process.communicate(timeout=LIMIT_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        asked = f"{command[0]} was asked for its version of Python and says nothing"
+        raise NoAnswerError(f"{asked}; see what it waits for: {shlex.join(command)}") from None
+
+
+def launch(main: Callable[[], None]) -> None:
+    """``main``; Ctrl-C ends it without a word."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
