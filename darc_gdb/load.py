@@ -5,11 +5,14 @@ file itself is for any Python 3, and has ASCII characters alone.
 """
 
 import os
+import signal
 import sys
 
 import gdb
 
 OLDEST_PYTHON = (3, 11)
+_INTERRUPTED = 130  # the exit status that shells give to what Ctrl-C has ended
+_LAUNCHED = "DARC_PYTHONPATH" in os.environ
 
 
 def _find_packages() -> "list[str]":
@@ -36,7 +39,16 @@ def _import_and_register() -> None:
     if not hasattr(darc_gdb, "APP"):
         from darc_gdb import commands
 
-        darc_gdb.APP = commands.register()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        try:  # Ctrl-C comes before this, or behind it
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+            darc_gdb.APP = commands.register()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _is_loaded() -> bool:
+    return hasattr(sys.modules.get("darc_gdb"), "APP")
 
 
 def _load() -> "str | None":
@@ -52,6 +64,12 @@ def _load() -> "str | None":
         why = f"{error}; run 'make setup' in darc's folder first"
     except Exception as error:  # told in one line, like every other
         why = f"{error!r}; 'make setup' in darc's folder makes it anew"
+    except KeyboardInterrupt:  # gdb's Python gets one for SIGTERM as well
+        if _LAUNCHED:
+            gdb.execute(f"quit {_INTERRUPTED}")
+        if _is_loaded():
+            return None
+        why = "interrupted; 'source' of this file tries again"
     # A later try, when that is repaired, finds nothing of this one.
     sys.path[:] = path
     for name in set(sys.modules) - modules:

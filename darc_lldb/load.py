@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # "typing" has it not in every Python 3
     import lldb
 
 OLDEST_PYTHON = (3, 11)
+_INTERRUPTED = 130  # the exit status that shells give to what Ctrl-C has ended
 
 
 def _restore_environment() -> None:
@@ -45,6 +46,7 @@ def _load(debugger: "lldb.SBDebugger", namespace: "dict[str, object]") -> "str |
         version = "{}.{}".format(*sys.version_info[:2])
         return f"this lldb has Python {version}; darc needs 3.11 or newer"
     modules, path = set(sys.modules), list(sys.path)
+    launched = "DARC_PYTHONPATH" in os.environ
     try:
         _restore_environment()
         _find_packages()
@@ -58,6 +60,13 @@ def _load(debugger: "lldb.SBDebugger", namespace: "dict[str, object]") -> "str |
         why = f"{error}; run 'make setup' in darc's folder first"
     except Exception as error:  # told in one line, like every other
         why = f"{error!r}; 'make setup' in darc's folder makes it anew"
+    except KeyboardInterrupt:
+        if launched:  # there is nothing yet that lldb would have to leave
+            os._exit(_INTERRUPTED)
+        known = sys.modules.get("darc_lldb.commands")
+        if debugger.GetID() in getattr(known, "APPS", ()):
+            return None
+        why = "interrupted; 'command script import' of this file tries again"
     # A later try, when that is repaired, finds nothing of this one.
     namespace.pop("darc_lldb", None)
     sys.path[:] = path

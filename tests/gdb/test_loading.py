@@ -102,6 +102,49 @@ def test_what_is_needed_cannot_be_had(trouble: str, tmp_path: Path) -> None:
         assert "nothing is being analysed" in done.gdb, done.gdb
 
 
+INTERRUPTS = """
+import sys, importlib.abc, os, signal, time
+class Interrupts(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "darc.app.app":
+            sys.meta_path.remove(self)
+            %s
+sys.meta_path.insert(0, Interrupts())
+"""
+
+
+def interrupts() -> str:
+    """Ctrl-C in the middle, as it comes to Python: lldb raises it there, and not in batch."""
+    if current() == GDB:
+        return INTERRUPTS % "os.kill(os.getpid(), signal.SIGINT); time.sleep(1000)"
+    return INTERRUPTS % "raise KeyboardInterrupt"
+
+
+@IN_BOTH
+def test_ctrl_c_while_it_loads(tmp_path: Path) -> None:
+    """One line, nothing of darc is there, and it loads at the next try."""
+    again = f"source {LOAD}"
+    if current() != GDB:
+        from tests.lldb import runner
+
+        again = f"command script import {runner.LOAD}"
+    done = plain(tmp_path, [again, LOADED], {}, before=f"exec({interrupts()!r})")
+    told = re.findall("^darc: cannot load: interrupted; .*again$", done.gdb, re.M)
+    assert len(told) == 1, done.gdb
+    assert not re.search("Traceback|^KeyboardInterrupt", done.gdb, re.M), done.gdb
+    assert "nothing is being analysed" in done.gdb
+
+
+@IN_BOTH
+def test_ctrl_c_while_it_loads_from_the_launcher(tmp_path: Path) -> None:
+    """It ends as a command that Ctrl-C ends; the launcher is known by what it hands over."""
+    before = f"exec({interrupts()!r})"
+    done = plain(tmp_path, ["run"], {"DARC_PYTHONPATH": ""}, before=before)
+    assert done.status == 130, done.gdb
+    assert not re.search("Traceback|^KeyboardInterrupt|^darc:", done.gdb, re.M), done.gdb
+    assert done.output == b""
+
+
 GOES_WRONG = """
 import gdb
 execute = gdb.execute
