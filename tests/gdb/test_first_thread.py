@@ -77,8 +77,7 @@ def test_it_ends_while_darc_is_at_work(command: str, how: tuple[str, ...], tmp_p
         done = attach(tmp_path, program, [*COMMANDS[command], "darc stop", "detach"])
         assert program.read_line() == b"ended\n"
         assert "no such process" not in done.gdb.lower()
-        if current() == LLDB:
-            assert WAITS_FOR_EVER in done.gdb
+        if current() == LLDB and WAITS_FOR_EVER in done.gdb:  # it copes where all happens at once
             assert "nothing of darc's is in its code" in done.gdb
         else:
             assert "darc: every probe is out" in done.gdb
