@@ -243,7 +243,8 @@ struct darc_control {
     u64 inner_cost;      /* cycles of the pad between its two TSC reads */
     u64 full_cost;       /* cycles that a timed call adds to its caller, opened and closed by the stubs */
     u64 path_cost;       /* cycles that an untimed call on the path adds to its caller */
-    u64 slow_cost;       /* and beyond that: where the agent's C opens it in place of the stub, */
+    u64 pass_cost;       /* and one that is left alone, as it is none of its caller's fnode there */
+    u64 slow_cost;       /* beyond full_cost: where the agent's C opens it in place of the stub, */
     u64 indirect_cost;   /* where its site is an indirect one, */
     u64 return_cost;     /* where C closes it, */
     u64 span_cost;       /* as its span is kept, */

@@ -62,8 +62,10 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     if (!parent)
         return 0;
     u32 node = child_node(ctl, s, parent->node, target);
-    if (node == NO_NODE || ((struct darc_node *)ctl->nodes)[node].timed == DARC_PASSES)
+    if (node == NO_NODE || ((struct darc_node *)ctl->nodes)[node].timed == DARC_PASSES) {
+        parent->overhead += ctl->pass_cost;
         return 0;
+    }
     context *ctx = (context *)parent->context;
     record *rec = claim_record(ctl, slot);
     if (!rec) {

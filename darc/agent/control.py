@@ -68,6 +68,7 @@ class Words(TypedDict, total=False):
     not_kept: int
     older_count: int
     only_thread: int
+    pass_cost: int
     path_cost: int
     patience: int
     peak_high: int

@@ -479,7 +479,7 @@ class Foothold(ABC):
 
     def _calibrate(self) -> None:
         """Measures the pads' own cost in this program on this machine: at a call of what does
-        nothing; at one of a tail call of that; and at one of a tail call of that tail call."""
+        nothing; at one that is not its caller's; at one of a tail call of that; and at one of a tail call of that tail call."""
         tables, limits = self.tables, self._blob.constants
         nothing = self.symbol("darc_nothing")
         direct, pad = self._calibrated_site(CallKind.DIRECT, nothing, 0)
@@ -509,6 +509,9 @@ class Foothold(ABC):
         index, pad = self._calibrated_site(CallKind.INDIRECT, nothing, 0)
         indirect = measure(pad)
         used.append(index)
+        index, pad = self._calibrated_site(CallKind.DIRECT, nothing, 1)
+        passed = measure(pad)
+        used.append(index)
         index, tail = self._calibrated_site(CallKind.TAIL, nothing, 1)
         used.append(index)
         index, pad = self._calibrated_site(CallKind.DIRECT, tail, 0)
@@ -530,6 +533,7 @@ class Foothold(ABC):
             inner_cost=timed.inner,
             full_cost=timed.full,
             path_cost=path.full,
+            pass_cost=passed.full,
             slow_cost=timed.slow,
             indirect_cost=max(0, indirect.full - timed.full),
             return_cost=return_cost,

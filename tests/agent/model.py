@@ -474,12 +474,15 @@ class Model:
         self, thread: Thread, caller: Frame, frame: Frame, transfer: Transfer, end: int
     ) -> None:
         parent = self._parent(thread, caller)
-        if parent is None or parent.node is None or frame.function > ROOT:
+        if parent is None or frame.function > ROOT:
             return
         op = thread.op
         assert op is not None
-        node = self._child(transfer.kind, caller.function, parent.node, frame.function)
+        node = None
+        if parent.node is not None:
+            node = self._child(transfer.kind, caller.function, parent.node, frame.function)
         if node is None:
+            parent.overhead += self.setting.pass_cost
             return
         if not self._claim(frame.slot):
             op.is_spoiled = True

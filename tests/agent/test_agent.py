@@ -139,6 +139,7 @@ def settings_of(draw: st.DrawFn, *, small: bool = False, steady: bool = True) ->
         full_cost=draw(costs),
         path_cost=draw(costs),
         span_cost=draw(costs),
+        pass_cost=draw(of_ways),
         slow_cost=draw(of_ways),
         indirect_cost=draw(of_ways),
         return_cost=draw(of_ways),

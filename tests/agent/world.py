@@ -94,6 +94,7 @@ class Setting:
     inner_cost: int = 0
     full_cost: int = 0
     path_cost: int = 0
+    pass_cost: int = 0
     slow_cost: int = 0
     indirect_cost: int = 0
     return_cost: int = 0
@@ -470,6 +471,7 @@ class _Running:
             inner_cost=setting.inner_cost,
             full_cost=setting.full_cost,
             path_cost=setting.path_cost,
+            pass_cost=setting.pass_cost,
             slow_cost=setting.slow_cost,
             indirect_cost=setting.indirect_cost,
             return_cost=setting.return_cost,
