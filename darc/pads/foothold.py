@@ -479,7 +479,8 @@ class Foothold(ABC):
 
     def _calibrate(self) -> None:
         """Measures the pads' own cost in this program on this machine: at a call of what does
-        nothing; at one that is not its caller's; at one of a tail call of that; and at one of a tail call of that tail call."""
+        nothing; at one that is not its caller's; at one of a tail call of that; and at one of a
+        tail call of that tail call."""
         tables, limits = self.tables, self._blob.constants
         nothing = self.symbol("darc_nothing")
         direct, pad = self._calibrated_site(CallKind.DIRECT, nothing, 0)
