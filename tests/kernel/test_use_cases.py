@@ -124,15 +124,21 @@ def test_the_facts_of_a_file(decision_ops: int, tmp_path: Path) -> None:
 
 def test_the_guest_stops_no_more_than_it_has_to(tmp_path: Path) -> None:
     """Once for each decision, which is about as many levels as are timed at once; and for the
-    profile."""
+    profile. What ``auto`` times ahead is what can be made ready in a few milliseconds of a stop: on
+    a busy machine less, but some."""
     start = "darc start vfs_statx --task stat --peak 1 --start-ops 1000"
+    one_by_one = 0
     with workload("stat", icount=True) as machine:
-        for lookahead, levels in (("1", 1), ("2", 2), ("3", 3), ("auto", 3)):
+        for lookahead, levels in (("1", 1), ("2", 2), ("3", 3), ("auto", None)):
             report = analysis(machine, tmp_path, f"{start} --lookahead {lookahead}")
             deepest = max(len(path["functions"]) for path in report["root_cause_paths"])
             stops = report["program"]["stops"]
             assert deepest > 2
-            assert stops <= math.ceil(deepest / levels) + 2, (lookahead, report)
+            if levels is None:
+                assert stops < one_by_one, report
+            else:
+                assert stops <= math.ceil(deepest / levels) + 2, (lookahead, report)
+            one_by_one = max(one_by_one, stops)
 
 
 def latencies(node: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
