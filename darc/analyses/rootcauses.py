@@ -29,6 +29,7 @@ from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, KeptOps, OpClass
 from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
 from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.model.profile import Profile, thresholds
+from darc.model.shares import share_of
 from darc.model.slices import TimeSlices
 from darc.model.snapshot import ProgramFigures, SiteReport, Snapshot
 from darc.model.status import Status
@@ -66,6 +67,11 @@ MOST_CALLS_FOR_BREAKPOINTS = 500
 
 _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
+
+SLIGHT = 8
+"""How many times what a path explains another one explains, for it to be no root cause. In one op
+the contributors in the bin of the largest are within a factor of two of it (paper 3); the share is
+over all ops."""
 
 _CLOSING_SECONDS = 1.0
 """For how long at most ops are kept when the paths are known."""
@@ -520,6 +526,7 @@ class RootCauses(Analysis):
             self._note(explanation)
         self._settle(None)
         self._hear_ops()
+        self._leave_out_the_slight()
         for node, missed in self._not_timed().items():
             note = (
                 f"{len(missed)} of its calls could not be timed, the time may be theirs: "
@@ -582,6 +589,28 @@ class RootCauses(Analysis):
                 below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
         if self.root.end is None:
             self.root.end = found.preemption
+
+    def _leave_out_the_slight(self) -> None:
+        """Votes of 20 calls may fall to what they merely pass through: a path that explains next to
+        nothing, beside one that explains much of the peak, is none of its root causes."""
+        if self._ops is None or self._ops is self._ops_of_file or not self.parameters.auto:
+            return
+        assert self._descent is not None
+        shares = {path: share_of(path, self._ops) for path in self._descent.paths()}
+        most = max((share for share in shares.values() if share is not None), default=0.0)
+        for path, share in shares.items():
+            if share is None or share * SLIGHT >= most:
+                continue
+            last = path.nodes[-1]
+            last.end = None
+            for node in reversed(path.nodes[1:]):
+                if any(below.end is not None for below in node.walk()):
+                    break
+                node.state, node.root_cause = NodeState.REJECTED, False
+            self._note(
+                f"{last.function.name} was chosen by votes, but explains {100 * share:.0f} % "
+                f"of the peak's time, another cause {100 * most:.0f} %: it is no root cause"
+            )
 
     def _settle(self, note: str | None) -> None:
         """Where the second look has found no path that goes on, what the first one saw holds: it

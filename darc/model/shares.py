@@ -52,22 +52,49 @@ def explain(path: RootCausePath, snapshot: Snapshot) -> Explained:
     """What the cause at the end of ``path`` explains of the kept ops of the peak."""
     kept, profile = snapshot.ops, snapshot.profile
     resolution = profile.resolution if profile is not None else 1
-    ending, node = path.ending, path.nodes[-1]
+    ops = _ops_of(path, kept)
+    taken = _taken(path, ops, kept)
+    if taken is None:
+        return Explained(len(ops))
+    if is_own(path.ending):
+        return Explained(len(ops), _share(taken))
+    bins = [bin_of(latency - time, resolution) for time, latency in taken]
+    return Explained(len(ops), _share(taken), _range(bins, snapshot.peaks))
+
+
+def share_of(path: RootCausePath, kept: KeptOps) -> float | None:
+    """As :attr:`Explained.share`."""
+    taken = _taken(path, _ops_of(path, kept), kept)
+    return _share(taken) if taken is not None else None
+
+
+def _ops_of(path: RootCausePath, kept: KeptOps | None) -> Sequence[Op]:
     ops = kept.sample(OpClass.IN_PEAK) if kept is not None else ()
-    if by_switches := ending.cause is Cause.PREEMPTION and any(op.off is not None for op in ops):
-        ops = tuple(op for op in ops if op.off is not None)
+    return [op for op in ops if op.off is not None] if _by_switches(path, ops) else ops
+
+
+def _by_switches(path: RootCausePath, ops: Sequence[Op]) -> bool:
+    return path.ending.cause is Cause.PREEMPTION and any(op.off is not None for op in ops)
+
+
+def _taken(
+    path: RootCausePath, ops: Sequence[Op], kept: KeptOps | None
+) -> Sequence[tuple[int, int]] | None:
+    """In each op the cycles that the cause took, and all; ``None`` where there are too few ops, or
+    where not all that it takes was timed in them."""
+    node, ending = path.nodes[-1], path.ending
     if kept is None or len(ops) < LEAST_FOR_ESTIMATES:
-        return Explained(len(ops))
-    if not by_switches and not _was_timed(node, ending, kept):
-        return Explained(len(ops))
+        return None
+    if not _by_switches(path, ops) and not _was_timed(node, ending, kept):
+        return None
     latencies = [max(1, op.latency - op.off_time(OffReason.STOPPED)) for op in ops]
-    times = [min(_time(op, node, ending), most) for op, most in zip(ops, latencies, strict=True)]
-    share = sum(times) / sum(latencies)
-    if is_own(ending):
-        return Explained(len(ops), share)
-    rest = [latency - time for latency, time in zip(latencies, times, strict=True)]
-    bins = [bin_of(cycles, resolution) for cycles in rest]
-    return Explained(len(ops), share, _range(bins, snapshot.peaks))
+    return [
+        (min(_time(op, node, ending), most), most) for op, most in zip(ops, latencies, strict=True)
+    ]
+
+
+def _share(taken: Sequence[tuple[int, int]]) -> float:
+    return sum(time for time, _ in taken) / sum(latency for _, latency in taken)
 
 
 def is_own(ending: Ending) -> bool:
