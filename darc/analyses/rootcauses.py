@@ -29,7 +29,7 @@ from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, KeptOps, OpClass
 from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
 from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.model.profile import Profile, thresholds
-from darc.model.shares import share_of
+from darc.model.shares import slight
 from darc.model.slices import TimeSlices
 from darc.model.snapshot import ProgramFigures, SiteReport, Snapshot
 from darc.model.status import Status
@@ -67,11 +67,6 @@ MOST_CALLS_FOR_BREAKPOINTS = 500
 
 _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
-
-SLIGHT = 8
-"""How many times what a path explains another one explains, for it to be no root cause. In one op
-the contributors in the bin of the largest are within a factor of two of it (paper 3); the share is
-over all ops."""
 
 _CLOSING_SECONDS = 1.0
 """For how long at most ops are kept when the paths are known."""
@@ -596,11 +591,7 @@ class RootCauses(Analysis):
         if self._ops is None or self._ops is self._ops_of_file or not self.parameters.auto:
             return
         assert self._descent is not None
-        shares = {path: share_of(path, self._ops) for path in self._descent.paths()}
-        most = max((share for share in shares.values() if share is not None), default=0.0)
-        for path, share in shares.items():
-            if share is None or share * SLIGHT >= most:
-                continue
+        for path, share, most in slight(self._descent.paths(), self._ops):
             last = path.nodes[-1]
             last.end = None
             for node in reversed(path.nodes[1:]):

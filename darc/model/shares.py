@@ -21,6 +21,11 @@ from darc.model.peaks import Peak
 from darc.model.profile import bin_of
 from darc.model.snapshot import Snapshot
 
+SLIGHT = 8
+"""How many times what a path explains another one explains, for it to be no root cause. In one op
+the contributors in the bin of the largest are within a factor of two of it (paper 3); the share is
+over all ops."""
+
 _OUTSIDE = 0.1
 """Part of the ops that is left out of the range of bins on each side."""
 
@@ -62,10 +67,21 @@ def explain(path: RootCausePath, snapshot: Snapshot) -> Explained:
     return Explained(len(ops), _share(taken), _range(bins, snapshot.peaks))
 
 
-def share_of(path: RootCausePath, kept: KeptOps) -> float | None:
-    """As :attr:`Explained.share`."""
-    taken = _taken(path, _ops_of(path, kept), kept)
-    return _share(taken) if taken is not None else None
+def slight(
+    paths: Sequence[RootCausePath], kept: KeptOps
+) -> Sequence[tuple[RootCausePath, float, float]]:
+    """Those of ``paths`` that explain next to nothing beside another one, with their shares and the
+    largest one. A path whose share is not known is not among them."""
+    shares = [
+        _share(taken) if (taken := _taken(path, _ops_of(path, kept), kept)) else None
+        for path in paths
+    ]
+    most = max((share for share in shares if share is not None), default=0.0)
+    return [
+        (path, share, most)
+        for path, share in zip(paths, shares, strict=True)
+        if share is not None and share * SLIGHT < most
+    ]
 
 
 def _ops_of(path: RootCausePath, kept: KeptOps | None) -> Sequence[Op]:

@@ -13,7 +13,7 @@ from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, OpClass, Sum
 from darc.model.peaks import find_peaks
-from darc.model.shares import Explained, Without, explain
+from darc.model.shares import SLIGHT, Explained, Without, explain, slight
 from darc.model.snapshot import Snapshot
 from tests.unit import ops, samples
 from tests.unit.ops import MS
@@ -82,6 +82,20 @@ def test_what_was_not_timed_has_no_share() -> None:
     kept = dataclasses.replace(snapshot.ops, compared=frozenset())
     for path in snapshot.paths:
         assert explain(path, dataclasses.replace(snapshot, ops=kept)) == Explained(10)
+
+
+def test_a_path_that_explains_next_to_nothing_is_told_beside_one_that_does() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ftree is not None
+    assert snapshot.ops is not None
+    usleep, fill = (ops.path_of(snapshot, name) for name in ("usleep", "fill"))
+    flush = RootCausePath((snapshot.ftree, snapshot.ftree.find("1.7")), usleep.ending)
+    assert slight((usleep, fill), snapshot.ops) == []  # 60 % and 10 %
+    ((path, share, most),) = slight((usleep, flush, fill), snapshot.ops)
+    assert path == flush
+    assert share * SLIGHT < most == pytest.approx((3 * MS - 100) / (5 * MS))
+    unknown = dataclasses.replace(snapshot.ops, compared=frozenset())
+    assert slight((usleep, flush, fill), unknown) == []
 
 
 def watched(*off: tuple[int, int, OffReason]) -> Snapshot:
