@@ -13,7 +13,7 @@ from darc.views.exporters import EXPORTERS
 from darc.views.style import Style
 
 _DEFAULT = next(iter(EXPORTERS))
-_OTHERS = frozenset({".html", ".htm", ".folded", ".dot"})
+_OTHERS = frozenset({".html", ".htm", ".folded"})
 """Names of files that would promise what no exporter makes."""
 
 
@@ -58,10 +58,10 @@ def format_of(file: Path | None) -> str:
     """The format that the name of ``file`` asks for, which there may be none of: the first when it
     does not say."""
     suffix = "" if file is None else file.suffix.lower()
-    if suffix in _OTHERS:
-        return suffix.removeprefix(".")
-    asked = (name for name, one in EXPORTERS.items() if suffix in one.suffixes)
-    return next(asked, _DEFAULT)
+    for name, one in EXPORTERS.items():
+        if suffix in one.suffixes:
+            return name
+    return suffix.removeprefix(".") if suffix in _OTHERS else _DEFAULT
 
 
 def check_format(form: str) -> None:

@@ -17,6 +17,9 @@ from fixtures.build import build
 from tests.debugger import PLAIN_GDB, REPORT, ROOT, debug
 
 PAGES = ROOT / "docs" / "extending"
+ADDED = ("mean", "rate", "spare", "split")
+"""Commands."""
+
 _BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.M | re.S)
 
 
@@ -35,16 +38,16 @@ def insert(file: Path, line: str, before: str) -> None:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy with a command, an analysis, a collector and an exporter more, and nothing else."""
-    tree = tmp_path_factory.mktemp("extended")
-    for package in ("darc", "darc_gdb", "kgdb"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, tree / package, ignore=ignored)
+    tree = tmp_path_factory.mktemp("extended") / "tree"
+    ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "seeds", "*.egg-info")
+    shutil.copytree(ROOT, tree, ignore=ignored)
     (tree / ".venv").symlink_to(ROOT / ".venv")
     commands = tree / "darc" / "app" / "commands"
     (mean,) = blocks("command")
     (commands / "mean.py").write_text(mean)
-    rate, its_command, its_test, split, its_views = blocks("analysis")
-    (tree / "test_rate.py").write_text(its_test)
+    rate, its_command, its_test, its_part, split, its_views = blocks("analysis")
+    (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
+    (tree / "darc" / "model" / "split.py").write_text(its_part)
     (tree / "darc" / "analyses" / "rate.py").write_text(rate)
     (commands / "rate.py").write_text(its_command)
     (tree / "darc" / "analyses" / "split.py").write_text(split)
@@ -52,15 +55,16 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (parts / "split.py").write_text(its_views)
     line = "from darc.views.parts.split import SHARES\n"
     insert(parts / "__init__.py", line, "from darc.views.parts.walk")
-    insert(parts / "__init__.py", "SHARES, ", "SET, WALK")
+    insert(parts / "__init__.py", ", SHARES", ")}\n")
     for old, new in (("rate", "split"), ("Rate", "Split"), ("RATE", "SPLIT")):
         its_command = its_command.replace(old, new)
+    its_command = its_command.replace("--start-time 1s", "--decision-ops 50")
     (commands / "split.py").write_text(its_command.replace("start_time", "decision_ops"))
     collector, its_command = blocks("collector")
     (tree / "darc" / "collectors" / "sparing.py").write_text(collector)
     (commands / "spare.py").write_text(its_command)
     registry = commands / "registry.py"
-    for name in ("mean", "rate", "spare", "split"):
+    for name in ADDED:
         line = f"from darc.app.commands.{name} import {name.upper()}\n"
         insert(registry, line, "from darc.app.commands.peak")
         insert(registry, f"        {name.upper()},\n", "        VERSION,\n")
@@ -69,8 +73,20 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (exporters / "paths.py").write_text(paths)
     line = "from darc.views.exporters.paths import PATHS\n"
     insert(exporters / "__init__.py", line, "from darc.views.exporters.text")
-    insert(exporters / "__init__.py", "PATHS, ", "TEXT, JSON")
+    insert(exporters / "__init__.py", ", PATHS", ")}\n")
+    with (tree / "docs" / "glossary.md").open("a") as glossary:
+        glossary.writelines(f"| `{name}` | another one |\n" for name in ADDED)
+    run_python(tree, "tools/commands_page.py")
     return tree
+
+
+def run_python(tree: Path, *arguments: str) -> str:
+    """What Python prints in the copy, of which all modules are."""
+    where = {**os.environ, "PYTHONPATH": str(tree)}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=tree, env=where, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
@@ -130,11 +146,9 @@ def test_an_exporter(tree: Path, tmp_path: Path) -> None:
     assert re.match(r"handle(;\w+)*$", written, re.M), done.gdb
 
 
-def test_the_test_of_an_analysis(tree: Path) -> None:
-    """It finds the analysis in the copy, and what tests share here."""
-    where = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider"]
-    command += ["--rootdir", str(tree), str(tree / "test_rate.py")]
-    done = subprocess.run(command, env=where, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+def test_what_proves_a_change(tree: Path) -> None:
+    """The example's own test; imports, docs, commands and reports are as the house wants them."""
+    tests = ["unit/test_rate.py", "unit/test_docs.py", "unit/test_commands.py"]
+    tests += ["unit/test_report.py", "contract/test_imports.py"]
+    files = [str(tree / "tests" / name) for name in tests]
+    run_python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)

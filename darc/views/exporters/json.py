@@ -24,6 +24,9 @@ from darc.views.words import Shown, whole
 SCHEMA = 1
 """Version of the JSON report: more keys may follow, the ones that are there stay."""
 
+_ALWAYS = ("set", "walk", "why")
+"""Parts that schema 1 has in every report, as ``None`` where they are not known."""
+
 
 def to_json(snapshot: Snapshot) -> dict[str, Any]:
     """The JSON report, schema 1, as Python values.
@@ -64,7 +67,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "ftree": None if snapshot.ftree is None else _tree(snapshot.ftree),
         "ops": None if snapshot.ops is None else ops_to_json(snapshot.ops),
         "waits": waits_to_json(snapshot),
-        **{key: _part(snapshot, key) for key in PARTS},
+        **{key: _part(snapshot, key) for key in PARTS if key in _ALWAYS or key in snapshot.parts},
         "decisions": [] if snapshot.ftree is None else _decisions(snapshot.ftree),
         "program": {
             "stops": program.stops,
