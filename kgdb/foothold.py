@@ -28,7 +28,10 @@ _STACK_SHIFT = 14
 _KERNEL_CODE = 0x10
 """The selector of the kernel's code segment (``__KERNEL_CS``)."""
 _AREA_SIZE = 1 << 20
-ROOMS = tuple(Room(4096, 4096, 8192, 16384, contexts) for contexts in (64, 16))
+ROOMS = tuple(
+    Room(sites=4096, nodes=4096, routes=8192, records=16384, contexts=contexts)
+    for contexts in (64, 16)
+)
 """What the tables hold: the second where there is no memory for the first."""
 _EXECMEM_MODULE_TEXT = 0
 _HEADER = struct.Struct("<8s6Q")

@@ -20,7 +20,7 @@ def _pages(size: int) -> int:
     return (size + _PAGE - 1) // _PAGE * _PAGE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Room:
     """How much each table holds. ``nodes``, ``records`` and ``contexts`` are powers of two;
     ``kept`` are ops with all their calls, ``sheets`` what these have for waits and switches,
@@ -112,7 +112,7 @@ def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """Offsets in bytes of the tables in one mapping, and the size of all."""
 
@@ -146,28 +146,28 @@ def plan(blob: Blob, room: Room) -> Layout:
     sizes = blob.sizes
     totals_at = blob.offset("darc_context.sums") + sizes["darc_sum"] * room.nodes
     context_size = -(-(totals_at + sizes["darc_total"] * room.nodes) // _CACHE_LINES) * _CACHE_LINES
+    sizes_of = {
+        "control": sizes["darc_control"],
+        "live": sizes["darc_live"],
+        "doorbell": sizes["darc_doorbell"],
+        "sites": sizes["darc_site"] * room.sites,
+        "nodes": sizes["darc_node"] * room.nodes,
+        "routes": sizes["darc_route"] * room.routes,
+        "analysis": 4 * room.nodes,
+        "record_list": 4 * room.records,
+        "code": sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
+        "records": sizes["darc_record"] * room.records,
+        "kept": sizes["darc_kept"] * room.kept,
+        "sheets": sizes["darc_sheet"] * room.sheets,
+        "blocks": sizes["darc_block"] * room.blocks,
+        "contexts": contexts_size(blob, context_size, room.contexts),
+    }
     at = 0
-    places: list[int] = []
-    for size in (
-        sizes["darc_control"],
-        sizes["darc_live"],
-        sizes["darc_doorbell"],
-        sizes["darc_site"] * room.sites,
-        sizes["darc_node"] * room.nodes,
-        sizes["darc_route"] * room.routes,
-        4 * room.nodes,
-        4 * room.records,
-        sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
-        sizes["darc_record"] * room.records,
-        sizes["darc_kept"] * room.kept,
-        sizes["darc_sheet"] * room.sheets,
-        sizes["darc_block"] * room.blocks,
-        contexts_size(blob, context_size, room.contexts),
-    ):
-        places.append(at)
+    places: dict[str, int] = {}
+    for table, size in sizes_of.items():
+        places[table] = at
         at += _pages(size)
-    places += [at, context_size, totals_at]
-    return Layout(room, *places)
+    return Layout(room=room, **places, size=at, context_size=context_size, totals_at=totals_at)
 
 
 _CACHE_LINES = 128  # bytes: what one thread writes, processors fetch for no other
@@ -183,6 +183,13 @@ def records_size(blob: Blob, records: int) -> tuple[int, int]:
     return _pages(4 * records), _pages(blob.sizes["darc_record"] * records)
 
 
+_NAMED = (
+    *("live", "doorbell", "sites", "nodes", "routes", "analysis", "record_list", "code"),
+    *("records", "kept", "sheets", "blocks"),
+)
+"""Tables whose addresses the control structure has under the same names."""
+
+
 def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
     """The layout of the tables whose control structure, at ``address``, is ``raw``.
 
@@ -193,20 +200,30 @@ def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
     at, size = blob.fields["darc_control.older"]
     older = words(raw[at : at + size])
     first = older[0] if values["older_count"] else values["contexts"]
-    nodes, records = values["node_mask"] + 1, (values["record_mask"] >> 6) + 1
-    contexts = words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1
-    kept, sheets = values["kept_room"], values["sheet_room"]
-    blocks = values["block_room"]
-    routes = values["route_room"]
-    room = Room(values["site_room"], nodes, routes, records, contexts, kept, sheets, blocks)
-    tables = "live doorbell sites nodes routes analysis record_list code records kept sheets blocks"
-    places = [values[name] - address for name in tables.split()]
+    room = Room(
+        sites=values["site_room"],
+        nodes=values["node_mask"] + 1,
+        routes=values["route_room"],
+        records=(values["record_mask"] >> 6) + 1,
+        contexts=words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1,
+        kept=values["kept_room"],
+        sheets=values["sheet_room"],
+        blocks=values["block_room"],
+    )
     sizes = (values["tables_size"], values["context_size"], values["totals_at"])
     if (
         not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room)[:-1])
-        or not 0 <= blocks <= _MOST_OF_ANY
+        or not 0 <= room.blocks <= _MOST_OF_ANY
         or not all(0 < size <= _MOST_BYTES for size in sizes)
         or values["older_count"] > len(older)
     ):
         raise TargetError("darc's tables in the program are damaged")
-    return Layout(room, *(0, *places, first - address, *sizes))
+    return Layout(
+        room=room,
+        control=0,
+        **{table: values[table] - address for table in _NAMED},
+        contexts=first - address,
+        size=values["tables_size"],
+        context_size=values["context_size"],
+        totals_at=values["totals_at"],
+    )

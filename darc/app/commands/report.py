@@ -15,7 +15,7 @@ REPORT_OPTIONS = (
     Option(
         "--format",
         "FORMAT",
-        f"{', '.join(EXPORTERS)}; the default is what FILE ends in, else text.",
+        f"{', '.join(EXPORTERS)}; the default is what FILE ends in, else {next(iter(EXPORTERS))}.",
         tuple(EXPORTERS),
     ),
     FILE_OPTION,
