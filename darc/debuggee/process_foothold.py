@@ -90,7 +90,7 @@ _NO_LANDINGS = b"no lands"
 written by the program."""
 
 # mov eax, imm32; mov r10, rcx; syscall; ret
-_SYSCALL_STUB = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
+_SYSTEM_CALL = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
 
 
 class ProcessFoothold(Foothold):
@@ -340,10 +340,10 @@ class ProcessFoothold(Foothold):
         if self._is_boxed():
             raise PadsImpossibleError(_BOXED)
         place = self._borrowed_place()
-        stub = _SYSCALL_STUB.replace(b"%s", struct.pack("<I", number))
-        original = self._target.memory.read(place, len(stub))
-        self._target.journal.patches([Place(place, original, stub)])
-        self._target.memory.write(place, stub)
+        code = _SYSTEM_CALL.replace(b"%s", struct.pack("<I", number))
+        original = self._target.memory.read(place, len(code))
+        self._target.journal.patches([Place(place, original, code)])
+        self._target.memory.write(place, code)
         try:
             result = self._target.call(place, arguments)
         finally:

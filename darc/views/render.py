@@ -304,6 +304,8 @@ def _bins(peak: PeakRange) -> str:
 
 def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     if snapshot.ftree is None:
+        if snapshot.status is Status.DONE:
+            return [Text("no function tree: 'darc start' looks for root causes, and makes one")]
         return [Text(f"no function tree yet: {snapshot.status.value}")]
     hz = snapshot.profile.hz if snapshot.profile is not None else 0
 
