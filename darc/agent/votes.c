@@ -121,12 +121,7 @@ static inline u64 at_most(u64 limit, u64 value)
  * whatever the program has written over the sums: max is less than sum, and part not more. */
 static u64 share(u64 max, u64 sum, u64 part)
 {
-    u64 low = at_most(sum, part), high, quotient, rest;
-    if (likely(max >= sum))
-        return part;
-    __asm__("mulq %3" : "=a"(low), "=d"(high) : "0"(low), "r"(max) : "cc");
-    __asm__("divq %4" : "=a"(quotient), "=d"(rest) : "0"(low), "1"(high), "r"(sum) : "cc");
-    return quotient;
+    return likely(max >= sum) ? part : scaled(at_most(sum, part), max, sum);
 }
 
 /* What a node's children are compared by. By the paper's rule the longest call of each counts. Together, the

@@ -7,6 +7,15 @@ static inline u64 tsc(void)
     return (u64)high << 32 | low;
 }
 
+/* value * factor / divisor, by a product of twice the size. It faults unless value <= divisor and factor < divisor. */
+static inline u64 scaled(u64 value, u64 factor, u64 divisor)
+{
+    u64 low, high, quotient, rest;
+    __asm__("mulq %3" : "=a"(low), "=d"(high) : "0"(value), "r"(factor) : "cc");
+    __asm__("divq %4" : "=a"(quotient), "=d"(rest) : "0"(low), "1"(high), "r"(divisor) : "cc");
+    return quotient;
+}
+
 /* Where a thread has its storage. One that has none must not be asked for its first word. */
 static inline u64 fs_base(const control *ctl)
 {
