@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
+from typing import Any, ClassVar
 
 from darc.code.program import Program
 from darc.collectors.collector import Collector
@@ -64,6 +64,9 @@ class Subject:
 class Analysis(ABC):
     """See the module. What is abstract here every analysis must have; the rest is for those that
     need it."""
+
+    _ended_early: ClassVar[Status] = Status.INCONCLUSIVE
+    """What it is where it was ended from outside, with what is known."""
 
     def __init__(self, subject: Subject) -> None:
         self.parameters = subject.parameters
@@ -145,7 +148,7 @@ class Analysis(ABC):
         """Ends with what is known; ``why`` is told."""
         self.collect()
         self._note(f"{why}: this is what was known by then")
-        self._status = Status.INCONCLUSIVE
+        self._status = self._ended_early
 
     def fail(self) -> None:
         """Ends without an answer: a decision could not be made."""

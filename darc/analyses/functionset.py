@@ -42,6 +42,8 @@ _HOT_COSTS = 10
 class FunctionProfiles(Analysis):
     """The calls of each function of a set, for ``seconds`` in which the program runs."""
 
+    _ended_early = Status.DONE
+
     def __init__(
         self,
         subject: Subject,
@@ -246,11 +248,6 @@ class FunctionProfiles(Analysis):
             dropped=one.dropped,
             until=until,
         )
-
-    def finish_early(self, why: str) -> None:
-        self.collect()
-        self._note(f"{why}: this is what was known by then")
-        self._status = Status.DONE
 
     # -------------------------------------------------------------------- views
 

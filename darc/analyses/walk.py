@@ -134,6 +134,8 @@ class _Group:
 class CallWalk(Analysis):
     """See the module."""
 
+    _ended_early = Status.DONE
+
     def __init__(
         self,
         subject: Subject,
@@ -555,11 +557,6 @@ class CallWalk(Analysis):
         if any(callee in self._walk.left_out for callee in self._callees(node)):
             return End.UNTIMED
         return End.INDIRECT if self._has_unknown(node) else End.ITSELF
-
-    def finish_early(self, why: str) -> None:
-        self.collect()
-        self._note(f"{why}: this is what was known by then")
-        self._status = Status.DONE
 
     # -------------------------------------------------------------------- views
 

@@ -261,6 +261,11 @@ class Fnode:
             nodes.append(nodes[-1].parent)
         return nodes[::-1]
 
+    @property
+    def is_interrupt(self) -> bool:
+        """Whether it is no call of its parent, but a handler that interrupted it."""
+        return self.site is not None and self.site.kind is CallKind.INTERRUPT
+
     def walk(self) -> Iterator[Fnode]:
         """This node and all below it, each before its children, children in order."""
         stack = [self]

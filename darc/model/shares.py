@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from darc.model.ftree import CallKind, Cause, Ending, Fnode, RootCausePath
+from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.peaks import Peak
 from darc.model.profile import bin_of
@@ -144,9 +144,9 @@ def _time(op: Op, node: Fnode, ending: Ending) -> int:
         return max(0, taken - lost)
     if cause is Cause.LOOP:
         return op.time_of(c for c in node.children if c.function.name == ending.loop_callee)
-    if _is_interrupt(node):  # it comes wherever it likes: all of this handler's count (3.6)
+    if node.is_interrupt:  # it comes wherever it likes: all of this handler's count (3.6)
         handler = _handler(node)
-        return sum(s.sum for s in op.sums if _is_interrupt(s.node) and _handler(s.node) == handler)
+        return sum(s.sum for s in op.sums if s.node.is_interrupt and _handler(s.node) == handler)
     if cause is Cause.BLOCKED and op.off is not None and _has_spans(op, node):
         return _off_in(op, node, OffReason.BLOCKED)
     return op.latency if node.parent is None else op.time_of([node])
@@ -176,10 +176,6 @@ def _off_in(op: Op, node: Fnode, reason: OffReason) -> int:
 
 def _handler(node: Fnode) -> tuple[str, int]:
     return node.function.module, node.function.offset
-
-
-def _is_interrupt(node: Fnode) -> bool:
-    return node.site is not None and node.site.kind is CallKind.INTERRUPT
 
 
 def _range(bins: Sequence[int], peaks: Sequence[Peak]) -> Without:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darc.model.ftree import CallKind, Fnode, Totals
+from darc.model.ftree import Fnode, Totals
 from darc.search import decision
 
 NOTHING = Totals()
@@ -94,13 +94,13 @@ class Contest:
         far as ``others``, the contests below this one, tell.
         """
         came = self._interrupted(others)
-        own = {_handler(child) for child in self.node.children if is_interrupt(child)}
+        own = {_handler(child) for child in self.node.children if child.is_interrupt}
         return [self.own, *(self._share(child, came, own, others) for child in self.node.children)]
 
     def _share(
         self, child: Fnode, came: Mapping[_Handler, int], own: set[_Handler], others: Contests
     ) -> int:
-        if is_interrupt(child):
+        if child.is_interrupt:
             return came[_handler(child)]
         votes = self.votes.get(child, 0)
         if not votes or child not in others:
@@ -113,7 +113,7 @@ class Contest:
         came: Counter[_Handler] = Counter()
         for child in self.node.children:
             votes = self.votes.get(child, 0)
-            if is_interrupt(child):
+            if child.is_interrupt:
                 came[_handler(child)] += votes
             elif votes and child in others:
                 for handler, count in others[child]._interrupted(others).items():
@@ -181,11 +181,6 @@ def likely_share(count: int, calls: int) -> float:
     twenty calls may be missing in the next one."""
     spread = 2 * math.sqrt(count * (calls - count) / calls + 1)
     return max((count + 2 - spread) / (calls + 4), 0.5 / calls)
-
-
-def is_interrupt(node: Fnode) -> bool:
-    """Whether it is no call of its parent, but a handler that interrupted it."""
-    return node.site is not None and node.site.kind is CallKind.INTERRUPT
 
 
 def call_sites(nodes: Iterable[Fnode]) -> set[object]:

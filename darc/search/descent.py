@@ -23,7 +23,7 @@ from darc.model.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCaus
 from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
 from darc.search import decision
-from darc.search.contest import Contest, call_sites, in_batches, is_interrupt, likely_share
+from darc.search.contest import Contest, call_sites, in_batches, likely_share
 from darc.search.contest import Vote as Vote
 from darc.search.contest import Votes as Votes
 from darc.search.endings import loop_or_own, own_ending
@@ -509,8 +509,8 @@ def _is_leaf(node: Fnode) -> bool:
 
 def _is_told_above(node: Fnode) -> bool:
     """Whether it is an interrupt that is a root cause further up already, wherever it came."""
-    return is_interrupt(node) and any(
-        other.root_cause and is_interrupt(other) and other.function == node.function
+    return node.is_interrupt and any(
+        other.root_cause and other.is_interrupt and other.function == node.function
         for above in node.route()[:-2]
         for other in above.children
     )
