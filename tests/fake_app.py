@@ -32,16 +32,8 @@ class FakeApp:
     def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
         self.done.append(("catch", function, peak, seconds))
 
-    def walk(self, function: str | None, threshold: float, seconds: float) -> None:
-        self.done.append(("walk", function, threshold, seconds))
-
     def why(self, seconds: float) -> None:
         self.done.append(("why", seconds))
-
-    def profile(
-        self, texts: Sequence[str], seconds: float, top: int, every: float | None = None
-    ) -> None:
-        self.done.append(("profile", tuple(texts), seconds, top))
 
     def peak(self, spec: str) -> None:
         self.done.append(("peak", spec))

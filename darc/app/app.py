@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from darc.analyses.analysis import Step
-from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.late import LEAST_SECONDS, LateCalls
 from darc.analyses.rootcauses import RootCauses
-from darc.analyses.walk import CallWalk
 from darc.app import catching, finding
-from darc.app.finding import Members, Request
+from darc.app.finding import Request
 from darc.app.monitor import Monitor
 from darc.app.parameters import with_text
 from darc.app.progress import Progress
@@ -29,11 +27,9 @@ from darc.code.demangle import display_name
 from darc.code.elf import Image
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
-from darc.code.patterns import parse_patterns
 from darc.code.program import Program
 from darc.code.spelling import is_called, split_spec
 from darc.collectors.set_collector import SetCollector
-from darc.collectors.walk_collector import WalkCollector
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.process import ProcessDebuggee
 from darc.model.contexts import Context, folded, measured_tree
@@ -143,43 +139,11 @@ class App:
                 continue
         return f"*{found.address:#x}"
 
-    def profile(
-        self, texts: Sequence[str], seconds: float, top: int, every: float | None = None
-    ) -> None:
-        """``darc profile``: of a program that does not run yet, from its ``main`` on."""
-        patterns = tuple(parse_patterns(texts))
-        analysis = functools.partial(FunctionProfiles, seconds=seconds, top=top, every=every)
-        members = Members(" ".join(texts), patterns, analysis)
-        before = self._session
-        if before is not None and before.finished and before.alive:
-            before.stop()
-        self.analyse(Request("main", self._parameters, analysis, members=members, verb="profiles"))
-
-    def walk(self, function: str | None, threshold: float, seconds: float) -> None:
-        """``darc walk``: of a program that does not run yet, from its ``main`` on."""
-        if not self._target.stops_unseen:
-            raise UnsupportedError("'darc walk' is not for gdb's non-stop mode")
-        below = function is not None
-        analysis = functools.partial(
-            CallWalk, threshold=threshold, seconds=seconds, goes_below=below
-        )
-        before = self._session
-        if before is not None and before.finished and before.alive:
-            before.stop()
-        way = WalkCollector.below(goes_below=below)
-        self.analyse(
-            Request(function or "main", self._parameters, analysis, way=way, verb="walks down")
-        )
-
     def why(self, seconds: float) -> None:
         """``darc why``: of a program that does not run yet, from its ``main`` on."""
-        if not self._target.stops_unseen:
-            raise UnsupportedError("'darc why' is not for gdb's non-stop mode")
-        before = self._session
-        if before is not None and before.finished and before.alive:
-            before.stop()
         pursuit = Pursuit(seconds, self._parameters)
-        self.analyse(pursuit.first())
+        first = pursuit.first()
+        self.analyse(dataclasses.replace(first, replaces_finished=True, unseen="why"))
         self._pursuit = pursuit
 
     def follow_up(self) -> bool:
@@ -221,10 +185,8 @@ class App:
             raise UsageError(
                 "'darc catch' stops in calls of at least 1ms: give a longer --above TIME"
             )
-        if before is not None and before.finished and before.alive:
-            before.stop()
         make = functools.partial(LateCalls, seconds=seconds)
-        self.analyse(Request(function, self._parameters, make))
+        self.analyse(Request(function, self._parameters, make, replaces_finished=True))
 
     def save(self, file: Path) -> None:
         """``darc save``."""
@@ -250,6 +212,11 @@ class App:
 
     def analyse(self, request: Request) -> None:
         """What a command that begins an analysis asks for. Raises DarcError: it cannot be."""
+        if request.unseen is not None and not self._target.stops_unseen:
+            raise UnsupportedError(f"'darc {request.unseen}' is not for gdb's non-stop mode")
+        before = self._session
+        if before is not None and before.finished and before.alive and request.replaces_finished:
+            before.stop()
         if self._session is not None and self._session.alive:
             raise UsageError(
                 f"{self._session.spec} is being analysed: 'darc stop' before another 'darc start'"

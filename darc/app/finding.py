@@ -62,6 +62,11 @@ class Request:
     """How latencies are collected, where that is a way of its own."""
     verb: str = "analyses"
     """What is done with it."""
+    replaces_finished: bool = False
+    """Whether an analysis that has ended, and has the program still, makes room for it."""
+    unseen: str | None = None
+    """The command, where it stops the program now and then without a word, which cannot be in gdb's
+    non-stop mode."""
     is_of_file: bool = False
     """Whether the function is an address of the program's file, typed before that ran."""
 

@@ -1,11 +1,13 @@
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from darc import __version__
 from darc.app import commands
+from darc.app.finding import Request
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.parameters import Parameters, Probes
@@ -34,12 +36,8 @@ def app() -> FakeApp:
         ("descend", "", ("descend", ())),
         ("descend", "1.3.2 1.4", ("descend", ("1.3.2", "1.4"))),
         ("stop", "", ("stop",)),
-        ("walk", "", ("walk", None, 0.25, 2.0)),
         ("why", "", ("why", 30.0)),
         ("why", "--time 2m", ("why", 120.0)),
-        ("walk", "handle --threshold 10% --window 500ms", ("walk", "handle", 0.1, 0.5)),
-        ("profile", "read_* 'A::*'", ("profile", ("read_*", "A::*"), 5.0, 20)),
-        ("profile", "f.c --time=2m --top 3", ("profile", ("f.c",), 120.0, 3)),
         ("save", "out.json", ("save", Path("out.json"))),
         ("save", "'a b.json'", ("save", Path("a b.json"))),
         ("save", "~/out.json", ("save", Path.home() / "out.json")),
@@ -54,6 +52,34 @@ def app() -> FakeApp:
 def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) -> None:
     commands.run(app, name, argline)
     assert app.done == [done]
+
+
+@pytest.mark.parametrize(
+    ("name", "argline", "spec", "given"),
+    [
+        ("walk", "", "main", {"threshold": 0.25, "seconds": 2.0, "goes_below": False}),
+        (
+            "walk",
+            "handle --threshold 10% --window 500ms",
+            "handle",
+            {"threshold": 0.1, "seconds": 0.5, "goes_below": True},
+        ),
+        ("profile", "read_* 'A::*'", "read_* A::*", {"seconds": 5.0, "top": 20, "every": None}),
+        ("profile", "f.c --time=2m --top 3", "f.c", {"seconds": 120.0, "top": 3, "every": None}),
+    ],
+)
+def test_run_begins_an_analysis(
+    app: FakeApp, name: str, argline: str, spec: str, given: dict[str, object]
+) -> None:
+    commands.run(app, name, argline)
+    (entry,) = app.done
+    assert isinstance(entry, tuple)
+    done, request = entry
+    assert done == "analyse"
+    assert isinstance(request, Request)
+    assert isinstance(request.analysis, partial)
+    assert (request.spec, request.analysis.keywords) == (spec, given)
+    assert request.replaces_finished
 
 
 @pytest.mark.parametrize(

@@ -35,21 +35,11 @@ class Actions(Protocol):
         """Begin a session on ``function``; ``overrides`` are keyed by field name."""
 
     def analyse(self, request: Request) -> None:
-        """Begin a session with any other analysis."""
+        """Begin a session with another analysis."""
 
     def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
         """Stop inside the next call that has been under way for ``seconds``, or for as long as the
         calls of ``peak`` take."""
-
-    def profile(
-        self, texts: Sequence[str], seconds: float, top: int, every: float | None = None
-    ) -> None:
-        """Profile the functions that patterns mean, while the program runs for ``seconds``,
-        counted in intervals of ``every`` seconds where that is given."""
-
-    def walk(self, function: str | None, threshold: float, seconds: float) -> None:
-        """Walk down the calls that hold at least ``threshold`` (0 to 1) of their threads' time, in
-        windows of ``seconds`` for each level: from ``function``, or from where threads begin."""
 
     def why(self, seconds: float) -> None:
         """Find what is slow now and then, and why, while the program runs for ``seconds``."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from darc.analyses.functionset import FunctionProfiles
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
+from darc.app.finding import Members, Request
 from darc.app.options import split_line, split_options
+from darc.code.patterns import parse_patterns
 from darc.model.errors import UsageError
 from darc.model.functionset import TOP
 from darc.model.profile import longer_time, parse_time
@@ -43,7 +48,18 @@ def _profile(app: Actions, parsed: Parsed) -> None:
     assert isinstance(top, int)
     every = parsed.options["every"]
     assert every is None or isinstance(every, float)
-    app.profile(parsed.arguments, seconds, top, every)
+    texts = parsed.arguments
+    analysis = partial(FunctionProfiles, seconds=seconds, top=top, every=every)
+    app.analyse(
+        Request(
+            "main",  # before it runs
+            app.parameters,
+            analysis,
+            members=Members(" ".join(texts), tuple(parse_patterns(texts)), analysis),
+            verb="profiles",
+            replaces_finished=True,
+        )
+    )
 
 
 PROFILE = Command(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
-from darc.analyses.walk import THRESHOLD, WINDOW_SECONDS
+from darc.analyses.walk import THRESHOLD, WINDOW_SECONDS, CallWalk
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
+from darc.app.finding import Request
 from darc.app.options import split_line, split_options
+from darc.collectors.walk_collector import WalkCollector
 from darc.model.errors import UsageError
 from darc.model.profile import parse_time
 
@@ -39,7 +42,18 @@ def _walk(app: Actions, parsed: Parsed) -> None:
     threshold, seconds = parsed.options["threshold"], parsed.options["seconds"]
     assert isinstance(threshold, float)
     assert isinstance(seconds, float)
-    app.walk(parsed.arguments[0] if parsed.arguments else None, threshold, seconds)
+    below = bool(parsed.arguments)
+    app.analyse(
+        Request(
+            parsed.arguments[0] if below else "main",  # before it runs
+            app.parameters,
+            partial(CallWalk, threshold=threshold, seconds=seconds, goes_below=below),
+            way=WalkCollector.below(goes_below=below),
+            verb="walks down",
+            replaces_finished=True,
+            unseen="walk",
+        )
+    )
 
 
 WALK = Command(
