@@ -159,8 +159,10 @@ class Monitor:
             number = self._session.bell_signal
             # The debugger may take its time. One signal too many would come to the program, or
             # stop it for the user, once darc does not listen any more.
-            if number is not None and not self._session.debuggee.is_signalled(number):
-                if self._is_awaited(now):
+            if number is not None:
+                # Nor is patience begun anew: a program whose own signals stop it again and again
+                # is hardly ever found without one.
+                if self._session.debuggee.is_signalled(number) or self._is_awaited(now):
                     return late_since
                 self._session.debuggee.send(number)
             return now

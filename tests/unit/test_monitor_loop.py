@@ -198,8 +198,9 @@ def test_no_second_signal_while_one_is_on_its_way(analysis: Analysis, idle: Moni
     again = idle._knock(since, 10.0 + 2 * monitor._GRACE_SECONDS)
     assert analysis.debuggee.sent == []
     analysis.debuggee.signalled = False
-    assert again is not None
-    idle._knock(again, again + 2 * monitor._GRACE_SECONDS)
+    again = idle._knock(again, 10.0 + 2.1 * monitor._GRACE_SECONDS)
+    assert analysis.debuggee.sent == [(BELL,)], "at the first look that finds none"
+    idle._knock(again, 10.0 + 2.2 * monitor._GRACE_SECONDS)
     assert analysis.debuggee.sent == [(BELL,)]
 
 
