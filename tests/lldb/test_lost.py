@@ -110,7 +110,8 @@ def test_the_helper_of_a_launched_program_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "lost.py"
     script.write_text(UNTIL_IT_GOES_ON)
     threading.Thread(target=kill, daemon=True).start()
-    commands = [ENDLESS[0], "run", f"script exec(open({str(script)!r}).read())"]
+    waits = f"script exec(open({str(script)!r}).read())"
+    commands = [ENDLESS[0], "run", waits, "darc status"]  # lldb would end before darc has seen it
     done = debug(tmp_path, program, ("1000000000",), commands)
     found = re.search(LOST.format(pid=r"(\d+)"), done.gdb)
     assert found is not None, done.gdb
