@@ -356,14 +356,15 @@ def _wanted(snapshot: Snapshot, calls: int) -> str:
 
 def _main_path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     """Those that explain the most, as a function that calls itself may have very many."""
+    others = len(snapshot.paths) - SHOWN_PATHS
+    if others <= 0:
+        return _path_lines(snapshot.paths, snapshot, style)
     by_share = sorted(snapshot.paths, key=lambda path: -(explain(path, snapshot).share or 0))
     most = {id(path) for path in by_share[:SHOWN_PATHS]}
     chosen = [path for path in snapshot.paths if id(path) in most]
-    lines = _path_lines(chosen, snapshot, style)
-    if (others := len(snapshot.paths) - len(chosen)) > 0:
-        paths = "one more path" if others == 1 else f"{others} more paths"
-        lines.append(Text(f"  … and {paths}: 'darc report' shows all"))
-    return lines
+    paths = "one more path" if others == 1 else f"{others} more paths"
+    more = Text(f"  … and {paths}: 'darc report' shows all")
+    return [*_path_lines(chosen, snapshot, style), more]
 
 
 def _path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style) -> list[Text]:
