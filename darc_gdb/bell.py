@@ -21,9 +21,6 @@ from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
 
-_UNDER_WAY_SECONDS = 1.0
-"""Who was about to send darc's signal when the bell became another one has sent it by then."""
-
 
 class _Condition(gdb.Function):
     """The condition of the catchpoint for the bell's signal: with all threads stopped it lets darc
@@ -171,7 +168,7 @@ class GdbBell(Bell):
         """Signals that were the bell, where none of darc's is under way: a program that gets many
         is not to stop for each."""
         now = time.monotonic()
-        late = {n for n, since in self._before.items() if now - since >= _UNDER_WAY_SECONDS}
+        late = {n for n, since in self._before.items() if now - since >= bell.UNDER_WAY_SECONDS}
         if not late or not self._deciding.all_stop:
             return
         pid = int(gdb.selected_inferior().pid)

@@ -15,9 +15,6 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
 from darc_lldb.stops import Reason, Signal
 
-_UNDER_WAY_SECONDS = 1.0
-"""Who was about to send darc's signal when the bell became another one has sent it by then."""
-
 
 @own_thread
 class LldbBell(Bell):
@@ -75,7 +72,7 @@ class LldbBell(Bell):
         now, here = time.monotonic(), {reason.signal for reason in own}
         pid = int(process.GetProcessID())
         for number in self._signals.keys() & self._before.keys() - here:
-            is_late = now - self._before[number] >= _UNDER_WAY_SECONDS
+            is_late = now - self._before[number] >= bells.UNDER_WAY_SECONDS
             if is_late and not procfs.is_pending(pid, number):
                 del self._before[number]
                 self._signals.pop(number).restore()

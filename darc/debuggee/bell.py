@@ -30,6 +30,9 @@ KNOCK = 19
 signal. A debugger takes it before it stops anything; one that has died meanwhile leaves the program
 stopped, as its own stops may."""
 
+UNDER_WAY_SECONDS = 1.0
+"""Who was about to send darc's signal when the bell became another one has sent it by then."""
+
 INFO_SIZE = 128
 """Bytes of a siginfo_t."""
 
