@@ -15,17 +15,14 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from darc.analyses.analysis import Analysis, Step, Subject
-from darc.analyses.names import ProgramNames
 from darc.analyses.offvotes import Rules, conclude
-from darc.analyses.waits import merge
-from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
+from darc.analyses.roundops import RoundOps
 from darc.code.modules import Module
 from darc.collectors.callees import is_others, may_fall_back
 from darc.collectors.collector import Collector, KeepsOps
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Decision, Ending, Fnode, Function, NodeState, RootCausePath
-from darc.model.offtimes import WatchedOps
-from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, KeptOps, OpClass
+from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
 from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
 from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.model.profile import Profile, thresholds
@@ -33,7 +30,6 @@ from darc.model.shares import slight
 from darc.model.slices import TimeSlices
 from darc.model.snapshot import ProgramFigures, SiteReport, Snapshot
 from darc.model.status import Status
-from darc.model.waits import Waits
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
@@ -101,14 +97,7 @@ class RootCauses(Analysis):
         self._used: AbstractSet[int] = frozenset()
         self._second_look: dict[Fnode, tuple[Ending, Decision | None]] = {}
         """Whose calls breakpoints time, and how their paths had ended by then."""
-        self._ops_of_file = resumed.ops if resumed is not None else None
-        self._waits_of_file = resumed.waits if resumed is not None else {}
-        self._ops: KeptOps | None = self._ops_of_file
-        self._unwatched: KeptOps | None = None
-        """The same, as long as nobody has looked when they were off their processors."""
-        self._watched: WatchedOps | None = None
-        """The same, with what a reader must know of when they were off their processors."""
-        self._waits: dict[OpClass, tuple[KeptOps, Waits]] = {}
+        self._ops = RoundOps(self._program, self._switches, self.root, resumed)
         self._has_decided = False
         self._closing_until: float | None = None
         """In seconds that the program has run: until then ops are kept on which no decision rests,
@@ -202,7 +191,7 @@ class RootCauses(Analysis):
             self._conclude()
             return
         self._take_ops()
-        self._watch_ops()
+        self._ops.watch()
         self._keep_votes(alive=True)
         self._note(f"{why}: this is what was known by then")
         if self._descent is None:
@@ -219,7 +208,7 @@ class RootCauses(Analysis):
             self._keep_votes(alive)
             if alive:
                 self._take_ops()
-            self._watch_ops()
+            self._ops.watch()
             self._status = Status.FOUND if self._second_look else status
             self._settle(_CUT_SHORT)
 
@@ -459,19 +448,7 @@ class RootCauses(Analysis):
             return
         with contextlib.suppress(TargetError):  # the program may be gone
             kept = self._keeper.kept_ops()
-            sample = len(kept.sample(OpClass.IN_PEAK))
-            is_closing = self._closing_until is not None
-            before = 0 if self._ops is None else len(self._ops.sample(OpClass.IN_PEAK))
-            if not is_closing or sample >= min(before, LEAST_FOR_ESTIMATES):
-                self._ops = self._unwatched = kept
-
-    def _watch_ops(self) -> None:
-        """Says of the ops that are kept when their threads were off their processors. It takes a
-        while: those of a round behind which another one comes are hardly ever asked for."""
-        kept, self._unwatched = self._unwatched, None
-        if kept is not None:
-            self._watched = self._switches.watched(kept)
-            self._ops = self._watched.kept
+            self._ops.take(kept, is_closing=self._closing_until is not None)
 
     def _look_closer(self) -> bool:
         """Where the paths are known and calls inside the peak are frequent: lets the program go on
@@ -512,10 +489,9 @@ class RootCauses(Analysis):
 
     def _end(self) -> Step:
         assert self._descent is not None
-        self._watch_ops()
+        self._ops.watch()
         why = self._why_no_breakpoints
-        if self._watched is not None:
-            self._tell(self._watched.notes)
+        self._tell(self._ops.notes)
         self._status = self._descent.status
         if explanation := self._descent.explain():
             self._note(explanation)
@@ -558,9 +534,10 @@ class RootCauses(Analysis):
         that were preempted, whatever they were doing (paper 3.6). In a kernel the paths end in the
         scheduler itself where a task was off the processor, and tell all that."""
         assert self._descent is not None
-        if self._ops is None or self._ops is self._ops_of_file or not self._switches.is_watching:
+        kept = self._ops.of_this_run
+        if kept is None or not self._switches.is_watching:
             return
-        ops = [op for op in self._ops.sample(OpClass.IN_PEAK) if op.off is not None]
+        ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
         if len(ops) < LEAST_FOR_ESTIMATES:
             return
         parameters = self.parameters
@@ -588,10 +565,11 @@ class RootCauses(Analysis):
     def _leave_out_the_slight(self) -> None:
         """Votes of 20 calls may fall to what they merely pass through: a path that explains next to
         nothing, beside one that explains much of the peak, is none of its root causes."""
-        if self._ops is None or self._ops is self._ops_of_file or not self.parameters.auto:
+        kept = self._ops.of_this_run
+        if kept is None or not self.parameters.auto:
             return
         assert self._descent is not None
-        for path, share, most in slight(self._descent.paths(), self._ops):
+        for path, share, most in slight(self._descent.paths(), kept):
             last = path.nodes[-1]
             last.end = None
             for node in reversed(path.nodes[1:]):
@@ -620,7 +598,7 @@ class RootCauses(Analysis):
     # ----------------------------------------------------------------- resuming
 
     def stored(self, alive: bool) -> Stored:
-        self._watch_ops()
+        self._ops.watch()
         resumed = self._resumed
         if resumed is not None and resumed.peak is not None:
             return dataclasses.replace(resumed, parameters=self.parameters)
@@ -647,8 +625,8 @@ class RootCauses(Analysis):
             contests=contests,
             indirect=self._callees.positions(),
             slices=self._slices,
-            ops=self._ops,
-            waits=self._all_waits(),
+            ops=self._ops.kept,
+            waits=self._ops.waits(),
             parts=self._parts,
         )
 
@@ -714,7 +692,7 @@ class RootCauses(Analysis):
         )
 
     def snapshot(self, alive: bool) -> Snapshot:
-        self._watch_ops()
+        self._ops.watch()
         if alive:
             self.collect()
         profile, descent = self._grown, self._descent
@@ -744,30 +722,10 @@ class RootCauses(Analysis):
             ),
             parameters=self.parameters,
             profile_seconds=self._profile_seconds,
-            ops=self._ops,
-            waits=self._waits_of(OpClass.IN_PEAK),
-            waits_of_fastest=self._waits_of(OpClass.FASTEST),
+            ops=self._ops.kept,
+            waits=self._ops.waits_of(OpClass.IN_PEAK),
+            waits_of_fastest=self._ops.waits_of(OpClass.FASTEST),
         )
-
-    def _all_waits(self) -> dict[OpClass, Waits]:
-        if self._ops is None or not self._ops.sees_waits:
-            return {}
-        found = {kept_as: self._waits_of(kept_as) for kept_as in OpClass}
-        return {kept_as: one for kept_as, one in found.items() if one is not None}
-
-    def _waits_of(self, kept_as: OpClass) -> Waits | None:
-        """Who kept ops waiting. Names are looked up once, while what has them is there."""
-        if self._ops is None:
-            return None
-        if self._ops is self._ops_of_file:
-            return self._waits_of_file.get(kept_as)
-        if self._waits.get(kept_as, (None,))[0] is not self._ops:
-            namer = ProgramNames(self._program, self._ops.threads)
-            divide = sleeps_of if self._ops.sees_wake_ups else waits_and_sleeps_of
-            sample = self._ops.sample(kept_as)
-            merged = merge(sample, self.root.function.name, namer, divide)
-            self._waits[kept_as] = self._ops, merged
-        return self._waits[kept_as][1]
 
     def _peaks(self) -> tuple[Peak, ...]:
         """Those that there were at the choice, which keep their numbers, with all their calls."""

@@ -1,0 +1,92 @@
+"""The ops that are kept of a search: those of its latest round, and what else is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from darc.analyses.names import ProgramNames
+from darc.analyses.waits import merge
+from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
+from darc.code.program import Program
+from darc.debuggee.switchwatch import SwitchWatch
+from darc.model.ftree import Fnode
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
+from darc.model.waits import Waits
+from darc.saved.storage import Stored
+
+
+class RoundOps:
+    """Whole ops of f0: the latest round's, and before there is one, those of the session that is
+    resumed.
+
+    When their threads were off their processors is asked late (:meth:`watch`): ops of a round
+    behind which another one comes are hardly ever looked at.
+    """
+
+    def __init__(
+        self, program: Program, switches: SwitchWatch, root: Fnode, resumed: Stored | None
+    ) -> None:
+        self._program = program
+        self._switches = switches
+        self._root = root
+        self._kept = resumed.ops if resumed is not None else None
+        self._waits_of_file = resumed.waits if resumed is not None else {}
+        self._is_of_file = True
+        self._unwatched: KeptOps | None = None
+        """What was taken, as long as it is not known when their threads were off."""
+        self._notes: tuple[str, ...] = ()
+        self._waits: dict[OpClass, tuple[KeptOps, Waits]] = {}
+
+    @property
+    def kept(self) -> KeptOps | None:
+        """The ops; ``None``: there are none yet."""
+        return self._kept
+
+    @property
+    def of_this_run(self) -> KeptOps | None:
+        """The same, where they are not those of a file."""
+        return None if self._is_of_file else self._kept
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of when their threads were off their processors."""
+        return self._notes
+
+    def take(self, kept: KeptOps, *, is_closing: bool) -> None:
+        """A round is over, and these are its ops. Those of the closing round, which no decision
+        rests on, take the place of others only where they are as many, or enough."""
+        before = 0 if self._kept is None else len(self._kept.sample(OpClass.IN_PEAK))
+        sample = len(kept.sample(OpClass.IN_PEAK))
+        if not is_closing or sample >= min(before, LEAST_FOR_ESTIMATES):
+            self._kept = self._unwatched = kept
+            self._is_of_file = False
+
+    def watch(self) -> None:
+        """Says of the ops when their threads were off their processors, if that is not known yet.
+        It takes a while. The program stands still, or is gone."""
+        kept, self._unwatched = self._unwatched, None
+        if kept is not None:
+            watched = self._switches.watched(kept)
+            self._kept, self._notes = watched.kept, watched.notes
+
+    def waits(self) -> Mapping[OpClass, Waits]:
+        """Who kept them waiting, by their class, where that was watched."""
+        if self._kept is None or not self._kept.sees_waits:
+            return {}
+        found = {kept_as: self.waits_of(kept_as) for kept_as in OpClass}
+        return {kept_as: one for kept_as, one in found.items() if one is not None}
+
+    def waits_of(self, kept_as: OpClass) -> Waits | None:
+        """Who kept ops of this class waiting. Names are looked up once, while what has them is
+        there."""
+        if self._kept is None:
+            return None
+        if self._is_of_file:
+            return self._waits_of_file.get(kept_as)
+        if self._waits.get(kept_as, (None,))[0] is not self._kept:
+            namer = ProgramNames(self._program, self._kept.threads)
+            divide = sleeps_of if self._kept.sees_wake_ups else waits_and_sleeps_of
+            sample = self._kept.sample(kept_as)
+            merged = merge(sample, self._root.function.name, namer, divide)
+            self._waits[kept_as] = self._kept, merged
+        return self._waits[kept_as][1]
