@@ -17,18 +17,27 @@ from typing import Any
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.offvotes import Rules, conclude
 from darc.analyses.roundops import RoundOps
+from darc.analyses.secondlook import (
+    SecondLook,
+    Untimed,
+    for_breakpoints,
+    opening_note,
+    tell_untimed,
+    untimed,
+    why_not,
+)
 from darc.code.modules import Module
-from darc.collectors.callees import is_others, may_fall_back
+from darc.collectors.callees import is_others
 from darc.collectors.collector import Collector, KeepsOps
 from darc.model.errors import TargetError, UsageError
-from darc.model.ftree import Decision, Ending, Fnode, Function, NodeState, RootCausePath
+from darc.model.ftree import Fnode, Function, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
 from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
 from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.model.profile import Profile, thresholds
 from darc.model.shares import slight
 from darc.model.slices import TimeSlices
-from darc.model.snapshot import ProgramFigures, SiteReport, Snapshot
+from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
 from darc.saved.storage import Stored
@@ -53,13 +62,6 @@ _GUESS_SECONDS = 0.004
 """Of the processor's time at a stop, after which no node is looked into any more that no decision
 needs yet: as far as probes allow that took 300 ms in large libraries, and a level more takes one
 stop more."""
-
-LEAST_FOR_BREAKPOINTS_NS = 2_000_000
-"""What a function must take inside the peak, in ns, before breakpoints time its calls without being
-asked for: some ten hits of gdb's."""
-
-MOST_CALLS_FOR_BREAKPOINTS = 500
-"""Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
 
 _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
@@ -95,8 +97,8 @@ class RootCauses(Analysis):
         self._parts = resumed.parts if resumed is not None else {}
         self._kind = collector.kind
         self._used: AbstractSet[int] = frozenset()
-        self._second_look: dict[Fnode, tuple[Ending, Decision | None]] = {}
-        """Whose calls breakpoints time, and how their paths had ended by then."""
+        self._second_look: SecondLook | None = None
+        """While breakpoints time calls that took no pad."""
         self._ops = RoundOps(self._program, self._switches, self.root, resumed)
         self._has_decided = False
         self._closing_until: float | None = None
@@ -378,56 +380,37 @@ class RootCauses(Analysis):
 
     # -------------------------------------------------------- calls that took no pad
 
-    def _not_timed(self) -> dict[Fnode, list[SiteReport]]:
-        """Where a path ends in a function's own time: which of its calls may be in it."""
+    @property
+    def _untimed(self) -> Untimed:
         assert self._descent is not None
-        found = {}
-        for path in self._descent.paths():
-            node = path.nodes[-1]
-            missed = self._callees.missed(node.function)
-            if missed and path.ending.note is None:
-                found[node] = missed
-        return found
+        return untimed(self._descent.paths(), self._callees)
 
     def _may_fall_back(self) -> bool:
         """Whether a second look with breakpoints can tell more."""
         if not self.parameters.auto or self.parameters.probes is not Probes.AUTO:
             return False
-        return self._collector.kind is Probes.PAD and bool(self._for_breakpoints())
-
-    def _for_breakpoints(self) -> dict[Fnode, list[SiteReport]]:
-        found = {n: list(filter(may_fall_back, r)) for n, r in self._not_timed().items()}
-        return {node: reports for node, reports in found.items() if reports}
+        return self._collector.kind is Probes.PAD and bool(for_breakpoints(self._untimed))
 
     def why_no_fall_back(self) -> str | None:
-        if self._not_timed_ns < LEAST_FOR_BREAKPOINTS_NS:
-            return "it takes less than 2 ms"
-        if (rate := self._calls_per_second) > MOST_CALLS_FOR_BREAKPOINTS:
-            return f"{self._spec} is called {rate:.0f} times a second"
-        return None
-
-    @property
-    def _not_timed_ns(self) -> float:
-        """Of the functions that have calls which took no pad, and may be the cause: how long the
-        fastest takes inside the peak, in ns."""
-        nodes = self._for_breakpoints()
-        cycles = min((n.totals.max_sum / max(1, n.totals.ops) for n in nodes), default=0.0)
-        return cycles * 1e9 / self._collector.hz
+        return why_not(
+            for_breakpoints(self._untimed),
+            hz=self._collector.hz,
+            spec=self._spec,
+            calls_per_second=self._calls_per_second,
+        )
 
     def fall_back(self, collector: Collector) -> Step:
         assert self._descent is not None
         assert self._peak is not None
         if explanation := self._descent.explain():
             self._note(explanation)
-        open_nodes = self._for_breakpoints()
-        self._second_look = {
-            node: (node.end, node.decision) for node in open_nodes if node.end is not None
-        }
+        calls = for_breakpoints(self._untimed)
+        self._second_look = SecondLook(calls)
         self._used |= self._collector.used
         collector.callees.take_over(self._callees, self.root)
         self._collector, self._callees = collector, collector.callees
-        children = {node: tuple(self._callees.fall_back(node)) for node in open_nodes}
-        self._tell(_told(node, missed) for node, missed in open_nodes.items())
+        children = {node: tuple(self._callees.fall_back(node)) for node in calls}
+        self._tell(opening_note(node, missed) for node, missed in calls.items())
         lookahead = self.parameters.lookahead or collector.auto_lookahead
         parameters = dataclasses.replace(self.parameters, lookahead=lookahead)
         collector.search(*self._limits(self._peak))
@@ -490,7 +473,6 @@ class RootCauses(Analysis):
     def _end(self) -> Step:
         assert self._descent is not None
         self._ops.watch()
-        why = self._why_no_breakpoints
         self._tell(self._ops.notes)
         self._status = self._descent.status
         if explanation := self._descent.explain():
@@ -498,17 +480,7 @@ class RootCauses(Analysis):
         self._settle(None)
         self._hear_ops()
         self._leave_out_the_slight()
-        for node, missed in self._not_timed().items():
-            note = (
-                f"{len(missed)} of its calls could not be timed, the time may be theirs: "
-                f"{_first(missed)}"
-            )
-            if self._collector.kind is Probes.PAD:
-                note += "; '--probes breakpoint' can time them, if they take milliseconds"
-            if why is not None:
-                note += f"; darc did not by itself: {why}"
-            assert node.end is not None
-            node.end = dataclasses.replace(node.end, note=note)
+        tell_untimed(self._untimed, self._collector.kind, self._why_no_breakpoints)
         self._tell_others()
         return Step.END
 
@@ -582,18 +554,13 @@ class RootCauses(Analysis):
             )
 
     def _settle(self, note: str | None) -> None:
-        """Where the second look has found no path that goes on, what the first one saw holds: it
-        timed all the other callees. ``note`` is for paths that had not ended again."""
-        for node, (before, decision) in self._second_look.items():
-            ended = [below for below in node.walk() if below.end is not None]
-            if not ended:
-                before = dataclasses.replace(before, note=note)
-            if node in ended or not ended:
-                node.end, node.state = before, NodeState.ROOT_CAUSE
-                node.decision = decision
-        if self._second_look and self.status is Status.INCONCLUSIVE:
+        """A second look is over; ``note`` is for paths that had not ended again."""
+        if self._second_look is None:
+            return
+        self._second_look.settle(note)
+        self._second_look = None
+        if self.status is Status.INCONCLUSIVE:
             self._status = Status.FOUND
-        self._second_look = {}
 
     # ----------------------------------------------------------------- resuming
 
@@ -747,18 +714,6 @@ def closing_orders(paths: Sequence[RootCausePath], most: int) -> Orders:
     timed = set(children[:most])
     batches = {node: tuple(c for c in node.children if c in timed) for node in nodes}
     return Orders(analyse=tuple(nodes), batches=batches)
-
-
-def _first(missed: Sequence[SiteReport]) -> str:
-    first = missed[0]
-    return f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
-
-
-def _told(node: Fnode, missed: Sequence[SiteReport]) -> str:
-    return (
-        f"breakpoints time {len(missed)} of the calls of {node.function.name}, and what lies below "
-        f"them, as they take no pad ({_first(missed)})"
-    )
 
 
 def early_status(status: Status, has_paths: bool) -> Status:

@@ -1,0 +1,98 @@
+"""When breakpoints time what took no pad, and what holds afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from darc.analyses.secondlook import SecondLook, for_breakpoints, tell_untimed, why_not
+from darc.model.ftree import Cause, Ending, Fnode, NodeState, Totals
+from darc.model.parameters import Probes
+from darc.model.snapshot import SiteReport, SiteState
+from tests.unit import samples
+
+GHZ = 1_000_000_000
+UNTIMED = SiteReport("fill", 0x1234, "plugin_run", SiteState.NOT_POSSIBLE, "no room for a jump")
+
+
+def fill() -> Fnode:
+    _, paths = samples.tree()
+    return paths[1].nodes[-1]
+
+
+@pytest.mark.parametrize(
+    ("callee", "is_for_breakpoints"), [("plugin_run", True), (None, True), ("vfork", False)]
+)
+def test_which_calls_they_can_time(callee: str | None, is_for_breakpoints: bool) -> None:
+    calls = {fill(): [dataclasses.replace(UNTIMED, callee=callee)]}
+    assert bool(for_breakpoints(calls)) == is_for_breakpoints
+
+
+@pytest.mark.parametrize(
+    ("cycles", "calls_per_second", "why"),
+    [
+        (2_000_000, 500.0, None),
+        (1_999_999, 500.0, "it takes less than 2 ms"),
+        (2_000_000, 501.0, "serve is called 501 times a second"),
+    ],
+)
+def test_they_time_what_is_long_and_seldom(
+    cycles: int, calls_per_second: float, why: str | None
+) -> None:
+    node = fill()
+    node.totals = Totals(20, 20, 20 * cycles, 20 * cycles)
+    found = why_not({node: [UNTIMED]}, hz=GHZ, spec="serve", calls_per_second=calls_per_second)
+    assert found == why
+
+
+def test_the_shortest_function_says_whether_it_is_long() -> None:
+    short, long = fill(), fill()
+    short.totals = Totals(20, 20, 20_000, 20_000)
+    calls = {long: [UNTIMED], short: [UNTIMED]}
+    assert why_not(calls, hz=GHZ, spec="serve", calls_per_second=1.0) is not None
+
+
+def test_a_path_that_goes_no_further_ends_as_before() -> None:
+    node = fill()
+    before, decision = node.end, node.decision
+    look = SecondLook({node: [UNTIMED]})
+    node.end, node.state, node.decision = Ending(Cause.FUNCTION, 3), NodeState.ANALYSIS, None
+    look.settle("cut short")
+    assert (node.end, node.state, node.decision) == (before, NodeState.ROOT_CAUSE, decision)
+
+
+def test_a_path_that_had_not_ended_again_says_so() -> None:
+    node = fill()
+    before = node.end
+    assert before is not None
+    look = SecondLook({node: [UNTIMED]})
+    node.end = None
+    look.settle("cut short")
+    assert node.end == dataclasses.replace(before, note="cut short")
+
+
+def test_a_path_that_goes_on_ends_below() -> None:
+    node = fill()
+    look = SecondLook({node: [UNTIMED]})
+    below = node.add_child(samples.function("plugin_run"), samples.site(50))
+    node.end, below.end = None, Ending(Cause.FUNCTION, 19)
+    look.settle(None)
+    assert (node.end, below.end) == (None, Ending(Cause.FUNCTION, 19))
+
+
+@pytest.mark.parametrize(
+    ("kind", "why", "ends"),
+    [
+        (Probes.BREAKPOINT, None, "plugin_run at 0x1234: no room for a jump"),
+        (Probes.PAD, None, "'--probes breakpoint' can time them, if they take milliseconds"),
+        (Probes.PAD, "it is short", "milliseconds; darc did not by itself: it is short"),
+    ],
+)
+def test_what_the_ending_says(kind: Probes, why: str | None, ends: str) -> None:
+    node = fill()
+    tell_untimed({node: [UNTIMED]}, kind, why)
+    assert node.end is not None
+    assert node.end.note is not None
+    assert node.end.note.startswith("1 of its calls could not be timed")
+    assert node.end.note.endswith(ends)
