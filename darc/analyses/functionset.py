@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from darc.agent.rows import MemberCounts
 from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.runclock import RunClock
 from darc.collectors.set_collector import SetCollector
 from darc.model.errors import UsageError
 from darc.model.ftree import Function
@@ -67,14 +68,12 @@ class FunctionProfiles(Analysis):
         self._marks = threading.Lock()
         self._left_out = tuple(left_out)
         """Of perhaps a hundred thousand functions: those that the set is without."""
-        self._ran = 0.0
+        self._clock = RunClock()
+        """Of the time in which the functions are timed."""
         self._begun: float | None = None
         """When the program first went on, on the monotonic clock."""
-        self._timed_from: float | None = None
-        """When it first went on with the functions timed."""
         self._made_at = -_BETWEEN_STOPS
         """When pads were made at a stop."""
-        self._since: float | None = None
         self._known = FunctionSet(())
         self._probed = 0
         """How many functions had a probe at the latest look."""
@@ -88,24 +87,18 @@ class FunctionProfiles(Analysis):
 
     # -------------------------------------------------------------------- time
 
-    @property
-    def _seconds(self) -> float:
-        since = self._since
-        return self._ran + (0.0 if since is None else time.monotonic() - since)
-
     def stopped(self) -> None:
-        self._ran, self._since = self._seconds, None
+        self._clock.stops()
 
     def goes_on(self) -> None:
         if self._begun is None:
             self._begun = time.monotonic()
-        if self._since is None and self._set.is_in:
-            self._since = time.monotonic()
-            self._timed_from = self._timed_from or self._since
+        if self._set.is_in:
+            self._clock.goes_on()
 
     @property
     def seconds_left(self) -> float | None:
-        return 0.0 if self._hot or self._may_put_in else self._wanted - self._seconds
+        return 0.0 if self._hot or self._may_put_in else self._wanted - self._clock.seconds
 
     @property
     def _may_put_in(self) -> bool:
@@ -128,9 +121,9 @@ class FunctionProfiles(Analysis):
         tells little of them."""
         if not self._set.is_in:
             return _LOOK_SECONDS / 10
-        now, before = self._seconds, self._looked
+        now, before = self._clock.seconds, self._looked
         due = now - before[0] >= _LOOK_SECONDS
-        if self._since is None or not (due or now >= self._next_mark):
+        if not self._clock.goes or not (due or now >= self._next_mark):
             return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
         counts, cost = self._set.counts(), self._set.call_cost
         self._mark(now, counts)
@@ -187,14 +180,14 @@ class FunctionProfiles(Analysis):
         hot, self._hot = self._hot, frozenset()
         if hot:
             self._set.give_up(hot)
-            self._gave_up = self._seconds
-            self._until |= dict.fromkeys(hot, round(self._seconds, 3))
+            self._gave_up = self._clock.seconds
+            self._until |= dict.fromkeys(hot, round(self._clock.seconds, 3))
         if not self._set.is_in:
             if self._may_put_in:
                 self._make_or_put_in()
             return Step.GO_ON
         self.collect()
-        if self._seconds < self._wanted:
+        if self._clock.seconds < self._wanted:
             return Step.GO_ON
         self._status = Status.DONE
         return Step.END
@@ -208,7 +201,7 @@ class FunctionProfiles(Analysis):
 
     def collect(self) -> None:
         counts, timed = self._set.counts(), self._set
-        self._mark(self._seconds, counts)
+        self._mark(self._clock.seconds, counts)
         rows = [
             self._whole_row(function, one)
             for function, one in counts.items()
@@ -222,7 +215,7 @@ class FunctionProfiles(Analysis):
             ranked(rows),
             tuple(f for f in timed.functions if f not in seen and f not in out),
             self._left_out + tuple(out.items()),
-            round(self._seconds, 3),
+            round(self._clock.seconds, 3),
             self._every,
             self._top,
         )

@@ -17,6 +17,7 @@ from typing import Any
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.offvotes import Rules, conclude
 from darc.analyses.roundops import RoundOps
+from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
     SecondLook,
     Untimed,
@@ -105,8 +106,7 @@ class RootCauses(Analysis):
         """In seconds that the program has run: until then ops are kept on which no decision rests,
         with all calls on the paths timed."""
         self._why_no_breakpoints: str | None = None
-        self._ran = 0.0
-        self._runs_since: float | None = None
+        self._clock = RunClock()
         self._stopped_at = time.thread_time()
         self._profile_seconds = 0.0
         self._near: Iterator[Module] | None = None
@@ -125,26 +125,18 @@ class RootCauses(Analysis):
     # -------------------------------------------------------------------- time
 
     def stopped(self) -> None:
-        self._ran = self._seconds
-        self._runs_since = None
+        self._clock.stops()
         self._stopped_at = time.thread_time()
 
     def goes_on(self) -> None:
-        if self._runs_since is None:
-            self._runs_since = time.monotonic()
-
-    @property
-    def _seconds(self) -> float:
-        """How long the program has run under analysis."""
-        since = self._runs_since
-        return self._ran + (0.0 if since is None else time.monotonic() - since)
+        self._clock.goes_on()
 
     @property
     def seconds_left(self) -> float | None:
         limit = self._closing_until
         if self.status is Status.PROFILING:
             limit = self._profile_time
-        return None if limit is None else limit - self._seconds
+        return None if limit is None else limit - self._clock.seconds
 
     @property
     def _calls_per_second(self) -> float:
@@ -220,7 +212,7 @@ class RootCauses(Analysis):
     def _look_again(self) -> Step:
         """The peak is not there yet: look at each doubling of the calls, or of the time."""
         if self._profile_time is not None:
-            self._profile_time = 2 * max(self._profile_time, self._seconds)
+            self._profile_time = 2 * max(self._profile_time, self._clock.seconds)
         self._needed = min(2 * self._needed, MOST_CALLS)
         self._collector.await_calls(self._needed)
         return Step.GO_ON
@@ -236,19 +228,19 @@ class RootCauses(Analysis):
             self._grown = self._collector.profile()
         if self._descent is None:
             self._profile = self._grown
-            self._profile_seconds = self._seconds
+            self._profile_seconds = self._clock.seconds
             self._slices = self._time_slices.take(self._profile.bins)
 
     def look(self) -> float:
         if self._descent is not None or self.finished:
             return math.inf
-        seconds = self._seconds
+        seconds = self._clock.seconds
         if seconds >= self._time_slices.next_look:
             self._time_slices.look(seconds, self._collector.profile().bins)
         return max(0.0, self._time_slices.next_look - seconds)
 
     def look_ahead(self, seconds: float) -> bool:
-        if self._runs_since is None or self.finished or self._closing_until is not None:
+        if not self._clock.goes or self.finished or self._closing_until is not None:
             return False
         if self._descent is None and time.thread_time() < _WARM_SECONDS:
             if self._near is None:
@@ -445,7 +437,7 @@ class RootCauses(Analysis):
         if not self._has_decided or not self._is_frequent:
             return False
         keeper.watch_waits()
-        self._closing_until = self._seconds + _CLOSING_SECONDS
+        self._closing_until = self._clock.seconds + _CLOSING_SECONDS
         self._collector.apply(closing_orders(paths, self.parameters.max_probes))
         self._needed = min(self.parameters.decision_ops or MOST_KEPT, MOST_KEPT)
         self._collector.await_in_peak(self._needed)

@@ -56,12 +56,12 @@ class SuspectProfiles(FunctionProfiles):
     @property
     def timed_from(self) -> float | None:
         """When the program first went on with the functions timed, on the monotonic clock."""
-        return self._timed_from
+        return self._clock.begun
 
     @property
     def _rest(self) -> float:
         """Seconds up to the limit."""
-        return self._limit - self._seconds
+        return self._limit - self._clock.seconds
 
     @property
     def seconds_left(self) -> float | None:
@@ -69,19 +69,19 @@ class SuspectProfiles(FunctionProfiles):
         return self._rest if left is None else min(left, self._rest)
 
     def decide(self) -> Step:
-        if self._set.is_in and self._seconds >= self._wanted and self._rest > 0:
+        if self._set.is_in and self._clock.seconds >= self._wanted and self._rest > 0:
             self.collect()
             if not self._stands_out():
                 self._wanted *= 2
         if self._rest <= 0:
-            self._wanted = min(self._wanted, self._seconds)
+            self._wanted = min(self._wanted, self._clock.seconds)
         return super().decide()
 
     def _stands_out(self) -> bool:
         found = choice(self._known, nobody)
         if found is None or is_disturbed(self._known, found):
             return False
-        if self._seconds >= _LONG:
+        if self._clock.seconds >= _LONG:
             return True
         return agree(self._known, nobody) and not may_follow(self._known, found)
 

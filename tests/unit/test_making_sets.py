@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from darc.agent.rows import MemberCounts
-from darc.analyses import functionset
+from darc.analyses import functionset, runclock
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.why import SuspectProfiles
@@ -138,6 +138,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(functionset, "time", made)
+    monkeypatch.setattr(runclock, "time", made)
     monkeypatch.setattr(set_collector, "time", made)
     return made
 
