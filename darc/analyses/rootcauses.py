@@ -16,6 +16,7 @@ from typing import Any
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.offvotes import Rules, conclude
+from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
@@ -34,10 +35,8 @@ from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, Function, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
 from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
-from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
-from darc.model.profile import Profile, thresholds
+from darc.model.profile import Profile
 from darc.model.shares import slight
-from darc.model.slices import TimeSlices
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
@@ -50,11 +49,8 @@ from darc.search.descent import (
     Orders,
     ended_paths,
 )
-from darc.search.lookahead import level_by_level
 
 _CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
-
-_LEAST_SECONDS = 1e-3
 
 _WARM_SECONDS = 2.0
 """Of the processor's time that a helping thread takes to read files before the search begins."""
@@ -70,9 +66,6 @@ _SPANS_IN_PEAK = 256
 _CLOSING_SECONDS = 1.0
 """For how long at most ops are kept when the paths are known."""
 
-_LONGEST = (1 << 64) - 1
-"""Upper end of a peak that has none, in cycles."""
-
 
 class RootCauses(Analysis):
     """See the module."""
@@ -84,11 +77,10 @@ class RootCauses(Analysis):
         self._first_collector = collector
         self._switches = subject.switches
         self._callees = collector.callees
-        self._profile = Profile.empty(parameters.resolution, collector.hz)
-        """Of the calls up to the choice of the peak, as they are without timed calls inside."""
-        self._grown = self._profile
-        """Of all calls."""
-        self._peak = resumed.peak if resumed is not None else None
+        self._profile = PeakProfile(
+            Profile.empty(parameters.resolution, collector.hz),
+            resumed.peak if resumed is not None else None,
+        )
         self._descent: Descent | None = None
         self._in_peak = resumed.in_peak_calls if resumed is not None else 0
         self._needed = parameters.profile_calls
@@ -108,11 +100,8 @@ class RootCauses(Analysis):
         self._why_no_breakpoints: str | None = None
         self._clock = RunClock()
         self._stopped_at = time.thread_time()
-        self._profile_seconds = 0.0
         self._near: Iterator[Module] | None = None
         """The files whose tables a helper has still to read."""
-        self._time_slices = TimeSlices()
-        self._slices: tuple[Mapping[int, int], ...] = ()
 
     @property
     def is_searching(self) -> bool:
@@ -138,11 +127,6 @@ class RootCauses(Analysis):
             limit = self._profile_time
         return None if limit is None else limit - self._clock.seconds
 
-    @property
-    def _calls_per_second(self) -> float:
-        """How often f0 was called while its profile was collected."""
-        return self._profile.count / max(self._profile_seconds, _LEAST_SECONDS)
-
     # ----------------------------------------------------------------- decisions
 
     def decide(self) -> Step:
@@ -164,18 +148,18 @@ class RootCauses(Analysis):
 
     def _look_at_profile(self) -> Step:
         self.collect()
-        if not self._profile.bins:
+        if not self._profile.at_choice.bins:
             return self._look_again()  # nothing came in the time
         if self._resumed is not None:
             stored = self._resumed
-            now = (self._profile, stored.slices, self._slices)
+            now = (self._profile.at_choice, stored.slices, self._profile.slices)
             self._tell(refit.compare(stored.profile, *now))
             if self._resumed.peak is not None:
                 return self._go(self._begin())
             self._resumed = None
         if self.parameters.peak is None:
             return self._ask_for_peak()
-        if not self._choose(self.parameters.peak):
+        if not self._profile.choose(self.parameters.peak):
             return self._look_again()
         return self._go(self._begin())
 
@@ -189,7 +173,7 @@ class RootCauses(Analysis):
         self._keep_votes(alive=True)
         self._note(f"{why}: this is what was known by then")
         if self._descent is None:
-            is_asked = self.parameters.peak is None and self._profile.count > 0
+            is_asked = self.parameters.peak is None and self._profile.at_choice.count > 0
             self._status = Status.NO_PEAK if is_asked else Status.INCONCLUSIVE
         else:
             self._settle(_CUT_SHORT)
@@ -225,19 +209,13 @@ class RootCauses(Analysis):
     def collect(self) -> None:
         # The profile of breakpoints which time what took no pad is another one.
         if self._collector is self._first_collector:
-            self._grown = self._collector.profile()
-        if self._descent is None:
-            self._profile = self._grown
-            self._profile_seconds = self._clock.seconds
-            self._slices = self._time_slices.take(self._profile.bins)
+            profile = self._collector.profile()
+            self._profile.take(profile, self._clock.seconds, is_searching=self.is_searching)
 
     def look(self) -> float:
         if self._descent is not None or self.finished:
             return math.inf
-        seconds = self._clock.seconds
-        if seconds >= self._time_slices.next_look:
-            self._time_slices.look(seconds, self._collector.profile().bins)
-        return max(0.0, self._time_slices.next_look - seconds)
+        return self._profile.look(self._clock.seconds, self._collector.profile)
 
     def look_ahead(self, seconds: float) -> bool:
         if not self._clock.goes or self.finished or self._closing_until is not None:
@@ -258,14 +236,6 @@ class RootCauses(Analysis):
             return (self.root,)
         return self._descent.leaders(self._collector.votes())
 
-    def _choose(self, spec: str) -> bool:
-        peak = choose_peak(spec, self._profile)
-        if peak is None or not any(number in peak for number in self._profile.bins):
-            return False
-        self._profile.check()
-        self._peak = peak
-        return True
-
     @property
     def actions(self) -> Mapping[str, Callable[[Any], Step]]:
         return {"peak": self.choose_peak, "descend": self.descend}
@@ -279,11 +249,11 @@ class RootCauses(Analysis):
         if self._descent is not None or (self._resumed and self._resumed.peak):
             raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
         self.collect()
-        if not self._choose(spec):
-            count = len(find_peaks(self._profile.bins, self._profile.resolution))
+        if not self._profile.choose(spec):
             if self.status is Status.PROFILING:
                 self.parameters = dataclasses.replace(self.parameters, peak=spec)
                 return Step.GO_ON
+            count = len(self._profile.peaks())
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
         self._stopped_at = math.inf  # it stands still for the user
@@ -291,12 +261,11 @@ class RootCauses(Analysis):
         return self._go(self._begin())
 
     def _begin(self) -> Orders:
-        assert self._peak is not None
-        low, high = self._limits(self._peak)
+        low, high = self._profile.limits()
         self._collector.search(low, high)
         keeper = self._keeper
         if keeper is not None:
-            keeper.keep_ops(low // _SPANS_IN_PEAK, self._limits_of_fastest(low))
+            keeper.keep_ops(low // _SPANS_IN_PEAK, self._profile.limits_of_fastest())
         asked = time.thread_time()
         self._switches.begin()
         self._stopped_at += time.thread_time() - asked  # once: no less is to be guessed for that
@@ -318,30 +287,13 @@ class RootCauses(Analysis):
         still. (Where its code was read ahead that takes no time to speak of.)"""
         return time.thread_time() - self._stopped_at < _GUESS_SECONDS
 
-    def _limits(self, peak: PeakRange) -> tuple[int, int]:
-        """In cycles."""
-        table = thresholds(self.parameters.resolution)
-        last = reach(peak, self._profile)
-        return table[peak.first_bin], _LONGEST if last is None else table[last + 1]
-
-    def _limits_of_fastest(self, low: int) -> tuple[int, int]:
-        """Of the fastest peak, which the chosen one, from ``low`` cycles on, is held against; zeros
-        where it is that itself."""
-        peaks = find_peaks(self._profile.bins, self._profile.resolution)
-        table = thresholds(self.parameters.resolution)
-        if not peaks or table[peaks[0].first_bin] >= low:
-            return 0, 0
-        return table[peaks[0].first_bin], min(table[peaks[0].last_bin + 1], low)
-
     def _for_search(self) -> Parameters:
         """The parameters, with what ``--lookahead auto`` means for this peak."""
-        assert self._peak is not None
-        parameters, profile = self.parameters, self._profile
+        parameters = self.parameters
         if parameters.lookahead is not None:
             return parameters
-        in_peak = sum(count for number, count in profile.bins.items() if number in self._peak)
-        seconds, cost = max(self._profile_seconds, _LEAST_SECONDS), self._collector.probe_cost
-        if level_by_level(profile, in_peak, seconds, parameters.decision_ops, cost):
+        cost = self._collector.probe_cost
+        if self._profile.goes_level_by_level(parameters.decision_ops, cost):
             return dataclasses.replace(parameters, lookahead=1)
         return parameters
 
@@ -388,12 +340,11 @@ class RootCauses(Analysis):
             for_breakpoints(self._untimed),
             hz=self._collector.hz,
             spec=self._spec,
-            calls_per_second=self._calls_per_second,
+            calls_per_second=self._profile.calls_per_second,
         )
 
     def fall_back(self, collector: Collector) -> Step:
         assert self._descent is not None
-        assert self._peak is not None
         if explanation := self._descent.explain():
             self._note(explanation)
         calls = for_breakpoints(self._untimed)
@@ -405,7 +356,7 @@ class RootCauses(Analysis):
         self._tell(opening_note(node, missed) for node, missed in calls.items())
         lookahead = self.parameters.lookahead or collector.auto_lookahead
         parameters = dataclasses.replace(self.parameters, lookahead=lookahead)
-        collector.search(*self._limits(self._peak))
+        collector.search(*self._profile.limits())
         self._status = Status.SEARCHING
         self._descent = self._new_descent(parameters)
         return self._go(self._descent.reopen(children))
@@ -446,10 +397,7 @@ class RootCauses(Analysis):
     @property
     def _is_frequent(self) -> bool:
         """Whether enough calls inside the peak come during a closing round."""
-        assert self._peak is not None
-        inside = sum(count for number, count in self._profile.bins.items() if number in self._peak)
-        rate = inside / max(self._profile_seconds, _LEAST_SECONDS)
-        return rate * _CLOSING_SECONDS >= LEAST_FOR_ESTIMATES
+        return self._profile.in_peak_per_second * _CLOSING_SECONDS >= LEAST_FOR_ESTIMATES
 
     def _conclude(self, alive: bool = True) -> Step:
         """The closing round is over."""
@@ -566,14 +514,14 @@ class RootCauses(Analysis):
         contests, in_peak = self._contests, self._in_peak
         if self._descent is not None and not self.finished:
             contests, in_peak = self._count(alive)
-        profile = self._profile
+        profile = self._profile.at_choice
         places = [(node.function.address, node.function.module) for node in self.root.walk()]
         return Stored(
             spec=self._spec,
             parameters=self.parameters,
             status=self.status,
             profile=dataclasses.replace(profile, count=sum(profile.bins.values())),
-            peak=self._peak,
+            peak=self._profile.peak,
             root=self.root,
             modules={
                 name: module.image.identity
@@ -583,7 +531,7 @@ class RootCauses(Analysis):
             in_peak_calls=in_peak,
             contests=contests,
             indirect=self._callees.positions(),
-            slices=self._slices,
+            slices=self._profile.slices,
             ops=self._ops.kept,
             waits=self._ops.waits(),
             parts=self._parts,
@@ -629,7 +577,7 @@ class RootCauses(Analysis):
         return self._needed
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
-        profile, descent = self._grown, self._descent
+        profile, descent = self._profile.grown, self._descent
         collected: int | None = 0
         if alive and not readable:
             collected = None
@@ -642,7 +590,7 @@ class RootCauses(Analysis):
             status=self.status,
             probes=self._kind,
             profile=profile,
-            peak=self._peak,
+            peak=self._profile.peak,
             level=descent.level if descent is not None else 0,
             collected=collected,
             needed=self._needed,
@@ -654,7 +602,7 @@ class RootCauses(Analysis):
         self._ops.watch()
         if alive:
             self.collect()
-        profile, descent = self._grown, self._descent
+        descent = self._descent
         seen = self._collector.seen if alive and descent is not None else 0
         tree = self.root if descent is not None else None
         paths = descent.paths() if descent is not None else ()
@@ -666,9 +614,9 @@ class RootCauses(Analysis):
             function=self.root.function.name,
             status=self.status,
             probes=self._kind,
-            profile=profile,
-            peaks=self._peaks(),
-            peak=self._peak,
+            profile=self._profile.grown,
+            peaks=self._profile.peaks(),
+            peak=self._profile.peak,
             ftree=tree,
             paths=paths,
             level=descent.level if descent is not None else 0,
@@ -680,21 +628,11 @@ class RootCauses(Analysis):
                 sites=self._callees.reports(used),
             ),
             parameters=self.parameters,
-            profile_seconds=self._profile_seconds,
+            profile_seconds=self._profile.seconds,
             ops=self._ops.kept,
             waits=self._ops.waits_of(OpClass.IN_PEAK),
             waits_of_fastest=self._ops.waits_of(OpClass.FASTEST),
         )
-
-    def _peaks(self) -> tuple[Peak, ...]:
-        """Those that there were at the choice, which keep their numbers, with all their calls."""
-        bins = self._grown.bins
-
-        def grown(peak: Peak) -> Peak:
-            inside = range(peak.first_bin, peak.last_bin + 1)
-            return dataclasses.replace(peak, count=sum(bins.get(b, 0) for b in inside))
-
-        return tuple(map(grown, find_peaks(self._profile.bins, self._profile.resolution)))
 
 
 def closing_orders(paths: Sequence[RootCausePath], most: int) -> Orders:

@@ -1,0 +1,82 @@
+"""What is corrected in the paths of a search that is over.
+
+Votes are those of the agent, or of breakpoints, in some twenty calls for each level. Ops that were
+kept whole know more: when their threads were off their processors, and what a path explains of
+them. And what could not be told apart while votes were counted is told of each path here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from darc.analyses.offvotes import Rules, conclude
+from darc.collectors.callees import is_others
+from darc.model.ftree import Fnode, NodeState, RootCausePath
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
+from darc.model.shares import slight
+from darc.search.descent import MAX_DEPTH_NOTE
+
+
+def hear_ops(
+    paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules
+) -> list[str]:
+    """What ``kept`` ops of f0 (``root``) say of ``paths``, as it is known of them when their
+    threads were on a processor: what a function's own time was, and whether the peak is one of
+    calls that were preempted, whatever they were doing (paper 3.6). In a kernel the paths end in
+    the scheduler itself where a task was off the processor, and tell all that. Changes the ftree;
+    returns what the user is to be told."""
+    ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
+    if len(ops) < LEAST_FOR_ESTIMATES:
+        return []
+    found = conclude(paths, root, ops, rules)
+    for node, ending in found.endings.items():
+        node.end = ending
+    if found.preemption is None:
+        return [
+            f"without the time off the processor {node.function.name} is no root cause "
+            f"in {len(ops)} calls that were kept whole"
+            for node in found.disputed
+        ]
+    for node in found.disputed:
+        for below in node.walk():
+            below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
+    if root.end is None:
+        root.end = found.preemption
+    return []
+
+
+def leave_out_slight(paths: Sequence[RootCausePath], kept: KeptOps) -> list[str]:
+    """Votes of 20 calls may fall to what they merely pass through: one of ``paths`` that explains
+    next to nothing, beside one that explains much of the peak, is none of its root causes. Changes
+    the ftree; returns what the user is to be told."""
+    notes = []
+    for path, share, most in slight(paths, kept):
+        last = path.nodes[-1]
+        last.end = None
+        for node in reversed(path.nodes[1:]):
+            if any(below.end is not None for below in node.walk()):
+                break
+            node.state, node.root_cause = NodeState.REJECTED, False
+        notes.append(
+            f"{last.function.name} was chosen by votes, but explains {100 * share:.0f} % "
+            f"of the peak's time, another cause {100 * most:.0f} %: it is no root cause"
+        )
+    return notes
+
+
+def tell_others(paths: Iterable[RootCausePath]) -> None:
+    """Says in the endings of ``paths`` which indirect calls on them had other targets than those
+    that were told apart."""
+    for path in paths:
+        last, end = path.nodes[-1], path.ending
+        others = [
+            f"{child.function.name}, more than could be told apart, won in {child.maxcount} "
+            f"of {child.compared_in} calls"
+            for node in path.nodes
+            for child in node.children
+            if is_others(child) and child not in path.nodes and child.called.ops
+        ]
+        if others and end.note != MAX_DEPTH_NOTE:
+            words = [end.note or "", *(text for text in others if text not in (end.note or ""))]
+            last.end = dataclasses.replace(end, note="; ".join(filter(None, words)))

@@ -1,0 +1,137 @@
+"""The profile of f0, and the peak in it that is chosen to be explained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
+from darc.model.profile import Profile, thresholds
+from darc.model.slices import TimeSlices
+from darc.search.lookahead import level_by_level
+
+_LEAST_SECONDS = 1e-3
+
+_LONGEST = (1 << 64) - 1
+"""Upper end of a peak that has none, in cycles."""
+
+
+class PeakProfile:
+    """Two profiles of f0: that up to the beginning of the search, whose calls had no timed ones
+    inside and whose peaks keep their numbers; and that of all calls."""
+
+    def __init__(self, empty: Profile, peak: PeakRange | None) -> None:
+        """``peak`` is chosen already where a session is resumed."""
+        self._at_choice = self._grown = empty
+        self._peak = peak
+        self._seconds = 0.0
+        self._time_slices = TimeSlices()
+        self._slices: tuple[Mapping[int, int], ...] = ()
+
+    @property
+    def at_choice(self) -> Profile:
+        """Of the calls up to the beginning of the search."""
+        return self._at_choice
+
+    @property
+    def grown(self) -> Profile:
+        """Of all calls."""
+        return self._grown
+
+    @property
+    def peak(self) -> PeakRange | None:
+        """What is to be explained; ``None``: nothing was chosen yet."""
+        return self._peak
+
+    @property
+    def seconds(self) -> float:
+        """For how long the program ran while :attr:`at_choice` was collected."""
+        return self._seconds
+
+    @property
+    def slices(self) -> tuple[Mapping[int, int], ...]:
+        """The calls of :attr:`at_choice` by bin, in turns of time."""
+        return self._slices
+
+    def take(self, profile: Profile, seconds: float, *, is_searching: bool) -> None:
+        """All calls up to now, after so many seconds that the program ran."""
+        self._grown = profile
+        if not is_searching:
+            self._at_choice = profile
+            self._seconds = seconds
+            self._slices = self._time_slices.take(profile.bins)
+
+    def look(self, seconds: float, profile: Callable[[], Profile]) -> float:
+        """Before the search: takes down how it grows, if it is time for that; ``profile`` reads it.
+        Tells in how many seconds that is. Any thread."""
+        if seconds >= self._time_slices.next_look:
+            self._time_slices.look(seconds, profile().bins)
+        return max(0.0, self._time_slices.next_look - seconds)
+
+    # ------------------------------------------------------------------ the peak
+
+    def choose(self, spec: str) -> bool:
+        """Whether there is the peak that ``spec`` means, with calls in it; then it is chosen.
+
+        Raises:
+            UsageError: that is not of the form of a peak.
+        """
+        peak = choose_peak(spec, self._at_choice)
+        if peak is None or not any(number in peak for number in self._at_choice.bins):
+            return False
+        self._at_choice.check()
+        self._peak = peak
+        return True
+
+    @property
+    def in_peak(self) -> int:
+        """Calls in it up to the beginning of the search."""
+        assert self._peak is not None
+        bins = self._at_choice.bins
+        return sum(count for number, count in bins.items() if number in self._peak)
+
+    @property
+    def calls_per_second(self) -> float:
+        """How often f0 was called meanwhile."""
+        return self._at_choice.count / max(self._seconds, _LEAST_SECONDS)
+
+    @property
+    def in_peak_per_second(self) -> float:
+        """How often with a latency inside the peak."""
+        return self.in_peak / max(self._seconds, _LEAST_SECONDS)
+
+    def goes_level_by_level(self, decision_ops: int | None, probe_cost: int) -> bool:
+        """What ``--lookahead auto`` means for the peak (see :mod:`darc.search.lookahead`)."""
+        seconds = max(self._seconds, _LEAST_SECONDS)
+        return level_by_level(self._at_choice, self.in_peak, seconds, decision_ops, probe_cost)
+
+    def limits(self) -> tuple[int, int]:
+        """Of the peak, in cycles: calls of at least the first and less than the second are in
+        it."""
+        assert self._peak is not None
+        table = thresholds(self._at_choice.resolution)
+        last = reach(self._peak, self._at_choice)
+        return table[self._peak.first_bin], _LONGEST if last is None else table[last + 1]
+
+    def limits_of_fastest(self) -> tuple[int, int]:
+        """The same of the fastest peak, which the chosen one is held against; zeros where it is
+        that itself."""
+        low, _ = self.limits()
+        peaks = self._found()
+        table = thresholds(self._at_choice.resolution)
+        if not peaks or table[peaks[0].first_bin] >= low:
+            return 0, 0
+        return table[peaks[0].first_bin], min(table[peaks[0].last_bin + 1], low)
+
+    def peaks(self) -> tuple[Peak, ...]:
+        """Those that there were at the choice, which keep their numbers, with all their calls."""
+        bins = self._grown.bins
+
+        def grown(peak: Peak) -> Peak:
+            inside = range(peak.first_bin, peak.last_bin + 1)
+            return dataclasses.replace(peak, count=sum(bins.get(b, 0) for b in inside))
+
+        return tuple(map(grown, self._found()))
+
+    def _found(self) -> tuple[Peak, ...]:
+        return find_peaks(self._at_choice.bins, self._at_choice.resolution)
