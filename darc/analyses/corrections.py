@@ -18,9 +18,7 @@ from darc.model.shares import slight
 from darc.search.descent import MAX_DEPTH_NOTE
 
 
-def hear_ops(
-    paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules
-) -> list[str]:
+def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> list[str]:
     """What ``kept`` ops of f0 (``root``) say of ``paths``, as it is known of them when their
     threads were on a processor: what a function's own time was, and whether the peak is one of
     calls that were preempted, whatever they were doing (paper 3.6). In a kernel the paths end in

@@ -15,7 +15,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from darc.analyses.analysis import Analysis, Step, Subject
-from darc.analyses.offvotes import Rules, conclude
+from darc.analyses.corrections import hear_ops, leave_out_slight, tell_others
+from darc.analyses.offvotes import Rules
 from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
@@ -29,14 +30,12 @@ from darc.analyses.secondlook import (
     why_not,
 )
 from darc.code.modules import Module
-from darc.collectors.callees import is_others
 from darc.collectors.collector import Collector, KeepsOps
 from darc.model.errors import TargetError, UsageError
-from darc.model.ftree import Fnode, Function, NodeState, RootCausePath
+from darc.model.ftree import Fnode, Function, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
 from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
 from darc.model.profile import Profile
-from darc.model.shares import slight
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
@@ -44,7 +43,6 @@ from darc.saved.storage import Stored
 from darc.search.contest import Contest
 from darc.search.descent import (
     AUTO_LOOKAHEAD,
-    MAX_DEPTH_NOTE,
     Descent,
     Orders,
     ended_paths,
@@ -418,80 +416,23 @@ class RootCauses(Analysis):
         if explanation := self._descent.explain():
             self._note(explanation)
         self._settle(None)
-        self._hear_ops()
-        self._leave_out_the_slight()
+        self._correct()
         tell_untimed(self._untimed, self._collector.kind, self._why_no_breakpoints)
-        self._tell_others()
+        tell_others(self._descent.paths())
         return Step.END
 
-    def _tell_others(self) -> None:
-        """On each path: which indirect calls had other targets than those that were told apart."""
+    def _correct(self) -> None:
+        """By what the ops of this run say of the paths."""
         assert self._descent is not None
-        for path in self._descent.paths():
-            last, end = path.nodes[-1], path.ending
-            others = [
-                f"{child.function.name}, more than could be told apart, won in {child.maxcount} "
-                f"of {child.compared_in} calls"
-                for node in path.nodes
-                for child in node.children
-                if is_others(child) and child not in path.nodes and child.called.ops
-            ]
-            if others and end.note != MAX_DEPTH_NOTE:
-                words = [end.note or "", *(text for text in others if text not in (end.note or ""))]
-                last.end = dataclasses.replace(end, note="; ".join(filter(None, words)))
-
-    def _hear_ops(self) -> None:
-        """What the ops that are kept say of the paths, as it is known of them when their threads
-        were on a processor: what a function's own time was, and whether the peak is one of calls
-        that were preempted, whatever they were doing (paper 3.6). In a kernel the paths end in the
-        scheduler itself where a task was off the processor, and tell all that."""
-        assert self._descent is not None
-        kept = self._ops.of_this_run
-        if kept is None or not self._switches.is_watching:
+        kept, parameters = self._ops.of_this_run, self.parameters
+        if kept is None:
             return
-        ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
-        if len(ops) < LEAST_FOR_ESTIMATES:
-            return
-        parameters = self.parameters
-        rules = Rules(
-            parameters.resolution,
-            parameters.loops is Loops.PAPER,
-            parameters.maxcount_percentage,
-        )
-        found = conclude(self._descent.paths(), self.root, ops, rules)
-        for node, ending in found.endings.items():
-            node.end = ending
-        if found.preemption is None:
-            for node in found.disputed:
-                self._note(
-                    f"without the time off the processor {node.function.name} is no root cause "
-                    f"in {len(ops)} calls that were kept whole"
-                )
-            return
-        for node in found.disputed:
-            for below in node.walk():
-                below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
-        if self.root.end is None:
-            self.root.end = found.preemption
-
-    def _leave_out_the_slight(self) -> None:
-        """Votes of 20 calls may fall to what they merely pass through: a path that explains next to
-        nothing, beside one that explains much of the peak, is none of its root causes."""
-        kept = self._ops.of_this_run
-        if kept is None or not self.parameters.auto:
-            return
-        assert self._descent is not None
-        for path, share, most in slight(self._descent.paths(), kept):
-            last = path.nodes[-1]
-            last.end = None
-            for node in reversed(path.nodes[1:]):
-                if any(below.end is not None for below in node.walk()):
-                    break
-                node.state, node.root_cause = NodeState.REJECTED, False
-            self._note(
-                f"{last.function.name} was chosen by votes, but explains {100 * share:.0f} % "
-                f"of the peak's time, another cause {100 * most:.0f} %: it is no root cause"
-            )
+        if self._switches.is_watching:
+            is_paper = parameters.loops is Loops.PAPER
+            rules = Rules(parameters.resolution, is_paper, parameters.maxcount_percentage)
+            self._tell(hear_ops(self._descent.paths(), self.root, kept, rules))
+        if parameters.auto:
+            self._tell(leave_out_slight(self._descent.paths(), kept))
 
     def _settle(self, note: str | None) -> None:
         """A second look is over; ``note`` is for paths that had not ended again."""

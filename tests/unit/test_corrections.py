@@ -1,0 +1,99 @@
+"""What kept ops correct in the paths that votes have found."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from darc.analyses.corrections import hear_ops, leave_out_slight, tell_others
+from darc.analyses.offvotes import Rules
+from darc.collectors.callees import OTHERS
+from darc.model.ftree import Cause, Ending, Fnode, Function, NodeState, RootCausePath
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, OpClass
+from darc.search.descent import MAX_DEPTH_NOTE, ended_paths
+from tests.unit import ops, samples
+from tests.unit.ops import MS
+
+
+def searched() -> tuple[Fnode, tuple[RootCausePath, ...], KeptOps]:
+    """The sample's tree with its paths, of ``usleep`` and ``fill``, and kept ops of 5 ms."""
+    root, paths = samples.tree()
+    return root, paths, ops.of_samples(root)
+
+
+def off(kept: KeptOps, start: int, end: int, reason: OffReason) -> KeptOps:
+    """The same, whose threads were off their processors from ``start`` to ``end`` of each op."""
+    changed = (
+        dataclasses.replace(op, off=(Off(op.start + start, op.start + end, reason),))
+        for op in kept.ops
+    )
+    return dataclasses.replace(kept, ops=tuple(changed))
+
+
+def test_a_function_that_waited_in_its_own_time_was_blocked() -> None:
+    root, paths, kept = searched()
+    waited = off(kept, MS // 2, 3 * MS, OffReason.BLOCKED)
+    assert hear_ops(paths, root, waited, Rules()) == [
+        "without the time off the processor fill is no root cause in 10 calls that were kept whole"
+    ]
+    assert paths[1].nodes[-1].end is not None, "it is told, and stays"
+    usleep = paths[0].nodes[-1]
+    assert usleep.end is not None
+    assert usleep.end.cause is Cause.BLOCKED
+
+
+def test_a_path_through_calls_that_were_preempted_is_no_root_cause() -> None:
+    root, paths, kept = searched()
+    assert hear_ops(paths, root, off(kept, MS // 4, 19 * MS // 4, OffReason.READY), Rules()) == []
+    assert root.end is not None
+    assert root.end.cause is Cause.PREEMPTION
+    for path in paths:
+        assert path.nodes[-1].end is None
+        assert not path.nodes[1].root_cause
+        assert path.nodes[1].state is NodeState.REJECTED
+
+
+def test_ops_that_nobody_watched_say_nothing() -> None:
+    root, paths, kept = searched()
+    assert hear_ops(paths, root, kept, Rules()) == []
+    few = kept.sample(OpClass.IN_PEAK)[: LEAST_FOR_ESTIMATES - 1]
+    watched = off(dataclasses.replace(kept, ops=few), MS // 2, 3 * MS, OffReason.BLOCKED)
+    assert hear_ops(paths, root, watched, Rules()) == []
+    assert ended_paths(root) == paths
+
+
+def test_what_explains_next_to_nothing_is_left_out_up_to_where_paths_part() -> None:
+    root, _, kept = searched()
+    parse = root.find("1.1")
+    kept = dataclasses.replace(kept, compared=kept.compared | {parse})
+    samples.decide(parse, 20, 900)
+    parse.end = Ending(Cause.FUNCTION, 20)
+    before = ended_paths(root)
+    (note,) = leave_out_slight(before, kept)
+    assert note == (
+        "parse0 was chosen by votes, but explains 0 % of the peak's time, another cause 60 %: "
+        "it is no root cause"
+    )
+    assert [path.nodes[-1] for path in before if path.nodes[-1].end is None] == [parse]
+    assert (parse.root_cause, parse.state) == (False, NodeState.REJECTED)
+    assert root.find("1.7").root_cause
+
+
+def test_other_targets_are_told_once() -> None:
+    root, paths, _ = searched()
+    function = Function("others of 0x1344", OTHERS, "mixture", 0, 0)
+    samples.decide(paths[1].nodes[1].add_child(function, samples.site(60)), 7, 900, False)
+    tell_others(paths)
+    told = "others of 0x1344, more than could be told apart, won in 7 of 20 calls"
+    assert [path.ending.note for path in ended_paths(root)] == [told, told]
+    tell_others(ended_paths(root))
+    assert [path.ending.note for path in ended_paths(root)] == [told, told]
+
+
+def test_where_the_depth_was_reached_nothing_else_is_told() -> None:
+    root, paths, _ = searched()
+    last = paths[0].nodes[-1]
+    last.end = dataclasses.replace(paths[0].ending, note=MAX_DEPTH_NOTE)
+    function = Function("others of 0x1344", OTHERS, "mixture", 0, 0)
+    samples.decide(paths[0].nodes[2].add_child(function, samples.site(60)), 7, 900, False)
+    tell_others(ended_paths(root))
+    assert last.end.note == MAX_DEPTH_NOTE
