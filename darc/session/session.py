@@ -41,20 +41,11 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
+from darc.session.lookahead import LookAhead
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
 _T = TypeVar("_T")
-
-
-_SLICE_SECONDS = 0.005
-"""For how long to look ahead at a time."""
-
-_AGAIN_SECONDS = 0.01
-"""After which to ask at the earliest who would win by now."""
-
-_GONE_SECONDS = 0.002
-"""By then the debugger has let the program go on."""
 
 
 class Message(Enum):
@@ -105,9 +96,7 @@ class Session:
         self._stop_seconds: list[float] = []
         self._message: Message | None = None
         self._alive = True
-        self._ran_since = self._started
-        self._ahead_at: float | None = None
-        """When to look ahead again; ``None``: nobody can, or it is under way."""
+        self._ahead = LookAhead()
         self.root = Fnode(program.function_at(entry))
         self._pid = target.pid
         self.debuggee = debuggee
@@ -512,29 +501,16 @@ class Session:
         """While the program runs, whose memory can be read: prepares for the decision that comes,
         for a moment, if it is time for that; tells in how many seconds to go on. On one thread that
         may help."""
-        at, now = self._ahead_at, time.monotonic()
-        if not self._alive or at is None or now < at:
-            return math.inf if at is None else at - now
-        try:
-            goes_on = self.analysis.look_ahead(_SLICE_SECONDS)
-        except DarcError:
-            goes_on = False  # whatever it is, it will be met at the stop
-        now = time.monotonic()
-        pause = 0.0 if goes_on else max(_AGAIN_SECONDS, (now - self._ran_since) / 4)
-        if self._ahead_at is not None:
-            self._ahead_at = now + pause
-        return pause
+        return self._ahead.work(self.analysis.look_ahead) if self._alive else math.inf
 
     def _goes_on(self) -> None:
         self.analysis.goes_on()
         self._switches.goes_on()
         self.collector.goes_on()
-        self._ran_since = time.monotonic()
-        self._ahead_at = self._ran_since + _GONE_SECONDS if self.is_readable else None
+        self._ahead.goes_on(is_readable=self.is_readable)
 
     def _stands(self) -> None:
-        """Nobody helps any more."""
-        self._ahead_at = None
+        self._ahead.stands()
         self._target.turn.claim()
 
     @property
