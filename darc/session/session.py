@@ -42,6 +42,7 @@ from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
 from darc.session.lookahead import LookAhead
+from darc.session.remarks import cut_short, users_breakpoints
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
@@ -612,7 +613,7 @@ class Session:
         if lines and shown.ftree is self.root:
             add_lines(self._target, self.root)
         notes = [*self.notes, *self.collector.losses()]
-        warnings = self._users_breakpoints(shown) if lines else []
+        warnings = users_breakpoints(shown.paths, self.program, self._target) if lines else []
         notes += warnings
         seen = shown.profile is not None and shown.profile.count
         if not self._alive and not seen and self._unless_called is not None:
@@ -624,7 +625,12 @@ class Session:
             stops=max(self._stops + hits, self._own_stops),
             stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
         )
-        notes += self._cut_short(figures.in_peak_calls or 0)
+        notes += cut_short(
+            self.collector.cut_short,
+            in_peak=figures.in_peak_calls or 0,
+            is_searching=self.analysis.is_searching,
+            spec=self.spec,
+        )
         if self._alive:
             shown = shown.frozen()  # afterwards the tree stays as it is
         return dataclasses.replace(
@@ -634,39 +640,6 @@ class Session:
             warnings=tuple(warnings),
             elapsed_seconds=(self._ended or time.monotonic()) - self._started,
         )
-
-    def _users_breakpoints(self, shown: Snapshot) -> list[str]:
-        """What the debugger takes for conditions, hits that it counts and the like is told to
-        nobody: it counts as the time of the call that it comes in."""
-        nodes = {node.function.address: node for path in shown.paths for node in path.nodes}
-        if not nodes or self._target.pid is None:
-            return []
-        try:
-            places = self._target.user_breaks.addresses()
-            hit = {self.program.function_at(place).address for place in places}
-        except TargetError:
-            return []
-        return [
-            f"a breakpoint of yours stands in {node.function.name}: what the debugger takes at "
-            "each hit counts as its time; disable it, and begin anew"
-            for address, node in nodes.items()
-            if address in hit
-        ]
-
-    def _cut_short(self, in_peak: int) -> list[str]:
-        """What stops for the user have kept from being measured; said in words where that is more
-        than the ``in_peak`` calls that the search rests on."""
-        count = self.collector.cut_short
-        if not count:
-            return []
-        many = f"{count} calls were" if count > 1 else "1 call was"
-        text = f"{many} not measured: the program stopped for you in the middle"
-        if count > in_peak and self.analysis.is_searching:
-            text += (
-                f", more than the {in_peak} in the peak that were: with fewer stops inside "
-                f"{self.spec} the search goes on"
-            )
-        return [text]
 
     @property
     def rings(self) -> bool:

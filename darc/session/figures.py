@@ -1,0 +1,58 @@
+"""How long an analysis is under way, and what it takes of the program."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+
+from darc.model.snapshot import ProgramFigures
+from darc.target.target import Target
+
+
+class Figures:
+    """Of one session, from its making to its end."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._started = time.monotonic()
+        self._ended: float | None = None
+        self._stops = 0
+        self._stopped_seconds = 0.0
+        self._own_stops_before = target.own_stops
+        self._own_stops = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since its beginning, up to its end. Any thread."""
+        return (self._ended or time.monotonic()) - self._started
+
+    @contextlib.contextmanager
+    def stop(self) -> Iterator[None]:
+        """The program stands still for a decision."""
+        begin = time.monotonic()
+        self._stops += 1
+        yield
+        self._stopped_seconds += time.monotonic() - begin
+
+    def count_stops(self) -> None:
+        """Takes down how often darc has stopped the program. What it does after the end is not
+        counted."""
+        if self._ended is None:
+            self._own_stops = self._target.own_stops - self._own_stops_before
+
+    def end(self) -> None:
+        """The analysis is over."""
+        self._ended = time.monotonic()
+
+    def added_to(self, program: ProgramFigures, hits: tuple[int, float]) -> ProgramFigures:
+        """These, with all stops: those at ``hits`` of its probes as well, so many in so many
+        seconds."""
+        self.count_stops()
+        number, seconds = hits
+        return dataclasses.replace(
+            program,
+            stops=max(self._stops + number, self._own_stops),
+            stopped_seconds=round(self._stopped_seconds + seconds, 6),
+        )

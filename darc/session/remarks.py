@@ -1,0 +1,47 @@
+"""What spoils figures, told beside them: stops that are the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from darc.code.program import Program
+from darc.model.errors import TargetError
+from darc.model.ftree import RootCausePath
+from darc.target.target import Target
+
+
+def users_breakpoints(
+    paths: Iterable[RootCausePath], program: Program, target: Target
+) -> list[str]:
+    """The user's breakpoints in functions on ``paths``. What the debugger takes for conditions,
+    hits that it counts and the like is told to nobody: it counts as the time of the call that it
+    comes in."""
+    nodes = {node.function.address: node for path in paths for node in path.nodes}
+    if not nodes or target.pid is None:
+        return []
+    try:
+        places = target.user_breaks.addresses()
+        hit = {program.function_at(place).address for place in places}
+    except TargetError:
+        return []
+    return [
+        f"a breakpoint of yours stands in {node.function.name}: what the debugger takes at "
+        "each hit counts as its time; disable it, and begin anew"
+        for address, node in nodes.items()
+        if address in hit
+    ]
+
+
+def cut_short(count: int, *, in_peak: int, is_searching: bool, spec: str) -> list[str]:
+    """That stops for the user have kept ``count`` calls of ``spec`` from being measured; said in
+    words where that is more than the ``in_peak`` calls that the search rests on."""
+    if not count:
+        return []
+    many = f"{count} calls were" if count > 1 else "1 call was"
+    text = f"{many} not measured: the program stopped for you in the middle"
+    if count > in_peak and is_searching:
+        text += (
+            f", more than the {in_peak} in the peak that were: with fewer stops inside "
+            f"{spec} the search goes on"
+        )
+    return [text]

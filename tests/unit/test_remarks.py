@@ -1,0 +1,24 @@
+"""What is told of the user's own stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from darc.session.remarks import cut_short
+
+ONE = "1 call was not measured: the program stopped for you in the middle"
+MORE = ", more than the 2 in the peak that were: with fewer stops inside serve the search goes on"
+
+
+@pytest.mark.parametrize(
+    ("count", "is_searching", "told"),
+    [
+        (0, True, []),
+        (1, True, [ONE]),
+        (2, True, ["2 calls were not measured: the program stopped for you in the middle"]),
+        (3, True, ["3 calls were not measured: the program stopped for you in the middle" + MORE]),
+        (3, False, ["3 calls were not measured: the program stopped for you in the middle"]),
+    ],
+)
+def test_calls_that_were_cut_short(count: int, is_searching: bool, told: list[str]) -> None:
+    assert cut_short(count, in_peak=2, is_searching=is_searching, spec="serve") == told
