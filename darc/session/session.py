@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import TypeVar
@@ -41,6 +40,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
+from darc.session.figures import Figures
 from darc.session.lookahead import LookAhead
 from darc.session.remarks import cut_short, users_breakpoints
 from darc.target.outcome import Outcome
@@ -89,12 +89,7 @@ class Session:
         self._changed = changed
         self.notes = list(notes)
         self._entry = entry
-        self._started = time.monotonic()
-        self._ended: float | None = None
-        self._stops = 0
-        self._own_stops_before = target.own_stops
-        self._own_stops = 0
-        self._stop_seconds: list[float] = []
+        self._figures = Figures(target)
         self._message: Message | None = None
         self._alive = True
         self._ahead = LookAhead()
@@ -258,8 +253,8 @@ class Session:
         self._unless_damaged(close, None)
         if not self._alive:
             return
-        self._count_stops()
-        self._ended = time.monotonic()
+        self._figures.count_stops()
+        self._figures.end()
         try:
             self.collector.remove()
         finally:
@@ -278,8 +273,8 @@ class Session:
         """The program is gone, and everything that was in it."""
         if not self._alive:
             return
-        self._count_stops()
-        self._ended = time.monotonic()
+        self._figures.count_stops()
+        self._figures.end()
         self._over()
         if self.collector.outlives:
             self.analysis.collect()
@@ -300,8 +295,8 @@ class Session:
         self._unless_damaged(close, None)
         if not self._alive:
             return
-        self._count_stops()
-        self._ended = time.monotonic()
+        self._figures.count_stops()
+        self._figures.end()
         self._over()
         self.collector.abandon()
 
@@ -405,20 +400,18 @@ class Session:
 
     def decide(self) -> Outcome:
         """Enough was seen, or time is up: decides what comes next."""
-        begin = time.monotonic()
-        self._stands()
-        self._stops += 1
-        self._switches.stands()
-        self.analysis.stopped()
-        try:
-            outcome = self._unless_damaged(self._decide, Outcome.STOP)
-        except DarcError as error:
-            self.notes.append(f"the search ended early: {error}")
-            self.analysis.fail()
-            outcome = self._end()
-        if outcome is Outcome.CONTINUE:
-            self._goes_on()
-        self._stop_seconds.append(time.monotonic() - begin)
+        with self._figures.stop():
+            self._stands()
+            self._switches.stands()
+            self.analysis.stopped()
+            try:
+                outcome = self._unless_damaged(self._decide, Outcome.STOP)
+            except DarcError as error:
+                self.notes.append(f"the search ended early: {error}")
+                self.analysis.fail()
+                outcome = self._end()
+            if outcome is Outcome.CONTINUE:
+                self._goes_on()
         return outcome
 
     def give_up(self, why: str) -> Outcome:
@@ -431,7 +424,7 @@ class Session:
         are taken out by what is known of them here."""
         self.notes.append(why)
         self.analysis.close(Status.STOPPED, alive=False)
-        self._ended = time.monotonic()
+        self._figures.end()
         self._message = Message.RESULT
         try:
             self.collector.remove()
@@ -468,11 +461,6 @@ class Session:
         self._message = Message.RESULT
         return Outcome.STOP
 
-    def _count_stops(self) -> None:
-        """Those of darc's, up to the end of the analysis."""
-        if self._ended is None:
-            self._own_stops = self._target.own_stops - self._own_stops_before
-
     def take_message(self) -> Message | None:
         """What the user is to be told at the stop that :meth:`decide` asked for."""
         message, self._message = self._message, None
@@ -481,14 +469,14 @@ class Session:
     def time_is_up(self) -> bool:
         """Whether ``--max-time`` has passed. Any thread."""
         limit = self.parameters.max_time
-        return limit is not None and time.monotonic() - self._started >= limit
+        return limit is not None and self._figures.seconds >= limit
 
     @property
     def seconds_left(self) -> float | None:
         """Until there is to be a decision, whatever was seen: for ``--max-time``, or for
         ``--start-time``. Any thread."""
         limit = self.parameters.max_time
-        left = [] if limit is None else [limit - (time.monotonic() - self._started)]
+        left = [] if limit is None else [limit - self._figures.seconds]
         if (profiling := self.analysis.seconds_left) is not None:
             left.append(profiling)
         return min(left, default=None)
@@ -580,8 +568,8 @@ class Session:
         return self._go(self.analysis.stay(why))
 
     def _end(self) -> Outcome:
-        self._count_stops()
-        self._ended = time.monotonic()
+        self._figures.count_stops()
+        self._figures.end()
         self._message = Message.RESULT
         goes_on = self.parameters.on_finish is OnFinish.CONTINUE
         self._switches.end()
@@ -603,7 +591,7 @@ class Session:
         """What a live line shows. Any thread, while the program runs."""
         readable = self.debuggee.is_readable_while_it_runs
         shown = self.analysis.live_snapshot(self._alive, readable)
-        return dataclasses.replace(shown, elapsed_seconds=time.monotonic() - self._started)
+        return dataclasses.replace(shown, elapsed_seconds=self._figures.seconds)
 
     def snapshot(self, *, lines: bool = True) -> Snapshot:
         """Everything that is known now, as it stays whatever the session does next; without
@@ -618,13 +606,7 @@ class Session:
         seen = shown.profile is not None and shown.profile.count
         if not self._alive and not seen and self._unless_called is not None:
             notes.append(self._unless_called)
-        hits, seconds = self.collector.hits
-        self._count_stops()
-        figures = dataclasses.replace(
-            shown.program,
-            stops=max(self._stops + hits, self._own_stops),
-            stopped_seconds=round(sum(self._stop_seconds) + seconds, 6),
-        )
+        figures = self._figures.added_to(shown.program, self.collector.hits)
         notes += cut_short(
             self.collector.cut_short,
             in_peak=figures.in_peak_calls or 0,
@@ -638,7 +620,7 @@ class Session:
             program=figures,
             notes=tuple(dict.fromkeys(notes)),
             warnings=tuple(warnings),
-            elapsed_seconds=(self._ended or time.monotonic()) - self._started,
+            elapsed_seconds=self._figures.seconds,
         )
 
     @property
