@@ -106,7 +106,7 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
         self._instrumentation = Instrumentation(self.installer, self.callees, self._root)
         notes += self._handlers.look(self.foothold)
         self._prepare(code)
-        notes += self.installer.guard() + self._tell_code()
+        notes += self.installer.guards.put() + self._tell_code()
         self._backend.configure(self.tables, self._parameters, needed)
         self._enable()
         self._is_set_up = True
@@ -155,7 +155,7 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
 
     def _enable(self) -> None:
         """Lets the program lead there."""
-        self.installer.prepare_waits(self._debuggee.wait_places)
+        self.installer.guards.prepare_waits(self._debuggee.wait_places)
         self.tables.set(loops=int(self._parameters.loops is Loops.PAPER))
         self.installer.enable()
 
@@ -293,9 +293,9 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
     def modules_changed(self) -> list[str]:
         self._debuggee.refresh(self._program)
         self._forget_ahead()
-        if self.installer.knows_waits:
-            self.installer.prepare_waits(self._debuggee.wait_places)
-        return self.installer.guard() + self._tell_code()
+        if self.installer.guards.knows_waits:
+            self.installer.guards.prepare_waits(self._debuggee.wait_places)
+        return self.installer.guards.put() + self._tell_code()
 
     def _tell_code(self) -> list[str]:
         """Tells the agent whose calls of f0 are timed."""
@@ -459,13 +459,13 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
         self.tables.kept.keep(least, fast)
 
     def watch_waits(self) -> None:
-        self._sees_waits = self.installer.has_waits
-        problems = self.installer.guard_waits()
+        self._sees_waits = self.installer.guards.has_waits
+        problems = self.installer.guards.put_waits()
         if problems:
             self._note(f"who waits for whom is not seen everywhere: {problems[0]}")
 
     def kept_ops(self) -> KeptOps:
-        sees_switches = self.installer.has_guard(Guard.SWITCH)
+        sees_switches = self.installer.guards.has(Guard.SWITCH)
         kept = self._instrumentation.kept_ops(self.hz, sees_switches)
         threads = {op.thread for op in kept.ops}
         threads |= {event.thread for op in kept.ops for event in op.events}
@@ -475,7 +475,7 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
             kept,
             threads=known,
             sees_waits=self._sees_waits,
-            sees_wake_ups=self.installer.has_guard(Guard.WAKE),
+            sees_wake_ups=self.installer.guards.has(Guard.WAKE),
         )
 
     def running(self) -> Sequence[Running] | None:

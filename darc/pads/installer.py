@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from darc import agent
@@ -26,7 +26,8 @@ from darc.model.ftree import CallKind, Function
 from darc.pads import processor as pads
 from darc.pads import returns
 from darc.pads.foothold import Area, Foothold
-from darc.pads.guards import Guard, guard_places
+from darc.pads.guardpads import GuardPads, Places
+from darc.pads.guards import guard_places
 from darc.pads.patching import Patch, Patcher
 from darc.pads.returns import Own, Replaced, ReturnLandings
 from darc.target.target import Target
@@ -54,17 +55,9 @@ class PadInstaller:
         target: Target,
         program: Program,
         foothold: Foothold,
-        guard_places: Callable[[Program], Iterator[tuple[Guard, int, str]]] = guard_places,
+        guard_places: Places = guard_places,
     ) -> None:
         """``guard_places`` tells where guards are to stand (see :mod:`darc.pads.guards`)."""
-        self._guard_places = guard_places
-        self._wait_places: Callable[[Program], Iterator[tuple[Guard, int, str]]] | None = None
-        self._guards_waits = False
-        self._waits: dict[int, tuple[Guard, str]] = {}
-        """Places where threads wait for each other, by their addresses: what each is, and a
-        name."""
-        self._prepared: dict[int, Patch | str] = {}
-        """By their addresses; a string says why there can be none."""
         self._target = target
         self._program = program
         self._foothold = foothold
@@ -74,8 +67,6 @@ class PadInstaller:
         """Sites for which what has been made can be used, as nothing has changed since."""
         self._ahead: set[int] = set()
         """The sites of those that were made while the program ran, and lead nowhere yet."""
-        self._guarded: dict[int, tuple[Guard, Patch]] = {}
-        """By the functions that they stand at."""
         self._f0: Patch | None = None
         self._members: dict[int, Patch] = {}
         """Those of a set, by their numbers."""
@@ -84,6 +75,16 @@ class PadInstaller:
         has run with landings since that was looked through."""
         self.tables = foothold.tables
         self.patcher = Patcher(target, program, foothold.tables)
+        self.guards = GuardPads(
+            target,
+            program,
+            self.patcher,
+            guard_places,
+            make=lambda at, kind: self._entry(
+                program.function(at), self._blob.constants[kind.value], 0
+            ),
+            is_f0=lambda at: self._f0 is not None and self._f0.address == at,
+        )
 
     @property
     def f0_back(self) -> int:
@@ -289,7 +290,7 @@ class PadInstaller:
     def _relay(self, address: int, instead_of: Patch | None = None) -> Relay | None:
         """Where a short jump at ``address`` can go through. The relay of the patch that is to be
         replaced is free."""
-        own = (self._f0, *self._guards(), *self._members.values(), *self._sites.values())
+        own = (self._f0, *self.guards.patches, *self._members.values(), *self._sites.values())
         patches = [p for p in own if p is not None]
         taken = [p for p in patches if p is not instead_of]
         taken += [p.through for p in taken if p.through is not None]
@@ -345,72 +346,6 @@ class PadInstaller:
         self.patcher.activate(self._f0)
         self.tables.enabled = True
 
-    def guard(self) -> list[str]:
-        """Puts a pad at every place of :func:`~darc.pads.guards.guard_places` that has none yet;
-        tells which ones could not be.
-
-        Raises:
-            UnsupportedError: an unwinder is among those: it would find pads on the stack.
-        """
-        guarded = self._guarded_places()
-        problems = []
-        places = list(self._guard_places(self._program))
-        if self._wait_places is not None and self._guards_waits:
-            places += self._wait_places(self._program)
-        for kind, address, name in places:
-            if address in guarded or (kind.is_of_waits and self._is_f0(address)):
-                continue
-            guarded.add(address)
-            why = self._guard_one(address, kind)
-            if why is not None and kind is Guard.HIDE:
-                raise UnsupportedError(
-                    f"the program's exceptions cannot be followed: {name}: {why}"
-                )
-            if why is not None and kind is not Guard.END:
-                problems.append(f"{name}: {why}")
-        return problems
-
-    def prepare_waits(self, places: Callable[[Program], Iterator[tuple[Guard, int, str]]]) -> None:
-        """Makes the pads of these places, which lead there from :meth:`guard_waits` on: their code
-        is read here, as that takes milliseconds, for which no call is to stand still."""
-        self._wait_places = places
-        limits, guarded = self._blob.constants, self._guarded_places()
-        for kind, address, name in places(self._program):
-            if address in self._waits or address in guarded or self._is_f0(address):
-                continue
-            self._waits[address] = kind, name
-            code = self._program.function(address)
-            made = self._prepared[address] = self._entry(code, limits[kind.value], 0)
-            if isinstance(made, Patch):
-                self._target.journal.patches([made.place])
-
-    @property
-    def knows_waits(self) -> bool:
-        """Whether :meth:`prepare_waits` was ever asked for."""
-        return self._wait_places is not None
-
-    @property
-    def has_waits(self) -> bool:
-        """Whether any of those places is there that tells for whom is waited."""
-        return any(kind is not Guard.SWITCH for kind, _ in self._waits.values())
-
-    def has_guard(self, kind: Guard) -> bool:
-        """Whether a guard of that kind was put in."""
-        return any(kind is one for one, _ in self._guarded.values())
-
-    def guard_waits(self) -> list[str]:
-        """From now on :meth:`guard` sees to the places of :meth:`prepare_waits` as well."""
-        self._guards_waits = True
-        guarded = self._guarded_places()
-        problems = []
-        for address, (kind, name) in self._waits.items():
-            if address in guarded:
-                continue
-            why = self._guard_one(address, kind)
-            if why is not None:
-                problems.append(f"{name}: {why}")
-        return problems
-
     def own_words(self, stack: Sequence[int]) -> tuple[int, ...]:
         """Words of a stack with the program's own return addresses in place of darc's."""
         landings = self._foothold.landings
@@ -421,29 +356,6 @@ class PadInstaller:
         return tuple(
             self._foothold.own_back(word) or word if low <= word < high else word for word in stack
         )
-
-    def _is_f0(self, address: int) -> bool:
-        return self._f0 is not None and self._f0.address == address
-
-    def _guards(self) -> list[Patch]:
-        return [patch for _, patch in self._guarded.values()]
-
-    def _guarded_places(self) -> set[int]:
-        return {*self._guarded, *(patch.address for patch in self._guards())}
-
-    def _guard_one(self, address: int, kind: Guard) -> str | None:
-        made = self._prepared.pop(address, None)
-        if made is None:
-            kind_of_site = self._blob.constants[kind.value]
-            made = self._entry(self._program.function(address), kind_of_site, 0)
-        if isinstance(made, str):
-            return made
-        try:
-            self.patcher.activate(made)
-        except TargetError as error:
-            return str(error)
-        self._guarded[address] = kind, made
-        return None
 
     # --------------------------------------------------------------- call sites
 
@@ -649,16 +561,12 @@ class PadInstaller:
             if is_wanted(patch):
                 self.deactivate(patch)
                 self.patcher.lead_back(patch)
-        for address, (_, patch) in list(self._guarded.items()):
-            if is_wanted(patch):
-                self.deactivate(patch)
-                self.patcher.lead_back(patch)
-                del self._guarded[address]
+        self.guards.take_back(is_wanted)
         for number, patch in list(self._members.items()):
             if is_wanted(patch):
                 self.give_up_member(number)
         try:
-            self.guard()  # in another way, where there is one
+            self.guards.put()  # in another way, where there is one
         except UnsupportedError as error:
             return str(error)
         f0 = self._f0
@@ -720,7 +628,7 @@ class PadInstaller:
             with contextlib.suppress(TargetError):
                 self.tables.enabled = False
             self._deactivate_f0()
-            for patch in (*self._members.values(), *self._sites.values(), *self._guards()):
+            for patch in (*self._members.values(), *self._sites.values(), *self.guards.patches):
                 self.deactivate(patch)
             with contextlib.suppress(TargetError):
                 self.show_own_stack()

@@ -1,0 +1,144 @@
+"""The guards of one analysis (:mod:`darc.pads.guards`): the pads that stand there, and those that
+are ready to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from darc.code.program import Program
+from darc.model.errors import TargetError, UnsupportedError
+from darc.pads.guards import Guard
+from darc.pads.patching import Patch, Patcher
+from darc.target.target import Target
+
+Places = Callable[[Program], Iterator[tuple[Guard, int, str]]]
+"""Where guards are to stand: what each is, its function's address, and a name."""
+
+
+class GuardPads:
+    """One pad at each place, from :meth:`put` on. Those where threads wait for each other may be
+    made before, and stand there from :meth:`put_waits` on: their code is read when they are made,
+    as that takes milliseconds, for which no call is to stand still."""
+
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        patcher: Patcher,
+        places: Places,
+        *,
+        make: Callable[[int, Guard], Patch | str],
+        is_f0: Callable[[int], bool],
+    ) -> None:
+        """``make`` makes the pad of the function at an address; a string says why there can be
+        none."""
+        self._target = target
+        self._program = program
+        self._patcher = patcher
+        self._places = places
+        self._make = make
+        self._is_f0 = is_f0
+        self._standing: dict[int, tuple[Guard, Patch]] = {}
+        """By the functions that they stand at."""
+        self._wait_places: Places | None = None
+        self._puts_waits = False
+        self._waits: dict[int, tuple[Guard, str]] = {}
+        """Places where threads wait for each other, by their addresses: what each is, and a
+        name."""
+        self._prepared: dict[int, Patch | str] = {}
+        """By their addresses; a string says why there can be none."""
+
+    @property
+    def patches(self) -> list[Patch]:
+        """Those that stand."""
+        return [patch for _, patch in self._standing.values()]
+
+    def has(self, kind: Guard) -> bool:
+        """Whether a guard of that kind was put in."""
+        return any(kind is one for one, _ in self._standing.values())
+
+    def put(self) -> list[str]:
+        """Puts a pad at every place that has none yet; tells which ones could not be.
+
+        Raises:
+            UnsupportedError: an unwinder is among those: it would find pads on the stack.
+        """
+        guarded = self._guarded()
+        problems = []
+        places = list(self._places(self._program))
+        if self._wait_places is not None and self._puts_waits:
+            places += self._wait_places(self._program)
+        for kind, address, name in places:
+            if address in guarded or (kind.is_of_waits and self._is_f0(address)):
+                continue
+            guarded.add(address)
+            why = self._put_one(address, kind)
+            if why is not None and kind is Guard.HIDE:
+                raise UnsupportedError(
+                    f"the program's exceptions cannot be followed: {name}: {why}"
+                )
+            if why is not None and kind is not Guard.END:
+                problems.append(f"{name}: {why}")
+        return problems
+
+    def take_back(self, is_wanted: Callable[[Patch], bool]) -> None:
+        """Takes those out that are wanted; :meth:`put` may put others in their places."""
+        for address, (_, patch) in list(self._standing.items()):
+            if is_wanted(patch):
+                self._patcher.deactivate(patch)
+                self._patcher.lead_back(patch)
+                del self._standing[address]
+
+    # --------------------------------------------------------------------- waits
+
+    def prepare_waits(self, places: Places) -> None:
+        """Makes the pads of these places, where threads wait for each other."""
+        self._wait_places = places
+        guarded = self._guarded()
+        for kind, address, name in places(self._program):
+            if address in self._waits or address in guarded or self._is_f0(address):
+                continue
+            self._waits[address] = kind, name
+            made = self._prepared[address] = self._make(address, kind)
+            if isinstance(made, Patch):
+                self._target.journal.patches([made.place])
+
+    @property
+    def knows_waits(self) -> bool:
+        """Whether :meth:`prepare_waits` was ever asked for."""
+        return self._wait_places is not None
+
+    @property
+    def has_waits(self) -> bool:
+        """Whether any of those places is there that tells for whom is waited."""
+        return any(kind is not Guard.SWITCH for kind, _ in self._waits.values())
+
+    def put_waits(self) -> list[str]:
+        """From now on :meth:`put` sees to the places of :meth:`prepare_waits` as well. Tells which
+        ones could not be."""
+        self._puts_waits = True
+        guarded = self._guarded()
+        problems = []
+        for address, (kind, name) in self._waits.items():
+            if address in guarded:
+                continue
+            why = self._put_one(address, kind)
+            if why is not None:
+                problems.append(f"{name}: {why}")
+        return problems
+
+    def _guarded(self) -> set[int]:
+        return {*self._standing, *(patch.address for patch in self.patches)}
+
+    def _put_one(self, address: int, kind: Guard) -> str | None:
+        made = self._prepared.pop(address, None)
+        if made is None:
+            made = self._make(address, kind)
+        if isinstance(made, str):
+            return made
+        try:
+            self._patcher.activate(made)
+        except TargetError as error:
+            return str(error)
+        self._standing[address] = kind, made
+        return None

@@ -1,0 +1,136 @@
+"""Which guards are put in, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from darc.code.program import Program
+from darc.model.errors import TargetError, UnsupportedError
+from darc.pads.guardpads import GuardPads
+from darc.pads.guards import Guard
+from darc.pads.patching import Patch
+from tests.fake_target import FakeTarget
+
+RAISE, EXIT, JUMP, LOCK, SWITCH = 0x1000, 0x2000, 0x3000, 0x4000, 0x5000
+BEHIND_ENDBR = 4
+
+
+class World:
+    """A program with some places for guards; a patcher that writes down what it does."""
+
+    def __init__(self) -> None:
+        self.places = [(Guard.HIDE, RAISE, "_Unwind_Resume"), (Guard.JUMP, JUMP, "longjmp")]
+        self.waits = [(Guard.LOCK, LOCK, "pthread_mutex_lock"), (Guard.SWITCH, SWITCH, "schedule")]
+        self.f0 = 0
+        self.problems: dict[int, str] = {}
+        self.refused: set[int] = set()
+        self.done: list[tuple[str, int]] = []
+        self.guards = GuardPads(
+            FakeTarget(),
+            cast(Program, None),
+            cast(Any, self),
+            lambda _: iter(self.places),
+            make=self.make,
+            is_f0=lambda address: address == self.f0,
+        )
+
+    def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+        del program
+        return iter(self.waits)
+
+    def make(self, address: int, kind: Guard) -> Patch | str:
+        del kind
+        self.done.append(("make", address))
+        if address in self.problems:
+            return self.problems[address]
+        return Patch(address + BEHIND_ENDBR, b"\x90" * 5, b"\xe9" * 5, 0, 0, 0)
+
+    def activate(self, patch: Patch) -> None:
+        if patch.address - BEHIND_ENDBR in self.refused:
+            raise TargetError("cannot write there")
+        self.done.append(("activate", patch.address - BEHIND_ENDBR))
+
+    def deactivate(self, patch: Patch) -> None:
+        self.done.append(("deactivate", patch.address - BEHIND_ENDBR))
+
+    def lead_back(self, patch: Patch) -> None:
+        self.done.append(("lead back", patch.address - BEHIND_ENDBR))
+
+    @property
+    def standing(self) -> list[int]:
+        return [patch.address - BEHIND_ENDBR for patch in self.guards.patches]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_each_place_gets_one(world: World) -> None:
+    assert world.guards.put() == []
+    assert world.standing == [RAISE, JUMP]
+    world.places.append((Guard.EXIT, EXIT, "_exit"))  # a file was loaded
+    world.done.clear()
+    assert world.guards.put() == []
+    assert world.done == [("make", EXIT), ("activate", EXIT)]
+    assert world.guards.has(Guard.EXIT)
+    assert not world.guards.has(Guard.LOCK)
+
+
+def test_one_place_has_one_guard_under_all_its_names(world: World) -> None:
+    world.places.append((Guard.JUMP, JUMP, "siglongjmp"))
+    world.guards.put()
+    world.places.append((Guard.JUMP, JUMP + BEHIND_ENDBR, "behind its first instruction"))
+    world.guards.put()
+    assert world.standing == [RAISE, JUMP]
+
+
+def test_without_an_unwinders_there_is_no_analysis(world: World) -> None:
+    world.problems = {RAISE: "too short"}
+    with pytest.raises(UnsupportedError, match="_Unwind_Resume: too short"):
+        world.guards.put()
+
+
+def test_without_another_one_it_is_told(world: World) -> None:
+    world.refused = {JUMP}
+    assert world.guards.put() == ["longjmp: cannot write there"]
+    assert world.standing == [RAISE]
+
+
+def test_waits_are_guarded_from_when_they_are_wanted(world: World) -> None:
+    world.guards.put()
+    assert not world.guards.knows_waits
+    world.guards.prepare_waits(world.wait_places)
+    assert world.guards.knows_waits
+    assert world.guards.has_waits
+    world.guards.put()
+    assert world.standing == [RAISE, JUMP], "they are made, and lead nowhere"
+    world.done.clear()
+    assert world.guards.put_waits() == []
+    assert world.done == [("activate", LOCK), ("activate", SWITCH)]
+
+
+def test_a_switch_alone_tells_for_whom_nobody_waits(world: World) -> None:
+    del world.waits[0]
+    world.guards.prepare_waits(world.wait_places)
+    assert not world.guards.has_waits
+
+
+def test_f0_is_no_place_to_watch_waits(world: World) -> None:
+    world.f0 = LOCK
+    world.guards.prepare_waits(world.wait_places)
+    world.guards.put_waits()
+    assert world.standing == [SWITCH]
+
+
+def test_what_is_taken_back_may_stand_again(world: World) -> None:
+    world.guards.put()
+    world.done.clear()
+    world.guards.take_back(lambda patch: patch.address == JUMP + BEHIND_ENDBR)
+    assert world.done == [("deactivate", JUMP), ("lead back", JUMP)]
+    assert world.standing == [RAISE]
+    world.guards.put()
+    assert world.standing == [RAISE, JUMP]
