@@ -10,12 +10,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from darc.analyses.offvotes import Rules, conclude
+from darc.analyses.offvotes import Ballot, Rules, conclude
 from darc.collectors.callees import is_others
 from darc.model.ftree import Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
 from darc.model.shares import slight
 from darc.search.descent import MAX_DEPTH_NOTE
+
+_MUCH = 0.25
+"""Of the time of calls: so much of it is told of."""
 
 
 def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> list[str]:
@@ -31,17 +34,29 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
     for node, ending in found.endings.items():
         node.end = ending
     if found.preemption is None:
-        return [
+        notes = [
             f"without the time off the processor {node.function.name} is no root cause "
             f"in {len(ops)} calls that were kept whole"
             for node in found.disputed
         ]
+        return notes + _of_ready(found.ballot)
     for node in found.disputed:
         for below in node.walk():
             below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
     if root.end is None:
         root.end = found.preemption
     return []
+
+
+def _of_ready(ballot: Ballot) -> list[str]:
+    """Where much of the time was spent ready, and is not what puts the calls into the peak."""
+    if 2 * ballot.all_the_same < ballot.ops or ballot.ready < _MUCH * ballot.latency:
+        return []
+    return [
+        f"their threads were off the processor though ready for "
+        f"{100 * ballot.ready / ballot.latency:.0f} % of these calls' time: without that "
+        f"{ballot.all_the_same} of {ballot.ops} would be in the peak all the same"
+    ]
 
 
 def leave_out_slight(paths: Sequence[RootCausePath], kept: KeptOps) -> list[str]:

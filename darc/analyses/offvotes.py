@@ -3,8 +3,10 @@
 The agent's votes know nothing of switches: a call that was preempted has the latency of one that is
 slow. Where an op is known as a whole, the time in which its thread was ready but off the processor
 is taken out of every call that it fell into, and its *sum* is one more contestant at f0's level,
-as events of one type are one cause however many calls they fall into (DARC 3.6). Time in which the
-debugger held the thread is taken out as well, and is nobody's. What a thread waited for (blocked)
+as events of one type are one cause however many calls they fall into (DARC 3.6). It is one of those
+ops alone that would else not be in the peak: whatever computes for long is preempted, and one that
+lies in the peak all the same is there for what it computes. Time in which the debugger held the
+thread is taken out as well, and is nobody's. What a thread waited for (blocked)
 stays in the call that waited: the path is to lead there, and what it ends in is told by
 :func:`ending_of`. Time that nothing is known of stays where it is.
 
@@ -39,6 +41,8 @@ class Rules:
     """Callees are compared by their longest call (``--loops paper``)."""
     percentage: float = 0.5
     """What part of the most votes makes a root cause."""
+    peak_from: int | None = None
+    """Cycles that the calls in the peak take at least; ``None``: it is not known."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,10 @@ class Ballot:
     votes: Votes
     """As the agent's would be: for every node that is compared, and for its callees."""
     preemption: int = 0
-    """In how many of them the time ready was among the largest contributors to f0."""
+    """In how many of them the time ready was among the largest contributors to f0, and what put
+    them into the peak."""
+    all_the_same: int = 0
+    """How many would be in the peak without the time ready, too."""
     ready: int = 0
     """Σ of that time."""
     latency: int = 0
@@ -100,9 +107,11 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
     ops = [op for op in ops if op.off is not None]
     nodes = list(analyse)
     found: dict[Fnode, Vote] = {}
-    preemption = ready = latency = 0
+    preemption = all_the_same = ready = latency = 0
     for op in ops:
         times = _Times(op, root)
+        is_slow = _is_slow_all_the_same(op, rules)
+        all_the_same += is_slow
         ready += times.ready
         latency += max(1, op.latency - times.stopped)
         for node, total in times.of.items():
@@ -115,7 +124,7 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
             own, parts = contributions(
                 times.of[node], [times.of[c] for c in children], by_longest=rules.by_longest
             )
-            waited = times.ready if node is root else 0
+            waited = times.ready if node is root and not is_slow else 0
             best = bin_of(max([own, waited, *parts]), rules.resolution)
             preemption += bool(waited) and bin_of(waited, rules.resolution) == best
             if bin_of(own, rules.resolution) == best:
@@ -123,7 +132,14 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
             for child, part in zip(children, parts, strict=True):
                 if bin_of(part, rules.resolution) == best:
                     found[child] = _plus(found[child], votes=1)
-    return Ballot(len(ops), found, preemption, ready, latency)
+    return Ballot(len(ops), found, preemption, all_the_same, ready, latency)
+
+
+def _is_slow_all_the_same(op: Op, rules: Rules) -> bool:
+    """Whether it would be in the peak without the time ready as well."""
+    if rules.peak_from is None:
+        return False
+    return op.latency - sum(map(op.off_time, _NOT_ITS_OWN)) >= rules.peak_from
 
 
 def _plus(
@@ -155,7 +171,8 @@ class OwnTime:
     """Σ of the time in which it was not, by reason."""
     won: Mapping[Cause, int]
     """In how many ops the time spent so was among the largest contributors to its own:
-    ``FUNCTION`` (it ran), ``BLOCKED`` and ``PREEMPTION``."""
+    ``FUNCTION`` (it ran), ``BLOCKED`` and, in those that would else not be in the peak,
+    ``PREEMPTION``."""
 
     @property
     def cause(self) -> Cause:
@@ -186,6 +203,7 @@ def own_time(node: Fnode, root: Fnode, ops: Sequence[Op], rules: Rules) -> OwnTi
                 for reason in OffReason:
                     by_reason[reason] -= part[1][reason]
         called += 1
+        is_slow = _is_slow_all_the_same(op, rules)
         latency = left = max(0, latency)
         for reason in OffReason:  # callees that were too short for spans may have waited, too
             by_reason[reason] = min(max(0, by_reason[reason]), left)
@@ -196,7 +214,7 @@ def own_time(node: Fnode, root: Fnode, ops: Sequence[Op], rules: Rules) -> OwnTi
         spent = {
             Cause.FUNCTION: on,
             Cause.BLOCKED: by_reason[OffReason.BLOCKED],
-            Cause.PREEMPTION: by_reason[OffReason.READY],
+            Cause.PREEMPTION: 0 if is_slow else by_reason[OffReason.READY],
         }
         best = bin_of(max(spent.values()), rules.resolution)
         for cause, time in spent.items():

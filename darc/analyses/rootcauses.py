@@ -429,7 +429,12 @@ class RootCauses(Analysis):
             return
         if self._switches.is_watching:
             is_paper = parameters.loops is Loops.PAPER
-            rules = Rules(parameters.resolution, is_paper, parameters.maxcount_percentage)
+            rules = Rules(
+                resolution=parameters.resolution,
+                by_longest=is_paper,
+                percentage=parameters.maxcount_percentage,
+                peak_from=self._profile.limits()[0],
+            )
             self._tell(hear_ops(self._descent.paths(), self.root, kept, rules))
         if parameters.auto:
             self._tell(leave_out_slight(self._descent.paths(), kept))

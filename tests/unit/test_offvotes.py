@@ -114,6 +114,16 @@ class TestPreemption:
         assert ballot.votes[tree.two] == Vote(ops=5, votes=5, totals=ballot.votes[tree.two].totals)
         assert ballot.votes[tree.two].totals.sum == 5 * 8600
 
+    @pytest.mark.parametrize("ready", [500, 5000, 50_000])
+    def test_of_a_call_that_would_be_in_the_peak_all_the_same(self, tree: Tree, ready: int) -> None:
+        """However long it took: who computes for long on a busy machine waits for long."""
+        ops = [op(1100 + ready, [(tree.two, 0, 1050 + ready)], [(100, 100 + ready, READY)])] * 5
+        for peak_from, wins in ((1000, False), (1100, False), (1101, ready > 500)):
+            ballot = votes(ops, tree.root, [tree.root], Rules(peak_from=peak_from))
+            assert ballot.preemption_wins(tree.root, RULES) == wins
+            assert ballot.all_the_same == (0 if peak_from > 1100 else 5)
+            assert bool(ballot.votes[tree.two].votes) != wins
+
     def test_it_competes_with_f0_alone(self, tree: Tree) -> None:
         """Below it is out of all that is compared."""
         ops = [op(5000, [(tree.one, 0, 4900), (tree.inner, 100, 900)], [(1000, 4800, READY)])]
