@@ -4,11 +4,17 @@ gdb lets the program go then without stopping it first, so nothing could be take
 leaves from the middle of a command of darc's. While darc changes such a program, and while probes
 are in it, the two signals wait; in a running program for a thread of darc's, which has the program
 stop at the bell, where the probes are taken out, and gives gdb its signal then.
+
+To block them is not enough. Where gdb waits for a thread that it stops, it does so with the signals
+blocked that were when it began, which is none (``sigsuspend`` in gdb's linux-nat.c). In the middle
+of a stop gdb's handler has it leave there, and the program gets a SIGINT. So darc's thread takes
+the signal as it comes, and meanwhile the handler is one of darc's, which notes it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import os
 import re
@@ -30,6 +36,9 @@ _PATIENCE_SECONDS = 15.0
 _WORKERS_SECONDS = 1.0
 """Far longer than threads that have nothing to do take to end."""
 
+_SIGACTION_SIZE = 256
+"""Bytes in which a ``struct sigaction`` has room."""
+
 _AGAIN_SECONDS = 3.0
 """Far longer than gdb takes to leave."""
 
@@ -45,12 +54,14 @@ class Farewell:
         self._over: threading.Event | None = None
         self._out = threading.Event()
         self._holds = False
+        self._handlers = _Handlers()
 
     def hold(self) -> None:
         """The program is about to be changed. gdb's own thread."""
         if not self._holds:
             self._holds = True
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            self._handlers.replace()
             _make_workers_deaf()
 
     def release(self, *, at_prompt: bool = False) -> None:
@@ -59,9 +70,10 @@ class Farewell:
         gdb only notes a signal, and looks at that at a prompt or while the program runs. One that
         has come in a script goes on waiting: the probes might be in again by then.
         """
-        waits = not at_prompt and SIGNALS & signal.sigpending()
+        waits = not at_prompt and (self._handlers.noted or SIGNALS & signal.sigpending())
         if self._over is None and self._holds and not waits:
             self._holds = False
+            self._handlers.give_back()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     @contextlib.contextmanager
@@ -94,10 +106,10 @@ class Farewell:
         self._out.set()
 
     def _wait(self, over: threading.Event, pid: int) -> None:
-        """The signal stays where it is until the probes are out: where the program stops for the
-        user before, :meth:`release` is to see it."""
-        while not (found := SIGNALS & signal.sigpending()):
-            if over.wait(_LOOK_SECONDS):
+        """Has the probes taken out before gdb gets its signal. Where the program stops for the user
+        before, the signal waits again: :meth:`release` is to see it."""
+        while (found := self._next()) is None:
+            if over.is_set():
                 return
         if self._begin(pid):
             end = time.monotonic() + _PATIENCE_SECONDS
@@ -105,13 +117,54 @@ class Farewell:
                 if self._out.wait(_LOOK_SECONDS):
                     break
         if over.is_set() and not self._out.is_set():
+            os.kill(os.getpid(), found)
             return
         # gdb's handlers note the signal, on whichever thread, and wake gdb up. But while gdb's
         # interpreter is busy it is told that there is something, and may drop it: again, then.
+        self._handlers.give_back()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         while True:
             time.sleep(_AGAIN_SECONDS)
-            signal.raise_signal(min(found))
+            signal.raise_signal(found)
+
+    def _next(self) -> int | None:
+        """A signal that has come; waits a moment for it."""
+        taken = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
+        return self._handlers.noted if taken is None else taken.si_signo
+
+
+class _Handlers:
+    """gdb's handlers of the signals, in whose place there is one that notes them."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None)
+        self._own: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self._noted: list[int] = []
+
+    @property
+    def noted(self) -> int | None:
+        """A signal that has come. Any thread."""
+        return self._noted[0] if self._noted else None
+
+    def replace(self) -> None:
+        """gdb's own thread, as Python has it."""
+        for number in SIGNALS - self._own.keys():
+            own = ctypes.create_string_buffer(_SIGACTION_SIZE)
+            self._libc.sigaction(int(number), None, own)
+            signal.signal(number, self._note)
+            self._own[number] = own
+
+    def _note(self, number: int, _frame: object) -> None:
+        if number not in self._noted:
+            self._noted.append(number)
+
+    def give_back(self) -> None:
+        """gdb hears of them again, and of those that have come. Any thread."""
+        while self._own:
+            number, own = self._own.popitem()
+            self._libc.sigaction(int(number), own, None)
+        while self._noted:
+            os.kill(os.getpid(), self._noted.pop())
 
 
 def _make_workers_deaf() -> None:

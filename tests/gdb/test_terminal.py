@@ -36,6 +36,7 @@ from tests.debugger import (
     tracer,
     undisturbed,
 )
+from tests.kills import programs as hazards
 
 pytestmark = IN_BOTH
 
@@ -289,6 +290,29 @@ def test_debugger_is_told_to_end_in_batch(
     _, _, altered = altered_code(running.pid)
     assert altered == [], done.gdb
     assert running.finish() == 0
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("analysis", [f"darc start handle {ENDLESS}", "darc profile * --time 600s"])
+def test_debugger_of_threads_is_told_to_end(analysis: str, tmp_path: Path) -> None:
+    """gdb waits for each of them at a stop, and would take the signal there: the program was sent
+    a SIGINT then, and gdb ended by an error of its own."""
+    with hazards.running("threads", tmp_path) as several:
+
+        def tell() -> None:
+            wait_for_changes(several.pid)
+            several.check()
+            tracing = tracer(several.pid)
+            os.kill(tracing if current() == GDB else parent(tracing), signal.SIGTERM)
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        done = debug(tmp_path, None, (), [analysis, "continue"], options=["-p", str(several.pid)])
+        assert "internal-error" not in done.gdb, done.gdb
+        hazards.wait_until_let_go(several.pid)
+        several.check()
+        assert several.altered() == [], done.gdb
+        several.finish()
 
 
 @pytest.mark.debuggers(GDB)
