@@ -215,7 +215,12 @@ class App:
         if request.unseen is not None and not self._target.stops_unseen:
             raise UnsupportedError(f"'darc {request.unseen}' is not for gdb's non-stop mode")
         before = self._session
-        if before is not None and before.finished and before.alive and request.replaces_finished:
+        if (
+            before is not None
+            and before.analysis.finished
+            and before.alive
+            and request.replaces_finished
+        ):
             before.stop()
         if self._session is not None and self._session.alive:
             raise UsageError(
@@ -259,7 +264,7 @@ class App:
         self._need_stopped()
         action = self._action_of(session, "peak")
         session.follow(lambda: action(spec))
-        if session.finished:
+        if session.analysis.finished:
             self._tell(session.take_message())
         else:
             self.emit(f"darc: peak {spec} of {session.spec} is chosen: 'continue' to descend")
@@ -271,7 +276,7 @@ class App:
         nodes = [session.root.find(i) for i in ids]
         action = self._action_of(session, "descend")
         session.follow(lambda: action(nodes))
-        if session.finished:
+        if session.analysis.finished:
             self._tell(session.take_message())
 
     @staticmethod
@@ -468,7 +473,7 @@ class App:
         if session is not None and session.alive:
             if stopped or self._target.state is State.STOPPED:
                 session.stop()
-            elif self._target.attached and session.is_readable:
+            elif self._target.attached and session.debuggee.is_readable_while_it_runs:
                 session.abandon(f"the program was let go of while it ran: {_ASLEEP}")
             else:
                 session.program_ended()

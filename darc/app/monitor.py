@@ -59,7 +59,7 @@ class Monitor:
         self._deep_since: float | None = None
         self._knocked = -_AGAIN
         self._thread = begin_thread(self._run, "darc")
-        if session.is_readable:
+        if session.debuggee.is_readable_while_it_runs:
             begin_thread(self._help, "darc ahead")
 
     def stop(self) -> None:
@@ -92,7 +92,9 @@ class Monitor:
             if not session.alive:
                 return
             try:
-                look = session.look() if session.is_readable else _TICK_SECONDS
+                look = (
+                    session.look() if session.debuggee.is_readable_while_it_runs else _TICK_SECONDS
+                )
                 now = time.monotonic()
                 if session.urgent is not None:
                     look = self._stop_in(session.urgent, now, look)
@@ -101,7 +103,7 @@ class Monitor:
                     continue
                 next_tick = now + _TICK_SECONDS
                 wait = min(max(look, _FIRST_LOOK), _TICK_SECONDS)
-                if session.is_readable:
+                if session.debuggee.is_readable_while_it_runs:
                     session.beat()
                 if now - begin >= 1 and not self._stands():
                     self._target.screen.live(
@@ -112,14 +114,14 @@ class Monitor:
                 raise  # the debugger was asked, from here
             except Exception:  # the program is gone, or has written over the tables
                 wait = _TICK_SECONDS
-                if not session.is_readable or session.debuggee.is_gone():
+                if not session.debuggee.is_readable_while_it_runs or session.debuggee.is_gone():
                     return  # the debugger will tell
                 late_since = self._insist(late_since, time.monotonic())
 
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in
         how many seconds to look again."""
-        number = self._session.bell_signal
+        number = self._session.collector.signal
         if number is None or now - self._knocked < _AGAIN:
             return look
         if self._is_awaited(now):
@@ -141,10 +143,10 @@ class Monitor:
         """When the agent may not ring by itself (seccomp), or f0 is not called any more at the
         time limit, the program is stopped by a signal from here."""
         left = self._session.seconds_left
-        if not self._session.is_readable:
+        if not self._session.debuggee.is_readable_while_it_runs:
             if left is None or left > 0 or (late_since is not None and now - late_since < _AGAIN):
                 return late_since
-            self._session.knock()
+            self._session.debuggee.knock()
             return now
         if left is not None and left <= 0:
             self._session.time_up_soon()
@@ -156,7 +158,7 @@ class Monitor:
         if self._runs_bare:
             patience = _BARE_SECONDS
         if now - late_since >= patience:
-            number = self._session.bell_signal
+            number = self._session.collector.signal
             # The debugger may take its time. One signal too many would come to the program, or
             # stop it for the user, once darc does not listen any more.
             if number is not None:
@@ -179,7 +181,7 @@ class Monitor:
         from here, whatever they say."""
         if late_since is not None and now - late_since < _PATIENCE_SECONDS:
             return late_since
-        number = self._session.bell_signal
+        number = self._session.collector.signal
         if number is not None and not self._session.debuggee.is_signalled(number):
             self._session.debuggee.send(number)
         return now
@@ -217,7 +219,7 @@ def ring_to_leave(
     machine's), by ``interrupt``. Whether it will: not where no probes are. Any thread."""
     if session is None or not session.alive or session.paused or session.debuggee.is_gone():
         return False
-    number = session.bell_signal
+    number = session.collector.signal
     if number is None:
         if interrupt is not None:
             interrupt()

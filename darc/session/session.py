@@ -305,11 +305,6 @@ class Session:
         """Whether probes are in the program. Any thread."""
         return self._alive
 
-    @property
-    def finished(self) -> bool:
-        """Whether the search has ended."""
-        return self.analysis.finished
-
     # -------------------------------------------------------------- user's stops
 
     def breakpoints_changed(self) -> None:
@@ -483,7 +478,7 @@ class Session:
 
     def look(self) -> float:
         """Takes down how the profile grows; tells when to do so again. Any thread, while the
-        program runs and :attr:`is_readable`."""
+        program runs, whose memory can be read."""
         return self.analysis.look() if self._alive else math.inf
 
     def look_ahead(self) -> float:
@@ -496,7 +491,7 @@ class Session:
         self.analysis.goes_on()
         self._switches.goes_on()
         self.collector.goes_on()
-        self._ahead.goes_on(is_readable=self.is_readable)
+        self._ahead.goes_on(is_readable=self.debuggee.is_readable_while_it_runs)
 
     def _stands(self) -> None:
         self._ahead.stands()
@@ -633,20 +628,6 @@ class Session:
         """Whether it was asked by a signal of the program's own. Any thread."""
         return self.rings and self.collector.rings_itself
 
-    @property
-    def is_readable(self) -> bool:
-        """Whether its counters can be read while the program runs. Any thread."""
-        return self.debuggee.is_readable_while_it_runs
-
     def note(self, text: str) -> None:
         """Keeps something that the user should know. Any thread."""
         self.notes.append(text)
-
-    def knock(self) -> None:
-        """Stops the program for the debugger to look, where no signal does. Any thread."""
-        self.debuggee.knock()
-
-    @property
-    def bell_signal(self) -> int | None:
-        """The signal that the debugger listens to, where there is one. Any thread."""
-        return self.collector.signal

@@ -57,7 +57,6 @@ class Quiet:
     """What the monitor needs of a session and of a target here."""
 
     alive = False
-    is_readable = False
 
     def __init__(self, pid: int) -> None:
         target = FakeTarget()

@@ -25,6 +25,8 @@ class Debuggee:
     def __init__(self) -> None:
         self.sent: list[tuple[int, ...]] = []
         self.signalled = self.stopped = self.gone = self.deep = False
+        self.is_readable_while_it_runs = True
+        self.knocks = 0
 
     def is_signalled(self, number: int) -> bool:
         return self.signalled and number == BELL
@@ -38,22 +40,31 @@ class Debuggee:
     def waits_deeply(self) -> bool:
         return self.deep
 
+    def knock(self) -> None:
+        self.knocks += 1
+
     def send(self, number: int, *thread: int) -> None:
         self.sent.append((number, *thread))
+
+
+class Collector:
+    """Its bell is a signal."""
+
+    signal: int | None = BELL
 
 
 class Analysis:
     """What the monitor asks of a session, and of a target."""
 
     def __init__(self) -> None:
-        self.alive = self.is_readable = True
+        self.alive = True
         self.screen = self
         self.rings = self.rings_itself = self.paused = self.goes_on_unseen = False
         self.urgent: int | None = None
-        self.bell_signal: int | None = BELL
+        self.collector = Collector()
         self.seconds_left: float | None = None
         self.debuggee = Debuggee()
-        self.beats = self.looks = self.knocks = self.ends = 0
+        self.beats = self.looks = self.ends = 0
         self.notes: list[str] = []
         self.shown: list[str | None] = []
         self.looked: Callable[[], None] = lambda: None
@@ -72,9 +83,6 @@ class Analysis:
 
     def beat(self) -> None:
         self.beats += 1
-
-    def knock(self) -> None:
-        self.knocks += 1
 
     def time_up_soon(self) -> None:
         self.ends += 1
@@ -218,16 +226,16 @@ def test_where_memory_cannot_be_read_the_debugger_is_knocked_at(
     analysis: Analysis, idle: Monitor
 ) -> None:
     """A kernel: only it can stop that."""
-    analysis.is_readable, analysis.seconds_left = False, 1.0
+    analysis.debuggee.is_readable_while_it_runs, analysis.seconds_left = False, 1.0
     assert idle._knock(None, 10.0) is None
-    assert analysis.knocks == 0
+    assert analysis.debuggee.knocks == 0
     analysis.seconds_left = -0.1
     since = idle._knock(None, 11.0)
-    assert (since, analysis.knocks) == (11.0, 1)
+    assert (since, analysis.debuggee.knocks) == (11.0, 1)
     assert idle._knock(since, 11.0 + monitor._AGAIN / 2) == since
-    assert analysis.knocks == 1
+    assert analysis.debuggee.knocks == 1
     idle._knock(since, 11.0 + monitor._AGAIN)
-    assert analysis.knocks == 2
+    assert analysis.debuggee.knocks == 2
     assert analysis.debuggee.sent == []
 
 
