@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.collector import Way
 from darc.collectors.pad_collector import PadCollector
+from darc.debuggee.debuggee import Debuggee
+from darc.model.errors import UnsupportedError
 from darc.model.parameters import Probes
 
 WAYS: Mapping[Probes, Way] = {
@@ -27,3 +29,24 @@ def kind_after(kind: Probes) -> Probes:
     """What takes the place of a ``kind`` that is not the last."""
     kinds = list(WAYS)
     return kinds[kinds.index(kind) + 1]
+
+
+def way_instead(
+    first: Way, others: Sequence[Way], why: str, debuggee: Debuggee, spec: str
+) -> tuple[Way, str]:
+    """Which of ``others`` times the function ``spec`` of ``debuggee``, as ``first`` cannot, for
+    that reason; and what the user is told of that.
+
+    Raises:
+        UnsupportedError: there is none, or it does harm: it is for the user to choose.
+    """
+    unable = first.collector
+    if not others:
+        raise UnsupportedError(f"cannot time {spec}: only {unable.plural} can, and {why}")
+    able = others[0].collector
+    if (risk := able.risk(debuggee)) is not None:
+        raise UnsupportedError(
+            f"cannot time {spec} with {unable.plural}: {why}; "
+            f"'--probes {able.kind.value}' can, but {risk}"
+        )
+    return others[0], f"no {unable.plural}, but {able.plural}: {why}"

@@ -24,7 +24,7 @@ from darc.code.program import Program
 from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
 from darc.collectors.collector import Assignment, Collector, HasFoothold, Way
-from darc.collectors.ways import kind_after, ways_of
+from darc.collectors.ways import kind_after, way_instead, ways_of
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
@@ -147,18 +147,9 @@ class Session:
                 return
             except ProbesImpossibleError as error:
                 why = str(error)
-        if not others:
-            plural = first.collector.plural
-            raise UnsupportedError(f"cannot time {self.spec}: only {plural} can, and {why}")
-        unable, able = first.collector, others[0].collector
-        if (risk := able.risk(self.debuggee)) is not None:
-            raise UnsupportedError(
-                f"cannot time {self.spec} with {unable.plural}: {why}; "
-                f"'--probes {able.kind.value}' can, but {risk}"
-            )
-        self._instead = f"no {unable.plural}, but {able.plural}: {why}"
+        way, self._instead = way_instead(first, others, why, self.debuggee, self.spec)
         self.notes.append(self._instead)
-        self._install(code, others[0])
+        self._install(code, way)
 
     @property
     def openings(self) -> list[str]:
