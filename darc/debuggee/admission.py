@@ -9,7 +9,7 @@ from darc.code import runtimes
 from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
 from darc.debuggee import clock, journal, procfs
-from darc.debuggee.process_foothold import LeftBehind, give_back_noted, left_behind
+from darc.debuggee.leftbehind import LeftBehind, give_back_noted, left_behind
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
 from darc.pads.installer import clean_up

@@ -7,50 +7,53 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
-from darc import agent
 from darc.agent.layout import (
     MOST_RECORDS,
     Read,
     Room,
     Write,
     contexts_size,
-    layout_in,
     plan,
     records_for_threads,
     records_size,
     room_for_threads,
 )
 from darc.agent.memory import AgentMemory
-from darc.code.processor import STACK_POINTER, THREAD_POINTER
+from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
-from darc.debuggee import copies, limits
+from darc.debuggee import limits
 from darc.debuggee.detour import DispatchedError
+from darc.debuggee.gaps import gaps
 from darc.debuggee.handlers import Handler
+from darc.debuggee.leftbehind import (
+    NO_LANDINGS,
+    LeftBehind,
+    areas_of,
+    header,
+    keep_landings,
+    left_behind,
+    without,
+)
 from darc.debuggee.procfs import (
     Memory,
     in_sandbox_of_its_own,
     is_locked,
     may_read_fs,
     own_id,
-    populated,
     regions,
 )
-from darc.debuggee.wordscan import WordScan
-from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
+from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
+from darc.model.errors import DarcError, PadsImpossibleError, TargetError
 from darc.pads import processor as pads
 from darc.pads import returns
-from darc.pads.foothold import MARK, Area, Foothold, Placed, ThreadKey
+from darc.pads.foothold import Area, Foothold, Placed, ThreadKey
 from darc.pads.returns import Replaced, ReturnLandings
-from darc.target.target import Place, Region, Target
+from darc.target.target import Place, Target
 
 _PAGE = 4096
-_SEARCHED = copies.LIMIT
-"""Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
-
 _AREA_UNIT = _PAGE
 _AGENT_BYTES = 1 << 15
 _PAD_BYTES = 104  # of one site, on average
@@ -72,23 +75,12 @@ _NO_MORE = "it is as large as it can be"
 _ID_PLACES = (0x2D0, 0x30)
 """Where a thread's id stands in what fs leads to: in glibc (struct pthread, since 2.4) and musl."""
 
-_LOWEST = 1 << 16
-_HIGHEST = 0x7FFF_FFFF_0000
-_GROWTH = 1 << 30
-
-_HEADER = struct.Struct("<8sQ8sQ")
-"""What an area begins with: the mark; the address of the control structure, 0 where there is none
-any more; the kind of the landings; the size of all."""
 _SYS_PRCTL, _PR_GET_TSC, _PR_TSC_SIGSEGV = 157, 25, 2
 _NO_CLOCK = (
     "the program has made reading the time-stamp counter its end (prctl PR_SET_TSC), "
     "which pads would do"
 )
 _BOXED = "the program has entered a seccomp sandbox, which may kill it for mapping memory"
-_NO_LANDINGS = b"no lands"
-"""The kind where an area's pads use the landings of another one: what would be its own may not be
-written by the program."""
-
 # mov eax, imm32; mov r10, rcx; syscall; ret
 _SYSTEM_CALL = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
 
@@ -127,7 +119,7 @@ class ProcessFoothold(Foothold):
         mine = {start for start, _ in self._mapped}
         found = left_behind(self._target, self.memory, regions(self.identity))
         others = [one for one in found if mine.isdisjoint(area.start for area in one.areas)]
-        most = None if patient else _SEARCHED
+        most = None if patient else SEARCHED
         given = [one.give_back(self._target, self.memory, self.identity, most) for one in others]
         return given.count(False)
 
@@ -276,7 +268,7 @@ class ProcessFoothold(Foothold):
                 return False
             for one in self.landings:
                 one.forget(self.holds)
-            kept = _keep(self._target, self._own_landings())
+            kept = keep_landings(self._target, self._own_landings())
             self._areas.clear()
             self._unmap(self._mapped, kept)
         except DarcError:
@@ -288,15 +280,15 @@ class ProcessFoothold(Foothold):
 
     def _own_landings(self) -> list[ReturnLandings]:
         """Those of no earlier foothold that is there still."""
-        found = _areas_of(self._target, regions(self.identity))
+        found = areas_of(self._target, regions(self.identity))
         own = {base for base, _, control in found if control == self.tables.control}
         return [one for one in self.landings if one.base in own]
 
     def references(self) -> frozenset[int] | None:
-        landings = _places(self.landings)
+        landings = extents(self.landings)
         own = [*self.tables.mappings, *landings]
         areas = [*(range(one.base, one.base + one.size) for one in self._areas), *landings]
-        found = _references(
+        found = references(
             self._target,
             self.memory,
             self.identity,
@@ -304,12 +296,12 @@ class ProcessFoothold(Foothold):
             areas=areas,
             is_inside=self.is_inside,
         )
-        return _with_called(found, self.landings)
+        return with_called(found, self.landings)
 
     def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
         for start, size in list(places):
             self._target.journal.unmaps(range(start, start + size))
-            for part in _without(range(start, start + size), kept):
+            for part in without(range(start, start + size), kept):
                 self.system_call(_SYS_MUNMAP, part.start, len(part))
             self._mapped.remove((start, size))
 
@@ -318,7 +310,7 @@ class ProcessFoothold(Foothold):
 
     def _take_areas(self) -> None:
         self._program.update(regions(self.identity))
-        for base, _, _ in _areas_of(self._target, self._program.regions):
+        for base, _, _ in areas_of(self._target, self._program.regions):
             self._complete(base)  # before anything else takes the room
         self._program.update(regions(self.identity))
         for module in self._program.modules:
@@ -448,11 +440,11 @@ class ProcessFoothold(Foothold):
         if known is not None:
             return known
         size = self._area_size
-        for place in _gaps(self._program.regions, low, high, size):
+        for place in gaps(self._program.regions, low, high, size):
             if self._map(place, size, _PROT_READ | _PROT_EXEC, _MAP_FIXED_NOREPLACE) is not None:
                 area = Area(place, size, returns.SIZE)
                 self._areas.append(area)
-                self._mark(area.base, area.size, _NO_LANDINGS)
+                self._mark(area.base, area.size, NO_LANDINGS)
                 return area
         return None
 
@@ -460,7 +452,7 @@ class ProcessFoothold(Foothold):
         """Those in reach of the area and the module in [low, high): the first that have room, of
         whichever analysis. Where none has, there are more of them, up to a limit."""
         pools = []
-        for base, size, control in _areas_of(self._target, self._program.regions):
+        for base, size, control in areas_of(self._target, self._program.regions):
             if max(high, area.base + area.size, base + returns.SIZE) - min(low, base) < pads.NEAR:
                 if not control:  # else its owner is still there, and must be found
                     self._mark(base, size)
@@ -494,7 +486,7 @@ class ProcessFoothold(Foothold):
         base, size = area.base, area.size
         if base in known:
             size, access = returns.SIZE, _PROT_READ | _PROT_EXEC
-            places = _gaps(self._program.regions, low, high, size)
+            places = gaps(self._program.regions, low, high, size)
             taken = (self._map(place, size, access, _MAP_FIXED_NOREPLACE) for place in places)
             found = next((place for place in taken if place is not None), None)
             if found is None:
@@ -521,324 +513,14 @@ class ProcessFoothold(Foothold):
             (range(base, writable.start), _PROT_READ | _PROT_EXEC),
             (writable, _PROT_READ | _PROT_WRITE),
         ):
-            for part in _without(whole, mapped):
+            for part in without(whole, mapped):
                 if self._map(part.start, len(part), access, _MAP_FIXED_NOREPLACE) is None:
                     raise PadsImpossibleError("found no room for pads near the program's code")
 
     def _mark(self, base: int, size: int, kind: bytes = returns.KIND) -> None:
-        self._target.memory.write(base, _header(self.tables.control, size, kind))
-
-
-def _references(
-    target: Target,
-    memory: Memory,
-    pid: int,
-    *,
-    besides: Sequence[range],
-    areas: Sequence[range],
-    is_inside: Callable[[int], bool],
-    most: int | None = _SEARCHED,
-) -> frozenset[int] | None:
-    """Where in an agent or a pad of the ``areas`` a thread stands, or may come back to: a word
-    leads there from a stack, or from memory where the stack of a coroutine may be, but for darc's
-    own (``besides``). Words that lead to landings may be anywhere: those stay. ``None``: there is
-    more memory than the ``most`` bytes that are looked through."""
-    found, stacks = set(), {}
-    for thread, pc in target.threads.program_counters().items():
-        if is_inside(pc):
-            found.add(pc)
-        stack = target.threads.read_register(thread, STACK_POINTER)
-        stacks[stack] = target.threads.read_register(thread, THREAD_POINTER)
-    live = []
-    for region in regions(pid):
-        if "w" not in region.permissions or "p" not in region.permissions:
-            continue
-        if any(region.start in mine for mine in besides):
-            continue
-        if region.end - region.start > copies.LARGEST:
-            return None
-        live.append(range(_live_part(region, stacks), region.end))
-    searched, scan = 0, WordScan(areas)
-    for part in populated(pid, live):
-        searched += len(part)
-        if most is not None and searched > most:
-            return None
-        # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
-        # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
-        found |= {word for _, word in scan.words(memory, part) if is_inside(word)}
-    return frozenset(found)
-
-
-def _places(landings: Iterable[ReturnLandings]) -> list[range]:
-    return [range(one.base, one.base + one.extent) for one in landings]
-
-
-def _with_called(
-    found: frozenset[int] | None, landings: Sequence[ReturnLandings]
-) -> frozenset[int] | None:
-    """With the places in pads that f0's cells call to which something leads."""
-    if found is None:
-        return None
-    called = (one.calls(address) for address in found for one in landings)
-    return found | {address for address in called if address is not None}
-
-
-def _keep(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
-    """The pages of the landings that stay. From now on they have no agent."""
-    kept = [page for one in landings for page in one.kept()]
-    for one in landings:
-        target.memory.write(one.base, _header(0, returns.SIZE))
-    return kept
-
-
-def _header(control: int, size: int, kind: bytes = returns.KIND) -> bytes:
-    return _HEADER.pack(MARK, control, kind, size)
-
-
-def _without(whole: range, parts: Iterable[range]) -> list[range]:
-    """What is left of a range of addresses."""
-    left, at = [], whole.start
-    for part in sorted(parts, key=lambda one: one.start):
-        if part.stop <= at or part.start >= whole.stop:
-            continue
-        if part.start > at:
-            left.append(range(at, part.start))
-        at = part.stop
-    if at < whole.stop:
-        left.append(range(at, whole.stop))
-    return left
-
-
-def _areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int, int]]:
-    """Base and size of each area that has landings and is mapped, of this and of earlier debuggers,
-    and the address of its owner's control structure, 0 where only landings are left of it."""
-    found = []
-    for region in mapped:
-        if not region.path and "x" in region.permissions:
-            mark, control, kind, size = _HEADER.unpack(
-                target.memory.read(region.start, _HEADER.size)
-            )
-            if mark == MARK and kind == returns.KIND:
-                found.append((region.start, size, control))
-    return found
-
-
-@dataclass(frozen=True)
-class LeftBehind:
-    """An agent that an earlier debugger left in the process."""
-
-    tables: AgentMemory
-    areas: list[range]
-    """Where its pads are."""
-    landings: list[ReturnLandings]
-    """Those of all agents that were left."""
-
-    def is_pad(self, address: int) -> bool:
-        """Whether ``address`` is in one of its pads."""
-        return any(address in area for area in self.areas)
-
-    def own_back(self, word: int) -> int | None:
-        """The program's own return address where ``word`` is one that leads to a landing."""
-        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
-
-    def retire(self, target: Target, memory: Memory, pid: int) -> None:
-        """Lets its landings return by themselves, once patches and stacks are restored."""
-        target.memory.flush()
-        restore_copies(memory, pid, self.landings, [])
-        for landings in self.landings:
-            landings.retire()
-
-    def give_back(
-        self, target: Target, memory: Memory, pid: int, most: int | None = _SEARCHED
-    ) -> bool:
-        """Unmaps its memory, once it is retired, where nothing can need it; else ``False``, also
-        where more than ``most`` bytes would have to be looked through for that."""
-        try:
-            if in_sandbox_of_its_own(pid):
-                return False
-            if self.references(target, memory, pid, most) != frozenset():
-                return False
-            for one in self.landings:
-                one.forget(self.is_pad)
-            mine = [one for one in self.landings if any(one.base in a for a in self.areas)]
-            kept = _keep(target, mine)
-            _let_go(target, [*self.areas, *self.tables.mappings], kept)
-        except DarcError:
-            return False
-        return True
-
-    def references(
-        self, target: Target, memory: Memory, pid: int, most: int | None = _SEARCHED
-    ) -> frozenset[int] | None:
-        """As :meth:`darc.pads.foothold.Foothold.references`."""
-        landings = _places(self.landings)
-        own, areas = [*self.tables.mappings, *landings], [*self.areas, *landings]
-        found = _references(
-            target, memory, pid, besides=own, areas=areas, is_inside=self._is_inside, most=most
-        )
-        return _with_called(found, self.landings)
-
-    def _is_inside(self, pc: int) -> bool:
-        for landings in self.landings:
-            if landings.base <= pc < landings.base + landings.extent:
-                return landings.is_calling(pc)
-        return self.is_pad(pc)
-
-
-def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> None:
-    for place in places:
-        target.journal.unmaps(place)
-        for part in _without(place, kept):
-            if target.system_call(_SYS_MUNMAP, (part.start, len(part))) is None:
-                return  # the program may be killed for it
-
-
-def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[range]) -> None:
-    """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
-    something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
-    mark and nothing leads to it."""
-    mapped, noted = regions(pid), list(noted)
-    for place in noted:
-        inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
-        if sum(r.end - r.start for r in inside) != len(place) or not inside:
-            continue
-        if inside[0].start != place.start or any(r.path or r.permissions[3] != "p" for r in inside):
-            continue
-        with contextlib.suppress(DarcError):
-            used = list(populated(pid, [place]))
-            is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
-            if not is_empty and memory.read(place.start, len(MARK)) != MARK:
-                continue
-            found: frozenset[int] | None = frozenset()
-            if not is_empty:  # a thread may be on its way there, behind a handler of a signal
-                found = _references(
-                    target,
-                    memory,
-                    pid,
-                    besides=noted,
-                    areas=[place],
-                    is_inside=place.__contains__,
-                    most=_SEARCHED,
-                )
-            if found == frozenset() and not any(
-                pc in place for pc in target.threads.program_counters().values()
-            ):
-                _let_go(target, [place], [])
-
-
-def restore_copies(
-    memory: Memory, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
-) -> list[Replaced]:
-    """See :mod:`darc.debuggee.copies`. What was replaced."""
-    own: dict[int, int] = {}
-    replaced = list[Replaced]()
-    for one in landings:
-        own.update(one.all_own())
-    if own:
-        with contextlib.suppress(TargetError, OSError):
-            copies.replace(
-                memory,
-                pid,
-                mapped=regions(pid),
-                own=own,
-                besides=[*besides, *_places(landings)],
-                replaced=replaced,
-            )
-    return replaced
-
-
-def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[LeftBehind]:
-    """The agents that an earlier debugger left in the process.
-
-    Raises:
-        UnsupportedError: one is of another version, which this one cannot take out.
-    """
-    blob = agent.load()
-    found: dict[int, LeftBehind] = {}
-    landings: list[ReturnLandings] = []  # one may use those of another
-    for region in mapped:
-        if region.path or "x" not in region.permissions:
-            continue
-        mark, control, kind, size = _HEADER.unpack(target.memory.read(region.start, _HEADER.size))
-        if mark != MARK or not control:
-            continue
-        area = range(region.start, region.end)
-        if kind in (returns.KIND, _NO_LANDINGS):
-            area = range(region.start, region.start + size)
-        if kind == returns.KIND:
-            landings.append(ReturnLandings(target, region.start))
-        if control in found:
-            found[control].areas.append(area)
-            continue
-        raw = memory.read(control, blob.sizes["darc_control"])
-        values = blob.unpack("darc_control", raw)
-        if values["magic"] != blob.constants["DARC_MAGIC"]:
-            continue
-        if values["version"] != blob.constants["DARC_ABI_VERSION"]:
-            raise UnsupportedError(
-                "another version of darc left its probes in the program: attach with that one and "
-                "type 'darc stop'"
-            )
-        layout = layout_in(blob, control, raw, memory.read)
-        base = control - layout.control
-        tables = AgentMemory(blob, base, layout, memory.read, memory.write)
-        found[control] = LeftBehind(tables, [area], landings)
-    return list(found.values())
-
-
-def _live_part(region: Region, stacks: Mapping[int, int]) -> int:
-    """Where what lives in a region begins: what is below the stack pointer of a
-    thread is nobody's, on the main thread's stack and where the C library has put the thread's
-    storage behind it. ``stacks`` tells each stack pointer's fs base."""
-    for stack, base in stacks.items():
-        if region.start <= stack < region.end and (
-            region.path == "[stack]" or stack < base < region.end
-        ):
-            return stack // 8 * 8
-    return region.start
+        self._target.memory.write(base, header(self.tables.control, size, kind))
 
 
 def _area_size(room: Room) -> int:
     wanted = returns.SIZE + room.sites * _PAD_BYTES + _AGENT_BYTES
     return min(-(-wanted // _AREA_UNIT) * _AREA_UNIT, pads.BLOCK)
-
-
-def _gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[int]:
-    """Free places for an area in reach of all of [low, high): blocks of their own before shared
-    ones, near before far. The heap and the stack keep room to grow."""
-    found: list[tuple[bool, int, int]] = []
-    previous, path = _LOWEST, ""
-    for region in (
-        *(one for one in mapped if one.start < _HIGHEST),  # [vsyscall] is beyond
-        Region(start=_HIGHEST, end=_HIGHEST, permissions="", offset=0, path=""),
-    ):
-        start, end = previous, region.start
-        if region.start > region.end or end <= start:
-            previous, path = max(previous, region.end), region.path
-            continue
-        if path == "[heap]" or (
-            path.startswith("/") and not path.endswith(".so") and ".so." not in path
-        ):
-            start += _GROWTH
-        if region.path == "[stack]":
-            end -= _GROWTH
-        previous, path = max(previous, region.end), region.path
-        # A page between: adjacent mappings are one to the kernel, and areas are found by where they
-        # begin.
-        for candidate in _candidates(start + _PAGE, end - _PAGE, low, size):
-            if max(high, candidate + size) - min(low, candidate) < pads.NEAR:
-                shared = not start <= candidate // pads.BLOCK * pads.BLOCK <= end - pads.BLOCK
-                found.append((shared, abs(candidate - low), candidate))
-    return [candidate for _, _, candidate in sorted(found)[:64]]
-
-
-def _candidates(start: int, end: int, low: int, size: int) -> Iterable[int]:
-    """Blocks of their own at the gap's two ends and nearest to ``low``, then the gap's ends."""
-    block = pads.BLOCK
-    first = (start + block - 1) // block * block
-    last = (end - block) // block * block
-    if first <= last:
-        yield from (first, last, min(max(first, (low - block) // block * block), last))
-    for place in (start, (end - size) // 4096 * 4096):
-        if start <= place <= end - size and place // block == (place + size - 1) // block:
-            yield place

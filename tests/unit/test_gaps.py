@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darc.debuggee.process_foothold import _HIGHEST, _gaps
+from darc.debuggee.gaps import _HIGHEST, gaps
 from darc.pads import processor as pads
 from darc.target.target import Region
 
@@ -21,7 +21,7 @@ def test_nothing_is_offered_beyond_what_a_program_may_have() -> None:
         region(0x7FFF_FFFD_E000, 0x7FFF_FFFF_F000, "[stack]"),
         region(0xFFFF_FFFF_FF60_0000, 0xFFFF_FFFF_FF60_1000, "[vsyscall]"),
     ]
-    found = list(_gaps(mapped, low, high, _SIZE))
+    found = list(gaps(mapped, low, high, _SIZE))
     assert found
     for place in found:
         assert place + _SIZE <= _HIGHEST

@@ -8,7 +8,7 @@ import os
 import struct
 from collections.abc import Sequence
 
-from darc.debuggee.process_foothold import give_back_noted
+from darc.debuggee.leftbehind import give_back_noted
 from darc.debuggee.procfs import Memory
 from darc.pads.foothold import MARK
 from tests.fake_target import FakeTarget, FakeThread

@@ -1,0 +1,55 @@
+"""Where there is room for an area of pads, in reach of a module's code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from darc.pads import processor as pads
+from darc.target.target import Region
+
+_PAGE = 4096
+_LOWEST = 1 << 16
+_HIGHEST = 0x7FFF_FFFF_0000
+_GROWTH = 1 << 30
+"""Bytes that the heap and the stack are left to grow."""
+
+
+def gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[int]:
+    """Free places for an area in reach of all of [low, high): blocks of their own before shared
+    ones, near before far. The heap and the stack keep room to grow."""
+    found: list[tuple[bool, int, int]] = []
+    previous, path = _LOWEST, ""
+    for region in (
+        *(one for one in mapped if one.start < _HIGHEST),  # [vsyscall] is beyond
+        Region(start=_HIGHEST, end=_HIGHEST, permissions="", offset=0, path=""),
+    ):
+        start, end = previous, region.start
+        if region.start > region.end or end <= start:
+            previous, path = max(previous, region.end), region.path
+            continue
+        if path == "[heap]" or (
+            path.startswith("/") and not path.endswith(".so") and ".so." not in path
+        ):
+            start += _GROWTH
+        if region.path == "[stack]":
+            end -= _GROWTH
+        previous, path = max(previous, region.end), region.path
+        # A page between: adjacent mappings are one to the kernel, and areas are found by where they
+        # begin.
+        for candidate in _candidates(start + _PAGE, end - _PAGE, low, size):
+            if max(high, candidate + size) - min(low, candidate) < pads.NEAR:
+                shared = not start <= candidate // pads.BLOCK * pads.BLOCK <= end - pads.BLOCK
+                found.append((shared, abs(candidate - low), candidate))
+    return [candidate for _, _, candidate in sorted(found)[:64]]
+
+
+def _candidates(start: int, end: int, low: int, size: int) -> Iterable[int]:
+    """Blocks of their own at the gap's two ends and nearest to ``low``, then the gap's ends."""
+    block = pads.BLOCK
+    first = (start + block - 1) // block * block
+    last = (end - block) // block * block
+    if first <= last:
+        yield from (first, last, min(max(first, (low - block) // block * block), last))
+    for place in (start, (end - size) // 4096 * 4096):
+        if start <= place <= end - size and place // block == (place + size - 1) // block:
+            yield place

@@ -1,0 +1,215 @@
+"""What is mapped for pads in a process, as the next debugger finds it.
+
+Each area begins with a header; an agent whose debugger is gone has left its areas and tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from darc import agent
+from darc.agent.layout import layout_in
+from darc.agent.memory import AgentMemory
+from darc.debuggee.procfs import Memory, in_sandbox_of_its_own, populated, regions
+from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
+from darc.model.errors import DarcError, UnsupportedError
+from darc.pads import returns
+from darc.pads.foothold import MARK
+from darc.pads.returns import ReturnLandings
+from darc.target.target import Region, Target
+
+_SYS_MUNMAP = 11
+
+_HEADER = struct.Struct("<8sQ8sQ")
+"""What an area begins with: the mark; the address of the control structure, 0 where there is none
+any more; the kind of the landings; the size of all."""
+
+NO_LANDINGS = b"no lands"
+"""The kind where an area's pads use the landings of another one: what would be its own may not be
+written by the program."""
+
+
+def header(control: int, size: int, kind: bytes = returns.KIND) -> bytes:
+    """That of an area of so many bytes, or of landings alone, whose agent is at ``control``."""
+    return _HEADER.pack(MARK, control, kind, size)
+
+
+def areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int, int]]:
+    """Base and size of each area that has landings and is mapped, of this and of earlier debuggers,
+    and the address of its owner's control structure, 0 where only landings are left of it."""
+    found = []
+    for region in mapped:
+        if not region.path and "x" in region.permissions:
+            mark, control, kind, size = _HEADER.unpack(
+                target.memory.read(region.start, _HEADER.size)
+            )
+            if mark == MARK and kind == returns.KIND:
+                found.append((region.start, size, control))
+    return found
+
+
+def without(whole: range, parts: Iterable[range]) -> list[range]:
+    """What is left of a range of addresses."""
+    left, at = [], whole.start
+    for part in sorted(parts, key=lambda one: one.start):
+        if part.stop <= at or part.start >= whole.stop:
+            continue
+        if part.start > at:
+            left.append(range(at, part.start))
+        at = part.stop
+    if at < whole.stop:
+        left.append(range(at, whole.stop))
+    return left
+
+
+def keep_landings(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
+    """The pages of the landings that stay. From now on they have no agent."""
+    kept = [page for one in landings for page in one.kept()]
+    for one in landings:
+        target.memory.write(one.base, header(0, returns.SIZE))
+    return kept
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """An agent that an earlier debugger left in the process."""
+
+    tables: AgentMemory
+    areas: list[range]
+    """Where its pads are."""
+    landings: list[ReturnLandings]
+    """Those of all agents that were left."""
+
+    def is_pad(self, address: int) -> bool:
+        """Whether ``address`` is in one of its pads."""
+        return any(address in area for area in self.areas)
+
+    def own_back(self, word: int) -> int | None:
+        """The program's own return address where ``word`` is one that leads to a landing."""
+        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
+
+    def retire(self, target: Target, memory: Memory, pid: int) -> None:
+        """Lets its landings return by themselves, once patches and stacks are restored."""
+        target.memory.flush()
+        restore_copies(memory, pid, self.landings, [])
+        for landings in self.landings:
+            landings.retire()
+
+    def give_back(
+        self, target: Target, memory: Memory, pid: int, most: int | None = SEARCHED
+    ) -> bool:
+        """Unmaps its memory, once it is retired, where nothing can need it; else ``False``, also
+        where more than ``most`` bytes would have to be looked through for that."""
+        try:
+            if in_sandbox_of_its_own(pid):
+                return False
+            if self.references(target, memory, pid, most) != frozenset():
+                return False
+            for one in self.landings:
+                one.forget(self.is_pad)
+            mine = [one for one in self.landings if any(one.base in a for a in self.areas)]
+            kept = keep_landings(target, mine)
+            _let_go(target, [*self.areas, *self.tables.mappings], kept)
+        except DarcError:
+            return False
+        return True
+
+    def references(
+        self, target: Target, memory: Memory, pid: int, most: int | None = SEARCHED
+    ) -> frozenset[int] | None:
+        """As :meth:`darc.pads.foothold.Foothold.references`."""
+        landings = extents(self.landings)
+        own, areas = [*self.tables.mappings, *landings], [*self.areas, *landings]
+        found = references(
+            target, memory, pid, besides=own, areas=areas, is_inside=self._is_inside, most=most
+        )
+        return with_called(found, self.landings)
+
+    def _is_inside(self, pc: int) -> bool:
+        for landings in self.landings:
+            if landings.base <= pc < landings.base + landings.extent:
+                return landings.is_calling(pc)
+        return self.is_pad(pc)
+
+
+def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[LeftBehind]:
+    """The agents that an earlier debugger left in the process.
+
+    Raises:
+        UnsupportedError: one is of another version, which this one cannot take out.
+    """
+    blob = agent.load()
+    found: dict[int, LeftBehind] = {}
+    landings: list[ReturnLandings] = []  # one may use those of another
+    for region in mapped:
+        if region.path or "x" not in region.permissions:
+            continue
+        mark, control, kind, size = _HEADER.unpack(target.memory.read(region.start, _HEADER.size))
+        if mark != MARK or not control:
+            continue
+        area = range(region.start, region.end)
+        if kind in (returns.KIND, NO_LANDINGS):
+            area = range(region.start, region.start + size)
+        if kind == returns.KIND:
+            landings.append(ReturnLandings(target, region.start))
+        if control in found:
+            found[control].areas.append(area)
+            continue
+        raw = memory.read(control, blob.sizes["darc_control"])
+        values = blob.unpack("darc_control", raw)
+        if values["magic"] != blob.constants["DARC_MAGIC"]:
+            continue
+        if values["version"] != blob.constants["DARC_ABI_VERSION"]:
+            raise UnsupportedError(
+                "another version of darc left its probes in the program: attach with that one and "
+                "type 'darc stop'"
+            )
+        layout = layout_in(blob, control, raw, memory.read)
+        base = control - layout.control
+        tables = AgentMemory(blob, base, layout, memory.read, memory.write)
+        found[control] = LeftBehind(tables, [area], landings)
+    return list(found.values())
+
+
+def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> None:
+    for place in places:
+        target.journal.unmaps(place)
+        for part in without(place, kept):
+            if target.system_call(_SYS_MUNMAP, (part.start, len(part))) is None:
+                return  # the program may be killed for it
+
+
+def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[range]) -> None:
+    """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
+    something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
+    mark and nothing leads to it."""
+    mapped, noted = regions(pid), list(noted)
+    for place in noted:
+        inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
+        if sum(r.end - r.start for r in inside) != len(place) or not inside:
+            continue
+        if inside[0].start != place.start or any(r.path or r.permissions[3] != "p" for r in inside):
+            continue
+        with contextlib.suppress(DarcError):
+            used = list(populated(pid, [place]))
+            is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
+            if not is_empty and memory.read(place.start, len(MARK)) != MARK:
+                continue
+            found: frozenset[int] | None = frozenset()
+            if not is_empty:  # a thread may be on its way there, behind a handler of a signal
+                found = references(
+                    target,
+                    memory,
+                    pid,
+                    besides=noted,
+                    areas=[place],
+                    is_inside=place.__contains__,
+                    most=SEARCHED,
+                )
+            if found == frozenset() and not any(
+                pc in place for pc in target.threads.program_counters().values()
+            ):
+                _let_go(target, [place], [])
