@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import gdb
 
+from darc.code.processor import PROGRAM_COUNTER
 from darc.model.errors import TargetError
 from darc.target.ownthread import Turn, own_thread
 from darc.target.threads import Threads
@@ -40,7 +41,7 @@ class GdbThreads(Threads):
     @translated
     def program_counters(self) -> Mapping[int, int]:
         if self._counters is None:
-            self._counters = {t: self.read_register(t, "rip") for t in self.ids()}
+            self._counters = {t: self.read_register(t, PROGRAM_COUNTER) for t in self.ids()}
         return self._counters
 
     @translated

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import gdb
 import gdb.unwinder
 
+from darc.code.convention import KEPT, WORD
+from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
 from darc.model.errors import DarcError
-
-_WORD = (1 << 64) - 1
 
 
 class _FrameId:
@@ -29,8 +29,8 @@ class PadUnwinder(gdb.unwinder.Unwinder):
         self._caller = caller
 
     def __call__(self, pending_frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
-        pc = int(pending_frame.read_register("rip")) & _WORD
-        rsp = int(pending_frame.read_register("rsp")) & _WORD
+        pc = int(pending_frame.read_register(PROGRAM_COUNTER)) & WORD
+        rsp = int(pending_frame.read_register(STACK_POINTER)) & WORD
         try:
             found = self._caller(pc, rsp)
         except DarcError:
@@ -40,8 +40,8 @@ class PadUnwinder(gdb.unwinder.Unwinder):
         slot, back = found
         info = pending_frame.create_unwind_info(_FrameId(slot + 8, pc))
         code = gdb.lookup_type("unsigned long")
-        info.add_saved_register("rip", gdb.Value(back).cast(code))
-        info.add_saved_register("rsp", gdb.Value(slot + 8).cast(code))
-        for name in ("rbx", "rbp", "r12", "r13", "r14", "r15"):
+        info.add_saved_register(PROGRAM_COUNTER, gdb.Value(back).cast(code))
+        info.add_saved_register(STACK_POINTER, gdb.Value(slot + 8).cast(code))
+        for name in KEPT:
             info.add_saved_register(name, pending_frame.read_register(name))
         return info

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot
+from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
 from darc.model.errors import TargetError
 from kgdb.remote import Remote
 
-_WORD = (1 << 64) - 1
-_REGISTERS = "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip eflags".split()
-_ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _INTERRUPT_FLAG = 0x200
 _CLEARANCE = 256
 """Bytes of the stack of the task that is borrowed for a call that are left alone."""
@@ -31,7 +30,7 @@ class KernelCalls:
         interrupts are on, nothing is locked (``is_quiet``)."""
 
         def accepts() -> bool:
-            return bool(self._remote.register("eflags") & _INTERRUPT_FLAG) and is_quiet()
+            return bool(self._remote.register(FLAGS) & _INTERRUPT_FLAG) and is_quiet()
 
         self._place = None
         self._remote.run_to(address, accepts, "waits until a task makes a system call")
@@ -43,17 +42,13 @@ class KernelCalls:
         an executable stack."""
         place = self._borrowed()
         saved = self._registers()
-        own = ((saved["rsp"] - _CLEARANCE) & ~15) - 8
+        slot = free_slot(saved[STACK_POINTER], _CLEARANCE)
+        call = HandMadeCall(address, arguments, slot, place)
         try:
-            self._remote.target.memory.write(own, place.to_bytes(8, "little"))
-            self._remote.set_register("rsp", own)
-            return self._run(address, arguments, own + 8)
+            return self._run(call, saved)
         finally:
-            if self._remote.register("rsp") in (
-                own,
-                own + 8,
-            ):  # the task itself, before or after the call
-                self._restore(saved)
+            if self._remote.register(STACK_POINTER) in (call.slot, call.stack_behind):
+                self._restore(saved)  # it is the task itself, before or after the call
 
     def call_instead(self, address: int, arguments: Sequence[int]) -> int:
         """The same where the stack pointer cannot be set (kgdb), and what is below it is in use:
@@ -61,23 +56,21 @@ class KernelCalls:
         That call is made again in the end."""
         place = self._borrowed()
         saved = self._registers()
-        slot = saved["rsp"]
+        slot = saved[STACK_POINTER]
+        call = HandMadeCall(address, arguments, slot, place)
         back = self._remote.target.memory.read(slot, 8)
         again = int.from_bytes(back, "little") - _CALL_SIZE
         self._check_call(again, place)
         try:
-            self._remote.target.memory.write(slot, place.to_bytes(8, "little"))
-            return self._run(address, arguments, slot + 8)
+            return self._run(call, saved)
         finally:
-            reached = self._remote.register("rsp")
+            reached = self._remote.register(STACK_POINTER)
             if reached == slot:  # it was not called
                 self._remote.target.memory.write(slot, back)
                 self._restore(saved)
-            elif reached == slot + 8:
-                self._restore(saved | {"rip": again})
-                self._remote.run_to(
-                    place, lambda: self._remote.register("rsp") == slot, "waits for the kernel"
-                )
+            elif reached == call.stack_behind:
+                self._restore(saved | {PROGRAM_COUNTER: again})
+                self._run_to(place, stack_pointer=slot)
 
     def _check_call(self, address: int, target: int) -> None:
         code = self._remote.target.memory.read(address, _CALL_SIZE)
@@ -87,27 +80,32 @@ class KernelCalls:
 
     def _borrowed(self) -> int:
         """Where the task stands that is borrowed for a call."""
-        if self._place is None or self._remote.register("rip") != self._place:
+        if self._place is None or self._remote.register(PROGRAM_COUNTER) != self._place:
             raise TargetError("no task stands at a system call: type 'continue', then try again")
         return self._place
 
     def _registers(self) -> dict[str, int]:
-        return {name: self._remote.register(name) for name in _REGISTERS}
+        return {name: self._remote.register(name) for name in GENERAL}
 
     def _restore(self, saved: dict[str, int]) -> None:
         for name, value in saved.items():
             if self._remote.register(name) != value:
                 self._remote.set_register(name, value)
 
-    def _run(self, address: int, arguments: Sequence[int], rsp: int) -> int:
-        """Runs the function in the borrowed task until it has returned, to where that stood, with
-        the stack pointer at ``rsp``."""
-        assert self._place is not None
-        for name, value in zip(_ARGUMENTS, arguments, strict=False):
-            self._remote.set_register(name, value & _WORD)
-        self._remote.set_register("rax", 0)
-        self._remote.set_register("rip", address)
-        self._remote.run_to(
-            self._place, lambda: self._remote.register("rsp") == rsp, "waits for the kernel"
-        )
-        return self._remote.register("rax")
+    def _run(self, call: HandMadeCall, saved: dict[str, int]) -> int:
+        """Makes it in the borrowed task, whose registers are ``saved``: those are set alone that it
+        has otherwise, as there may be some that cannot be."""
+        self._remote.target.memory.write(call.slot, call.return_address())
+        for name, value in call.registers().items():
+            if saved[name] != value:
+                self._remote.set_register(name, value)
+        self._run_to(call.back, stack_pointer=call.stack_behind)
+        return self._remote.register(RESULT)
+
+    def _run_to(self, address: int, *, stack_pointer: int) -> None:
+        """Until the borrowed task is there, which its stack tells from all others."""
+
+        def is_there() -> bool:
+            return self._remote.register(STACK_POINTER) == stack_pointer
+
+        self._remote.run_to(address, is_there, _WAITING)

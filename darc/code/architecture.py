@@ -4,6 +4,7 @@ There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
 
 - a :class:`CodeReader`: the call sites of a function from its bytes, and what of them can be moved;
   what an instruction does to the flow; the registers that frames are told by;
+- the parts that registers have in calls, and what is set for one by hand (``convention.py``);
 - what frame information calls its registers (``frames.py``), how deep the stack is at an
   instruction (``depth.py``), which instructions leave a function (``epilogues.py``) or look at its
   return address (``return_slot.py``), where an indirect branch leads (``branches.py``), where short

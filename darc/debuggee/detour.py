@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from signal import SIGSYS, Signals
 
+from darc.code.convention import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL_ARGUMENTS, WORD
 from darc.model.errors import TargetError
 from darc.target.target import Region
 
-WORD = (1 << 64) - 1
 _RED_ZONE = 128
 _RESTART_SYSCALL = 219
 RESTARTED = {-512 & WORD, -513 & WORD, -514 & WORD, -516 & WORD}
@@ -36,7 +36,7 @@ _ENDED_BY_HANDLERS = {-514 & WORD, _RESTART_BLOCK}
 _EINTR = -4 & WORD
 
 _ENTRY = 2
-_NOP = b"\x66\x90"
+NOP = b"\x66\x90"
 """In front of the entry: to restart a system call the kernel sets the thread back by two bytes."""
 _SET = {
     "rax": b"\x48\xb8", "rcx": b"\x48\xb9", "rdx": b"\x48\xba", "rsi": b"\x48\xbe",
@@ -47,7 +47,7 @@ _SET_HALF = {
     "rax": b"\xb8", "rcx": b"\xb9", "rdx": b"\xba", "rsi": b"\xbe", "rdi": b"\xbf",
     "r8": b"\x41\xb8", "r9": b"\x41\xb9", "r10": b"\x41\xba", "r11": b"\x41\xbb", "rsp": b"\xbc",
 }  # fmt: skip
-_CALL_RAX, _SYSCALL = b"\xff\xd0", b"\x0f\x05"
+_CALL_RAX, SYSTEM_CALL = b"\xff\xd0", b"\x0f\x05"
 _KEEP_RESULT = b"\x48\x89\x44\x24\x08"  # mov [rsp+8], rax
 _PUSH_WORD, _POP_FLAGS = b"\x68", b"\x9d"
 _JUMP = b"\xff\x25\x00\x00\x00\x00"  # jmp [rip]
@@ -63,10 +63,7 @@ _SLOTS = 48
 bell, no time."""
 _STACK_SIZE = 16384
 
-_FOR_FUNCTIONS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
-_FOR_SYSTEM_CALLS = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
-_BACK = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
-REGISTERS = ("rip", "rsp", "orig_rax", "eflags", *_BACK)
+REGISTERS = ("rip", "rsp", "orig_rax", FLAGS, *SCRATCH)
 """What :func:`plan` has to know of the thread."""
 
 
@@ -125,11 +122,12 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Detour:
-    """Write ``code`` at its place, then set ``rip`` to ``entry``. The thread has rung when it
+    """Write ``code`` at ``place``, then set ``rip`` to ``entry``. The thread has rung when it
     stands at one of ``rungs``; the result is at ``result``. Then the ``registers`` are set, in
     their order. Before ``masked`` signals are delivered, and from ``leave`` on, where it gives the
     call up."""
 
+    place: int
     code: bytes
     entry: int
     masked: int
@@ -168,7 +166,7 @@ def plan(
     stack = (call.stack or own + _SLOTS) - _SLOTS
     found, result = own + 16, stack + 8
     blocked = all_but(ringer.signal)
-    code = bytearray(_NOP)
+    code = bytearray(NOP)
     words: list[tuple[int, int]] = []  # where a word of data is named, and the word
 
     def address_of(word: int) -> None:  # lea rsi, [rip + …]
@@ -178,25 +176,25 @@ def plan(
     code += _set(rsp=own)
     code += _set(rdi=_SIG_SETMASK, r10=8, rax=_SIGPROCMASK, rdx=found if mask is None else 0)
     address_of(blocked)
-    code += _SYSCALL
+    code += SYSTEM_CALL
     masked = place + len(code)
-    names = _FOR_FUNCTIONS if call.stack else _FOR_SYSTEM_CALLS
+    names = ARGUMENTS if call.stack else SYSTEM_CALL_ARGUMENTS
     code += _set(**dict(zip(names, call.arguments, strict=False)), rax=call.address)
     if call.stack:
         code += _set(rsp=stack) + _CALL_RAX
     else:
-        code += _SYSCALL
+        code += SYSTEM_CALL
     code += _KEEP_RESULT
-    ring = _set(rdi=ringer.process, rsi=ringer.thread, rdx=ringer.signal, rax=_TGKILL) + _SYSCALL
+    ring = _set(rdi=ringer.process, rsi=ringer.thread, rdx=ringer.signal, rax=_TGKILL) + SYSTEM_CALL
     give_mask = _set(rsp=own, rdi=_SIG_SETMASK, r10=8, rdx=0, rax=_SIGPROCMASK)
     if mask is None:
         leave = place + len(code)
         # Handlers may run from here on, on the program's own stack.
-        code += give_mask + _set(rsi=found) + _SYSCALL
+        code += give_mask + _set(rsi=found) + SYSTEM_CALL
         code += _CLEAR_TIME + _LOAD_FOUND + _CLEAR_BIT + bytes([ringer.signal - 1]) + _KEEP_OPEN
         code += ring
         rungs: tuple[int, ...] = (place + len(code),)
-        code += _set(rdi=0, rsi=0, rdx=own + 32, r10=own + 24, r8=8, rax=_PPOLL) + _SYSCALL
+        code += _set(rdi=0, rsi=0, rdx=own + 32, r10=own + 24, r8=8, rax=_PPOLL) + SYSTEM_CALL
         rungs = (*rungs, place + len(code))
     else:
         code += ring
@@ -204,16 +202,17 @@ def plan(
         rungs = (leave,)
         code += give_mask
         address_of(mask)
-        code += _SYSCALL
-    code += _PUSH_WORD + struct.pack("<I", back["eflags"] & 0x7FFF_FFFF) + _POP_FLAGS
-    code += _set(**{name: back[name] for name in _BACK}, rsp=back["rsp"])
-    code += _JUMP + struct.pack("<Q", back["rip"])
+        code += SYSTEM_CALL
+    code += _PUSH_WORD + struct.pack("<I", back[FLAGS] & 0x7FFF_FFFF) + _POP_FLAGS
+    code += _set(**{name: back[name] for name in SCRATCH}, rsp=back["rsp"])
+    code += jump(back["rip"])
     for at, word in words:
         code[at - 4 : at] = struct.pack("<i", len(code) - at)
         code += struct.pack("<Q", word & WORD)
     assert len(code) <= LENGTH
-    final = {name: back[name] for name in (*_BACK, "eflags", "rsp", "rip")}
+    final = {name: back[name] for name in (*SCRATCH, FLAGS, "rsp", "rip")}
     return Detour(
+        place=place,
         code=bytes(code),
         entry=place + _ENTRY,
         masked=masked,
@@ -263,6 +262,11 @@ def interrupted(registers: Mapping[str, int], way: Detour) -> dict[str, int]:
     return {**way.registers, "rax": _EINTR, "rip": registers["rip"]}
 
 
+def jump(address: int) -> bytes:
+    """Leads to an address, however far away, and leaves all registers as they are."""
+    return _JUMP + struct.pack("<Q", address)
+
+
 def _set(**values: int) -> bytes:
     """Sets registers; the flags stay as they are."""
     code = b""
@@ -282,4 +286,4 @@ def restarted(registers: Mapping[str, int]) -> dict[str, int]:
     if rax not in RESTARTED or number >> 63:
         return dict(registers)
     number = _RESTART_SYSCALL if rax == _RESTART_BLOCK else number
-    return {**registers, "rax": number, "rip": registers["rip"] - len(_SYSCALL)}
+    return {**registers, "rax": number, "rip": registers["rip"] - len(SYSTEM_CALL)}

@@ -11,11 +11,10 @@ from __future__ import annotations
 import struct
 
 from darc import agent
+from darc.code.convention import SCRATCH
 from darc.debuggee.detour import RESTARTED
 from darc.pads.foothold import Foothold
 from darc.target.target import Target
-
-_SAVED = ("rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 
 
 def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
@@ -29,7 +28,7 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
         return False
     # The debugger may be killed between any two of these. Until the thread is at darc_home it goes
     # on by itself with what is on its stack; there only its stack pointer is still another one.
-    for name in ("rax", *_SAVED):
+    for name in SCRATCH:
         target.threads.write_register(thread, name, words[name])
     target.memory.write(foothold.symbol("darc_home_rsp"), struct.pack("<Q", slot + 8))
     target.memory.write(foothold.symbol("darc_home_back"), struct.pack("<Q", words["back"]))

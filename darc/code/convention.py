@@ -1,0 +1,68 @@
+"""How functions are called by hand on x86-64 (System V ABI): the parts that registers have in a
+call, by the names that targets know, and what is set for one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
+
+WORD = (1 << 64) - 1
+_WORD_SIZE = 8
+_ALIGNMENT = 16
+
+ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+"""Of a function, the first one first."""
+SYSTEM_CALL_ARGUMENTS = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
+"""Of a system call. Its number stands where the result will."""
+SCRATCH = (RESULT, "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
+"""What a call may leave otherwise, as may the flags."""
+KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+"""What a function leaves as it was, unless it does not come to its end."""
+FLAGS = "eflags"
+GENERAL = (*SCRATCH, *KEPT, STACK_POINTER, FLAGS, PROGRAM_COUNTER)
+"""All that a call by hand may change; what says where the thread goes on comes last."""
+
+
+@dataclass(frozen=True)
+class HandMadeCall:
+    """A call of the function at ``address`` that is made by setting the registers of a stopped
+    thread, which comes back to ``back``: that stands in the stack word at ``slot`` by then."""
+
+    address: int
+    arguments: Sequence[int]
+    slot: int
+    back: int
+
+    def return_address(self) -> bytes:
+        """What is to stand at ``slot``."""
+        return struct.pack("<Q", self.back)
+
+    def registers(self) -> dict[str, int]:
+        """What is to be set, in this order. The register of the result is cleared: no arguments are
+        in vector registers, and the kernel restarts no system call that the thread was in."""
+        arguments = zip(ARGUMENTS, self.arguments, strict=False)
+        return {
+            STACK_POINTER: self.slot,
+            **{name: value & WORD for name, value in arguments},
+            RESULT: 0,
+            PROGRAM_COUNTER: self.address,
+        }
+
+    @property
+    def stack_behind(self) -> int:
+        """The stack pointer of a thread that has come back from it."""
+        return self.slot + _WORD_SIZE
+
+    def has_returned(self, program_counter: int, stack_pointer: int) -> bool:
+        """Whether a thread that is here has come back from it."""
+        return (program_counter, stack_pointer) == (self.back, self.stack_behind)
+
+
+def free_slot(stack_pointer: int, distance: int) -> int:
+    """Where a return address may stand, at least so many bytes below the stack pointer, for the
+    function to find its stack aligned."""
+    return ((stack_pointer - distance) & -_ALIGNMENT) - _WORD_SIZE
