@@ -9,15 +9,16 @@ signal that it was stopped for.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from darc.debuggee import admission, detour, procfs
-from darc.debuggee.detour import EndedError
+from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
+from darc.debuggee import detour, procfs
+from darc.debuggee.caller import Caller
 from darc.model.errors import TargetError
-from darc.target.target import Passage, Place, Region, Target
+from darc.target.memory import Memory
+from darc.target.target import Passage, Region, Target
 from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
 
@@ -71,48 +72,23 @@ class Detours:
     def lead_out(self, pid: int, thread: int, passage: Passage) -> None:
         """Leads a thread home from a detour that another gdb has sent it on."""
         # Alone it would go on from there.
-        self._target.threads.write_register(thread, "rip", passage.leave)
+        self._target.threads.write_register(thread, PROGRAM_COUNTER, passage.leave)
         for name, value in passage.registers.items():
-            if name not in ("rsp", "rip"):
+            if name not in (STACK_POINTER, PROGRAM_COUNTER):
                 self._target.threads.write_register(thread, name, value)
         if passage.mask is not None:
             Tracee(pid, thread).set_mask(passage.mask)
-        for name in ("rsp", "rip"):
+        for name in (STACK_POINTER, PROGRAM_COUNTER):
             self._target.threads.write_register(thread, name, passage.registers[name])
 
     def _run(self, place: int, what: detour.Call) -> int:
         pid = self._target.pid
         if pid is None:
             raise TargetError("the program has ended")
-        bell = admission.bell_signal(pid)
         self._target.memory.flush()
         tracee, registers = self._choose(pid)
-        ringer = _ringer(pid, tracee.thread, bell)
-        mask = tracee.mask()
-        way = detour.plan(registers, place, ringer, what, mask)
-        with self._written(place, way, tracee.thread, mask):
-            _send(tracee, way, registers, bell, mask)
-            return int.from_bytes(self._target.memory.read(way.result, 8), "little")
-
-    @contextlib.contextmanager
-    def _written(self, place: int, way: detour.Detour, thread: int, mask: int) -> Iterator[None]:
-        """A detour's code stands at its place."""
-        free = Place(place, bytes(len(way.code)), way.code)
-        self._target.journal.borrows(Passage(free, thread, way.leave, way.registers, mask))
-        self._target.memory.write(place, way.code)
-
-        def restore() -> None:
-            self._target.memory.write(place, free.original)
-            self._target.journal.gives_back()
-
-        try:
-            yield
-        except EndedError:
-            raise
-        except BaseException:
-            restore()
-            raise
-        restore()
+        caller = BesideGdb(tracee, registers, self._target.memory)
+        return caller.make(what, place, self._target.journal)
 
     def _choose(self, pid: int) -> tuple[Tracee, dict[str, int]]:
         """A thread that has some stack, and its registers."""
@@ -132,48 +108,58 @@ class Detours:
         raise TargetError("no thread of the program has room on its stack for a call of darc's")
 
 
-def _ringer(pid: int, tid: int, number: int) -> detour.Ringer:
-    process, own = (procfs.status(pid, task).get("NSpid", str(task)) for task in (pid, tid))
-    return detour.Ringer(int(process.split()[-1]), int(own.split()[-1]), number)
+class BesideGdb(Caller):
+    """A thread that gdb has stopped. gdb may be killed between any two of the steps: on its way the
+    thread comes back by itself, with the registers and the mask that it had."""
 
+    def __init__(self, tracee: Tracee, registers: Mapping[str, int], memory: Memory) -> None:
+        mask = tracee.mask()
+        super().__init__(tracee.process, tracee.thread, registers=registers, mask=mask)
+        self._tracee = tracee
+        self._memory = memory
+        self._mask = mask
+        self._was_stopped = False
+        """Whether a SIGSTOP has come meanwhile, which gdb waits for."""
 
-def _send(
-    tracee: Tracee, way: detour.Detour, registers: Mapping[str, int], bell: int, mask: int
-) -> None:
-    """Sends the thread its way and leads it back. gdb may be killed between any two of these steps:
-    on its way the thread comes back by itself, with the registers and the mask that it had."""
-    held, is_own = tracee.held()
-    if held in (bell, signal.SIGTRAP) or (held == signal.SIGSTOP and is_own):
-        held = 0  # gdb's alone: the program is not to have it
-    # orig_rax: the kernel has no system call to begin anew meanwhile.
-    tracee.set_registers({**registers, "rip": way.entry, "orig_rax": _NONE})
-    tracee.set_mask(detour.all_but(bell))
-    stopped, rang = False, False
-    number = held
+    def read(self, address: int, size: int) -> bytes:
+        return self._memory.read(address, size)
 
-    def back() -> None:
-        tracee.set_mask(mask)
-        tracee.set_registers(registers)
-        if stopped:
-            tracee.send(signal.SIGSTOP)  # gdb waits for it
+    def write(self, address: int, data: bytes) -> None:
+        self._memory.write(address, data)
 
-    try:
-        for _ in range(_ATTEMPTS):
-            number = tracee.go(number)  # one that is blocked waits in the kernel
-            rang = number == bell and tracee.registers()["rip"] in way.rungs
-            if rang or number not in (bell, signal.SIGSTOP):
-                break
-            stopped = stopped or number == signal.SIGSTOP
-            number = 0
+    def follow(self, way: detour.Detour) -> None:
+        held, is_own = self._tracee.held()
+        if held in (self.bell, signal.SIGTRAP) or (held == signal.SIGSTOP and is_own):
+            held = 0  # gdb's alone: the program is not to have it
+        # orig_rax: the kernel has no system call to begin anew meanwhile.
+        entering = {PROGRAM_COUNTER: way.entry, "orig_rax": _NONE}
+        self._tracee.set_registers({**self.registers, **entering})
+        self._tracee.set_mask(detour.all_but(self.bell))
+        number, rang = self._go(held, way.rungs)
         if held:
-            tracee.set_mask(detour.all_but(held))
-            if tracee.go() != held:
+            self._tracee.set_mask(detour.all_but(held))
+            if self._tracee.go() != held:
                 raise TargetError("a signal is lost in a call of darc's")
-    except EndedError:
-        raise
-    except BaseException:
-        back()
-        raise
-    back()
-    if not rang:
-        raise detour.failed(number)
+        if not rang:
+            raise detour.failed(number)
+
+    def _go(self, number: int, rungs: Collection[int]) -> tuple[int, bool]:
+        """The signal that it stopped for, and whether it has rung with that."""
+        for _ in range(_ATTEMPTS):
+            number = self._tracee.go(number)  # one that is blocked waits in the kernel
+            if number == self.bell and self._tracee.registers()[PROGRAM_COUNTER] in rungs:
+                return number, True
+            if number not in (self.bell, signal.SIGSTOP):
+                return number, False
+            self._was_stopped = self._was_stopped or number == signal.SIGSTOP
+            number = 0
+        return number, False
+
+    def lead_back(self) -> None:
+        self._tracee.set_mask(self._mask)
+        self._tracee.set_registers(self.registers)
+        if self._was_stopped:
+            self._tracee.send(signal.SIGSTOP)
+
+    def is_gone(self) -> bool:
+        return self._tracee.has_ended

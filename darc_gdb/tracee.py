@@ -40,15 +40,21 @@ class Tracee:
     """A thread that gdb traces and has stopped."""
 
     def __init__(self, process: int, thread: int) -> None:
-        self._process = process
+        self.process = process
         self.thread = thread
+        self.has_ended = False
+        """Whether it was found to have."""
 
     def _ask(self, request: int, address: int, data: object) -> None:
         if _libc.ptrace(request, self.thread, address, data) == -1:
             number = ctypes.get_errno()
-            if not Path(f"/proc/{self._process}/task/{self.thread}").exists():
-                raise EndedError("the program ended in a call of darc's")
+            if not Path(f"/proc/{self.process}/task/{self.thread}").exists():
+                raise self._ended()
             raise TargetError(f"cannot control thread {self.thread}: {os.strerror(number)}")
+
+    def _ended(self) -> EndedError:
+        self.has_ended = True
+        return EndedError("the program ended in a call of darc's")
 
     # ------------------------------------------------------------------- its state
 
@@ -108,12 +114,12 @@ class Tracee:
             if seen is None:
                 return None
             if seen.si_code not in (os.CLD_TRAPPED, os.CLD_STOPPED):
-                raise EndedError("the program ended in a call of darc's")
+                raise self._ended()
             _, status = os.waitpid(self.thread, os.WNOHANG | _WALL)
         except (ChildProcessError, ProcessLookupError):
-            raise EndedError("the program ended in a call of darc's") from None
+            raise self._ended() from None
         return os.WSTOPSIG(status)
 
     def send(self, number: int) -> None:
         """Sends it a signal."""
-        _libc.syscall(_TGKILL, self._process, self.thread, number)
+        _libc.syscall(_TGKILL, self.process, self.thread, number)

@@ -12,8 +12,9 @@ from darc.debuggee import detour, procfs
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Journal, State
-from darc_lldb import calls
+from darc_lldb import detours, registers
 from darc_lldb.inferior import Inferior
+from darc_lldb.threadcall import ThreadCall
 
 
 class _NoPlaceError(Exception):
@@ -66,7 +67,7 @@ class Calling:
         thread = process.GetThreadByID(self.thread or 0)
         first = thread if thread.IsValid() else process.GetSelectedThread()
         for one in (first, *process):
-            if detour.takes_calls(calls.read_register(one, "cs")):
+            if detour.takes_calls(registers.read(one, "cs")):
                 return one
         raise TargetError(detour.IN_32_BITS)
 
@@ -75,13 +76,7 @@ class Calling:
         process = self._target.stopped()
         if procfs.in_sandbox_of_its_own(int(process.GetProcessID())):
             return None
-        return calls.detour_call(
-            process,
-            thread,
-            what,
-            self._target.journal,
-            lambda: calls.system_call_of(process, thread),
-        )
+        return detours.make_call(process, thread, what, self._target.journal)
 
     def call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
         """Calls a function in this thread."""
@@ -98,7 +93,7 @@ class Calling:
             return call.run(address, arguments)
 
     @contextlib.contextmanager
-    def errand(self, thread: lldb.SBThread) -> Iterator[calls.ThreadCall]:
+    def errand(self, thread: lldb.SBThread) -> Iterator[ThreadCall]:
         """The thread runs for darc's sake alone."""
         process = self._target.stopped()
         selected = process.GetSelectedThread().GetThreadID()
@@ -106,7 +101,7 @@ class Calling:
         asynchronous = self._debugger.GetAsync()
         events = self._debugger.GetListener() if self.in_hook and asynchronous else None
         back = self.back_address()
-        call = calls.ThreadCall(
+        call = ThreadCall(
             process, thread, back, events, lambda place: self._target.journal.patches([place])
         )
         self._debugger.SetAsync(events is not None)

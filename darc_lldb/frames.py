@@ -11,7 +11,7 @@ import lldb
 
 from darc.target.frames import Frames
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc_lldb import calls
+from darc_lldb import registers
 from darc_lldb.inferior import Inferior
 
 _TYPE_AT, _SHARED_OBJECT = 16, 3
@@ -60,7 +60,7 @@ class LldbFrames(Frames):
 
     def forget(self) -> None:
         for thread in self._inferior.process:
-            calls.forget_frames(thread)
+            registers.forget_frames(thread)
 
 
 def _add_as_library(target: lldb.SBTarget, agent: Path) -> lldb.SBModule:

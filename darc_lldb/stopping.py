@@ -25,7 +25,7 @@ from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
 from darc.target.target import State
-from darc_lldb import calls
+from darc_lldb import signals
 from darc_lldb.bell import LldbBell
 from darc_lldb.calling import Calling
 from darc_lldb.frames import LldbFrames
@@ -140,7 +140,7 @@ class Stopping:
         # A call changes what lldb knows of its thread's stop: all are looked at before.
         reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
         stay = any(reason.users for reason in reasons)
-        launching = self._own.awaits_start and all(r.signal in calls.INTERRUPTS for r in reasons)
+        launching = self._own.awaits_start and all(r.signal in signals.INTERRUPTS for r in reasons)
         rung = [reason for reason in reasons if reason.signal in bell]
         own = [reason for reason in rung if self.bell.is_own(process, reason)]
         if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
@@ -283,7 +283,7 @@ class Stopping:
         """Whether nothing but the user's Ctrl-C stopped the program. It may also stand still for
         long in the callback of a breakpoint, and go on afterwards."""
         reasons = (Reason.of(thread, self._own) for thread in self._inferior.process)
-        return all(r is None or r.signal in calls.INTERRUPTS for r in reasons)
+        return all(r is None or r.signal in signals.INTERRUPTS for r in reasons)
 
     # ---------------------------------------------------------- a process, and its end
 

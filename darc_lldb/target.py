@@ -17,13 +17,13 @@ from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import State, Target
-from darc_lldb import calls
 from darc_lldb.breaks import LldbBreaks
 from darc_lldb.calling import Calling
 from darc_lldb.frames import LldbFrames
 from darc_lldb.inferior import Inferior
 from darc_lldb.memory import LldbMemory
 from darc_lldb.screen import LldbScreen
+from darc_lldb.server import has_siginfo
 from darc_lldb.stopping import Stopping
 from darc_lldb.stops import OwnBreakpoints
 from darc_lldb.symbols import LldbSymbols
@@ -114,7 +114,7 @@ class LldbTarget(Target):
     # ------------------------------------------------------------------ threads
 
     def is_stopped_for_all(self) -> bool:
-        return self.state is State.STOPPED and not calls.has_siginfo(self.inferior.process)
+        return self.state is State.STOPPED and not has_siginfo(self.inferior.process)
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         with self.inferior.lock:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import lldb
 
+from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
 from darc.model.errors import TargetError
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Place, State
 from darc.target.threads import Threads
-from darc_lldb import calls, threadpointer
+from darc_lldb import registers, threadpointer
 from darc_lldb.calling import Calling, Debugged
 
 _GET_FS = 0x1003
@@ -57,16 +58,16 @@ class LldbThreads(Threads):
 
     def program_counters(self) -> Mapping[int, int]:
         return {
-            int(thread.GetThreadID()): calls.read_register(thread, "rip")
+            int(thread.GetThreadID()): registers.read(thread, PROGRAM_COUNTER)
             for thread in self._target.stopped()
         }
 
     def read_register(self, thread: int, name: str) -> int:
         found = self.find(thread)
         try:
-            return calls.read_register(found, name)
+            return registers.read(found, name)
         except TargetError:
-            if name != "fs_base":
+            if name != THREAD_POINTER:
                 raise
         return self._find_fs_base(found)
 
@@ -75,7 +76,7 @@ class LldbThreads(Threads):
         number = int(thread.GetThreadID())
         if number not in self._fs_bases:
             assert self._target.pid is not None
-            rsp = calls.read_register(thread, "rsp")
+            rsp = registers.read(thread, STACK_POINTER)
             found = threadpointer.find(self._target.pid, number, rsp)
             self._fs_bases[number] = self._ask_fs_base(thread, rsp) if found is None else found
         return self._fs_bases[number]
@@ -105,4 +106,4 @@ class LldbThreads(Threads):
             self._target.memory.write(place, original)
 
     def write_register(self, thread: int, name: str, value: int) -> None:
-        calls.write_register(self.find(thread), name, value)
+        registers.write(self.find(thread), name, value)

@@ -123,17 +123,17 @@ def test_kill_in_a_call(program: str, when: str, after: int, tmp_path: Path) -> 
 BEFORE_A_CALL = """
 import os
 import signal
-from darc_gdb import detours
+from darc_gdb.detours import BesideGdb
 
-send, sent = detours._send, []
+follow, sent = BesideGdb.follow, []
 
 def die(*arguments):
     if len(sent) == {after}:
         os.kill(os.getpid(), signal.SIGKILL)
     sent.append(arguments)
-    send(*arguments)
+    follow(*arguments)
 
-detours._send = die
+BesideGdb.follow = die
 """
 """gdb dies where code is borrowed for a call, before a thread is sent there."""
 

@@ -21,9 +21,9 @@ KILL = """
 import os
 import signal
 from darc.debuggee import procfs
-from darc_lldb.calls import _Server
+from darc_lldb.server import Server
 
-send = _Server._send
+send = Server._send
 sent = []
 
 def dying(server, packet):
@@ -35,7 +35,7 @@ def dying(server, packet):
         os.kill(os.getpid(), signal.SIGKILL)
     return send(server, packet)
 
-_Server._send = dying
+Server._send = dying
 """
 """lldb and its server, which traces the program, die where a thread is about to go for darc."""
 
@@ -82,7 +82,7 @@ ROUND = """
 import os
 import signal
 from darc.debuggee import procfs
-from darc_lldb.calls import ThreadCall
+from darc_lldb.threadcall import ThreadCall
 
 def die(call, address):
     pid = int(call._process.GetProcessID())

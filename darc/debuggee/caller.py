@@ -1,0 +1,79 @@
+"""A call that a stopped thread makes by a :mod:`.detour`, whichever debugger leads it.
+
+The code of a detour is borrowed of the program: the journal has it before it is written, and until
+it is given back. On every way out the thread is led back first and its way is taken out behind it.
+Where the thread cannot be led back, the way stays, and the journal has it still: the thread comes
+back by itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from darc.debuggee import admission, procfs
+from darc.debuggee.detour import Call, Detour, Ringer, plan
+from darc.target.target import Journal, Passage, Place
+
+
+class Caller(ABC):
+    """A stopped thread of a process of this machine, as one debugger leads it."""
+
+    def __init__(
+        self, process: int, thread: int, *, registers: Mapping[str, int], mask: int | None
+    ) -> None:
+        """``registers`` are where it stands, at least :data:`~darc.debuggee.detour.REGISTERS`.
+        ``mask`` is what signals it blocks; ``None``: the debugger cannot set that."""
+        self.process = process
+        self.thread = thread
+        self.registers = registers
+        self.mask = mask
+        self.bell = admission.bell_signal(process)
+        """The signal by which it rings."""
+
+    def make(self, call: Call, place: int, journal: Journal) -> int:
+        """The result of a call by a detour at ``place``.
+
+        Raises:
+            EndedError: the thread is gone.
+            TargetError: the call did not come back; the thread is where it was.
+        """
+        process, thread = (procfs.own_id(self.process, one) for one in (self.process, self.thread))
+        ringer = Ringer(process=process, thread=thread, signal=self.bell)
+        way = plan(self.registers, place, ringer, call, self.mask)
+        borrowed = Place(place, bytes(len(way.code)), way.code)
+        journal.borrows(Passage(borrowed, self.thread, way.leave, way.registers, self.mask))
+        self.write(place, way.code)
+        try:
+            self.follow(way)
+            return int.from_bytes(self.read(way.result, 8), "little")
+        finally:
+            if not self.is_gone():
+                self.lead_back()
+                self.write(place, borrowed.original)
+                journal.gives_back()
+
+    @abstractmethod
+    def read(self, address: int, size: int) -> bytes:
+        """Memory of the program."""
+
+    @abstractmethod
+    def write(self, address: int, data: bytes) -> None:
+        """Writes memory of the program, at once."""
+
+    @abstractmethod
+    def follow(self, way: Detour) -> None:
+        """Goes this way, which stands in the code, until it has rung.
+
+        Raises:
+            EndedError: the thread is gone.
+            TargetError: it stopped for something else.
+        """
+
+    @abstractmethod
+    def lead_back(self) -> None:
+        """Sets it back to where it was, wherever :meth:`follow` has left it."""
+
+    @abstractmethod
+    def is_gone(self) -> bool:
+        """Whether there is no thread to lead back."""

@@ -1,0 +1,128 @@
+"""Calls in a program without lldb's noticing: see :mod:`darc.debuggee.detour`.
+
+lldb-server is told directly to let the thread run, so that lldb does not see it run: its own way
+would be a breakpoint for the thread to come to.
+
+lldb-server cannot block a thread's signals. One that waits for the thread is delivered where
+the thread stands, as its handler may jump out of where it came; the thread stops again at the
+handler's first instruction, and makes the call there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from signal import SIGSTOP
+
+import lldb
+
+from darc.code.convention import GENERAL, KEPT, WORD
+from darc.code.processor import PROGRAM_COUNTER, RESULT
+from darc.debuggee import bell, detour, procfs
+from darc.debuggee.caller import Caller
+from darc.model.errors import TargetError
+from darc.target.target import Journal
+from darc_lldb import registers, signals
+from darc_lldb.server import Halt, Server
+
+_ATTEMPTS = 20
+
+
+def make_call(
+    process: lldb.SBProcess, thread: lldb.SBThread, what: detour.Call, journal: Journal
+) -> int | None:
+    """Makes a call in a thread by a detour; ``None``: there is no place for one, and nothing was
+    done.
+
+    Raises:
+        TargetError: the call did not come back; the thread is where it was.
+    """
+    pid = int(process.GetProcessID())
+    with procfs.Memory(pid) as memory:
+        place = detour.find_place(procfs.regions(pid), memory.read)
+    if place is None:
+        return None
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(_TakenElsewhereError):
+            return BesideLldb(process, thread).make(what, place, journal)
+    raise TargetError("signals come faster than the program can make a call for darc")
+
+
+class _TakenElsewhereError(Exception):
+    """The thread took a signal before the call began, and stands elsewhere."""
+
+
+class BesideLldb(Caller):
+    """A thread that lldb has stopped, for one attempt at a call."""
+
+    def __init__(self, process: lldb.SBProcess, thread: lldb.SBThread) -> None:
+        before = {
+            name: registers.read(thread, name) for name in detour.REGISTERS if name != "orig_rax"
+        }
+        restarts = before[RESULT] in detour.RESTARTED
+        before["orig_rax"] = registers.read_system_call(process, thread) if restarts else WORD
+        pid, tid = int(process.GetProcessID()), int(thread.GetThreadID())
+        super().__init__(pid, tid, registers=before, mask=None)
+        self._kept = {name: registers.read(thread, name) for name in KEPT}
+        self._after: Mapping[str, int] = {}
+        """The registers with which it is led back."""
+        self._lldb_thread = thread
+        self._server = Server(process, tid)
+
+    def read(self, address: int, size: int) -> bytes:
+        with procfs.Memory(self.process) as memory:
+            return memory.read(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        self._server.write(address, data)
+
+    def follow(self, way: detour.Detour) -> None:
+        self._after = way.registers
+        self._jump(way.entry)
+        self._server.tell_all()
+        halt = self._go(way)
+        has_crashed = halt.signal in signals.CRASHES
+        if halt.signal != self.bell and not has_crashed:
+            self._after = self._take(halt, way)
+        if way.place <= halt.pc < way.masked:  # a function that crashed may be below
+            raise _TakenElsewhereError
+        if has_crashed:
+            registers.write_all(self._lldb_thread, self._kept)
+            self._jump(way.leave)  # it has its mask of signals again
+            self._go(way)
+            raise detour.failed(halt.signal)
+
+    def _go(self, way: detour.Detour) -> Halt:
+        """Lets the thread go until it has rung, raised a signal by itself, or is to take one."""
+        for _ in range(_ATTEMPTS):
+            halt = self._server.go()
+            if halt.signal not in (self.bell, *signals.INTERRUPTS) or halt.pc in way.rungs:
+                return halt
+        raise TargetError("a call of darc's in the program does not come back")
+
+    def _take(self, halt: Halt, way: detour.Detour) -> Mapping[str, int]:
+        """Lets the thread take a signal as if darc had not been there; its registers then."""
+        if halt.pc == way.entry and halt.registers[RESULT] == self.registers[RESULT]:
+            self._jump(self.registers[PROGRAM_COUNTER])
+        else:
+            # Were the debugger gone by now, it would go all of its way again.
+            self._jump(way.entry)
+            registers.write_all(self._lldb_thread, detour.interrupted(self.registers, way))
+        blocked = procfs.blocks(self.process, self.thread, self.bell)
+        bell.send(self.process, self.thread, SIGSTOP if blocked else self.bell)
+        for _ in range(_ATTEMPTS):
+            halt = self._server.go(halt.signal)
+            if halt.signal in (self.bell, *signals.INTERRUPTS, *signals.CRASHES):
+                break
+        return {name: halt.registers[name] for name in GENERAL}
+
+    def _jump(self, address: int) -> None:
+        registers.write(self._lldb_thread, PROGRAM_COUNTER, address)
+
+    def lead_back(self) -> None:
+        registers.write_all(self._lldb_thread, self._after)
+        self._server.forget()
+
+    def is_gone(self) -> bool:
+        return not Path(f"/proc/{self.process}").exists()

@@ -1,0 +1,97 @@
+"""lldb-server, spoken to in packets beside lldb."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import lldb
+
+from darc.code.convention import FLAGS
+from darc.code.processor import PROGRAM_COUNTER
+from darc.debuggee.detour import EndedError
+from darc.model.errors import TargetError
+
+_REGISTERS = (
+    *"rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15".split(),
+    PROGRAM_COUNTER,
+    FLAGS,
+)
+"""By lldb-server's numbers."""
+_URGENT = 23
+_EINVAL = "E16"
+
+
+@dataclass(frozen=True)
+class Halt:
+    """The signal for which lldb-server stopped a thread, and the thread's registers."""
+
+    signal: int
+    registers: Mapping[str, int]
+
+    @property
+    def pc(self) -> int:
+        return self.registers[PROGRAM_COUNTER]
+
+
+class Server:
+    """It is spoken to about one thread of a stopped process."""
+
+    def __init__(self, process: lldb.SBProcess, thread: int) -> None:
+        self._process = process
+        self._thread = thread
+
+    def tell_all(self) -> None:
+        """It tells of every signal before the program gets it."""
+        self._send("QPassSignals:")
+
+    def forget(self) -> None:
+        """lldb tells it anew what to tell of when the program goes on."""
+        signals = self._process.GetUnixSignals()
+        for number in (_URGENT, _URGENT):
+            signals.SetShouldNotify(number, not signals.GetShouldNotify(number))
+
+    def go(self, signal: int = 0) -> Halt:
+        """Lets the thread alone go on, with this signal, until it is told of one.
+
+        Raises:
+            EndedError: it ended.
+        """
+        packet = f"C{signal:02x}" if signal else "c"
+        answer = self._send(f"vCont;{packet}:{self._thread:x}")
+        found = re.match(r"T([0-9a-f]{2})", answer)
+        if found is None:
+            raise EndedError("the program ended in a call of darc's")
+        words = re.findall(r"(?<=;)([0-9a-f]{2}):([0-9a-f]{16})(?=;)", answer)
+        values = {
+            int(number, 16): int.from_bytes(bytes.fromhex(word), "little") for number, word in words
+        }
+        registers = {name: values[n] for n, name in enumerate(_REGISTERS) if n in values}
+        return Halt(int(found[1], 16), registers)
+
+    def siginfo(self) -> str:
+        """The answer to what stopped the thread that lldb has selected."""
+        return self._send("qXfer:siginfo:read::0,100")
+
+    def write(self, address: int, data: bytes) -> None:
+        """Writes memory through lldb, which knows its breakpoints."""
+        error = lldb.SBError()
+        if self._process.WriteMemory(address, data, error) != len(data) or error.Fail():
+            raise TargetError(f"lldb: {error.GetCString()}")
+
+    def _send(self, packet: str) -> str:
+        result = lldb.SBCommandReturnObject()
+        interpreter = self._process.GetTarget().GetDebugger().GetCommandInterpreter()
+        # Of itself, the interpreter might still have in mind the process of the run before.
+        context = lldb.SBExecutionContext(self._process)
+        interpreter.HandleCommand(f"process plugin packet send {packet}", context, result, False)
+        _, _, answer = (result.GetOutput() or "").partition("response: ")
+        return str(answer.strip())
+
+
+def has_siginfo(process: lldb.SBProcess) -> bool:
+    """Whether the kernel tells which signal stopped the process. Of a stop of the whole process it
+    does not (PTRACE_GETSIGINFO, EINVAL)."""
+    thread = int(process.GetSelectedThread().GetThreadID())
+    return not Server(process, thread).siginfo().startswith(_EINVAL)

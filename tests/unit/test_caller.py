@@ -1,0 +1,101 @@
+"""What a call of a stopped thread borrows is noted before it is written, and given back on every
+way out; it is left as it is where the thread cannot be led back."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from darc.debuggee.caller import Caller
+from darc.debuggee.detour import REGISTERS, Call, Detour, EndedError
+from darc.model.errors import TargetError
+from darc.target.target import Journal, Passage
+
+PLACE = 0x7F00_0000_1000
+RESULT = 42
+
+
+class Steps(Journal, Caller):
+    """A journal and a debugger that tell in what order they are used; ``failing`` are the steps
+    that do not succeed."""
+
+    def __init__(self, *failing: str, error: type[BaseException] = TargetError) -> None:
+        registers = dict.fromkeys(REGISTERS, 1 << 40)
+        super().__init__(os.getpid(), os.getpid(), registers=registers, mask=0)
+        self.steps: list[str] = []
+        self._failing = failing
+        self._error = error
+        self._gone = False
+
+    def _step(self, name: str) -> None:
+        self.steps.append(name)
+        if name in self._failing:
+            raise self._error(name)
+
+    def borrows(self, passage: Passage) -> None:
+        assert passage.place.address == PLACE
+        assert not any(passage.place.original)
+        self._step("borrows")
+
+    def gives_back(self) -> None:
+        self._step("gives back")
+
+    def read(self, address: int, size: int) -> bytes:
+        self._step("read")
+        return RESULT.to_bytes(size, "little")
+
+    def write(self, address: int, data: bytes) -> None:
+        assert address == PLACE
+        self._step("write" if any(data) else "restore")
+
+    def follow(self, way: Detour) -> None:
+        self._gone = self._error is EndedError
+        self._step("follow")
+
+    def lead_back(self) -> None:
+        self._step("lead back")
+
+    def is_gone(self) -> bool:
+        return self._gone
+
+
+BEGIN = ["borrows", "write", "follow"]
+END = ["lead back", "restore", "gives back"]
+
+
+def test_a_call() -> None:
+    steps = Steps()
+    assert steps.make(Call(0, ()), PLACE, steps) == RESULT
+    assert steps.steps == [*BEGIN, "read", *END]
+
+
+@pytest.mark.parametrize("error", [TargetError, KeyboardInterrupt, ZeroDivisionError])
+def test_whatever_ends_the_call(error: type[BaseException]) -> None:
+    for failing, end in (("follow", BEGIN), ("read", [*BEGIN, "read"])):
+        steps = Steps(failing, error=error)
+        with pytest.raises(error, match=failing):
+            steps.make(Call(0, ()), PLACE, steps)
+        assert steps.steps == [*end, *END]
+
+
+def test_a_thread_that_is_gone() -> None:
+    steps = Steps("follow", error=EndedError)
+    with pytest.raises(EndedError):
+        steps.make(Call(0, ()), PLACE, steps)
+    assert steps.steps == BEGIN
+
+
+@pytest.mark.parametrize("failing", [("lead back",), ("follow", "lead back")])
+def test_a_thread_that_cannot_be_led_back_keeps_its_way(failing: tuple[str, ...]) -> None:
+    steps = Steps(*failing)
+    with pytest.raises(TargetError, match="lead back"):
+        steps.make(Call(0, ()), PLACE, steps)
+    assert steps.steps[-1] == "lead back"
+
+
+def test_nothing_is_written_that_cannot_be_noted() -> None:
+    steps = Steps("borrows")
+    with pytest.raises(TargetError):
+        steps.make(Call(0, ()), PLACE, steps)
+    assert steps.steps == ["borrows"]
