@@ -1,23 +1,23 @@
-"""gdb's commands and parameters, made from the one registry, and gdb's events."""
+"""gdb's commands and parameters, made from the one registry, and who hears of gdb's events."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
 
 import gdb
 
-from darc.app import commands, failures, monitor
+from darc.app import commands, failures
 from darc.app.app import App
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError
-from darc.target.target import State
 from darc_gdb import ctrlc
 from darc_gdb import target as backend
+from darc_gdb.analysed import at_home
 from darc_gdb.debuggees import check_runnable, choose_debuggee
-from darc_gdb.farewell import Farewell
+from darc_gdb.leaving import Leaving
+from darc_gdb.stopping import Stopping
 from darc_gdb.target import GdbTarget
 
 
@@ -43,8 +43,9 @@ class _Command(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
+        target = backend.TARGET
         try:
-            with self._undisturbed(), _home(self._app), backend.TARGET.memory.unnoticed():
+            with self._undisturbed(), at_home(self._app, target), target.memory.unnoticed():
                 commands.run(self._app, self._name, argument)
         except KeyboardInterrupt:
             raise
@@ -128,193 +129,48 @@ class _Parameter(gdb.Parameter):
 
 
 def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
-    def failed(error: Exception) -> None:
-        gdb.write(_tell(app, error) + "\n", gdb.STDERR)
-
-    last: list[Callable[[gdb.StopEvent], None]] = []
-
-    def on_stop(event: gdb.StopEvent) -> None:
-        # Before the handlers of those that came later, which are to see no probes.
-        if not last:
-            at_stop(event)
-
-    @ctrlc.patient
-    def on_stop_last(event: gdb.StopEvent) -> None:
-        gdb.events.stop.disconnect(last.pop())
-        at_stop(event)
-
-    def hears_stops_last() -> None:
-        if last:
-            gdb.events.stop.disconnect(last.pop())
-        last.append(on_stop_last)
-        gdb.events.stop.connect(on_stop_last)
-
-    def at_stop(event: gdb.StopEvent) -> None:
-        target.stopped(event)
-        if target.settle(event):
-            return
-        try:
-            with _home(app):
-                is_passed = target.user_breaks.hits.will_go_on(event) and app.passes()
-        except Exception as error:
-            failed(error)
-            is_passed = False
-        if not is_passed:
-            on_user_stop(brief=target.user_breaks.hits.may_go_on(event))
-
-    def before_stop() -> None:
-        with _home(app):
-            app.before_stop()
-
-    def on_user_stop(*, brief: bool = False) -> None:
-        target.at_prompt()
-        try:
-            with _home(app):
-                app.on_stop(brief=brief)
-        except Exception as error:
-            failed(error)
-        finally:
-            if not brief:
-                farewell.rest()
-
-    def undisturbed() -> contextlib.AbstractContextManager[None]:
-        """gdb does not leave a program that it has attached to in the middle of this."""
-        return farewell.holding() if target.attached else contextlib.nullcontext()
-
-    def at_prompt() -> None:
-        if app.is_passing:
-            on_user_stop()  # what was to let it go on has not come to that
-        elif target.state is State.STOPPED:
-            app.rest()
-            farewell.rest()
-        target.at_prompt()
-        farewell.release(at_prompt=True)
-
-    def on_exit(event: gdb.ExitedEvent) -> None:
-        if not target.inferiors.is_home(event.inferior):
-            return  # a child that gdb had as well
-        farewell.rest()
-        target.on_exit()
-        try:
-            app.on_exit()
-        except Exception as error:
-            failed(error)
-
-    def on_leave(*_args: object) -> None:
-        try:
-            with _home(app):
-                app.on_leave()
-        except Exception as error:
-            failed(error)
-
-    def on_exiting(event: object) -> None:
-        target.threads.settle_selection()
-        on_leave(event)
-
-    def on_new_inferior(event: gdb.NewInferiorEvent) -> None:
-        busy = app.session is not None and app.session.alive
-        forked = busy and target.inferiors.has_forked(event.inferior)
-        if forked and str(gdb.parameter("follow-fork-mode")) == "child":
-            app.on_leave(stopped=True)  # gdb will let the parent go, or keep it as it is
-
-    def begin_to_leave(pid: int) -> bool:
-        """See :class:`Farewell`."""
-
-        def prepare() -> None:
-            target.bell.leaving = leave_at_bell
-
-        def interrupt() -> None:
-            """It stops as at Ctrl-C, and gdb leaves there."""
-            gdb.post_event(lambda: gdb.execute("interrupt", to_string=True))
-
-        return monitor.ring_to_leave(app.session, prepare, interrupt)
-
-    def leave_at_bell() -> None:
-        try:
-            if app.session is not None:
-                app.session.stop()
-        finally:
-            farewell.out()
-
-    farewell = Farewell(begin_to_leave)
-
-    def went_on() -> None:
-        on_continue(None)
-
-    def on_continue(_event: object) -> None:
-        with target.inferiors.at_children() as children:
-            for _ in children:
-                app.on_child()
-        pid = target.pid
-        if pid is not None and app.session is not None and app.session.alive and target.attached:
-            farewell.watch(pid)  # before the monitor, which is not to get the signals either
-        with _home(app):
-            app.on_resume()
-
-    def follows_up() -> bool:
-        with _home(app):
-            return app.follow_up()
-
-    def goes_on() -> None:
-        with _home(app):
-            target.bell.see_to_it()
-            if not target.dies:
-                if target.attached and app.session is not None and app.session.alive:
-                    farewell.hold()
-                app.before_continue()
-
-    def guarded(handler: Callable[[Any], None]) -> Callable[[Any], None]:
-        def guard(event: Any) -> None:
-            try:
-                handler(event)
-            except Exception as error:
-                failed(error)
-
-        return guard
-
-    target.hooks.failed = failed
-    target.hooks.before_stop = before_stop
-    target.hooks.on_user_stop = on_user_stop
-    target.hooks.follows_up = follows_up
-    target.hooks.goes_on = goes_on
-    target.hooks.went_on = went_on
-    target.hooks.hears_stops_last = hears_stops_last
-    target.hooks.undisturbed = undisturbed
+    leaving = Leaving(app, target)
+    stopping = Stopping(app, target, leaving.farewell)
+    hooks = target.hooks
+    hooks.failed = lambda error: _complain(app, error)
+    hooks.before_stop = stopping.before_stop
+    hooks.on_user_stop = stopping.on_user_stop
+    hooks.follows_up = stopping.follows_up
+    hooks.goes_on = stopping.goes_on
+    hooks.went_on = stopping.went_on
+    hooks.hears_stops_last = stopping.hears_stops_last
+    hooks.undisturbed = leaving.undisturbed
     for registry, handler in (
-        (gdb.events.stop, on_stop),
-        (gdb.events.exited, on_exit),
-        (gdb.events.cont, guarded(on_continue)),
-        (gdb.events.new_inferior, guarded(on_new_inferior)),
-        (gdb.events.before_prompt, at_prompt),
-        (gdb.events.gdb_exiting, on_exiting),
+        (gdb.events.stop, stopping.on_stop),
+        (gdb.events.exited, leaving.on_exit),
+        (gdb.events.cont, stopping.on_continue),
+        (gdb.events.new_inferior, leaving.on_new_inferior),
+        (gdb.events.before_prompt, stopping.at_prompt),
+        (gdb.events.gdb_exiting, leaving.on_exiting),
         *target.listeners(),
     ):
         waiting: Callable[..., None] = ctrlc.patient(handler)  # type: ignore[arg-type]
         registry.connect(waiting)
         undo.callback(registry.disconnect, waiting)
-    _LeaveHook(on_leave, undo)
+    _LeaveHook(leaving, undo)
     _ContinueHook(app, undo)
 
 
-def _home(app: App) -> contextlib.AbstractContextManager[None]:
-    """While an inferior is analysed, darc's commands are about that one."""
-    if app.session is not None and app.session.alive:
-        return backend.TARGET.inferiors.at_home()
-    return contextlib.nullcontext()
+def _complain(app: App, error: Exception) -> None:
+    gdb.write(_tell(app, error) + "\n", gdb.STDERR)
 
 
 class _LeaveHook(gdb.Command):
     """Called by gdb before the program is let go or killed: takes darc's probes out of it."""
 
-    def __init__(self, on_leave: object, undo: contextlib.ExitStack) -> None:
+    def __init__(self, leaving: Leaving, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
-        self._on_leave = on_leave
+        self._leaving = leaving
         for command in ("detach", "disconnect", "kill"):
             _hook(command, "maintenance darc-leave", undo)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        assert callable(self._on_leave)
-        self._on_leave()
+        self._leaving.on_leave()
 
 
 class _ContinueHook(gdb.Command):

@@ -1,0 +1,72 @@
+"""What darc does where the program ends, or gdb lets it go or is to end itself."""
+
+from __future__ import annotations
+
+import contextlib
+
+import gdb
+
+from darc.app import monitor
+from darc.app.app import App
+from darc_gdb.analysed import at_home, is_analysed
+from darc_gdb.farewell import Farewell
+from darc_gdb.target import GdbTarget
+
+
+class Leaving:
+    """Of ``target``'s program."""
+
+    def __init__(self, app: App, target: GdbTarget) -> None:
+        self._app = app
+        self._target = target
+        self.farewell = Farewell(self._begin_to_leave)
+
+    def undisturbed(self) -> contextlib.AbstractContextManager[None]:
+        """gdb does not leave a program that it has attached to in the middle of this."""
+        return self.farewell.holding() if self._target.attached else contextlib.nullcontext()
+
+    def on_exit(self, event: gdb.ExitedEvent) -> None:
+        if not self._target.inferiors.is_home(event.inferior):
+            return  # a child that gdb had as well
+        self.farewell.rest()
+        self._target.on_exit()
+        self._target.hooks.guarded(self._app.on_exit)
+
+    def on_leave(self) -> None:
+        """Before gdb lets the program go or kills it: takes darc's probes out of it."""
+        try:
+            with at_home(self._app, self._target):
+                self._app.on_leave()
+        except Exception as error:
+            self._target.hooks.failed(error)
+
+    def on_exiting(self, _event: object) -> None:
+        self._target.threads.settle_selection()
+        self.on_leave()
+
+    def on_new_inferior(self, event: gdb.NewInferiorEvent) -> None:
+        self._target.hooks.guarded(lambda: self._leave_parent(event.inferior))
+
+    def _leave_parent(self, inferior: gdb.Inferior) -> None:
+        forked = is_analysed(self._app) and self._target.inferiors.has_forked(inferior)
+        if forked and str(gdb.parameter("follow-fork-mode")) == "child":
+            self._app.on_leave(stopped=True)  # gdb will let the parent go, or keep it as it is
+
+    def _begin_to_leave(self, _pid: int) -> bool:
+        """See :class:`Farewell`."""
+
+        def prepare() -> None:
+            self._target.bell.leaving = self._leave_at_bell
+
+        def interrupt() -> None:
+            """It stops as at Ctrl-C, and gdb leaves there."""
+            gdb.post_event(lambda: gdb.execute("interrupt", to_string=True))
+
+        return monitor.ring_to_leave(self._app.session, prepare, interrupt)
+
+    def _leave_at_bell(self) -> None:
+        try:
+            if self._app.session is not None:
+                self._app.session.stop()
+        finally:
+            self.farewell.out()

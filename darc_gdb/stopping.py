@@ -1,0 +1,114 @@
+"""What darc does where the program stops and goes on, and at gdb's prompt."""
+
+from __future__ import annotations
+
+import gdb
+
+from darc.app.app import App
+from darc.target.target import State
+from darc_gdb import ctrlc
+from darc_gdb.analysed import at_home, is_analysed
+from darc_gdb.farewell import Farewell
+from darc_gdb.target import GdbTarget
+
+
+class Stopping:
+    """Of ``target``'s program."""
+
+    def __init__(self, app: App, target: GdbTarget, farewell: Farewell) -> None:
+        self._app = app
+        self._target = target
+        self._farewell = farewell
+        self._on_stop_last = ctrlc.patient(self._settle_last)
+        self._hears_last = False
+        """Whether that is to hear of the next stop, in place of :meth:`on_stop`."""
+
+    # --------------------------------------------------------------------- it stops
+
+    def on_stop(self, event: gdb.StopEvent) -> None:
+        # Before the handlers of those that came later, which are to see no probes.
+        if not self._hears_last:
+            self._settle(event)
+
+    def hears_stops_last(self) -> None:
+        """See :class:`~darc_gdb.hooks.Hooks`."""
+        self._hear_no_more()
+        self._hears_last = True
+        gdb.events.stop.connect(self._on_stop_last)
+
+    def _hear_no_more(self) -> None:
+        if self._hears_last:
+            self._hears_last = False
+            gdb.events.stop.disconnect(self._on_stop_last)
+
+    def _settle_last(self, event: gdb.StopEvent) -> None:
+        self._hear_no_more()
+        self._settle(event)
+
+    def _settle(self, event: gdb.StopEvent) -> None:
+        target = self._target
+        target.stopped(event)
+        if target.settle(event):
+            return
+        try:
+            with at_home(self._app, target):
+                is_passed = target.user_breaks.hits.will_go_on(event) and self._app.passes()
+        except Exception as error:
+            target.hooks.failed(error)
+            is_passed = False
+        if not is_passed:
+            self.on_user_stop(brief=target.user_breaks.hits.may_go_on(event))
+
+    def before_stop(self) -> None:
+        with at_home(self._app, self._target):
+            self._app.before_stop()
+
+    def follows_up(self) -> bool:
+        with at_home(self._app, self._target):
+            return self._app.follow_up()
+
+    def on_user_stop(self, *, brief: bool = False) -> None:
+        """``brief``: it may go on without the user."""
+        self._target.at_prompt()
+        try:
+            with at_home(self._app, self._target):
+                self._app.on_stop(brief=brief)
+        except Exception as error:
+            self._target.hooks.failed(error)
+        finally:
+            if not brief:
+                self._farewell.rest()
+
+    def at_prompt(self) -> None:
+        if self._app.is_passing:
+            self.on_user_stop()  # what was to let it go on has not come to that
+        elif self._target.state is State.STOPPED:
+            self._app.rest()
+            self._farewell.rest()
+        self._target.at_prompt()
+        self._farewell.release(at_prompt=True)
+
+    # ------------------------------------------------------------------- it goes on
+
+    def goes_on(self) -> None:
+        """Before it does, and not step by step."""
+        target = self._target
+        with at_home(self._app, target):
+            target.bell.see_to_it()
+            if not target.dies:
+                if target.attached and is_analysed(self._app):
+                    self._farewell.hold()
+                self._app.before_continue()
+
+    def on_continue(self, _event: object) -> None:
+        self._target.hooks.guarded(self.went_on)
+
+    def went_on(self) -> None:
+        with self._target.inferiors.at_children() as children:
+            for _ in children:
+                self._app.on_child()
+        pid = self._target.pid
+        if pid is not None and is_analysed(self._app) and self._target.attached:
+            self._farewell.watch(pid)  # before the monitor, which is not to get the signals either
+        with at_home(self._app, self._target):
+            self._app.on_resume()
