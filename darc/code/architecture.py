@@ -15,6 +15,9 @@ There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
 - a call and a system call in a stopped thread (``darc/debuggee/detour.py``,
   ``process_foothold.py``, ``parking.py``).
 
+Instructions are iced's (:class:`Instruction`), whose type all of these share. Beyond them the
+engine reads of one where it stands (``ip``, ``next_ip``), and asks the reader for the rest.
+
 ``processor.py``, here and in ``darc/pads/``, is the one place that says which one it is.
 
 A frame is known by the stack word that holds its return address, as x86-64's calls put it there.
@@ -155,8 +158,11 @@ class CodeReader(Protocol):
         """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
         cannot."""
 
+    def branch_target(self, instruction: Instruction) -> int | None:
+        """Where a call or a jump leads that says so itself; ``None`` for everything else."""
+
     def jump_target(self, instruction: Instruction) -> int | None:
-        """Where a jump leads that says so itself; ``None`` for everything else."""
+        """The same of a jump; ``None`` for everything else, calls too."""
 
     def plt_slot(self, code: bytes, address: int) -> int | None:
         """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
@@ -169,6 +175,9 @@ class CodeReader(Protocol):
 
     def is_system_call(self, instruction: Instruction) -> bool:
         """Whether it calls the kernel."""
+
+    def is_relative(self, instruction: Instruction) -> bool:
+        """Whether its operand in memory is named by the distance from it: the file's own data."""
 
     def goes_on(self, instruction: Instruction) -> bool:
         """Whether the one behind it is always executed next."""

@@ -105,7 +105,8 @@ def _extent(address: int, around: Surroundings) -> tuple[int, int] | None:
     return part
 
 
-def _branch_target(instruction: Instruction) -> int | None:
+def branch_target(instruction: Instruction) -> int | None:
+    """Where a call or a jump leads that says so itself; ``None`` for everything else."""
     if instruction.op_count and instruction.op0_kind in (
         OpKind.NEAR_BRANCH64,
         OpKind.NEAR_BRANCH32,
@@ -116,8 +117,8 @@ def _branch_target(instruction: Instruction) -> int | None:
 
 
 def jump_target(instruction: Instruction) -> int | None:
-    """Where a jump leads that says so itself; ``None`` for everything else."""
-    return _branch_target(instruction) if instruction.flow_control in _JUMPS else None
+    """The same of a jump; ``None`` for everything else, calls too."""
+    return branch_target(instruction) if instruction.flow_control in _JUMPS else None
 
 
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
@@ -130,7 +131,7 @@ def _cold_parts(function: FunctionCode, part: tuple[int, int], around: Surroundi
     for address, instruction in function.instructions.items():
         if not part[0] <= address < part[1] or instruction.flow_control not in _JUMPS:
             continue
-        target = _branch_target(instruction)
+        target = branch_target(instruction)
         if target is None or function.contains(target):
             continue
         if not _is_tail(function, address, target, around):
@@ -151,7 +152,7 @@ def _is_tail(function: FunctionCode, address: int, target: int, around: Surround
 def _collect_targets(function: FunctionCode, around: Surroundings) -> None:
     for instruction in function.instructions.values():
         if instruction.flow_control in _JUMPS:
-            target = _branch_target(instruction)
+            target = branch_target(instruction)
             if target is not None:
                 function.targets.add(target)
         elif instruction.flow_control == FlowControl.XBEGIN_XABORT_XEND:
@@ -324,7 +325,7 @@ def _site(function: FunctionCode, instruction: Instruction, around: Surroundings
     flow = instruction.flow_control
     address, back = int(instruction.ip), int(instruction.next_ip)
     if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
-        target = _branch_target(instruction)
+        target = branch_target(instruction)
         if flow == FlowControl.CALL and target is None:
             return None  # a system call or a far call
         if target == back:
@@ -332,7 +333,7 @@ def _site(function: FunctionCode, instruction: Instruction, around: Surroundings
         kind = CallKind.DIRECT if target is not None else CallKind.INDIRECT
         return _call_site(function, instruction, kind, target, around)
     if flow in _JUMPS:
-        target = _branch_target(instruction)
+        target = branch_target(instruction)
         if target is None or function.contains(target):
             return None
         if not _is_tail(function, address, target, around):
@@ -523,6 +524,11 @@ def is_return(instruction: Instruction) -> bool:
 def is_system_call(instruction: Instruction) -> bool:
     """Whether it calls the kernel."""
     return bool(instruction.mnemonic == Mnemonic.SYSCALL)
+
+
+def is_relative(instruction: Instruction) -> bool:
+    """Whether its operand in memory is named by the distance from it: the file's own data."""
+    return bool(instruction.is_ip_rel_memory_operand)
 
 
 def goes_on(instruction: Instruction) -> bool:

@@ -18,7 +18,14 @@ from darc.agent.memory import AgentMemory
 from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
 from darc.code.faults import leaves_frame
 from darc.code.notrace import why_notrace
-from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, decode, read_prologue
+from darc.code.processor import (
+    PATCH_LENGTH,
+    SHORT_JUMP,
+    branch_target,
+    decode,
+    is_relative,
+    read_prologue,
+)
 from darc.code.program import Program
 from darc.code.relays import Relay, relays
 from darc.model.errors import TargetError, UnsupportedError
@@ -279,7 +286,7 @@ class PadInstaller:
     def _stays(self, instruction: Instruction, is_guard: bool) -> bool:
         """Whether an instruction at a function's entry is to be executed in its place. A guard's
         function is a runtime's, whose own data nobody polls."""
-        if is_guard and instruction.is_ip_rel_memory_operand:
+        if is_guard and is_relative(instruction):
             return False
         return self._program.may_fault(instruction)
 
@@ -654,7 +661,7 @@ def clean_up(
         try:
             live = target.memory.read(site.address, len(site.original))
             found = decode(live, site.address)
-            leads_to = found[0].near_branch_target if found else 0
+            leads_to = (branch_target(found[0]) if found else None) or 0
             if live != site.original and (
                 is_pad(leads_to) or any(leads_to in place for place in places)
             ):

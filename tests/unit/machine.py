@@ -193,7 +193,7 @@ class Machine:
                 return
 
     def _call(self, name: str, instruction: Instruction) -> None:
-        target = x86_64._branch_target(instruction) or self.registers["r11"]
+        target = x86_64.branch_target(instruction) or self.registers["r11"]
         before = self.registers["rsp"]
         self._push(int(instruction.next_ip))
         try:
