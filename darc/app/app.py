@@ -51,6 +51,7 @@ from darc.saved.files import replace_file
 from darc.session.session import Message, Session
 from darc.target.target import State, Target
 from darc.views import render
+from darc.views.exporters.text import early_end, status
 from darc.views.style import Style
 from darc.views.words import Shown, message
 
@@ -629,7 +630,7 @@ class App:
             lines=what is not Message.END
         )  # lldb tells of an end on another thread
         if self._pursuit is not None:
-            self.emit(render.status(self._with_answer(session, shown), style))
+            self.emit(status(self._with_answer(session, shown), style))
         elif what is Message.CHOOSE_PEAK:
             self.emit(render.histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
@@ -641,7 +642,7 @@ class App:
         elif shown.paths:
             self.emit(render.paths(shown, style))
         else:
-            self.emit((render.early_end if what is Message.END else render.status)(shown, style))
+            self.emit((early_end if what is Message.END else status)(shown, style))
 
 
 def _numbered(shown: Snapshot | None, number: int) -> Function:

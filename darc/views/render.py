@@ -1,4 +1,4 @@
-"""What the user sees of a session: profile, tree, root cause paths, status and report.
+"""What the user sees of a session: profile, tree, waits and root cause paths.
 
 Each view makes text from a :class:`~darc.model.snapshot.Snapshot` and a :class:`Style`. Without
 colour the text has no escape codes; without unicode it has ASCII characters only. Names are made
@@ -8,33 +8,28 @@ fit to be shown before they are laid out and styled (:mod:`darc.views.words`).
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.text import Text
 
 from darc.model.errors import UsageError
-from darc.model.ftree import Fnode, RootCausePath
+from darc.model.ftree import RootCausePath
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import MOST_CALLS
 from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, far_right, least_calls, tail_of
 from darc.model.profile import Profile, format_cycles, longer_time, time_above
 from darc.model.shares import Explained, explain
-from darc.model.snapshot import SiteReport, SiteState, Snapshot
-from darc.model.status import EXECUTED, Status
+from darc.model.snapshot import Snapshot
+from darc.model.status import Status
 from darc.views.bars import CHOSEN, draw
 from darc.views.lapse import draw_hints, draw_lapse
-from darc.views.parts import PARTS
 from darc.views.style import Style, write
 from darc.views.treeview import (
     draw_tree,
     ending_text,
-    inconclusive_text,
-    inlined,
     path_text,
     place,
-    votes_text,
 )
 from darc.views.waitsview import draw_waits
 from darc.views.words import (
@@ -46,18 +41,13 @@ from darc.views.words import (
     to_ascii,
 )
 
-SHOWN_SITES = 10
-"""Call sites that are not timed, listed in a report unless it is verbose."""
-
 SHOWN_PATHS = 8
 """Root cause paths that are told while it goes on; a report has all."""
-
-_HEADING = "bold underline"
 
 
 def histogram(snapshot: Snapshot, style: Style) -> Shown:
     """The profile drawn, with the table of its peaks."""
-    lines, known = _profile_lines(snapshot, style), snapshot.part(FunctionSet)
+    lines, known = profile_lines(snapshot, style), snapshot.part(FunctionSet)
     if known is not None and known.every is not None and len(known.rows) == 1:
         lines += [Text(), *draw_lapse(known.rows[0], known.every, style.width)]
         lines += draw_hints(known, 1, style.name, is_table=False)
@@ -89,12 +79,12 @@ def of_row(snapshot: Snapshot, row: int | str | None) -> Snapshot:
 
 def tree(snapshot: Snapshot, style: Style) -> Shown:
     """The ftree with maxcounts and states."""
-    return write(_tree_lines(snapshot, style), style)
+    return write(tree_lines(snapshot, style), style)
 
 
 def waits(snapshot: Snapshot, style: Style) -> Shown:
     """Who kept the in-peak ops waiting."""
-    return write(_wait_lines(snapshot, style), style)
+    return write(wait_lines(snapshot, style), style)
 
 
 def duration(seconds: float) -> str:
@@ -102,16 +92,8 @@ def duration(seconds: float) -> str:
     return format_cycles(seconds * 1e9, 10**9)
 
 
-def early_end(snapshot: Snapshot, style: Style) -> Shown:
-    """The program ended before the search did: one line."""
-    if not PARTS.keys().isdisjoint(snapshot.parts):
-        return status(snapshot, style)
-    end = EXECUTED if EXECUTED in snapshot.notes else snapshot.status.value
-    line = f"darc: {style.name(snapshot.function)}: {end}: {_seen(snapshot, style)}"
-    return write([Text(line)], style)
-
-
-def _seen(snapshot: Snapshot, style: Style) -> str:
+def seen_text(snapshot: Snapshot, style: Style) -> str:
+    """How many calls were seen, and of how many the peak was or is to be made."""
     profile = snapshot.profile
     calls = profile.count if profile is not None else 0
     if snapshot.peak is not None and profile is not None:
@@ -126,27 +108,6 @@ def _seen(snapshot: Snapshot, style: Style) -> str:
     elif snapshot.parameters.start_time is not None:
         of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
     return f"{calls_text(calls)} seen{of}"
-
-
-def status(snapshot: Snapshot, style: Style) -> Shown:
-    """Where the search is, and the root cause paths so far."""
-    if (lines_of_part := _part_lines(snapshot, style)) is not None:
-        return write(lines_of_part, style)
-    lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
-    lines.append(Text(f"  {_seen(snapshot, style)}"))
-    if snapshot.status is Status.SEARCHING:
-        lines.append(
-            Text(
-                f"  level {snapshot.level}: {snapshot.collected} of {snapshot.needed} calls "
-                "inside the peak"
-            )
-        )
-    if snapshot.status is Status.NO_PEAK and snapshot.peaks:
-        lines.append(Text(f"  type 'darc peak N' (1 to {len(snapshot.peaks)}) or 'darc peak last'"))
-    lines.append(Text(f"  {_program(snapshot)}"))
-    lines += _main_path_lines(snapshot, style)
-    lines += [Text(f"  {style.note(note)}") for note in snapshot.notes]
-    return write(lines, style)
 
 
 def live(snapshot: Snapshot, style: Style) -> Shown:
@@ -180,32 +141,7 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
 def paths(snapshot: Snapshot, style: Style) -> Shown:
     """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
     doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
-    return write([*_main_path_lines(snapshot, style), *doubts], style)
-
-
-def report(snapshot: Snapshot, style: Style) -> Shown:
-    """Everything: profile, peaks, root cause paths, ftree and what was done to the program."""
-    function = style.name(snapshot.function)
-    if (lines_of_part := _part_lines(snapshot, style)) is not None:
-        return write(lines_of_part, style)
-    lines = [Text(f"darc report: {function}: {snapshot.status.value}", "bold"), Text()]
-    lines += [*_profile_lines(snapshot, style), Text()]
-    if snapshot.paths:
-        lines += [Text("Root cause paths", _HEADING)]
-        lines += _path_lines(snapshot.paths, snapshot, style)
-        lines += [Text(), *_call_lines(snapshot.paths, style)]
-        lines.append(Text())
-    elif snapshot.program.in_peak_calls is not None:
-        lines += [Text(f"No root cause: {snapshot.status.value}."), Text()]
-    if snapshot.ftree is not None and (decided := _decision_lines(snapshot.ftree, style)):
-        lines += [Text("Decisions", _HEADING), *decided, Text()]
-    if snapshot.ftree is not None:
-        lines += [Text("Function tree", _HEADING), *_tree_lines(snapshot, style), Text()]
-    if snapshot.waits is not None and snapshot.waits.objects:
-        lines += [Text("Waits", _HEADING), *_wait_lines(snapshot, style), Text()]
-    lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
-    lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
-    return write(lines, style)
+    return write([*main_path_lines(snapshot, style), *doubts], style)
 
 
 def peak_name(peak: PeakRange) -> str:
@@ -213,15 +149,8 @@ def peak_name(peak: PeakRange) -> str:
     return f"peak {peak.number}" if peak.number is not None else f"bins {_bins(peak)}"
 
 
-def _part_lines(snapshot: Snapshot, style: Style) -> Iterable[Text] | None:
-    """All that there is to show, where that is the part of an analysis."""
-    for key, part in reversed(snapshot.parts.items()):
-        if key in PARTS:
-            return PARTS[key].lines(snapshot, part, style)
-    return None
-
-
-def _profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+def profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    """The profile drawn, with its peaks and what else might be explained."""
     profile = snapshot.profile
     if profile is None or not profile.bins:
         return [Text(f"no call of {style.name(snapshot.function)} was seen yet")]
@@ -302,7 +231,8 @@ def _bins(peak: PeakRange) -> str:
     return f"{peak.first_bin}–{peak.last_bin}"
 
 
-def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+def tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    """The ftree, or why there is none."""
     if snapshot.ftree is None:
         if snapshot.status is Status.DONE:
             return [Text("no function tree: 'darc start' looks for root causes, and makes one")]
@@ -315,7 +245,8 @@ def _tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     return list(draw_tree(snapshot.ftree, style.tree_width, style.verbose, latency, style.name))
 
 
-def _wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    """Who kept the in-peak ops waiting, or why that is not known."""
     waits, kept = snapshot.waits, snapshot.ops
     if waits is None or kept is None:
         return [Text("no op was kept yet: choose a peak, and let the program go on")]
@@ -354,20 +285,21 @@ def _wanted(snapshot: Snapshot, calls: int) -> str:
     return " or ".join(parts)
 
 
-def _main_path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+def main_path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     """Those that explain the most, as a function that calls itself may have very many."""
     others = len(snapshot.paths) - SHOWN_PATHS
     if others <= 0:
-        return _path_lines(snapshot.paths, snapshot, style)
+        return path_lines(snapshot.paths, snapshot, style)
     by_share = sorted(snapshot.paths, key=lambda path: -(explain(path, snapshot).share or 0))
     most = {id(path) for path in by_share[:SHOWN_PATHS]}
     chosen = [path for path in snapshot.paths if id(path) in most]
     paths = "one more path" if others == 1 else f"{others} more paths"
     more = Text(f"  … and {paths}: 'darc report' shows all")
-    return [*_path_lines(chosen, snapshot, style), more]
+    return [*path_lines(chosen, snapshot, style), more]
 
 
-def _path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style) -> list[Text]:
+def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style) -> list[Text]:
+    """Root cause paths, with their endings and what each explains."""
     of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
     lines = []
     for path in paths:
@@ -408,70 +340,8 @@ def explained_text(explained: Explained, snapshot: Snapshot) -> str:
     return f"{text}; without it these would lie in {name} {bins}{peak}"
 
 
-def _call_lines(root_cause_paths: Sequence[RootCausePath], style: Style) -> list[Text]:
-    show = style.name
-    lines: list[Text] = []
-    seen: set[Fnode] = set()
-    for path in root_cause_paths:
-        for caller, node in zip(path.nodes, path.nodes[1:], strict=False):
-            if node.site is None or node in seen:
-                continue
-            seen.add(node)
-            within = inlined(node.site, node.function.name, show)
-            at = place(node.site, caller.function, show)
-            lines.append(
-                Text(
-                    f"  {node.id}  {show(caller.function.name)} calls {show(node.function.name)} "
-                    f"at {at}{f' {within}' if within else ''}, "
-                    f"maxcount {votes_text(node)}"
-                )
-            )
-    return lines
-
-
-def _decision_lines(root: Fnode, style: Style) -> list[Text]:
-    """On how many votes each decision rests."""
-    lines = []
-    for node in root.walk():
-        if (decision := node.decision) is None:
-            continue
-        name = style.name(node.function.name)
-        winners = [
-            f"{style.name(child.function.name)} {child.maxcount}"
-            for child in node.children
-            if child.root_cause
-        ]
-        if decision.is_conclusive:
-            votes = f"{', '.join([*winners, f'itself {decision.own}'])} of {decision.ops}"
-        else:
-            votes = inconclusive_text(decision)
-        lines.append(Text(f"  {node.id}  {name}: {votes}"))
-    return lines
-
-
-def _program_lines(snapshot: Snapshot, style: Style) -> list[Text]:
-    sites = snapshot.program.sites
-    lines = [Text(_program(snapshot))]
-    states = Counter(site.state for site in sites)
-    if sites:
-        counts = ", ".join(f"{states[state]} {state.value}" for state in SiteState if states[state])
-        lines.append(Text(f"call sites: {counts}"))
-    other = [site for site in sites if site.state is not SiteState.INSTRUMENTED]
-    shown = other if style.verbose else other[:SHOWN_SITES]
-    lines += [Text(f"  {_site(site, style)}") for site in shown]
-    if len(other) > len(shown):
-        lines.append(Text(f"  … {len(other) - len(shown)} more; 'set darc verbose on' lists them"))
-    return lines
-
-
-def _site(site: SiteReport, style: Style) -> str:
-    function = style.name(site.function)
-    callee = style.name(site.callee) if site.callee else "an indirect call"
-    why = f": {style.note(site.why)}" if site.why else ""
-    return f"{function} → {callee} at {site.offset:#x}: {site.state.value}{why}"
-
-
-def _program(snapshot: Snapshot) -> str:
+def probes_text(snapshot: Snapshot) -> str:
+    """By what probes calls were timed, and what that has cost in stops."""
     program = snapshot.program
     stops = "1 stop" if program.stops == 1 else f"{program.stops} stops"
     nanoseconds = round(program.stopped_seconds * 1e9)

@@ -124,13 +124,8 @@ def test_imports_go_down() -> None:
     assert not up, "\n".join(up)
 
 
-@pytest.mark.parametrize("package", ["darc", "darc_gdb", "darc_lldb", "kgdb", "benchmarks"])
-def test_no_circles(package: str) -> None:
-    """Whatever is imported, at the top of a file or in a function, is never a way back to it."""
-    files = {module_name(file): file for file in python_files(package)}
-    reached: dict[str, set[str]] = {
-        name: {i.name for i in imports(file)} & set(files) - {name} for name, file in files.items()
-    }
+def check_no_circle(reached: dict[str, set[str]]) -> None:
+    """``reached`` are the names that each name leads to."""
     on_the_way: list[str] = []
     done: set[str] = set()
 
@@ -139,12 +134,34 @@ def test_no_circles(package: str) -> None:
         if name in done:
             return
         on_the_way.append(name)
-        for other in sorted(reached[name]):
+        for other in sorted(reached.get(name, ())):
             visit(other)
         done.add(on_the_way.pop())
 
-    for name in files:
+    for name in reached:
         visit(name)
+
+
+@pytest.mark.parametrize("package", ["darc", "darc_gdb", "darc_lldb", "kgdb", "benchmarks"])
+def test_no_circles(package: str) -> None:
+    """Whatever is imported, at the top of a file or in a function, is never a way back to it."""
+    files = {module_name(file): file for file in python_files(package)}
+    reached: dict[str, set[str]] = {
+        name: {i.name for i in imports(file)} & set(files) - {name} for name, file in files.items()
+    }
+    check_no_circle(reached)
+
+
+@pytest.mark.parametrize("package", ["darc", "darc_gdb", "darc_lldb", "kgdb", "benchmarks"])
+def test_no_circles_between_folders(package: str) -> None:
+    """As floors are, so are the folders within one: of two, one is below the other."""
+    files = {module_name(file): file for file in python_files(package)}
+    reached: dict[str, set[str]] = {}
+    for file in files.values():
+        here = str(file.parent)
+        there = {str(files[one.name].parent) for one in imports(file) if one.name in files}
+        reached.setdefault(here, set()).update(there - {here})
+    check_no_circle(reached)
 
 
 @pytest.mark.parametrize(

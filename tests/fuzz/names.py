@@ -11,7 +11,9 @@ from darc.app import commands
 from darc.code.demangle import display_name
 from darc.model.ftree import CallSite, Cause, Ending, Function
 from darc.model.snapshot import SiteReport, SiteState
-from darc.views import render, report
+from darc.views import render
+from darc.views.exporters.text import report, status
+from darc.views.exporters.written import write_report
 from darc.views.style import Style
 from darc.views.words import columns, message, name, printable, shorten, whole
 
@@ -93,13 +95,13 @@ def trial(chance: random.Random) -> None:
         Style(whole_names=True),
         Style(unicode=False),
     ))  # fmt: skip
-    for view in chance.sample((render.report, render.status, render.tree, render.histogram), 2):
+    for view in chance.sample((report, status, render.tree, render.histogram), 2):
         check(view(snapshot, style))
     live = render.live(snapshot, Style(max(width, 20)))
     assert "\n" not in live
     assert columns(live) <= max(width, 20)
     out: list[str] = []
-    report.write_report(snapshot, "json", None, emit=out.append)
+    write_report(snapshot, "json", None, emit=out.append)
     check(out[0])
     assert json.loads(out[0])["function"] == whole(text)
     # Completion of 'start' asks for nothing else.

@@ -15,7 +15,9 @@ from darc.model.peaks import find_peaks
 from darc.model.snapshot import Snapshot
 from darc.saved import storage
 from darc.saved.refit import check_overrides, new_parameters
-from darc.views import render, report
+from darc.views import render
+from darc.views.exporters.text import report, status
+from darc.views.exporters.written import write_report
 from darc.views.style import Style
 from tests.fuzz import names
 
@@ -107,8 +109,8 @@ def trial(chance: random.Random) -> None:
         ftree=stored.root,
         parameters=parameters,
     )
-    for view in (render.report, render.status, render.live):
+    for view in (report, status, render.live):
         names.check(view(snapshot, Style(chance.choice((0, 40, 80)), chance.random() < 0.5)))
     shown: list[str] = []
-    report.write_report(snapshot, "json", None, emit=shown.append)
+    write_report(snapshot, "json", None, emit=shown.append)
     json.loads(shown[0])

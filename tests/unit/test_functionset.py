@@ -18,6 +18,7 @@ from darc.saved import sets
 from darc.saved.checked import DamagedFileError
 from darc.views import render
 from darc.views.exporters.json import to_json
+from darc.views.exporters.text import report, status
 from darc.views.style import Style
 from tests.unit import ops
 
@@ -130,14 +131,14 @@ KNOWN = FunctionSet(
 def test_the_table_fits_and_tells_what_is_not_in_it() -> None:
     snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(KNOWN))
     for width in (90, 120):
-        text = render.status(snapshot, Style(width))
+        text = status(snapshot, Style(width))
         assert all(len(line) <= width for line in text.splitlines()), text
     assert re.search(r"^1 +16ms +1010 +\S+ .* handle \(3 left\) \(out at 0.5s\)$", text, re.M), text
     assert "1 was not called" in text
     assert "3 calls left by an exception or a longjmp" in text
     assert "1 not timed: the function is shorter than a jump" in text
     first = dataclasses.replace(snapshot, parts=parts_of(dataclasses.replace(KNOWN, top=1)))
-    assert "1 more was called: '--top 2'" in render.report(first, Style(80))
+    assert "1 more was called: '--top 2'" in report(first, Style(80))
 
 
 def test_rows_have_histograms() -> None:

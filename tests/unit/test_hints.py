@@ -14,6 +14,7 @@ from darc.model.hints import CallsAnother, Comes, Contended, Tick, hints, period
 from darc.model.part import parts_of
 from darc.views import render
 from darc.views.exporters.json import to_json
+from darc.views.exporters.text import status
 from darc.views.style import Style
 from tests.unit import ops
 from tests.unit.test_setdiff import row
@@ -82,7 +83,7 @@ def test_a_peak_that_comes_every_second() -> None:
     assert (hint.row, hint.peak.number) == (1, 2)
     assert hint.seconds == pytest.approx(1.0, rel=0.03)
     snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(known))
-    text = render.status(snapshot, Style(100))
+    text = status(snapshot, Style(100))
     assert "1 flush: peak 2 (6.5ms – 13ms) comes every 1.0s" in text
     drawn = render.histogram(render.of_row(snapshot, 1), Style(100))
     assert "calls by latency and time, 200ms a column" in drawn

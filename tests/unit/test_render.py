@@ -24,6 +24,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
+from darc.views.exporters.text import report, status
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
 from tests.unit import samples
@@ -142,9 +143,7 @@ def test_a_tail_is_told_with_the_peak_that_takes_it() -> None:
     assert "tail" not in render.histogram(samples.snapshot(**changes), PLAIN)
 
 
-@pytest.mark.parametrize(
-    "view", [render.histogram, render.tree, render.status, render.paths, render.report]
-)
+@pytest.mark.parametrize("view", [render.histogram, render.tree, status, render.paths, report])
 def test_escape_codes_only_with_colour_and_ascii_on_demand(
     view: Callable[[Snapshot, Style], str],
 ) -> None:
@@ -175,7 +174,7 @@ def test_a_path_that_ends_on_too_few_votes_says_so() -> None:
     root, _ = samples.tree()
     flush = root.find("1.7")
     flush.decision = Decision(7, 20, 1, is_conclusive=False)
-    text = render.report(samples.snapshot(ftree=root, paths=()), PLAIN)
+    text = report(samples.snapshot(ftree=root, paths=()), PLAIN)
     assert "1  handle: flush 20, itself 0 of 20" in text
     assert "1.7  flush: not conclusive, 7 of 20" in text
     lines = text.splitlines()
@@ -218,7 +217,7 @@ def test_a_deep_tree_is_drawn() -> None:
 
 def test_a_width_without_limit_is_80_columns() -> None:
     snapshot = samples.snapshot()
-    assert render.report(snapshot, Style(0)) == render.report(snapshot, PLAIN)
+    assert report(snapshot, Style(0)) == report(snapshot, PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +266,7 @@ def test_no_more_paths_are_told_than_can_be_read() -> None:
     told = render.paths(snapshot, PLAIN)
     assert told.count("root cause of") == render.SHOWN_PATHS
     assert "22 more paths: 'darc report' shows all" in told
-    assert render.report(snapshot, PLAIN).count("root cause of") == 30
+    assert report(snapshot, PLAIN).count("root cause of") == 30
 
 
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.UNTOLD])
@@ -289,7 +288,7 @@ def test_a_path_that_was_cut_off_does_not_blame_its_last_function() -> None:
 
 
 def test_status_says_what_is_missing() -> None:
-    searching = render.status(
+    searching = status(
         samples.snapshot(status=Status.SEARCHING, paths=(), collected=7, level=2), PLAIN
     )
     assert "handle: in progress" in searching
@@ -297,11 +296,11 @@ def test_status_says_what_is_missing() -> None:
     assert "level 2: 7 of 20 calls inside the peak" in searching
     rare = Parameters(peak=">4ms", start_ops=500)
     waits = samples.snapshot(status=Status.PROFILING, peak=None, paths=(), parameters=rare)
-    assert "2000 calls seen, none of them in the peak '>4ms'" in render.status(waits, PLAIN)
-    choose = render.status(samples.snapshot(status=Status.NO_PEAK, peak=None, paths=()), PLAIN)
+    assert "2000 calls seen, none of them in the peak '>4ms'" in status(waits, PLAIN)
+    choose = status(samples.snapshot(status=Status.NO_PEAK, peak=None, paths=()), PLAIN)
     assert "type 'darc peak N' (1 to 3) or 'darc peak last'" in choose
     assert "12 call sites timed; 60 calls inside the peak; 4 stops, 41ms stopped" in choose
-    pending = render.status(
+    pending = status(
         samples.snapshot(status=Status.PENDING, profile=None, peaks=(), peak=None, paths=()),
         PLAIN,
     )
@@ -310,16 +309,16 @@ def test_status_says_what_is_missing() -> None:
 
 def test_status_says_what_was_not_seen() -> None:
     never = samples.snapshot(status=Status.INCONCLUSIVE, profile=None, peak=None, paths=())
-    assert "no call of handle was seen" in render.status(never, PLAIN)
+    assert "no call of handle was seen" in status(never, PLAIN)
     more = samples.snapshot(
         status=Status.NO_PEAK, peak=None, paths=(), parameters=Parameters(start_ops=200)
     )
-    assert "2000 calls seen\n" in render.status(more, PLAIN)
+    assert "2000 calls seen\n" in status(more, PLAIN)
 
 
 def test_no_time_is_told_where_nothing_stood_still() -> None:
     program = dataclasses.replace(samples.snapshot().program, stops=0, stopped_seconds=0.0)
-    text = render.status(samples.snapshot(program=program), PLAIN)
+    text = status(samples.snapshot(program=program), PLAIN)
     assert "60 calls inside the peak; 0 stops\n" in text
 
 
@@ -330,7 +329,7 @@ def test_every_view_works_before_anything_is_known() -> None:
     assert render.histogram(snapshot, PLAIN) == "no call of handle was seen yet"
     assert render.tree(snapshot, PLAIN) == "no function tree yet: pending"
     assert render.paths(snapshot, PLAIN) == ""
-    assert "No root cause: pending." in render.report(snapshot, PLAIN)
+    assert "No root cause: pending." in report(snapshot, PLAIN)
 
 
 def test_the_live_line() -> None:
@@ -360,7 +359,7 @@ def test_the_live_line_is_one_line_that_fits(name: str, width: int, unicode: boo
 
 
 def test_the_report_has_everything() -> None:
-    text = render.report(samples.snapshot(), PLAIN)
+    text = report(samples.snapshot(), PLAIN)
     for part in (
         "darc report: handle: root cause found",
         "log2(cycles)",

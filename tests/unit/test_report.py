@@ -10,10 +10,10 @@ from darc.model.ops import KeptOps, ObjectKind
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
-from darc.views import render
 from darc.views.exporters import EXPORTERS
 from darc.views.exporters.json import to_json
-from darc.views.report import format_of, write_report
+from darc.views.exporters.text import report
+from darc.views.exporters.written import format_of, write_report
 from darc.views.style import Style
 from tests.unit import ops, samples
 
@@ -304,10 +304,10 @@ def test_who_waited_for_whom_is_a_graph() -> None:
         '  object1 -> holder1_1 [label="75 %"];',
         "}",
     ]
-    text = render.report(shown, Style())
+    text = report(shown, Style())
     assert "\nWaits\n●" in text
     assert 'waited for the lock log"lock in append ← handle: 3 calls' in text
-    assert "Waits" not in render.report(samples.snapshot(), Style())
+    assert "Waits" not in report(samples.snapshot(), Style())
     (text,) = write(samples.snapshot(), "dot")
     assert text.splitlines()[-2:] == ['  f0 [label="handle"];', "}"]
 
@@ -315,11 +315,11 @@ def test_who_waited_for_whom_is_a_graph() -> None:
 def test_a_frozen_snapshot_stays_as_it_is() -> None:
     shown = ops.snapshot()
     frozen = shown.frozen()
-    before = [render.report(frozen, Style(verbose=True)), to_json(frozen)]
-    assert before == [render.report(shown, Style(verbose=True)), to_json(shown)]
+    before = [report(frozen, Style(verbose=True)), to_json(frozen)]
+    assert before == [report(shown, Style(verbose=True)), to_json(shown)]
     assert shown.ftree is not None
     for node in list(shown.ftree.walk()):
         node.maxcount += 1
         node.add_child(node.function, node.site)
-    assert before == [render.report(frozen, Style(verbose=True)), to_json(frozen)]
+    assert before == [report(frozen, Style(verbose=True)), to_json(frozen)]
     assert before[1] != to_json(shown)

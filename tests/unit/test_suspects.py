@@ -33,8 +33,8 @@ from darc.search.suspects import (
     without,
 )
 from darc.session.session import Session
-from darc.views import render
 from darc.views.exporters.json import to_json
+from darc.views.exporters.text import status
 from darc.views.style import Style
 from tests.unit.test_functionset import HZ, function, row
 
@@ -233,7 +233,7 @@ def shown(why: Why) -> Snapshot:
 def test_what_was_not_looked_into_is_offered() -> None:
     (suspect,) = suspects(of(row("slow", SLOW)))
     why = Why(Verdict.UNKNOWN, (), 3, 1230, 2.0, reasons=("it ended before",), open=(suspect,))
-    text = render.status(shown(why), Style())
+    text = status(shown(why), Style())
     assert "darc: why: cannot tell\n  1230 calls of 3 functions in 2.0s\n" in text
     assert "slow: 30 of 1230 calls take about 25ms, not " in text
     assert "not looked into: 'darc start slow --peak last'" in text
@@ -244,7 +244,7 @@ def test_what_was_not_looked_into_is_offered() -> None:
 
 
 def test_nothing_that_stands_out_is_said_in_words() -> None:
-    text = render.status(shown(Why(Verdict.NOTHING, (), 5, 900, 4.0)), Style())
+    text = status(shown(Why(Verdict.NOTHING, (), 5, 900, 4.0)), Style())
     assert text.startswith("darc: why: nothing stands out\n  900 calls of 5 functions in 4.0s\n")
     assert "'darc walk'" in text
 
@@ -252,7 +252,7 @@ def test_nothing_that_stands_out_is_said_in_words() -> None:
 def test_a_search_that_could_not_be_begun_says_why() -> None:
     (suspect,) = suspects(of(row("slow", SLOW)))
     answer = Answer(suspect, None, why="no pad")
-    text = render.status(shown(Why(Verdict.UNKNOWN, (answer,))), Style())
+    text = status(shown(Why(Verdict.UNKNOWN, (answer,))), Style())
     assert "\n  no pad\n" in text
     assert "'darc start slow --peak last' looks longer into that" in text
 
@@ -263,7 +263,7 @@ def test_a_search_without_an_end_says_how_far_it_came() -> None:
     root.add_child(function("other"), None)
     root.add_child(function("below"), None).root_cause = True
     found = Snapshot("slow", Status.INCONCLUSIVE, Probes.PAD, ftree=root)
-    text = render.status(shown(Why(Verdict.UNKNOWN, (Answer(suspect, found),))), Style())
+    text = status(shown(Why(Verdict.UNKNOWN, (Answer(suspect, found),))), Style())
     assert "\n  why is not known: not conclusive\n  so far it is in slow → below\n" in text
 
 

@@ -8,8 +8,7 @@ from darc.app.commands.command import Actions, Command, Option, Parsed, style_of
 from darc.app.commands.written import FILE_OPTION, file_of
 from darc.app.options import split_line, split_options
 from darc.model.errors import UsageError
-from darc.views import report
-from darc.views.exporters import EXPORTERS
+from darc.views.exporters import EXPORTERS, written
 
 REPORT_OPTIONS = (
     Option(
@@ -39,8 +38,8 @@ def _parse_report(argline: str) -> Parsed:
         )
     texts = dict(found)
     path = file_of(texts.get("-o", texts.get("--output")))
-    form = texts.get("--format") or report.format_of(path)
-    report.check_format(form)
+    form = texts.get("--format") or written.format_of(path)
+    written.check_format(form)
     require = texts.get("--require")
     if require not in (None, "root-cause", "answer"):
         raise UsageError(
@@ -51,7 +50,7 @@ def _parse_report(argline: str) -> Parsed:
 
 def _report(app: Actions, parsed: Parsed) -> None:
     file = parsed.options["file"]
-    report.write_report(
+    written.write_report(
         app.snapshot(),
         str(parsed.options["format"]),
         file if isinstance(file, Path) else None,

@@ -10,6 +10,7 @@ from darc.model.errors import UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.snapshot import Snapshot
 from darc.views import render
+from darc.views.exporters.text import status
 from darc.views.style import Style
 
 
@@ -29,7 +30,7 @@ STATUS = Command(
     details=("Tells the state, the calls seen and the peak, and the root cause paths so far."),
     examples=(("darc status", "At any time, also before the program runs."),),
     parse=no_arguments("status"),
-    action=_shows(render.status),
+    action=_shows(status),
     only_looks=True,
 )
 

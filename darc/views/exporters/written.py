@@ -1,4 +1,4 @@
-"""The result of a session, written down, in one of the formats of :mod:`darc.views.exporters`."""
+"""The result of a session, written down, in one of the formats."""
 
 from __future__ import annotations
 
