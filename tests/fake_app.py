@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from darc.app.finding import Request
 from darc.app.parameters import with_text
+from darc.app.pursuit import Pursuit
+from darc.code.lookup import Lookup
 from darc.model.contexts import Context, measured_tree
-from darc.model.errors import NotFoundError
+from darc.model.errors import NotFoundError, UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
+from darc.session.session import Session
+
+_NOTHING = "nothing was started; type 'darc start FUNCTION'"
 
 
 class FakeApp:
     colour = False
     width = 80
+    session: Session | None = None
+    is_busy = False
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self.parameters = Parameters()
@@ -23,36 +27,27 @@ class FakeApp:
         self.shown: list[str] = []
         self._snapshot = snapshot
 
-    def start(self, function: str, overrides: dict[str, object]) -> None:
-        self.done.append(("start", function, overrides))
-
-    def analyse(self, request: Request) -> None:
+    def analyse(self, request: Request, pursuit: Pursuit | None = None) -> None:
         self.done.append(("analyse", request))
 
-    def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
-        self.done.append(("catch", function, peak, seconds))
+    def need_session(self) -> Session:
+        raise UsageError(_NOTHING)
 
-    def why(self, seconds: float) -> None:
-        self.done.append(("why", seconds))
+    def need_stopped(self) -> None:
+        pass
 
-    def peak(self, spec: str) -> None:
-        self.done.append(("peak", spec))
-
-    def descend(self, ids: Sequence[str]) -> None:
-        self.done.append(("descend", tuple(ids)))
+    def tell(self) -> None:
+        pass
 
     def stop(self) -> None:
         self.done.append(("stop",))
 
-    def save(self, file: Path) -> None:
-        self.done.append(("save", file))
+    def lookup(self) -> Lookup:
+        raise NotFoundError("there is no program")
 
-    def resume(self, file: Path, overrides: dict[str, object]) -> None:
-        self.done.append(("resume", file, overrides))
-
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, *, lines: bool = True) -> Snapshot:
         if self._snapshot is None:
-            raise NotFoundError("nothing was started; type 'darc start FUNCTION'")
+            raise NotFoundError(_NOTHING)
         return self._snapshot
 
     def measured(self) -> list[Context]:

@@ -3,7 +3,7 @@
 An *analysis* reads what a collector counted, tells it what to time next, and says what is known.
 The :class:`~darc.session.session.Session` knows no particular one: it lets the program run and
 stop, and carries out each :class:`Step`. What a user may ask of one analysis alone (a peak, nodes)
-are its :attr:`~Analysis.actions`, which return a step as well.
+are methods of that one, which return a step as well.
 
 An analysis is told when to look: its methods are called on the debugger's own thread with all
 threads of the program stopped, where they do not say "any thread".
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from darc.code.program import Program
 from darc.collectors.collector import Collector
@@ -173,12 +173,6 @@ class Analysis(ABC):
         """After :attr:`Step.FALL_BACK`: ends with what is known. ``why`` says why there are no
         breakpoints."""
         raise NotImplementedError
-
-    @property
-    def actions(self) -> Mapping[str, Callable[[Any], Step]]:
-        """What a user may ask of this analysis alone, by the name of the command. Each takes what
-        that hands on, and may raise UsageError."""
-        return {}
 
     # -------------------------------------------------------------------- views
 

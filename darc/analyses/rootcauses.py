@@ -10,9 +10,8 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.corrections import hear_ops, leave_out_slight, tell_others
@@ -234,9 +233,6 @@ class RootCauses(Analysis):
             return (self.root,)
         return self._descent.leaders(self._collector.votes())
 
-    @property
-    def actions(self) -> Mapping[str, Callable[[Any], Step]]:
-        return {"peak": self.choose_peak, "descend": self.descend}
 
     def choose_peak(self, spec: str) -> Step:
         """``darc peak``: the user's choice, at a stop.

@@ -9,14 +9,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from darc.analyses.analysis import Step
-from darc.analyses.late import LEAST_SECONDS, LateCalls
-from darc.analyses.rootcauses import RootCauses
-from darc.app import catching, finding
+from darc.app import finding
 from darc.app.finding import Request
 from darc.app.monitor import Monitor
 from darc.app.parameters import with_text
@@ -40,14 +36,12 @@ from darc.model.errors import (
     UnsupportedError,
     UsageError,
 )
-from darc.model.ftree import Function
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.part import parts_of
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.pads.foothold import Foothold
-from darc.saved import refit, sets, storage
-from darc.saved.files import replace_file
+from darc.saved import refit
 from darc.session.session import Message, Session
 from darc.target.target import State, Target
 from darc.views import render
@@ -119,34 +113,6 @@ class App:
         """``set darc NAME TEXT``."""
         self._parameters = with_text(self._parameters, name, text)
 
-    def start(self, function: str, overrides: dict[str, object]) -> None:
-        """``darc start``: at once where the program is stopped, else when it comes to f0."""
-        if function.isdecimal():
-            function = self._function_of_row(int(function))
-        self.analyse(Request(function, self._parameters.overridden(overrides), RootCauses))
-
-    def _function_of_row(self, number: int) -> str:
-        """What to type for the function with that ``number`` in what is shown."""
-        session, shown = self._session, None
-        if session is not None:
-            shown = self._with_answer(session, session.snapshot(lines=False))
-        found = _numbered(shown, number)
-        program = self.look()[1]
-        for spelling in (found.name, f"{found.module}!{found.symbol}"):
-            try:
-                if Lookup(program, self._target).find(spelling, hint=False) == found.address:
-                    return spelling
-            except DarcError:
-                continue
-        return f"*{found.address:#x}"
-
-    def why(self, seconds: float) -> None:
-        """``darc why``: of a program that does not run yet, from its ``main`` on."""
-        pursuit = Pursuit(seconds, self._parameters)
-        first = pursuit.first()
-        self.analyse(dataclasses.replace(first, replaces_finished=True, unseen="why"))
-        self._pursuit = pursuit
-
     def follow_up(self) -> bool:
         """The program stands still at the end of an analysis, and nobody was told. Whether another
         one has begun by itself, and the program is to go on."""
@@ -171,48 +137,15 @@ class App:
         self._tell(Message.RESULT)
         return True
 
-    def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
-        """``darc catch``: of the function and the peak that were analysed last, where none are
-        given."""
-        before = self._session
-        if function is None:
-            if before is None:
-                raise UsageError("say of which function: 'darc catch FUNCTION --above TIME'")
-            function = before.spec
-        if seconds is None:
-            known = before if before is not None and before.spec == function else None
-            seconds = catching.seconds_of(None if known is None else known.snapshot(), peak)
-        if seconds < LEAST_SECONDS:
-            raise UsageError(
-                "'darc catch' stops in calls of at least 1ms: give a longer --above TIME"
-            )
-        make = functools.partial(LateCalls, seconds=seconds)
-        self.analyse(Request(function, self._parameters, make, replaces_finished=True))
+    def analyse(self, request: Request, pursuit: Pursuit | None = None) -> None:
+        """What a command that begins an analysis asks for; ``pursuit`` tells what comes behind it.
+        Raises DarcError: it cannot be."""
+        self._make_room(request)
+        self._begin_or_wait(request)
+        self._pursuit = pursuit
 
-    def save(self, file: Path) -> None:
-        """``darc save``."""
-        if self._session is None and self._waiting:
-            raise UsageError("nothing was collected yet: type 'run', then 'darc save' at a stop")
-        session = self._need_session()
-        if session.alive:
-            self._need_stopped()
-        stored = session.stored()
-        replace_file(file, storage.to_text(stored) + "\n")
-        how = "" if sets.PART in stored.parts else f": 'darc resume {file}' goes on with it"
-        self.emit(f"darc: session saved to {file}{how}")
-
-    def resume(self, file: Path, overrides: dict[str, object]) -> None:
-        """``darc resume``: as ``darc start`` with what is stored."""
-        stored = storage.read_file(file)
-        if sets.PART in stored.parts:
-            raise UsageError(f"{file} has profiles of many functions: 'darc profile' begins anew")
-        refit.check_overrides(stored, overrides)
-        parameters = refit.new_parameters(stored, overrides)
-        make = functools.partial(RootCauses, resumed=stored)
-        self.analyse(Request(stored.spec, parameters, make, stored))
-
-    def analyse(self, request: Request) -> None:
-        """What a command that begins an analysis asks for. Raises DarcError: it cannot be."""
+    def _make_room(self, request: Request) -> None:
+        """Forgets what was analysed before. Raises DarcError: it may not be."""
         if request.unseen is not None and not self._target.stops_unseen:
             raise UnsupportedError(f"'darc {request.unseen}' is not for gdb's non-stop mode")
         before = self._session
@@ -230,6 +163,8 @@ class App:
         if self._target.state is State.RUNNING:
             raise UsageError("the program runs: interrupt it (Ctrl-C) before 'darc start'")
         self._forget()
+
+    def _begin_or_wait(self, request: Request) -> None:
         function, parameters = request.function, request.parameters
         if self._target.state is State.NONE:
             self._check_runnable(self._target)
@@ -259,34 +194,6 @@ class App:
         self.begin(program, entry, request)
         self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
 
-    def peak(self, spec: str) -> None:
-        """``darc peak``."""
-        session = self._need_session()
-        self._need_stopped()
-        action = self._action_of(session, "peak")
-        session.follow(lambda: action(spec))
-        if session.analysis.finished:
-            self._tell(session.take_message())
-        else:
-            self.emit(f"darc: peak {spec} of {session.spec} is chosen: 'continue' to descend")
-
-    def descend(self, ids: Sequence[str]) -> None:
-        """``darc descend``."""
-        session = self._need_session()
-        self._need_stopped()
-        nodes = [session.root.find(i) for i in ids]
-        action = self._action_of(session, "descend")
-        session.follow(lambda: action(nodes))
-        if session.analysis.finished:
-            self._tell(session.take_message())
-
-    @staticmethod
-    def _action_of(session: Session, name: str) -> Callable[[Any], Step]:
-        action = session.analysis.actions.get(name)
-        if action is None:
-            raise UsageError(f"'darc {name}' is for what 'darc start' has begun")
-        return action
-
     def stop(self) -> None:
         """``darc stop``."""
         if self._waiting or self._waiting.again is not None:
@@ -295,9 +202,9 @@ class App:
             return
         if not (self._session is not None and self._session.alive) and self._take_out_anothers():
             return
-        session = self._need_session()
+        session = self.need_session()
         if session.alive:
-            self._need_stopped()
+            self.need_stopped()
             session.stop()
         self.rest()
         self._give_back()
@@ -316,8 +223,39 @@ class App:
             self.emit(f"darc: {note}")
         return bool(notes)
 
-    def snapshot(self) -> Snapshot:
-        """What is known now."""
+    def need_session(self) -> Session:
+        """The session, also after its end. Raises DarcError that tells why there is none."""
+        if self._session is None:
+            if self._waiting.failure is not None:
+                raise self._waiting.failure
+            if self._waiting.request is not None:
+                raise UsageError(
+                    f"waits for {self._waiting.request.function}, of which no call was seen yet: "
+                    "let the program go on"
+                )
+            raise UsageError("nothing is being analysed: type 'darc start FUNCTION'")
+        return self._session
+
+    def need_stopped(self) -> None:
+        """Raises UsageError where the program runs."""
+        if self._target.state is State.RUNNING:
+            raise UsageError("the program runs: interrupt it (Ctrl-C) first")
+
+    def look(self) -> tuple[Debuggee, Program]:
+        """What the debugger has now. Raises DarcError."""
+        self._debuggee = debuggee = self._choose_debuggee(self._target)
+        return debuggee, debuggee.program()
+
+    def lookup(self) -> Lookup:
+        """What names mean in the program that the debugger has now. Raises DarcError."""
+        return Lookup(self.look()[1], self._target)
+
+    def tell(self) -> None:
+        """Shows what the session has to say at this stop, if anything."""
+        self._tell(None if self._session is None else self._session.take_message())
+
+    def snapshot(self, *, lines: bool = True) -> Snapshot:
+        """What is known now; without ``lines`` no line of source is asked for."""
         request = self._waiting.request
         if self._session is None and request is not None:
             parameters = request.parameters
@@ -328,8 +266,8 @@ class App:
                 program=ProgramFigures(in_peak_calls=0, probes=0),
                 parameters=parameters,
             )
-        session = self._need_session()
-        return self._with_answer(session, session.snapshot())
+        session = self.need_session()
+        return self._with_answer(session, session.snapshot(lines=lines))
 
     def _with_answer(self, session: Session, shown: Snapshot) -> Snapshot:
         """What the session has found, with what ``darc why`` makes of it."""
@@ -393,7 +331,7 @@ class App:
         session.on_user_stop()
         session.end_if_late()
         session.end_if_interrupted()
-        self._tell(session.take_message())
+        self.tell()
 
     def passes(self) -> bool:
         """The program has stopped, and the debugger will let it go on by itself, as the user has
@@ -519,22 +457,6 @@ class App:
             self._foothold = None
             self._target.frames.hide_pads()
 
-    def _need_session(self) -> Session:
-        if self._session is None:
-            if self._waiting.failure is not None:
-                raise self._waiting.failure
-            if self._waiting.request is not None:
-                raise UsageError(
-                    f"waits for {self._waiting.request.function}, of which no call was seen yet: "
-                    "let the program go on"
-                )
-            raise UsageError("nothing is being analysed: type 'darc start FUNCTION'")
-        return self._session
-
-    def _need_stopped(self) -> None:
-        if self._target.state is State.RUNNING:
-            raise UsageError("the program runs: interrupt it (Ctrl-C) first")
-
     def _forget(self) -> None:
         self.rest()
         with contextlib.suppress(DarcError):
@@ -545,18 +467,13 @@ class App:
         self._waiting.cancel()
         self._waiting.failure = None
 
-    def look(self) -> tuple[Debuggee, Program]:
-        """What the debugger has now. Raises DarcError."""
-        self._debuggee = debuggee = self._choose_debuggee(self._target)
-        return debuggee, debuggee.program()
-
     def _modules_changed(self) -> None:
         if self._target.pid is None:
             return
         if self._session is not None and self._session.alive:
             self._session.modules_changed()
             if not self._session.alive:
-                self._tell(self._session.take_message())
+                self.tell()
         if self._session is not None and self._session.is_of_another():
             self._waiting.next_program()
         self._waiting.modules_changed()
@@ -629,13 +546,14 @@ class App:
         shown = session.snapshot(
             lines=what is not Message.END
         )  # lldb tells of an end on another thread
+        describe = None if self._request is None else self._request.describe
         if self._pursuit is not None:
             self.emit(status(self._with_answer(session, shown), style))
         elif what is Message.CHOOSE_PEAK:
             self.emit(render.histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
-        elif what is Message.CAUGHT:
-            self.emit(catching.describe(self._target, session, style))
+        elif what is Message.CAUGHT and describe is not None:
+            self.emit(describe(self._target, session, style))
         elif what is Message.CHOOSE_NODES:
             self.emit(render.tree(shown, style))
             self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")
@@ -643,15 +561,3 @@ class App:
             self.emit(render.paths(shown, style))
         else:
             self.emit((early_end if what is Message.END else status)(shown, style))
-
-
-def _numbered(shown: Snapshot | None, number: int) -> Function:
-    """The function that stands behind a number, from 1, of a table or a list of answers."""
-    for part in () if shown is None else reversed(shown.parts.values()):
-        found = part.function(number)
-        if found is not None:
-            return found
-    raise UsageError(
-        f"{number} is no function; numbers are those of rows that 'darc profile' has shown, of "
-        "chains of 'darc walk', or of answers of 'darc why'"
-    )

@@ -34,7 +34,9 @@ from darc.model.errors import (
 from darc.model.parameters import Parameters
 from darc.saved import refit
 from darc.saved.storage import Stored
+from darc.session.session import Session
 from darc.target.target import Target
+from darc.views.style import Style
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Request:
     unseen: str | None = None
     """The command, where it stops the program now and then without a word, which cannot be in gdb's
     non-stop mode."""
+    describe: Callable[[Target, Session, Style], str] | None = None
+    """What the user is told where the analysis shows a call that is under way, in one line."""
     is_of_file: bool = False
     """Whether the function is an address of the program's file, typed before that ran."""
 

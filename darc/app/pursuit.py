@@ -96,7 +96,15 @@ class Pursuit:
             functools.partial(SuspectProfiles, limit=limit),
         )
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
-        return Request("main", parameters, members.analysis, members=members, verb="times")
+        return Request(
+            "main",  # before it runs
+            parameters,
+            members.analysis,
+            members=members,
+            verb="times",
+            replaces_finished=True,
+            unseen="why",
+        )
 
     # --------------------------------------------------------------------- steps
 

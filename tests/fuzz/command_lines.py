@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Sequence
-from pathlib import Path
 
 from darc.app import commands
 from darc.app.parameters import PARAMETERS
 from darc.model.errors import DarcError
-from darc.model.snapshot import Snapshot
 from tests.fake_app import FakeApp
 from tests.fuzz import names
 
@@ -42,39 +39,7 @@ def line(chance: random.Random) -> str:
 
 
 class _App(FakeApp):
-    """Takes every command, and does as little as the real one before it touches a program."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__(snapshot)
-        self._known = snapshot
-
-    def start(self, function: str, overrides: dict[str, object]) -> None:
-        self.parameters.overridden(overrides)
-
-    def walk(self, function: str | None, threshold: float, seconds: float) -> None:
-        assert threshold > 0
-        assert seconds > 0
-
-    def why(self, seconds: float) -> None:
-        assert seconds >= 1
-
-    def profile(
-        self, texts: Sequence[str], seconds: float, top: int, every: float | None = None
-    ) -> None:
-        assert seconds >= 0
-
-    def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
-        assert seconds is None or seconds >= 0
-
-    def descend(self, ids: Sequence[str]) -> None:
-        assert self._known.ftree is not None
-        for one in ids:
-            self._known.ftree.find(one)
-
-    def resume(self, file: Path, overrides: dict[str, object]) -> None:
-        from darc.saved import storage
-
-        storage.read_file(file)
+    """Shows what commands show."""
 
     def emit(self, text: str) -> None:
         from darc.views.words import Shown, message

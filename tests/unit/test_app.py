@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from darc.app import commands
 from darc.app.app import App
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
@@ -80,7 +81,7 @@ class User:
 
     def start(self, function: str = "f") -> None:
         at = self.machine.code.symbols[function]
-        self.app.start(f"*{at:#x}", {})
+        commands.run(self.app, "start", f"*{at:#x}")
         session = self.app.session
         assert session is not None
         assert isinstance(session.collector, BreakpointCollector)
@@ -188,7 +189,7 @@ def test_a_start_that_finds_nothing_ends_what_was_shown(user: User) -> None:
     user.go_on()
     user.target.screen.pending = False
     with pytest.raises(NotFoundError, match="no code is mapped"):
-        user.app.start("*0x10", {})
+        commands.run(user.app, "start", "*0x10")
     assert not user.app.is_busy
     assert user.is_clean
 

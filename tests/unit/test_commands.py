@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from darc import __version__
+from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
 from darc.app.finding import Request
 from darc.app.parameters import PARAMETERS, Parameter
@@ -24,34 +25,83 @@ def app() -> FakeApp:
 
 
 @pytest.mark.parametrize(
-    ("name", "argline", "done"),
+    ("name", "argline", "read"),
     [
-        ("start", "handle --peak last", ("start", "handle", {"peak": "last"})),
-        ("", "start handle", ("start", "handle", {})),
-        ("peak", " 3 ", ("peak", "3")),
-        ("peak", "last", ("peak", "last")),
-        ("peak", "'>4ms'", ("peak", ">4ms")),
-        ("peak", "> 4ms", ("peak", ">4ms")),
-        ("peak", "17 - 19", ("peak", "17-19")),
-        ("descend", "", ("descend", ())),
-        ("descend", "1.3.2 1.4", ("descend", ("1.3.2", "1.4"))),
-        ("stop", "", ("stop",)),
-        ("why", "", ("why", 30.0)),
-        ("why", "--time 2m", ("why", 120.0)),
-        ("save", "out.json", ("save", Path("out.json"))),
-        ("save", "'a b.json'", ("save", Path("a b.json"))),
-        ("save", "~/out.json", ("save", Path.home() / "out.json")),
-        ("resume", "out.json", ("resume", Path("out.json"), {})),
+        ("peak", " 3 ", ("3",)),
+        ("peak", "last", ("last",)),
+        ("peak", "'>4ms'", (">4ms",)),
+        ("peak", "> 4ms", (">4ms",)),
+        ("peak", "17 - 19", ("17-19",)),
+        ("descend", "", ()),
+        ("descend", "1.3.2 1.4", ("1.3.2", "1.4")),
+        ("save", "out.json", {"file": Path("out.json")}),
+        ("save", "'a b.json'", {"file": Path("a b.json")}),
+        ("save", "~/out.json", {"file": Path.home() / "out.json"}),
+        ("resume", "out.json", {"file": Path("out.json"), "overrides": {}}),
         (
             "resume",
             "out.json --max-depth 40 --lookahead=auto",
-            ("resume", Path("out.json"), {"max_depth": 40, "lookahead": None}),
+            {"file": Path("out.json"), "overrides": {"max_depth": 40, "lookahead": None}},
         ),
+        ("why", "", {"seconds": 30.0}),
+        ("why", "--time 2m", {"seconds": 120.0}),
     ],
 )
-def test_run_calls_the_app(app: FakeApp, name: str, argline: str, done: object) -> None:
-    commands.run(app, name, argline)
-    assert app.done == [done]
+def test_what_is_typed_is_read(name: str, argline: str, read: object) -> None:
+    parsed = commands.find_command(name).parse(argline)
+    assert read in (parsed.arguments, parsed.options)
+
+
+def test_stop(app: FakeApp) -> None:
+    commands.run(app, "stop", "")
+    assert app.done == [("stop",)]
+
+
+@pytest.mark.parametrize(("name", "argline"), [("save", "x.json"), ("peak", "1"), ("descend", "")])
+def test_what_needs_a_session(app: FakeApp, name: str, argline: str) -> None:
+    with pytest.raises(UsageError, match="nothing was started"):
+        commands.run(app, name, argline)
+    assert not app.done
+
+
+@pytest.mark.parametrize("name", ["", "start"])
+def test_start(app: FakeApp, name: str) -> None:
+    commands.run(app, name, f"{'' if name else 'start '}handle --peak last")
+    request = begun(app)
+    assert (request.spec, request.analysis) == ("handle", RootCauses)
+    assert request.parameters == app.parameters.overridden({"peak": "last"})
+
+
+def test_why(app: FakeApp) -> None:
+    commands.run(app, "why", "")
+    request = begun(app)
+    assert request.function == "main"
+    assert request.unseen == "why"
+
+
+@pytest.mark.parametrize("argline", ["1", "handle --above 0.5ms", "handle", ""])
+def test_catch_needs_to_know_what_is_late(app: FakeApp, argline: str) -> None:
+    with pytest.raises(UsageError, match=r"say |at least 1ms"):
+        commands.run(app, "catch", argline)
+    assert not app.done
+
+
+def test_catch(app: FakeApp) -> None:
+    commands.run(app, "catch", "handle --above 4ms")
+    request = begun(app)
+    assert request.function == "handle"
+    assert isinstance(request.analysis, partial)
+    assert request.analysis.keywords == {"seconds": 0.004}
+
+
+def begun(app: FakeApp) -> Request:
+    """What the application was asked to analyse."""
+    (entry,) = app.done
+    assert isinstance(entry, tuple)
+    done, request = entry
+    assert done == "analyse"
+    assert isinstance(request, Request)
+    return request
 
 
 @pytest.mark.parametrize(
@@ -72,11 +122,7 @@ def test_run_begins_an_analysis(
     app: FakeApp, name: str, argline: str, spec: str, given: dict[str, object]
 ) -> None:
     commands.run(app, name, argline)
-    (entry,) = app.done
-    assert isinstance(entry, tuple)
-    done, request = entry
-    assert done == "analyse"
-    assert isinstance(request, Request)
+    request = begun(app)
     assert isinstance(request.analysis, partial)
     assert (request.spec, request.analysis.keywords) == (spec, given)
     assert request.replaces_finished

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.app import commands
 from darc.app.app import App
 from darc.code.demangle import without_arguments
 from darc.code.program import Program
@@ -107,7 +108,7 @@ def test_nothing_is_waited_for_in_a_kernel(name: str, told: str) -> None:
     }
     app = App(world.target, lambda _: Kernel())  # type: ignore[arg-type, return-value]
     with pytest.raises(NotFoundError) as error:
-        app.start(name, {})
+        commands.run(app, "start", name)
     assert str(error.value) == told
     assert not app.is_busy
 

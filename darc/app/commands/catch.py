@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from darc.analyses.late import LEAST_SECONDS, LateCalls
+from darc.app.catching import describe, seconds_of
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
+from darc.app.finding import Request
 from darc.app.options import split_line, split_options
 from darc.model.errors import UsageError
 from darc.model.profile import parse_time
@@ -28,7 +33,25 @@ def _catch(app: Actions, parsed: Parsed) -> None:
     peak, above = parsed.options.get("peak"), parsed.options.get("above")
     assert peak is None or isinstance(peak, str)
     assert above is None or isinstance(above, float)
-    app.catch(function, peak, above)
+    before = app.session
+    if function is None:
+        if before is None:
+            raise UsageError("say of which function: 'darc catch FUNCTION --above TIME'")
+        function = before.spec
+    if above is None:
+        known = before if before is not None and before.spec == function else None
+        above = seconds_of(None if known is None else known.snapshot(), peak)
+    if above < LEAST_SECONDS:
+        raise UsageError("'darc catch' stops in calls of at least 1ms: give a longer --above TIME")
+    app.analyse(
+        Request(
+            function,
+            app.parameters,
+            partial(LateCalls, seconds=above),
+            replaces_finished=True,
+            describe=describe,
+        )
+    )
 
 
 CATCH = Command(

@@ -9,10 +9,13 @@ from typing import Protocol
 
 from darc.app.finding import Request
 from darc.app.options import split_line, split_options
+from darc.app.pursuit import Pursuit
+from darc.code.lookup import Lookup
 from darc.model.contexts import Context
 from darc.model.errors import UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
+from darc.session.session import Session
 from darc.views.style import Style
 
 
@@ -31,36 +34,35 @@ class Actions(Protocol):
     def width(self) -> int:
         """Columns of the debugger's output."""
 
-    def start(self, function: str, overrides: dict[str, object]) -> None:
-        """Begin a session on ``function``; ``overrides`` are keyed by field name."""
+    @property
+    def session(self) -> Session | None:
+        """The session, also after its end."""
 
-    def analyse(self, request: Request) -> None:
-        """Begin a session with another analysis."""
+    @property
+    def is_busy(self) -> bool:
+        """Whether a function is analysed or waited for."""
 
-    def catch(self, function: str | None, peak: str | None, seconds: float | None) -> None:
-        """Stop inside the next call that has been under way for ``seconds``, or for as long as the
-        calls of ``peak`` take."""
+    def analyse(self, request: Request, pursuit: Pursuit | None = None) -> None:
+        """Begin a session; ``pursuit`` tells what comes behind it."""
 
-    def why(self, seconds: float) -> None:
-        """Find what is slow now and then, and why, while the program runs for ``seconds``."""
+    def need_session(self) -> Session:
+        """The session, also after its end; an error when there is none."""
 
-    def peak(self, spec: str) -> None:
-        """Choose the peak to explain."""
+    def need_stopped(self) -> None:
+        """An error where the program runs."""
 
-    def descend(self, ids: Sequence[str]) -> None:
-        """Go on into these fnodes only; into all root causes when there are none."""
+    def tell(self) -> None:
+        """Show what the session has to say at this stop, if anything."""
 
     def stop(self) -> None:
         """Take every probe out."""
 
-    def save(self, file: Path) -> None:
-        """Write the session to ``file``, for :meth:`resume`."""
+    def lookup(self) -> Lookup:
+        """What names mean in the program that the debugger has now."""
 
-    def resume(self, file: Path, overrides: dict[str, object]) -> None:
-        """Go on with the session in ``file``; ``overrides`` are keyed by field name."""
-
-    def snapshot(self) -> Snapshot:
-        """What is known now; an error when there is no session."""
+    def snapshot(self, *, lines: bool = True) -> Snapshot:
+        """What is known now; an error when there is no session. Without ``lines`` no line of source
+        is asked for."""
 
     def measured(self) -> list[Context]:
         """The trees that were measured since the debugger began, of any f0, each by itself."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Parsed
 from darc.app.options import split_line, split_options
 from darc.app.parameters import find_parameter
 from darc.model.errors import DarcError, UsageError
 from darc.model.ftree import NodeState
+from darc.session.session import Session
 
 
 def _parse_peak(argline: str) -> Parsed:
@@ -38,11 +40,32 @@ def _parse_descend(argline: str) -> Parsed:
 
 
 def _peak(app: Actions, parsed: Parsed) -> None:
-    app.peak(parsed.arguments[0])
+    (spec,) = parsed.arguments
+    session = app.need_session()
+    app.need_stopped()
+    search = _search_of(session, "peak")
+    session.follow(lambda: search.choose_peak(spec))
+    if session.finished:
+        app.tell()
+    else:
+        app.emit(f"darc: peak {spec} of {session.spec} is chosen: 'continue' to descend")
 
 
 def _descend(app: Actions, parsed: Parsed) -> None:
-    app.descend(parsed.arguments)
+    session = app.need_session()
+    app.need_stopped()
+    nodes = [session.root.find(i) for i in parsed.arguments]
+    search = _search_of(session, "descend")
+    session.follow(lambda: search.descend(nodes))
+    if session.finished:
+        app.tell()
+
+
+def _search_of(session: Session, name: str) -> RootCauses:
+    """The search of a session, in which ``darc NAME`` chooses. Raises UsageError: it has none."""
+    if not isinstance(session.analysis, RootCauses):
+        raise UsageError(f"'darc {name}' is for what 'darc start' has begun")
+    return session.analysis
 
 
 def peaks(app: Actions, _prefix: str = "") -> list[str]:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, one_file
 from darc.app.options import split_line, split_options
+from darc.model.errors import UsageError
+from darc.saved import sets, storage
+from darc.saved.files import replace_file
 
 
 def _stop(app: Actions, _parsed: Parsed) -> None:
@@ -20,7 +23,15 @@ def _parse_save(argline: str) -> Parsed:
 def _save(app: Actions, parsed: Parsed) -> None:
     file = parsed.options["file"]
     assert isinstance(file, Path)
-    app.save(file)
+    if app.session is None and app.is_busy:
+        raise UsageError("nothing was collected yet: type 'run', then 'darc save' at a stop")
+    session = app.need_session()
+    if session.alive:
+        app.need_stopped()
+    stored = session.stored()
+    replace_file(file, storage.to_text(stored) + "\n")
+    how = "" if sets.PART in stored.parts else f": 'darc resume {file}' goes on with it"
+    app.emit(f"darc: session saved to {file}{how}")
 
 
 STOP = Command(

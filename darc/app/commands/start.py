@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
+from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
+from darc.app.finding import Request
 from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
 from darc.app.parameters import Parameter
+from darc.model.errors import DarcError, UsageError
+from darc.model.ftree import Function
+from darc.model.snapshot import Snapshot
+from darc.saved import refit, sets, storage
 
 
 def start_parser(
@@ -25,7 +32,35 @@ def start_parser(
 
 
 def _start(app: Actions, parsed: Parsed) -> None:
-    app.start(parsed.arguments[0], dict(parsed.options))
+    (function,) = parsed.arguments
+    if function.isdecimal():
+        function = _function_of_row(app, int(function))
+    app.analyse(Request(function, app.parameters.overridden(parsed.options), RootCauses))
+
+
+def _function_of_row(app: Actions, number: int) -> str:
+    """What to type for the function with that ``number`` in what is shown."""
+    found = _numbered(None if app.session is None else app.snapshot(lines=False), number)
+    lookup = app.lookup()
+    for spelling in (found.name, f"{found.module}!{found.symbol}"):
+        try:
+            if lookup.find(spelling, hint=False) == found.address:
+                return spelling
+        except DarcError:
+            continue
+    return f"*{found.address:#x}"
+
+
+def _numbered(shown: Snapshot | None, number: int) -> Function:
+    """The function that stands behind a number, from 1, of a table or a list of answers."""
+    for part in () if shown is None else reversed(shown.parts.values()):
+        found = part.function(number)
+        if found is not None:
+            return found
+    raise UsageError(
+        f"{number} is no function; numbers are those of rows that 'darc profile' has shown, of "
+        "chains of 'darc walk', or of answers of 'darc why'"
+    )
 
 
 def functions(app: Actions, prefix: str) -> list[str]:
@@ -42,7 +77,12 @@ def _resume(app: Actions, parsed: Parsed) -> None:
     file, overrides = parsed.options["file"], parsed.options["overrides"]
     assert isinstance(file, Path)
     assert isinstance(overrides, dict)
-    app.resume(file, overrides)
+    stored = storage.read_file(file)
+    if sets.PART in stored.parts:
+        raise UsageError(f"{file} has profiles of many functions: 'darc profile' begins anew")
+    refit.check_overrides(stored, overrides)
+    parameters = refit.new_parameters(stored, overrides)
+    app.analyse(Request(stored.spec, parameters, partial(RootCauses, resumed=stored), stored))
 
 
 def _default_of_resume(parameter: Parameter) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.options import split_line, split_options
-from darc.app.pursuit import SECONDS
+from darc.app.pursuit import SECONDS, Pursuit
 from darc.model.errors import UsageError
 from darc.model.profile import parse_time
 
@@ -25,7 +25,8 @@ def _parse(argline: str) -> Parsed:
 def _why(app: Actions, parsed: Parsed) -> None:
     seconds = parsed.options["seconds"]
     assert isinstance(seconds, float)
-    app.why(seconds)
+    pursuit = Pursuit(seconds, app.parameters)
+    app.analyse(pursuit.first(), pursuit)
 
 
 WHY = Command(
