@@ -59,7 +59,7 @@ def main() -> None:
     print(f"benchmarks: all figures are in {PAGE.relative_to(ROOT)}")
 
 
-def _measure(kernel: kernels.Kernel) -> dict[str, Cost]:
+def _measure(kernel: kernels.CachedKernel) -> dict[str, Cost]:
     BUILT.mkdir(parents=True, exist_ok=True)
     program = BUILT / "peers"
     options = ("-O2", "-Wall", "-Wextra", "-Werror", "-static")
@@ -136,7 +136,7 @@ def _table(costs: dict[str, Cost]) -> list[str]:
 
 
 def _page(
-    kernel: kernels.Kernel,
+    kernel: kernels.CachedKernel,
     costs: dict[str, Cost],
     figures: kernel_overhead.Figures,
     stops: Sequence[kernel_stops.Stops],

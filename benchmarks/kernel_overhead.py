@@ -125,13 +125,13 @@ class Figures:
     read: tuple[Overhead, ...]
 
 
-def measure_all(kernel: kernels.Kernel) -> Figures:
+def measure_all(kernel: kernels.CachedKernel) -> Figures:
     """All of it: some ten minutes."""
     return Figures(measure(kernel, STAT), measure(kernel, STAT, icount=True), measure(kernel, READ))
 
 
 def measure(
-    kernel: kernels.Kernel, workload: Workload, icount: bool = False
+    kernel: kernels.CachedKernel, workload: Workload, icount: bool = False
 ) -> tuple[Overhead, ...]:
     """All of it in one guest. With ``icount`` its clock counts instructions: one round will do."""
     setup = machine.Setup(kernel, workloads.built(workload.name), icount=icount)

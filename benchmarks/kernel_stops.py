@@ -42,7 +42,7 @@ class Stops:
     seconds: tuple[float, ...]
 
 
-def measure(kernel: kernels.Kernel) -> list[Stops]:
+def measure(kernel: kernels.CachedKernel) -> list[Stops]:
     """Analyses of all functions, one after the other, in one guest with two processors whose kernel
     has chosen its addresses itself."""
     setup = machine.Setup(kernel, workloads.built("medley"), cpus=2, kaslr=True)

@@ -32,7 +32,7 @@ from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
-from darc_gdb.userbreaks import GdbUserBreakpoints
+from darc_gdb.user_breaks import GdbUserBreakpoints
 
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
 """What a program does not ask for. It ends in a core file, or in a handler that makes a report."""

@@ -35,7 +35,7 @@ from darc_lldb.others import OtherHooks
 from darc_lldb.screen import LldbScreen
 from darc_lldb.stops import OwnBreakpoints, Reason
 from darc_lldb.threads import LldbThreads
-from darc_lldb.userbreaks import LldbUserBreakpoints
+from darc_lldb.user_breaks import LldbUserBreakpoints
 from darc_lldb.watcher import Watcher
 
 _TELLS_OF_OTHERS = 22

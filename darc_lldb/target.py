@@ -28,7 +28,7 @@ from darc_lldb.stopping import Stopping
 from darc_lldb.stops import OwnBreakpoints
 from darc_lldb.symbols import LldbSymbols
 from darc_lldb.threads import LldbThreads
-from darc_lldb.userbreaks import LldbUserBreakpoints
+from darc_lldb.user_breaks import LldbUserBreakpoints
 
 
 @own_thread

@@ -19,10 +19,10 @@ from elftools.elf.elffile import ELFFile
 
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image
-from darc.code.frames import FrameRule, Frames
+from darc.code.frames import FrameDescriptions, FrameRule
 from darc.code.headers import Headers
 from darc.code.modules import Module
-from darc.code.symbols import Symbol, Symbols
+from darc.code.symbols import FunctionSymbols, Symbol
 from darc.model.errors import FormatError
 
 _ORC_ENTRY = 6
@@ -30,7 +30,7 @@ _ORC_BP, _ORC_SP, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 4, 5, 8, 9
 """How a frame is found (``ORC_REG_*``, orc_types.h); others are not to be met at a call."""
 
 
-class _KernelSymbols(Symbols):
+class _KernelSymbols(FunctionSymbols):
     """Those of the symbol table, without a look at dynamic ones."""
 
     def __init__(self, headers: Headers, debug_file: DebugFile, values: dict[str, int]) -> None:
@@ -56,7 +56,7 @@ class _KernelSymbols(Symbols):
                 yield Symbol(text, value, size, False, False, rank)
 
 
-class _OrcFrames(Frames):
+class _OrcFrames(FrameDescriptions):
     """Where the unwinder's tables say that frames are; where functions end, symbols tell."""
 
     def extent(self, address: int) -> tuple[int, int] | None:
@@ -108,11 +108,11 @@ class KernelImage(Image):
             raise FormatError(f"{path} is not a Linux kernel with symbols: load its vmlinux")
 
     @functools.cached_property
-    def symbols(self) -> Symbols:
+    def symbols(self) -> FunctionSymbols:
         return _KernelSymbols(self._headers, self._debug_file, self.values)
 
     @functools.cached_property
-    def frames(self) -> Frames:
+    def frames(self) -> FrameDescriptions:
         return _OrcFrames(self._headers, self._debug_file)
 
     def content(self, address: int, size: int) -> bytes:

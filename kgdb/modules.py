@@ -11,7 +11,7 @@ from pathlib import Path
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image
 from darc.code.headers import Segment, no_headers
-from darc.code.symbols import Symbol, Symbols
+from darc.code.symbols import FunctionSymbols, Symbol
 from darc.model.errors import FormatError, TargetError
 from kgdb.btf import Btf
 
@@ -36,7 +36,7 @@ class Loaded:
     kallsyms: int
 
 
-class _ModuleSymbols(Symbols):
+class _ModuleSymbols(FunctionSymbols):
     """What the kernel keeps of a module's symbol table."""
 
     def __init__(self, read: Read, module: Loaded) -> None:

@@ -22,7 +22,7 @@ from darc.target.screen import Screen
 from darc.target.symbols import Symbols
 from darc.target.target import State, Target
 from darc.target.threads import Threads
-from darc.target.userbreaks import UserBreakpoints
+from darc.target.user_breaks import UserBreakpoints
 from tests.contract.world import World
 
 MASK = (1 << 64) - 1

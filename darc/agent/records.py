@@ -11,7 +11,7 @@ from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
 from darc.agent.layout import Read, Write, records_size
-from darc.agent.rows import OpenCall
+from darc.agent.rows import OpenSlot
 from darc.agent.sites import Sites
 from darc.model.errors import TargetError
 
@@ -62,7 +62,7 @@ class Records:
                 at = record["parent"]
         return found
 
-    def call(self, address: int) -> OpenCall | None:
+    def call(self, address: int) -> OpenSlot | None:
         """What is needed of a record, where a call is open: there may be one for each thread."""
         raw = self._read(address, self._call_size)
         slot, serial, is_open, pad_back = (
@@ -73,8 +73,8 @@ class Records:
         try:
             word = int.from_bytes(self._read(slot, 8), "little")
         except TargetError:
-            return OpenCall(serial, False)
-        return OpenCall(serial, word == pad_back)
+            return OpenSlot(serial, False)
+        return OpenSlot(serial, word == pad_back)
 
     def is_stale(self, address: int) -> bool:
         record = self.call(address)

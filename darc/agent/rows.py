@@ -86,7 +86,7 @@ class Stale:
 
 
 @dataclass(frozen=True)
-class OpenCall:
+class OpenSlot:
     """An open record: whose op it is of, and whether its pad's return address stands in its
     slot."""
 

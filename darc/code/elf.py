@@ -19,7 +19,7 @@ from pathlib import Path
 from darc.code.damaged import where_damaged
 from darc.code.debug_file import DebugFile, build_id_of
 from darc.code.dynamic import Dynamic
-from darc.code.frames import Frames
+from darc.code.frames import FrameDescriptions
 from darc.code.headers import (
     MACHINE,
     Content,
@@ -29,7 +29,7 @@ from darc.code.headers import (
     Segment,
     segment_at,
 )
-from darc.code.symbols import Symbols
+from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
 
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
@@ -64,14 +64,14 @@ class Image:
         self.entry: int = self._headers.entry
 
     @functools.cached_property
-    def symbols(self) -> Symbols:
+    def symbols(self) -> FunctionSymbols:
         """Its functions' symbols."""
-        return Symbols(self._headers, self._debug_file)
+        return FunctionSymbols(self._headers, self._debug_file)
 
     @functools.cached_property
-    def frames(self) -> Frames:
+    def frames(self) -> FrameDescriptions:
         """Where frames are in its code."""
-        return Frames(self._headers, self._debug_file)
+        return FrameDescriptions(self._headers, self._debug_file)
 
     @functools.cached_property
     def dynamic(self) -> Dynamic:

@@ -60,7 +60,7 @@ class FrameRule:
     through: int | None = None
 
 
-class Frames:
+class FrameDescriptions:
     """What one file says of frames: where their CFA is, where they end, what comes back to them."""
 
     def __init__(self, headers: Headers, debug_file: DebugFile) -> None:

@@ -16,14 +16,14 @@ from darc.code.demangle import (
     without_arguments,
     without_tags,
 )
-from darc.code.symbols import Symbols
+from darc.code.symbols import FunctionSymbols
 from darc.model.errors import NotFoundError
 
 _LONGEST_COMPARED = 1000
 """Characters of a name that is looked at for likeness, which takes the square of them."""
 
 
-def find_symbols(files: Iterable[tuple[Symbols, int]], name: str) -> set[int]:
+def find_symbols(files: Iterable[tuple[FunctionSymbols, int]], name: str) -> set[int]:
     """Addresses of the functions called ``name`` in files with these biases: the symbol itself, the
     display name, the whole C++ signature, or the last components of these (``f`` finds
     ``ns::Class::f``). Whole names win over parts, functions over the clones that a compiler made of

@@ -71,7 +71,7 @@ class _Table:
         return False
 
 
-class Symbols:
+class FunctionSymbols:
     """The functions' symbols of one file, by address, the best name of an address first."""
 
     def __init__(self, headers: Headers, debug_file: DebugFile) -> None:

@@ -23,7 +23,7 @@ from darc.target.ownthread import Turn
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
 from darc.target.threads import Threads
-from darc.target.userbreaks import UserBreakpoints
+from darc.target.user_breaks import UserBreakpoints
 
 
 class State(Enum):

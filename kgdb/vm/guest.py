@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import cpio
 from .errors import VmError
-from .kernels import Kernel
+from .kernels import CachedKernel
 
 BOOTED = "darc-vm: booted"
 """The line that tells that the disks are mounted; the program starts behind it."""
@@ -53,7 +53,7 @@ class GuestProgram:
     arguments: tuple[str, ...] = ()
 
 
-def initial_files(kernel: Kernel, program: GuestProgram | None) -> bytes:
+def initial_files(kernel: CachedKernel, program: GuestProgram | None) -> bytes:
     """The initial file system, for the kernel to unpack."""
     busybox = _busybox()
     applets = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)

@@ -52,7 +52,7 @@ _XZ = bytes.fromhex("fd377a585a00")
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CachedKernel:
     """A kernel in the cache."""
 
     name: str
@@ -85,14 +85,14 @@ class Kernel:
         return tuple(self.folder / "modules" / name for name in order)
 
 
-def find(name: str, update: bool = False) -> Kernel:
+def find(name: str, update: bool = False) -> CachedKernel:
     """The kernel of that name, downloaded or built first where the cache has none.
 
     With ``update`` the newest there is, else the newest in the cache.
     """
     if name == "kgdb":
-        return Kernel(name, kbuild.built())
-    return Kernel(name, _debian(name, update))
+        return CachedKernel(name, kbuild.built())
+    return CachedKernel(name, _debian(name, update))
 
 
 def _debian(name: str, update: bool) -> Path:
@@ -131,7 +131,7 @@ def _fetch(lists: apt.Lists, name: str, meta: str) -> Path:
 
 
 def _unpack(folder: Path, plain: Sequence[Path], debugging: Path, release: str) -> None:
-    """Fills the folder of a :class:`Kernel` from Debian's packages, and deletes these."""
+    """Fills the folder of a :class:`CachedKernel` from Debian's packages, and deletes these."""
     every = folder / "every"
 
     def of_plain(path: str) -> Path | None:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from . import cache, disk, guest, qmp
 from .errors import VmError
-from .kernels import Kernel
+from .kernels import CachedKernel
 
 QEMU = "qemu-system-x86_64"
 
@@ -42,7 +42,7 @@ _SYSRQ_DEBUG = "sysrq: DEBUG"
 class Setup:
     """What a machine is to be."""
 
-    kernel: Kernel
+    kernel: CachedKernel
     program: guest.GuestProgram | None = None
     cpus: int = 1
     memory_mib: int = 512

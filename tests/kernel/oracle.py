@@ -16,7 +16,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from darc.model.profile import Profile
 from kgdb.vm import cache
-from kgdb.vm.kernels import Kernel
+from kgdb.vm.kernels import CachedKernel
 
 SOURCE = Path(__file__).resolve().parents[2] / "fixtures" / "kernel" / "oracle" / "oracle.c"
 
@@ -63,7 +63,7 @@ def busiest(after: dict[int, Profile], before: dict[int, Profile]) -> Profile:
     return max(since, key=lambda profile: profile.count, default=Profile.empty(1, 1))
 
 
-def make(kernel: Kernel, function: str, folder: Path, behind: int = 0) -> Oracle:
+def make(kernel: CachedKernel, function: str, folder: Path, behind: int = 0) -> Oracle:
     """An oracle for a function of a kernel that stands where its file says (``nokaslr``).
 
     It times from ``behind`` bytes after the function's first, which must be an instruction's.
@@ -73,7 +73,7 @@ def make(kernel: Kernel, function: str, folder: Path, behind: int = 0) -> Oracle
     return Oracle(f"{_built()},start={address:#x},out={file}", file)
 
 
-def address_of(kernel: Kernel, function: str) -> int:
+def address_of(kernel: CachedKernel, function: str) -> int:
     """Where a function stands, by the kernel's symbols."""
     with kernel.symbols.open("rb") as opened:
         table = ELFFile(opened).get_section_by_name(".symtab")

@@ -12,7 +12,7 @@ from darc.app.app import App
 from darc.code.demangle import without_arguments
 from darc.code.program import Program
 from darc.code.spelling import find_symbols, symbol_spelling
-from darc.code.symbols import Symbol, Symbols
+from darc.code.symbols import FunctionSymbols, Symbol
 from darc.model.errors import NotFoundError
 from tests.fake_target import FakeTarget, FakeWorld
 
@@ -23,7 +23,7 @@ OVERLOADS = ("_ZN5Store3putEi", "_ZN5Store3putEl")
 
 
 class Named(list[Symbol]):
-    """A file's symbols, as :class:`darc.code.symbols.Symbols` has them."""
+    """A file's symbols, as :class:`darc.code.symbols.FunctionSymbols` has them."""
 
     def may_name(self, part: str) -> bool:
         return any(part in symbol.name for symbol in self)
@@ -31,7 +31,7 @@ class Named(list[Symbol]):
 
 def found(name: str, *symbols: str) -> list[str]:
     named = Named([Symbol(s, 16 * n, 16, False, True, ()) for n, s in enumerate(symbols, 1)])
-    files: list[tuple[Symbols, int]] = [(named, 0)]  # type: ignore[list-item]
+    files: list[tuple[FunctionSymbols, int]] = [(named, 0)]  # type: ignore[list-item]
     return [symbols[address // 16 - 1] for address in sorted(find_symbols(files, name))]
 
 

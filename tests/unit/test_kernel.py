@@ -54,7 +54,7 @@ class Memory:
 
 
 class Symbols(list[Symbol]):
-    """As :class:`darc.code.symbols.Symbols` has them."""
+    """As :class:`darc.code.symbols.FunctionSymbols` has them."""
 
     def may_name(self, part: str) -> bool:
         return any(part in symbol.name for symbol in self)

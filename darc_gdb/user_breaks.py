@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import gdb
 
 from darc.target.ownthread import Turn, own_thread
-from darc.target.userbreaks import UserBreakpoints
+from darc.target.user_breaks import UserBreakpoints
 from darc_gdb.hits import Hits
 from darc_gdb.hooks import Hooks
 from darc_gdb.translated import translated

@@ -8,7 +8,7 @@ import lldb
 
 from darc.target.ownthread import Turn, own_thread
 from darc.target.target import State
-from darc.target.userbreaks import UserBreakpoints
+from darc.target.user_breaks import UserBreakpoints
 from darc_lldb.inferior import Inferior
 from darc_lldb.stops import OwnBreakpoints
 
