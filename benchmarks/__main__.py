@@ -24,11 +24,11 @@ def main() -> None:
     print(f"benchmarks: all figures are in {PAGE.relative_to(measure.ROOT)}")
 
 
-def _measure() -> report.Figures:
+def _measure() -> report.BenchmarkFigures:
     load = os.getloadavg()[0]
     hz = tsc_hz()
     program = measure.compile_program("cost")
-    return report.Figures(
+    return report.BenchmarkFigures(
         hz=hz,
         load=load,
         gdb=measure.gdb_version(),

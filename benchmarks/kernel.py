@@ -38,7 +38,7 @@ _TOOLS = {
 
 
 @dataclass(frozen=True)
-class Cost:
+class ReadCost:
     """Nanoseconds per read: the median of the blocks, and the least."""
 
     median: float
@@ -59,7 +59,7 @@ def main() -> None:
     print(f"benchmarks: all figures are in {PAGE.relative_to(ROOT)}")
 
 
-def _measure(kernel: kernels.CachedKernel) -> dict[str, Cost]:
+def _measure(kernel: kernels.CachedKernel) -> dict[str, ReadCost]:
     BUILT.mkdir(parents=True, exist_ok=True)
     program = BUILT / "peers"
     options = ("-O2", "-Wall", "-Wextra", "-Werror", "-static")
@@ -84,11 +84,11 @@ def _blocks(started: machine.Machine) -> dict[str, list[float]]:
     return found
 
 
-def _cost(blocks: list[float]) -> Cost:
-    return Cost(statistics.median(blocks), min(blocks))
+def _cost(blocks: list[float]) -> ReadCost:
+    return ReadCost(statistics.median(blocks), min(blocks))
 
 
-def _with_pad(started: machine.Machine) -> Cost:
+def _with_pad(started: machine.Machine) -> ReadCost:
     """The blocks between the moment the pad stands and the stop after PAD_BLOCKS of them."""
     lines = f"shell wc -l <{started.folder}/messages.log"
     operations = PAD_BLOCKS * READS_A_BLOCK
@@ -110,15 +110,15 @@ def _with_pad(started: machine.Machine) -> Cost:
     return _cost(blocks)
 
 
-def _with_breakpoints(started: machine.Machine) -> Cost:
+def _with_breakpoints(started: machine.Machine) -> ReadCost:
     output = debugger.run("gdb", started, f"source {HERE / 'kernel_breakpoints.py'}")
     found = re.search(r"^nanoseconds ([0-9.]+)$", output, re.M)
     if not found:
         raise MeasurementError(f"gdb did not see the calls:\n{output}")
-    return Cost(float(found[1]), float(found[1]))
+    return ReadCost(float(found[1]), float(found[1]))
 
 
-def _table(costs: dict[str, Cost]) -> list[str]:
+def _table(costs: dict[str, ReadCost]) -> list[str]:
     nothing, own = costs["nothing"], costs["darc"]
     added = own.least - nothing.least
     lines = ["|  | ns, median | least | added | × darc |", "| --- | ---: | ---: | ---: | ---: |"]
@@ -137,8 +137,8 @@ def _table(costs: dict[str, Cost]) -> list[str]:
 
 def _page(
     kernel: kernels.CachedKernel,
-    costs: dict[str, Cost],
-    figures: kernel_overhead.Figures,
+    costs: dict[str, ReadCost],
+    figures: kernel_overhead.OverheadFigures,
     stops: Sequence[kernel_stops.Stops],
 ) -> str:
     lines = [

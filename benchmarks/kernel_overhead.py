@@ -116,7 +116,7 @@ class Overhead:
 
 
 @dataclass(frozen=True)
-class Figures:
+class OverheadFigures:
     """Of each workload, a row for each ``decision_ops``."""
 
     stat: tuple[Overhead, ...]
@@ -125,9 +125,11 @@ class Figures:
     read: tuple[Overhead, ...]
 
 
-def measure_all(kernel: kernels.CachedKernel) -> Figures:
+def measure_all(kernel: kernels.CachedKernel) -> OverheadFigures:
     """All of it: some ten minutes."""
-    return Figures(measure(kernel, STAT), measure(kernel, STAT, icount=True), measure(kernel, READ))
+    return OverheadFigures(
+        measure(kernel, STAT), measure(kernel, STAT, icount=True), measure(kernel, READ)
+    )
 
 
 def measure(
@@ -216,13 +218,13 @@ class _Guest:
         return [float(mean) / 1e6 for mean in found]
 
 
-def section(figures: Figures) -> list[str]:
+def section(figures: OverheadFigures) -> list[str]:
     """Of the page of figures."""
     introduction = _INTRODUCTION.format(rounds=STAT.rounds, read_rounds=READ.rounds)
     return [*introduction.splitlines(), "", *tables(figures)]
 
 
-def tables(figures: Figures) -> list[str]:
+def tables(figures: OverheadFigures) -> list[str]:
     """What was measured, beside the paper's figures."""
     return [
         "| `stat`, `decision_ops` | analysed | run time | by instructions | with stops | stops "

@@ -39,18 +39,18 @@ class MeasurementError(Exception):
 
 
 @dataclass(frozen=True)
-class Cost:
+class CallCost:
     """Cycles per call: the median over the blocks of all repetitions' medians, and the least."""
 
     median: float
     least: float
 
-    def over(self, plain: Cost) -> float:
+    def over(self, plain: CallCost) -> float:
         """What it adds to the plain call."""
         return self.median - plain.median
 
 
-Costs = dict[str, Cost]
+Costs = dict[str, CallCost]
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ def _costs(output: str) -> Costs:
     found = re.findall(r"([a-z-]+) ([0-9]+\.[0-9]+) ([0-9]+\.[0-9]+)$", output, re.M)
     if "timed" not in {name for name, _, _ in found}:
         raise MeasurementError(f"the program printed no figures:\n{output}")
-    return {name: Cost(float(median), float(least)) for name, median, least in found}
+    return {name: CallCost(float(median), float(least)) for name, median, least in found}
 
 
 def _together(runs: list[Costs]) -> Costs:
     return {
-        name: Cost(
+        name: CallCost(
             statistics.median(run[name].median for run in runs),
             min(run[name].least for run in runs),
         )

@@ -39,7 +39,7 @@ Ask = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Subject:
+class RealProgram:
     """A program, f0, and what its slow calls go through (one of ``truth`` is on the right path).
     ``start`` starts it, in a folder of its own; ``connect`` makes a client of it, none where it
     works by itself."""
@@ -227,23 +227,23 @@ def _crowd(folder: Path) -> subprocess.Popen[bytes]:
 
 
 SUBJECTS = (
-    Subject(
+    RealProgram(
         "redis", "call", "--start-ops 5000", ("keysCommand",),
         "one command of 200 is KEYS, on 50,000 keys", _redis, _redis_client,
     ),
-    Subject(
+    RealProgram(
         "nginx", "ngx_http_handler", "--start-ops 2000", ("deflate",),
         "one request of 100 is for a file that is compressed", _nginx, _nginx_client,
     ),
-    Subject(
+    RealProgram(
         "ffmpeg", "avcodec_send_frame", "--start-ops 200 --decision-ops 5", (),
         "libx264, 640 × 360", _ffmpeg,
     ),
-    Subject(
+    RealProgram(
         "clang", "llvm::FPPassManager::runOnFunction", "--start-ops 200 --decision-ops 5", (),
         "of 40 functions one is a hundred times as long as the others", _clang,
     ),
-    Subject(
+    RealProgram(
         "80 threads", "handle", "--start-ops 6400", ("clock_nanosleep",),
         "every sixteenth call sleeps for 1.5 ms", _crowd,
     ),
@@ -271,7 +271,7 @@ def _finish(process: subprocess.Popen[bytes], what: str) -> None:
         raise MeasurementError(f"{what} takes longer than {_PATIENCE:.0f} s") from None
 
 
-def _trial(subject: Subject, folder: Path, beside: Callable[[int], None] | None) -> Trial:
+def _trial(subject: RealProgram, folder: Path, beside: Callable[[int], None] | None) -> Trial:
     """The program under load, and what is done ``beside`` it."""
     own = folder / "program"
     own.mkdir()
@@ -294,12 +294,12 @@ def _trial(subject: Subject, folder: Path, beside: Callable[[int], None] | None)
         _end(process)
 
 
-def _alone(subject: Subject) -> Trial:
+def _alone(subject: RealProgram) -> Trial:
     with tempfile.TemporaryDirectory() as name:
         return _trial(subject, Path(name), None)
 
 
-def _attached(subject: Subject) -> Trial:
+def _attached(subject: RealProgram) -> Trial:
     """A bare gdb is there, and lets it go."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -317,7 +317,7 @@ def _attached(subject: Subject) -> Trial:
         return _trial(subject, folder, beside)
 
 
-def _analysed(subject: Subject) -> Trial:
+def _analysed(subject: RealProgram) -> Trial:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         started: list[float] = []
@@ -364,7 +364,7 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
-def _section(subject: Subject, alone: Trial, attached: Trial, analysed: Trial) -> list[str]:
+def _section(subject: RealProgram, alone: Trial, attached: Trial, analysed: Trial) -> list[str]:
     stops, on = sorted(analysed.stops), sorted(analysed.own) or [0.0]
     lines = [f"## {subject.name}", "", f"`darc start {subject.function} {subject.options}`; "]
     lines[-1] += f"{subject.why}."

@@ -16,7 +16,7 @@ from benchmarks.measure import (
     GDB,
     LLDB,
     REPEATS,
-    Cost,
+    CallCost,
     Costs,
     Descent,
     Peer,
@@ -30,7 +30,7 @@ STOPS_GOAL = DEEP_LEVELS + 2
 
 
 @dataclass(frozen=True)
-class Figures:
+class BenchmarkFigures:
     """Everything that one run of the benchmarks produced; costs by number of threads."""
 
     hz: int
@@ -60,7 +60,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (header, marks, *rows)]
 
 
-def _machine(figures: Figures) -> list[str]:
+def _machine(figures: BenchmarkFigures) -> list[str]:
     models = [
         line.partition(":")[2].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -98,7 +98,7 @@ _KINDS = (
 )
 
 
-def _cost_tables(figures: Figures) -> list[str]:
+def _cost_tables(figures: BenchmarkFigures) -> list[str]:
     lines = []
     for name, costs in _measured(figures):
         lines += ["", f"### {name[0].upper()}{name[1:]}", ""]
@@ -109,7 +109,7 @@ def _cost_tables(figures: Figures) -> list[str]:
     return lines
 
 
-def _measured(figures: Figures) -> Iterator[tuple[str, Costs]]:
+def _measured(figures: BenchmarkFigures) -> Iterator[tuple[str, Costs]]:
     """The costs with darc, and what to call them."""
     cores = os.cpu_count() or 1
     for threads, costs in figures.darc.items():
@@ -118,7 +118,7 @@ def _measured(figures: Figures) -> Iterator[tuple[str, Costs]]:
     yield "1 thread, in lldb", figures.in_lldb
 
 
-def _peers(figures: Figures) -> list[str]:
+def _peers(figures: BenchmarkFigures) -> list[str]:
     costs = figures.darc[1]
     reads = costs["reads"]
     own = costs["timed"].over(costs["plain-timed"])
@@ -132,7 +132,7 @@ def _peers(figures: Figures) -> list[str]:
     return _table(("", "added cycles", "ns", "× two reads", "× darc"), rows)
 
 
-def _added(added: float, reads: Cost, own: float, hz: int) -> tuple[str, str, str, str]:
+def _added(added: float, reads: CallCost, own: float, hz: int) -> tuple[str, str, str, str]:
     return (
         f"{added:,.0f}",
         f"{added / hz * 1e9:,.0f}",
@@ -141,7 +141,7 @@ def _added(added: float, reads: Cost, own: float, hz: int) -> tuple[str, str, st
     )
 
 
-def _descents(figures: Figures) -> list[str]:
+def _descents(figures: BenchmarkFigures) -> list[str]:
     rows = []
     for descent in figures.descents:
         seconds = descent.all
@@ -156,7 +156,7 @@ def _descents(figures: Figures) -> list[str]:
     return _table(("", "stops", "median stop", "longest stop"), rows)
 
 
-def goals(figures: Figures) -> list[Goal]:
+def goals(figures: BenchmarkFigures) -> list[Goal]:
     """Every goal, in the order of the page."""
     found = []
     for name, costs in _measured(figures):
@@ -182,7 +182,7 @@ def goals(figures: Figures) -> list[Goal]:
     return found
 
 
-def page(figures: Figures) -> str:
+def page(figures: BenchmarkFigures) -> str:
     """The whole page."""
     cores = os.cpu_count() or 1
     chance = max(

@@ -47,7 +47,7 @@ class Soak:
         self._seed = seed
         self._deadline = deadline
         self.work = Path(tempfile.mkdtemp(prefix="darc-soak-"))
-        self.outcomes: list[run.Outcome] = []
+        self.outcomes: list[run.JobOutcome] = []
         self.failures: list[str] = []
         self.left_out: list[str] = []
 
@@ -96,7 +96,7 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _tell(outcome: run.Outcome) -> None:
+def _tell(outcome: run.JobOutcome) -> None:
     if outcome.difference:
         _say(f"  differs ({outcome.blame}):\n{outcome.difference}")
     for words in outcome.figures.trouble[:10]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from benchmarks.measure import gdb_version
-from benchmarks.soak.run import Outcome
+from benchmarks.soak.run import JobOutcome
 
 _TEXT = """# Soak: real programs under continuous analysis
 
@@ -35,7 +35,7 @@ _COLUMNS = """
 """
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
+def table(outcomes: Sequence[JobOutcome]) -> str:
     """One row a job, and their sum."""
     header = (
         "program",
@@ -54,7 +54,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _row(outcome: Outcome) -> Sequence[str]:
+def _row(outcome: JobOutcome) -> Sequence[str]:
     figures = outcome.figures
     return (
         outcome.job.name,
@@ -69,13 +69,13 @@ def _row(outcome: Outcome) -> Sequence[str]:
     )
 
 
-def _verdict(outcome: Outcome) -> str:
+def _verdict(outcome: JobOutcome) -> str:
     if outcome.failed:
         return "**1**"
     return f"0 ({outcome.blame})" if outcome.blame else "0"
 
 
-def _sum(outcomes: Sequence[Outcome]) -> Sequence[str]:
+def _sum(outcomes: Sequence[JobOutcome]) -> Sequence[str]:
     figures = [outcome.figures for outcome in outcomes]
     return (
         "all",
@@ -91,7 +91,7 @@ def _sum(outcomes: Sequence[Outcome]) -> Sequence[str]:
 
 
 def page(
-    outcomes: Sequence[Outcome], seed: int, seconds: float, left_out: Sequence[str] = ()
+    outcomes: Sequence[JobOutcome], seed: int, seconds: float, left_out: Sequence[str] = ()
 ) -> str:
     """``docs/soak.md``. ``left_out`` are jobs for which there was no time."""
     reasons: dict[str, int] = {}

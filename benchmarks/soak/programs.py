@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.soak.run import Job, Place
+from benchmarks.soak.run import Job, Workplace
 from benchmarks.soak.sources import Sources
 
 SCRIPTS = Path(__file__).resolve().with_name("scripts")
@@ -31,12 +31,12 @@ def jobs(sources: Sources) -> dict[str, Callable[[], Iterator[Job]]]:
     }
 
 
-def started(*arguments: object) -> Callable[[Place], Sequence[str]]:
+def started(*arguments: object) -> Callable[[Workplace], Sequence[str]]:
     """Starts the program itself."""
     return lambda place: [str(place.program), *map(str, arguments)]
 
 
-def shell(script: str) -> Callable[[Place], Sequence[str]]:
+def shell(script: str) -> Callable[[Workplace], Sequence[str]]:
     """Runs a shell script, with the program as ``$PROGRAM``."""
     return lambda place: ["sh", "-c", f"PROGRAM='{place.program}'\n{script}"]
 
@@ -144,7 +144,7 @@ def _redis(sources: Sources) -> Iterator[Job]:
     libraries = ("libhiredis0.14", "libjemalloc2", "liblzf1", "libatomic1", "libsystemd0")
     root = sources.programs("redis-server", "redis-tools", *libraries)
 
-    def run(place: Place) -> Sequence[str]:
+    def run(place: Workplace) -> Sequence[str]:
         shutil.copytree(tree / "tests", place.folder / "tests")
         (place.folder / "src").mkdir()
         for name in ("redis-server", "redis-sentinel", "redis-cli", "redis-benchmark"):
@@ -178,7 +178,7 @@ def _python(sources: Sources) -> Iterator[Job]:
     found = root / "usr" / "lib" / "python3.11"
     installed = Path("/usr/lib/python3.11/test")
 
-    def run(place: Place) -> Sequence[str]:
+    def run(place: Workplace) -> Sequence[str]:
         package = place.folder / "lib" / "test"
         package.mkdir(parents=True)
         for source in (installed, found / "test"):

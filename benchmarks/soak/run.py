@@ -31,7 +31,7 @@ class JobError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class Workplace:
     """Where a job runs: an empty folder, and the stand-in for the program that is analysed."""
 
     folder: Path
@@ -52,7 +52,7 @@ class Job:
     program: str
     what: str
     binary: Path
-    command: Callable[[Place], Sequence[str]]
+    command: Callable[[Workplace], Sequence[str]]
     clean: Callable[[str], str] = str
     count: Callable[[str], int] = lambda _text: 1
     keep: Sequence[str] = ()
@@ -89,7 +89,7 @@ class Result:
 
 
 @dataclass
-class Figures:
+class LogFigures:
     """What the log of a run tells."""
 
     processes: int = 0
@@ -105,12 +105,12 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """A job's row in the table. ``blame`` says who makes the difference, if there is one."""
 
     job: Job
     tests: int
-    figures: Figures
+    figures: LogFigures
     alone_seconds: float
     analysed_seconds: float
     difference: str
@@ -122,7 +122,7 @@ class Outcome:
         return bool(self.figures.trouble) or self.blame == "darc"
 
 
-def run(job: Job, work: Path, seed: int, say: Callable[[str], None]) -> Outcome:
+def run(job: Job, work: Path, seed: int, say: Callable[[str], None]) -> JobOutcome:
     """Both runs, and what tells a difference's origin when there is one.
 
     Raises:
@@ -157,7 +157,7 @@ def run(job: Job, work: Path, seed: int, say: Callable[[str], None]) -> Outcome:
         if again.difference(plain):
             blame = "it differs undisturbed, too"
     count = job.count(result.output)
-    return Outcome(job, count, figures, alone, took, difference, blame)
+    return JobOutcome(job, count, figures, alone, took, difference, blame)
 
 
 def _once(
@@ -175,7 +175,7 @@ def _once(
     scene = work.parent / "scene"
     shutil.rmtree(scene, ignore_errors=True)
     scene.mkdir()
-    place = Place(scene, _stand_in(job, work, scene, seed, share, analyses))
+    place = Workplace(scene, _stand_in(job, work, scene, seed, share, analyses))
     command = list(map(str, job.command(place)))
     environment = {
         "PATH": os.environ["PATH"],
@@ -317,9 +317,9 @@ def _processes(file: str, mark: bytes) -> list[int]:
     return found
 
 
-def read_log(file: Path) -> Figures:
+def read_log(file: Path) -> LogFigures:
     """Adds up what the gdbs of a run have noted."""
-    figures = Figures()
+    figures = LogFigures()
     if not file.exists():
         return figures
     for line in file.read_text().splitlines():
@@ -327,7 +327,7 @@ def read_log(file: Path) -> Figures:
     return figures
 
 
-def _add(figures: Figures, entry: dict[str, Any]) -> None:
+def _add(figures: LogFigures, entry: dict[str, Any]) -> None:
     event = entry["event"]
     if event == "begin":
         figures.processes += 1

@@ -11,7 +11,7 @@ from benchmarks.soak.programs import shell, started
 from fixtures.build import build, find
 
 
-def soak(job: run.Job, folder: Path) -> run.Outcome:
+def soak(job: run.Job, folder: Path) -> run.JobOutcome:
     said: list[str] = []
     outcome = run.run(job, folder, 1, said.append)
     assert not outcome.figures.trouble, outcome.figures.trouble

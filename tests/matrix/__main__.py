@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.matrix.cells import AXES, CELLS, Cell, plan
-from tests.matrix.trial import Outcome, Result, attempt
+from tests.matrix.trial import Result, TrialOutcome, attempt
 
 ATTEMPTS = 3
 """A busy machine makes other functions slow now and then, and darc says so: a wrong path is tried
@@ -27,7 +27,7 @@ again, and the table counts it. A program that was harmed is not."""
 Trial = tuple[str, Cell]
 
 
-def tried(trial: Trial) -> tuple[Trial, Outcome, int]:
+def tried(trial: Trial) -> tuple[Trial, TrialOutcome, int]:
     """A trial, its outcome, and how often it was tried."""
     name, cell = trial
     for number in range(1, ATTEMPTS + 1):
@@ -35,7 +35,7 @@ def tried(trial: Trial) -> tuple[Trial, Outcome, int]:
             try:
                 outcome = attempt(name, cell, Path(folder))
             except Exception as error:  # one trial's trouble is told with the others
-                return trial, Outcome(Result.HARMED, f"could not be tried: {error!r}"), number
+                return trial, TrialOutcome(Result.HARMED, f"could not be tried: {error!r}"), number
         if outcome.result is not Result.WRONG:
             break
     return trial, outcome, number
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         if not chosen.cell or any(text in str(cell) for text in chosen.cell)
     ]
     begin = time.monotonic()
-    outcomes: dict[Trial, Outcome] = {}
+    outcomes: dict[Trial, TrialOutcome] = {}
     again = 0
     with ThreadPoolExecutor(chosen.jobs) as pool:
         for trial, outcome, number in pool.map(tried, trials):
@@ -69,12 +69,12 @@ def main(arguments: Sequence[str]) -> int:
     return int(not all(outcome.is_fine for outcome in outcomes.values()))
 
 
-def table(outcomes: Mapping[Trial, Outcome]) -> str:
+def table(outcomes: Mapping[Trial, TrialOutcome]) -> str:
     """A row for each compiler, optimisation and linking; a column for each of the rest."""
     columns = [(p, s) for p in AXES["protection"] for s in AXES["symbols"]]
     heads = [f"{'cet' if p == 'full' else 'nocet'} {s}" for p, s in columns]
     lines = [f"{'':22}" + "".join(f"{head:>18}" for head in heads)]
-    by_cell: dict[Cell, list[Outcome]] = {}
+    by_cell: dict[Cell, list[TrialOutcome]] = {}
     for (_, cell), outcome in outcomes.items():
         by_cell.setdefault(cell, []).append(outcome)
     rows = {(cell.cc, cell.opt, cell.link): None for cell in CELLS if cell in by_cell}
@@ -86,7 +86,7 @@ def table(outcomes: Mapping[Trial, Outcome]) -> str:
     return "\n".join(lines)
 
 
-def _short(outcomes: Iterable[Outcome]) -> str:
+def _short(outcomes: Iterable[TrialOutcome]) -> str:
     """``3 right``, or the counts of what is not."""
     counts = Counter(outcome.result for outcome in outcomes)
     return ", ".join(f"{count} {result.value}" for result, count in counts.items()) or "-"

@@ -52,7 +52,7 @@ class Result(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What became of a trial. ``words`` say why, unless the path is right."""
 
     result: Result
@@ -63,16 +63,16 @@ class Outcome:
         return self.result in (Result.RIGHT, Result.TOLD, Result.REFUSED)
 
 
-def attempt(name: str, cell: Cell, folder: Path) -> Outcome:
+def attempt(name: str, cell: Cell, folder: Path) -> TrialOutcome:
     """Tries the fixture in the cell once."""
     case = Case(name, cell.opt)
     try:
         done = _analyse(case, cell, folder)
     except debugger.HangError as error:
-        return Outcome(Result.HARMED, f"hangs\n{error}")
+        return TrialOutcome(Result.HARMED, f"hangs\n{error}")
     harm = _harm(case, cell, done)
     if harm:
-        return Outcome(Result.HARMED, f"{harm}\n{done.gdb}\n{done.errors.decode()[-500:]}")
+        return TrialOutcome(Result.HARMED, f"{harm}\n{done.gdb}\n{done.errors.decode()[-500:]}")
     return _judge(case, cell, done)
 
 
@@ -113,27 +113,27 @@ def _harm(case: Case, cell: Cell, done: Done) -> str | None:
     return None
 
 
-def _judge(case: Case, cell: Cell, done: Done) -> Outcome:
+def _judge(case: Case, cell: Cell, done: Done) -> TrialOutcome:
     said = "; ".join(REFUSED.findall(done.gdb))
     missing = NOT_MEASURED.search(done.gdb)
     if done.report is None or not done.report["root_cause_paths"]:
         cannot = re.search(r"darc: .*(cannot|exceptions|not possible|is not timed).*", done.gdb)
         if cannot:
-            return Outcome(Result.REFUSED, cannot[0])
+            return TrialOutcome(Result.REFUSED, cannot[0])
         if missing:
-            return Outcome(Result.TOLD, missing[0])
+            return TrialOutcome(Result.TOLD, missing[0])
         status = done.report["status"] if done.report else "no report"
-        return Outcome(Result.WRONG, f"{status}: {said}\n{done.gdb[-2000:]}")
+        return TrialOutcome(Result.WRONG, f"{status}: {said}\n{done.gdb[-2000:]}")
     names = Names(cell, case.name)
     wanted = list(case.expected)
     found = [_whole([names.of(name) for name in path]) for path in done.paths]
     if len(found) == len(wanted) and all(any(_same(f, w) for f in found) for w in wanted):
-        return Outcome(Result.RIGHT)
+        return TrialOutcome(Result.RIGHT)
     shown = " and ".join(" → ".join("/".join(sorted(n)) for n in path) for path in found)
     why = _why_early(done.report, done.paths, found, wanted)
     if why:
-        return Outcome(Result.TOLD, f"{shown}: {why}")
-    return Outcome(Result.WRONG, f"{shown} ({_peaks(done.report)}) {said}")
+        return TrialOutcome(Result.TOLD, f"{shown}: {why}")
+    return TrialOutcome(Result.WRONG, f"{shown} ({_peaks(done.report)}) {said}")
 
 
 def _whole(path: list[frozenset[str]]) -> list[frozenset[str]]:
