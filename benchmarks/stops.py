@@ -40,7 +40,7 @@ def _observed(self: PadCollector) -> BellAnswer:
 def report() -> None:
     """After the search: the last stop has ended too."""
     pid, address, size = _places[0]
-    with procfs.Memory(pid) as memory:
+    with procfs.MemoryFile(pid) as memory:
         raw = memory.read(address, size)
     _finish_last(0, int.from_bytes(raw, "little"))
     print("stops", *cycles)

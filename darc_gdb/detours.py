@@ -40,7 +40,7 @@ class Detours:
 
     def place(self, pid: int) -> int | None:
         """Where one may stand."""
-        with procfs.Memory(pid) as memory:
+        with procfs.MemoryFile(pid) as memory:
             return detour.find_place(self._regions(pid), memory.read)
 
     def _regions(self, pid: int) -> Sequence[Region]:

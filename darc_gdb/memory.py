@@ -35,7 +35,7 @@ class GdbMemory(Memory):
         """Whether darc writes beside gdb."""
         self._stale = False
         """Whether it has, since :meth:`unnoticed`."""
-        self._opened: tuple[int, procfs.Memory] | None = None
+        self._opened: tuple[int, procfs.MemoryFile] | None = None
         """The process whose memory is open for that."""
 
     @translated
@@ -79,7 +79,7 @@ class GdbMemory(Memory):
             return False
         return True
 
-    def _beside(self) -> procfs.Memory | None:
+    def _beside(self) -> procfs.MemoryFile | None:
         """The memory of the process that gdb has stopped on this machine, opened once for all that
         is written at a stop."""
         pid = int(gdb.selected_inferior().pid)
@@ -91,7 +91,7 @@ class GdbMemory(Memory):
             return None
         self._close()
         try:
-            self._opened = pid, procfs.Memory(pid)
+            self._opened = pid, procfs.MemoryFile(pid)
         except TargetError:
             return None
         return self._opened[1]

@@ -39,7 +39,7 @@ def make_call(
         TargetError: the call did not come back; the thread is where it was.
     """
     pid = int(process.GetProcessID())
-    with procfs.Memory(pid) as memory:
+    with procfs.MemoryFile(pid) as memory:
         place = detour.find_place(procfs.regions(pid), memory.read)
     if place is None:
         return None
@@ -71,7 +71,7 @@ class BesideLldb(Caller):
         self._server = Server(process, tid)
 
     def read(self, address: int, size: int) -> bytes:
-        with procfs.Memory(self.process) as memory:
+        with procfs.MemoryFile(self.process) as memory:
             return memory.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:

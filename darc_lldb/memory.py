@@ -27,7 +27,7 @@ class LldbMemory(Memory):
         # is asked for no more than what stands under breakpoints, its own ones too.
         if not size:
             return b""
-        with procfs.Memory(int(process.GetProcessID())) as memory:
+        with procfs.MemoryFile(int(process.GetProcessID())) as memory:
             data = bytearray(memory.read(address, size))
         at = data.find(_INT3)
         while at >= 0:

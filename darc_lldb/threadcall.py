@@ -201,7 +201,7 @@ class ThreadCall:
         try:
             self._write(place, original)
         except TargetError:
-            with procfs.Memory(int(self._process.GetProcessID())) as memory:
+            with procfs.MemoryFile(int(self._process.GetProcessID())) as memory:
                 memory.write(place, original)
 
     def _write(self, address: int, data: bytes) -> None:

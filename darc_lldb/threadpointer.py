@@ -22,7 +22,7 @@ def find(pid: int, thread: int, rsp: int) -> int | None:
     """The thread's fs base, ``None`` when it cannot be told by looking."""
     status = procfs.status(pid, thread)
     number = struct.pack("<i", int(status.get("NSpid", str(thread)).split()[-1]))
-    with procfs.Memory(pid) as memory:
+    with procfs.MemoryFile(pid) as memory:
         for region in _places(procfs.regions(pid), rsp):
             try:
                 found = _find_in(memory, region, number)
@@ -55,7 +55,7 @@ def _places(regions: Iterable[Region], rsp: int) -> list[Region]:
     return [*own, *sorted(others, key=lambda r: r.end - r.start)]
 
 
-def _find_in(memory: procfs.Memory, region: Region, number: bytes) -> int | None:
+def _find_in(memory: procfs.MemoryFile, region: Region, number: bytes) -> int | None:
     for start in range(region.start, region.end, _CHUNK):
         data = memory.read(start, min(_CHUNK, region.end - start))
         at = data.find(number)

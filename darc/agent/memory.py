@@ -35,8 +35,9 @@ _MOST = {"bell": 15, "bell_signal": 64, "mode": 2, "loops": 1, "resolution": 8, 
 class AgentMemory(Control):
     """Typed access to the agent's tables at ``base``.
 
-    ``read`` and ``write`` go to the program's memory; with a :class:`darc.debuggee.procfs.Memory`
-    behind them, counters can be read while the program runs.
+    ``read`` and ``write`` go to the program's memory; with a
+    :class:`darc.debuggee.procfs.MemoryFile` behind them, counters can be read while the program
+    runs.
     """
 
     def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:

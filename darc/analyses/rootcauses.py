@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Analysis, Step, Subject
@@ -232,7 +232,6 @@ class RootCauses(Analysis):
         if self._descent is None:
             return (self.root,)
         return self._descent.leaders(self._collector.votes())
-
 
     def choose_peak(self, spec: str) -> Step:
         """``darc peak``: the user's choice, at a stop.

@@ -61,7 +61,7 @@ def clean_up_after_another(
     agents: list[LeftBehind] = []
     waiting: list[int] = []
     notes = []
-    with procfs.Memory(pid) as memory:
+    with procfs.MemoryFile(pid) as memory:
         try:
             for left in left_behind(target, memory, procfs.regions(pid)):
                 rang = rang or bool(left.tables.bell)

@@ -31,7 +31,7 @@ def put_back(pid: int) -> bool:
         return False
     places = list(noted.places)
     counters = [pc for pc in map(_program_counter, procfs.threads(pid)) if pc is not None]
-    with procfs.Memory(pid) as memory:
+    with procfs.MemoryFile(pid) as memory:
         changed = [place for place in reversed(places) if _is_changed(place, memory)]
         relays = set(map(_leads_to, changed))  # what stands there is darc's alone
         for pc in counters:
@@ -46,7 +46,7 @@ def put_back(pid: int) -> bool:
     return True
 
 
-def _is_changed(place: Place, memory: procfs.Memory) -> bool:
+def _is_changed(place: Place, memory: procfs.MemoryFile) -> bool:
     try:
         return journal.is_darcs(place, memory.read(place.address, len(place.original)))
     except TargetError:
@@ -71,7 +71,7 @@ def _program_counter(thread: int) -> int | None:
         return None
 
 
-def _clear(pid: int, region: Region, memory: procfs.Memory) -> None:
+def _clear(pid: int, region: Region, memory: procfs.MemoryFile) -> None:
     """Takes breakpoints out of the code of a file."""
     if "x" not in region.permissions or not region.inode or not region.path.startswith("/"):
         return

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 
-from darc.debuggee.procfs import Memory, populated
+from darc.debuggee.procfs import MemoryFile, populated
 from darc.debuggee.wordscan import WordScan
 from darc.pads.returns import Replaced
 from darc.target.target import Region
@@ -26,7 +26,7 @@ for terabytes of shadow memory: to ask which of its pages are there takes longer
 
 
 def replace(
-    memory: Memory,
+    memory: MemoryFile,
     pid: int,
     *,
     mapped: Sequence[Region],

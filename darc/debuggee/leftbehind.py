@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from darc import agent
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
-from darc.debuggee.procfs import Memory, in_sandbox_of_its_own, populated, regions
+from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, populated, regions
 from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
 from darc.model.errors import DarcError, UnsupportedError
 from darc.pads import returns
@@ -91,7 +91,7 @@ class LeftBehind:
         """The program's own return address where ``word`` is one that leads to a landing."""
         return next((own for one in self.landings if (own := one.own(word)) is not None), None)
 
-    def retire(self, target: Target, memory: Memory, pid: int) -> None:
+    def retire(self, target: Target, memory: MemoryFile, pid: int) -> None:
         """Lets its landings return by themselves, once patches and stacks are restored."""
         target.memory.flush()
         restore_copies(memory, pid, self.landings, [])
@@ -99,7 +99,7 @@ class LeftBehind:
             landings.retire()
 
     def give_back(
-        self, target: Target, memory: Memory, pid: int, most: int | None = SEARCHED
+        self, target: Target, memory: MemoryFile, pid: int, most: int | None = SEARCHED
     ) -> bool:
         """Unmaps its memory, once it is retired, where nothing can need it; else ``False``, also
         where more than ``most`` bytes would have to be looked through for that."""
@@ -118,7 +118,7 @@ class LeftBehind:
         return True
 
     def references(
-        self, target: Target, memory: Memory, pid: int, most: int | None = SEARCHED
+        self, target: Target, memory: MemoryFile, pid: int, most: int | None = SEARCHED
     ) -> frozenset[int] | None:
         """As :meth:`darc.pads.foothold.Foothold.references`."""
         landings = extents(self.landings)
@@ -135,7 +135,7 @@ class LeftBehind:
         return self.is_pad(pc)
 
 
-def left_behind(target: Target, memory: Memory, mapped: Sequence[Region]) -> list[LeftBehind]:
+def left_behind(target: Target, memory: MemoryFile, mapped: Sequence[Region]) -> list[LeftBehind]:
     """The agents that an earlier debugger left in the process.
 
     Raises:
@@ -182,7 +182,7 @@ def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> N
                 return  # the program may be killed for it
 
 
-def give_back_noted(target: Target, memory: Memory, pid: int, noted: Iterable[range]) -> None:
+def give_back_noted(target: Target, memory: MemoryFile, pid: int, noted: Iterable[range]) -> None:
     """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
     something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
     mark and nothing leads to it."""

@@ -38,7 +38,7 @@ from darc.debuggee.leftbehind import (
     without,
 )
 from darc.debuggee.procfs import (
-    Memory,
+    MemoryFile,
     in_sandbox_of_its_own,
     is_locked,
     may_read_fs,
@@ -94,7 +94,7 @@ class ProcessFoothold(Foothold):
         self._layout = plan(self._blob, room)
         self._area_size = _area_size(room)
         self._mapped: list[tuple[int, int]] = []
-        self.memory = Memory(pid)
+        self.memory = MemoryFile(pid)
         self._was_boxed = in_sandbox_of_its_own(pid)
 
     def _is_boxed(self) -> bool:
@@ -105,7 +105,7 @@ class ProcessFoothold(Foothold):
     def is_there(self) -> bool:
         # An exec ends it.
         try:
-            with Memory(self.identity) as memory:
+            with MemoryFile(self.identity) as memory:
                 magic = int.from_bytes(memory.read(*self.tables.field("magic")), "little")
         except TargetError:
             return False
@@ -242,7 +242,7 @@ class ProcessFoothold(Foothold):
         return None
 
     def _map_tables(self, size: int, touched: int) -> int | str:
-        """Memory for more tables, all zero; a string says why there is none."""
+        """MemoryFile for more tables, all zero; a string says why there is none."""
         why = limits.problem(self.identity, limits.Need(size, size, touched))
         if why is not None:
             return why
@@ -382,7 +382,7 @@ class ProcessFoothold(Foothold):
         return base
 
     def _map_writable(self, size: int) -> int:
-        """Memory for tables, all zero.
+        """MemoryFile for tables, all zero.
 
         Raises:
             PadsImpossibleError: there is none.

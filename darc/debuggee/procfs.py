@@ -429,7 +429,7 @@ def is_heard(pid: int, *signals: int) -> bool:
     return False
 
 
-class Memory:
+class MemoryFile:
     """Reads and writes a process's memory beside its debugger, also while it runs. For counters
     alone: code is the debugger's to write, as it knows its own breakpoints.
 
@@ -476,7 +476,7 @@ class Memory:
     def close(self) -> None:
         os.close(self._fd)
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> MemoryFile:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.debuggee import copies
-from darc.debuggee.procfs import Memory, populated, regions
+from darc.debuggee.procfs import MemoryFile, populated, regions
 from darc.debuggee.wordscan import WordScan
 from darc.model.errors import TargetError
 from darc.pads.returns import Replaced, ReturnLandings
@@ -19,7 +19,7 @@ SEARCHED = copies.LIMIT
 
 def references(
     target: Target,
-    memory: Memory,
+    memory: MemoryFile,
     pid: int,
     *,
     besides: Sequence[range],
@@ -73,7 +73,7 @@ def with_called(
 
 
 def restore_copies(
-    memory: Memory, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
+    memory: MemoryFile, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
 ) -> list[Replaced]:
     """See :mod:`darc.debuggee.copies`. What was replaced."""
     own: dict[int, int] = {}

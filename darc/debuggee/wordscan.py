@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from darc.debuggee.procfs import Memory
+from darc.debuggee.procfs import MemoryFile
 from darc.model.errors import TargetError
 
 _BLOCK = 1 << 16
@@ -59,7 +59,7 @@ class WordScan:
         self._found = (ctypes.c_uint32 * _ROOM)()
 
     def words(
-        self, memory: Memory, part: range, *, passes_over: bool = False
+        self, memory: MemoryFile, part: range, *, passes_over: bool = False
     ) -> Iterator[tuple[int, int]]:
         """Where in ``part`` of the memory, whose bounds are multiples of 8, such aligned words are,
         and which. ``passes_over`` what cannot be read, or raises TargetError there: what the

@@ -39,11 +39,11 @@ class Standing:
         return int(Path(f"/proc/{self.pid}/syscall").read_text().split()[-1], 16)
 
     def read(self, address: int, size: int) -> bytes:
-        with procfs.Memory(self.pid) as memory:
+        with procfs.MemoryFile(self.pid) as memory:
             return memory.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
-        with procfs.Memory(self.pid) as memory:
+        with procfs.MemoryFile(self.pid) as memory:
             memory.write(address, data)
 
     def patch(self, address: int, written: bytes, original: bytes | None = None) -> Place:

@@ -37,7 +37,7 @@ def test_every_aligned_word_that_leads_there_is_found(
     """And of others only those that are within 64 KiB."""
     raw = ctypes.create_string_buffer(struct.pack(f"<{len(words)}Q", *words) + b"left over")
     at = ctypes.addressof(raw)
-    with procfs.Memory(os.getpid()) as memory:
+    with procfs.MemoryFile(os.getpid()) as memory:
         found = list(WordScan(wanted).words(memory, range(at, at + 8 * len(words))))
     assert [word for _, word in found] == [words[(place - at) // 8] for place, _ in found]
     places = {(place - at) // 8 for place, _ in found}
@@ -52,7 +52,7 @@ def test_more_words_than_there_is_room_for_at_a_time() -> None:
     words = [0x7F6D_ACA6_E6C0] * 300_000
     raw = ctypes.create_string_buffer(struct.pack(f"<{len(words)}Q", *words))
     at = ctypes.addressof(raw)
-    with procfs.Memory(os.getpid()) as memory:
+    with procfs.MemoryFile(os.getpid()) as memory:
         found = WordScan([range(words[0], words[0] + 1)]).words(memory, range(at, at + 2_400_000))
         assert [place for place, _ in found] == list(range(at, at + 2_400_000, 8))
 
@@ -63,7 +63,7 @@ def test_what_cannot_be_read_is_not_taken_for_empty() -> None:
     reserved = mmap.mmap(-1, 2 * size, mmap.MAP_PRIVATE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(reserved))
     scan, beyond = WordScan([range(1 << 40, (1 << 40) + 8)]), range(8, 8 + size)
-    with procfs.Memory(os.getpid()) as memory:
+    with procfs.MemoryFile(os.getpid()) as memory:
         assert list(scan.words(memory, range(base, base + size))) == []
         with pytest.raises(TargetError):
             list(scan.words(memory, beyond))

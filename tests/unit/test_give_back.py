@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from darc.debuggee.leftbehind import give_back_noted
-from darc.debuggee.procfs import Memory
+from darc.debuggee.procfs import MemoryFile
 from darc.pads.foothold import MARK
 from tests.fake_target import FakeTarget, FakeThread
 
@@ -37,6 +37,6 @@ def test_where_a_thread_may_come_back_to() -> None:
     base = ctypes.addressof(ctypes.c_char.from_buffer(area))
     stack[:8] = struct.pack("<Q", base + 0x63E2)
     target = Own()
-    with Memory(os.getpid()) as memory:
+    with MemoryFile(os.getpid()) as memory:
         give_back_noted(target, memory, os.getpid(), [range(base, base + len(area))])
     assert target.unmapped == []

@@ -31,7 +31,7 @@ def test_another_thread_speaks_for_the_process(pid: int) -> None:
 
 def test_the_process_is_read_as_before(pid: int) -> None:
     code = next(r for r in procfs.regions(pid) if "x" in r.permissions)
-    with procfs.Memory(pid) as memory:
+    with procfs.MemoryFile(pid) as memory:
         assert memory.read(code.start, 16)
     assert not procfs.is_gone(pid)
     assert procfs.is_let_go(pid)

@@ -26,7 +26,7 @@ class OwnMemory(FakeMemory):
 
     def __init__(self, turn: Turn) -> None:
         super().__init__(turn)
-        self._memory = procfs.Memory(os.getpid())
+        self._memory = procfs.MemoryFile(os.getpid())
 
     def read(self, address: int, size: int) -> bytes:
         return self._memory.read(address, size)

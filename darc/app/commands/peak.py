@@ -45,7 +45,7 @@ def _peak(app: Actions, parsed: Parsed) -> None:
     app.need_stopped()
     search = _search_of(session, "peak")
     session.follow(lambda: search.choose_peak(spec))
-    if session.finished:
+    if session.analysis.finished:
         app.tell()
     else:
         app.emit(f"darc: peak {spec} of {session.spec} is chosen: 'continue' to descend")
@@ -57,7 +57,7 @@ def _descend(app: Actions, parsed: Parsed) -> None:
     nodes = [session.root.find(i) for i in parsed.arguments]
     search = _search_of(session, "descend")
     session.follow(lambda: search.descend(nodes))
-    if session.finished:
+    if session.analysis.finished:
         app.tell()
 
 
