@@ -274,7 +274,7 @@ class App:
         if self._pursuit is None:
             return shown
         return dataclasses.replace(
-            shown, parts=shown.parts | parts_of(self._pursuit.known(session, shown))
+            shown, parts={**shown.parts, **parts_of(self._pursuit.known(session, shown))}
         )
 
     def measured(self) -> list[Context]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from darc.model.ftree import Function
@@ -21,6 +23,6 @@ class Part:
         return None
 
 
-def parts_of(*parts: Part) -> dict[str, Part]:
+def parts_of(*parts: Part) -> Mapping[str, Part]:
     """Parts by their keys."""
-    return {part.key: part for part in parts}
+    return MappingProxyType({part.key: part for part in parts})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, TypeVar
@@ -9,7 +10,7 @@ from typing import ClassVar, TypeVar
 from darc.model.ftree import Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps
 from darc.model.parameters import Parameters, Probes
-from darc.model.part import Part
+from darc.model.part import Part, parts_of
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.status import Status
@@ -94,7 +95,7 @@ class Snapshot:
     """Of the in-peak ops among those,"""
     waits_of_fastest: Waits | None = None
     """and of those of the fastest peak."""
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=parts_of)
     """What analyses know beside the descent, by their keys: of several the last one is made of
     those before."""
 

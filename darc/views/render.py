@@ -73,7 +73,7 @@ def of_row(snapshot: Snapshot, row: int | str | None) -> Snapshot:
         function=found.function.name,
         profile=found.profile,
         peaks=found.peaks,
-        parts=snapshot.parts | parts_of(dataclasses.replace(known, rows=(found,))),
+        parts={**snapshot.parts, **parts_of(dataclasses.replace(known, rows=(found,)))},
     )
 
 

@@ -53,7 +53,7 @@ def _function_of_row(app: Actions, number: int) -> str:
 
 def _numbered(shown: Snapshot | None, number: int) -> Function:
     """The function that stands behind a number, from 1, of a table or a list of answers."""
-    for part in () if shown is None else reversed(shown.parts.values()):
+    for part in () if shown is None else reversed(list(shown.parts.values())):
         found = part.function(number)
         if found is not None:
             return found

@@ -88,7 +88,7 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
 
 def _part_lines(snapshot: Snapshot, style: Style) -> Iterable[Text] | None:
     """All that there is to show, where that is the part of an analysis."""
-    for key, part in reversed(snapshot.parts.items()):
+    for key, part in reversed(list(snapshot.parts.items())):
         if key in PARTS:
             return PARTS[key].lines(snapshot, part, style)
     return None
