@@ -188,7 +188,7 @@ class App:
             self._waiting.for_library(request, debuggee, error)
             return
         if debuggee.is_at_start() and may_begin_late(debuggee, program, parameters):
-            self._waiting.for_call(entry, request)
+            self._waiting.for_call(program, entry, request)
             self.emit(f"darc: the program has not begun yet: waits for {function}")
             return
         self.begin(program, entry, request)

@@ -114,12 +114,11 @@ class Waiting:
         self.request = request
         self._host.emit(f"darc: {error}: waits for a library that has it")
 
-    def for_call(self, entry: int, request: Request) -> None:
-        """Until f0 is called, where it is known now."""
+    def for_call(self, program: Program, entry: int, request: Request) -> None:
+        """Until f0 is called, which is at ``entry`` of the ``program`` as it is now."""
         self.request = request
         self._is_found = True
-        lookup = Lookup(self._host.look()[1], self._target)
-        self._copies = lookup.private_copies(entry, live=False)
+        self._copies = Lookup(program, self._target).private_copies(entry, live=False)
         self._forget_choice()
         self._target.breaks.break_once(entry, lambda: self._arrived(entry))
 
@@ -212,7 +211,7 @@ class Waiting:
         if not may_wait(debuggee, request.parameters):
             self.fail(UsageError(f"{request.function} is there now; {_CANNOT_WAIT}"))
             return
-        self.for_call(entry, request)
+        self.for_call(program, entry, request)
 
     def _await_begin(self, debuggee: Debuggee) -> None:
         """What will fail is told when all that is loaded with the program is there, not at its
@@ -278,7 +277,7 @@ class Waiting:
 
             def wait() -> Outcome:
                 if self.request is not None:
-                    self.for_call(entry, self.request)
+                    self.for_call(self._host.look()[1], entry, self.request)
                 return Outcome.CONTINUE
 
             return wait
