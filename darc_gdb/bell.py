@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import time
 from collections.abc import Callable
 
 import gdb
@@ -55,9 +54,8 @@ class GdbBell(Bell):
         self._handler: Callable[[], Outcome] | None = None
         self._signal = 0
         self._caught: frozenset[int] = frozenset()
-        self._before: dict[int, float] = {}
-        """The signals that were the bell before, and since when they are not: one of darc's may be
-        under way, and one of the program's may come while gdb is told to pass none on."""
+        self._before = bell.EarlierBells()
+        """Of these one of the program's may come while gdb is told to pass none on."""
         self._withheld: str | None = None
         """The signal that gdb is told not to pass on, as the one that it has now is darc's."""
         self._asked = False
@@ -97,9 +95,7 @@ class GdbBell(Bell):
         self._catch()
 
     def _listen_to(self, number: int) -> None:
-        if self._signal in bell.SIGNALS:
-            self._before[self._signal] = time.monotonic()
-        self._before.pop(number, None)
+        self._before.change(self._signal, number)
         self._signal = number
 
     def _catch(self) -> None:
@@ -135,7 +131,7 @@ class GdbBell(Bell):
 
     def forget(self) -> None:
         """The program is gone, and what was sent to it."""
-        self._before.clear()
+        self._before.forget()
         if self._handler is None:
             self._signal = 0
 
@@ -167,14 +163,13 @@ class GdbBell(Bell):
     def _leave_to_program(self) -> None:
         """Signals that were the bell, where none of darc's is under way: a program that gets many
         is not to stop for each."""
-        now = time.monotonic()
-        late = {n for n, since in self._before.items() if now - since >= bell.UNDER_WAY_SECONDS}
+        late = self._before.late
         if not late or not self._deciding.all_stop:
             return
         pid = int(gdb.selected_inferior().pid)
         over = {n for n in late if not procfs.is_pending(pid, n) and not _is_held(pid, n)}
         if over:
-            self._before = {n: since for n, since in self._before.items() if n not in over}
+            self._before.leave(over)
             self._catch_anew()
 
     def _is_knock(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 
 import lldb
@@ -35,9 +34,7 @@ class LldbBell(Bell):
         self._follows_up = follows_up
         self._number = 0
         self._signals: dict[int, Signal] = {}
-        self._before: dict[int, float] = {}
-        """The signals that were the bell before, and since when they are not: one of darc's may be
-        under way."""
+        self._before = bells.EarlierBells()
         self._handler: Callable[[], Outcome] | None = None
         self._kept: list[tuple[int, bool, bool]] = []
 
@@ -54,9 +51,7 @@ class LldbBell(Bell):
     def arm(self, signal: int, handler: Callable[[], Outcome]) -> None:
         process = self._inferior.stopped()
         self._take_back(may_ask=True)
-        if self._number in bells.SIGNALS:
-            self._before[self._number] = time.monotonic()
-        self._before.pop(signal, None)
+        self._before.change(self._number, signal)
         self._number = signal
         numbers = (signal, bells.KNOCK, *self._before)
         self._signals = {one: Signal(process, one) for one in numbers}
@@ -69,12 +64,11 @@ class LldbBell(Bell):
     def leave_to_program(self, process: lldb.SBProcess, own: Collection[Reason]) -> None:
         """Signals that were the bell, where none of darc's is under way, as by those that threads
         have stopped with: a program that gets many is not to stop for each."""
-        now, here = time.monotonic(), {reason.signal for reason in own}
+        here = {reason.signal for reason in own}
         pid = int(process.GetProcessID())
-        for number in self._signals.keys() & self._before.keys() - here:
-            is_late = now - self._before[number] >= bells.UNDER_WAY_SECONDS
-            if is_late and not procfs.is_pending(pid, number):
-                del self._before[number]
+        for number in self._signals.keys() & self._before.late - here:
+            if not procfs.is_pending(pid, number):
+                self._before.leave({number})
                 self._signals.pop(number).restore()
 
     @any_thread
@@ -85,7 +79,7 @@ class LldbBell(Bell):
     def forget(self) -> None:
         """The program is gone, and its signals."""
         self._take_back(may_ask=False)
-        self._before.clear()
+        self._before.forget()
         self._number = 0
 
     def _take_back(self, *, may_ask: bool) -> None:

@@ -11,6 +11,8 @@ import ctypes
 import functools
 import os
 import struct
+import time
+from collections.abc import Iterable, Iterator
 
 from darc import agent
 from darc.debuggee import procfs
@@ -35,6 +37,38 @@ UNDER_WAY_SECONDS = 1.0
 
 INFO_SIZE = 128
 """Bytes of a siginfo_t."""
+
+
+class EarlierBells:
+    """The signals that were the bell before: one of darc's may be under way still."""
+
+    def __init__(self) -> None:
+        self._since: dict[int, float] = {}
+        """Since when each of them is not."""
+
+    def change(self, before: int, now: int) -> None:
+        """The bell is signal ``now``, and no longer ``before``."""
+        if before in SIGNALS:
+            self._since[before] = time.monotonic()
+        self._since.pop(now, None)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._since)
+
+    @property
+    def late(self) -> set[int]:
+        """Those that whoever was about to send them has sent by now."""
+        latest = time.monotonic() - UNDER_WAY_SECONDS
+        return {number for number, since in self._since.items() if since <= latest}
+
+    def leave(self, numbers: Iterable[int]) -> None:
+        """These are the program's alone from now on."""
+        for number in numbers:
+            del self._since[number]
+
+    def forget(self) -> None:
+        """The program is gone, and what was sent to it."""
+        self._since.clear()
 
 
 def choose(pid: int) -> int:
