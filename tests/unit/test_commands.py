@@ -64,6 +64,11 @@ def test_what_needs_a_session(app: FakeApp, name: str, argline: str) -> None:
     assert not app.done
 
 
+def test_a_command_behind_darc_needs_no_arguments(app: FakeApp) -> None:
+    commands.run(app, "", "stop")
+    assert app.done == [("stop",)]
+
+
 @pytest.mark.parametrize("name", ["", "start"])
 def test_start(app: FakeApp, name: str) -> None:
     commands.run(app, name, f"{'' if name else 'start '}handle --peak last")

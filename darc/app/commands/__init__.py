@@ -39,9 +39,10 @@ def run(app: Actions, name: str, argline: str) -> None:
 
     Raises :class:`DarcError`, with one line for the user.
     """
-    words = argline.split() if not name else [name]
-    if not words or (not name and words[0] == "help"):  # beside the debugger's 'help darc'
-        app.emit(lines(help_text(words[1] if len(words) > 1 else "")))
+    if not name:
+        name, argline = [*argline.split(None, 1), "", ""][:2]
+    if name in ("", "help"):  # beside the debugger's 'help darc'
+        app.emit(lines(help_text("".join(argline.split()[:1]))))
         return
-    command = find_command(name or argline.split()[0])
-    command.action(app, command.parse(argline if name else argline.split(None, 1)[-1]))
+    command = find_command(name)
+    command.action(app, command.parse(argline))
