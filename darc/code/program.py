@@ -161,6 +161,11 @@ class Program:
         module = self.module_at(address)
         return None if module is None else module.image.loaded(address - module.bias, size)
 
+    def is_rewritten(self, address: int, size: int) -> bool:
+        """Whether code is another than its file has there: who has written it may do so again."""
+        stored = self._in_file(address, size)
+        return stored is not None and self.read(address, len(stored)) != stored
+
     def forget_code(self) -> None:
         """The program's bytes have changed: read functions anew."""
         self._functions.clear()

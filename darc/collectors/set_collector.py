@@ -42,6 +42,9 @@ _UNPLACED = "no landing was left for its calls (docs/pad.md)"
 _FOREIGN = "its calls came from code that was generated"
 _UNKNOWN = "no call of it is known, and calls were lost of which darc cannot tell whose they were"
 
+_PATCHED = 16
+"""Bytes from a function's beginning that a patch there may change."""
+
 _LONGEST_STOP = 0.1
 """Seconds in which pads are made at a stop, while the program waits."""
 
@@ -216,6 +219,8 @@ class SetCollector(PadCollector):
         try:
             why = self.installer.why_notrace(program, function)
             why = why or entered_otherwise(program, function)
+            if why is None and program.is_rewritten(at, _PATCHED):
+                why = "the program has changed its first bytes, and may do so again"
             if why is not None:
                 return why
             code = program.function(at)

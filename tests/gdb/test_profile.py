@@ -28,6 +28,7 @@ from tests.debugger import (
     undisturbed,
     watched,
 )
+from tests.kills import programs as hazards
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 ALL = "darc profile * --time 10min"
@@ -248,6 +249,22 @@ TELL_PUT_IN = (
     "S.put_in = lambda own: (print('left', len(own._to_make), 'of', len(own.functions)), "
     "put_in(own))"
 )
+
+
+@IN_BOTH
+def test_functions_that_the_program_writes_over_are_left_out(tmp_path: Path) -> None:
+    """A jump in their first bytes would lead anywhere when the program next writes a constant
+    there."""
+    with hazards.running("selfpatch", tmp_path) as program:
+        commands = ["darc profile * --time 1s", "continue", REPORT, "darc stop"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        hazards.wait_until_let_go(program.pid)
+        program.check()
+        program.finish()
+    assert done.report is not None, done.gdb
+    left_out = {row["function"]: row["why"] for row in done.report["set"]["left_out"]}
+    assert "changed its first bytes" in left_out["constant"]
+    assert {"handle", "lookup"} <= set(calls(done))
 
 
 def test_pads_of_many_are_made_while_the_program_runs(tmp_path: Path) -> None:
