@@ -45,6 +45,8 @@ def _load(debugger: "lldb.SBDebugger", namespace: "dict[str, object]") -> "str |
     if sys.version_info < OLDEST_PYTHON:
         version = "{}.{}".format(*sys.version_info[:2])
         return f"this lldb has Python {version}; darc needs 3.11 or newer"
+    if not hasattr(sys.modules.get("lldb"), "eStateStopped"):
+        return "this lldb's own Python module is not whole; 'darc-lldb' finds what it lacks"
     modules, path = set(sys.modules), list(sys.path)
     launched = "DARC_PYTHONPATH" in os.environ
     try:

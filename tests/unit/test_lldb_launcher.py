@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -125,3 +127,15 @@ def test_missing_lldb_is_one_line(folder: Path) -> None:
     done = darc_lldb(folder)
     assert done.returncode == 1
     assert done.stderr == "darc-lldb: lldb is not installed: apt install lldb\n"
+
+
+def test_loading_into_an_lldb_whose_own_module_is_not_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As that of Debian 12, which does not find the rest of it."""
+    monkeypatch.setitem(sys.modules, "lldb", ModuleType("lldb"))
+    load = runpy.run_path(str(ROOT / "darc_lldb" / "load.py"))
+    load["__lldb_init_module"](None, {})
+    assert capsys.readouterr().out == (
+        "darc: this lldb's own Python module is not whole; 'darc-lldb' finds what it lacks\n"
+    )
