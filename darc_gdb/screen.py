@@ -43,7 +43,7 @@ class GdbScreen(Screen):
         setting = gdb.parameter("breakpoint pending")
         if setting is not None:
             return bool(setting)
-        if not gdb.parameter("confirm") or not sys.stdin.isatty():
+        if not gdb.parameter("confirm") or not _can_ask():
             return True
         print(f"{message(f'darc: {question}')} (y or [n]) ", end="", flush=True)
         return sys.stdin.readline().strip().lower().startswith("y")
@@ -77,12 +77,27 @@ class GdbScreen(Screen):
         return glyphs.fitting(text, self._encoding)
 
 
+def _can_ask() -> bool:
+    """Whether somebody is there to answer: gdb, too, answers by itself in batch."""
+    return sys.stdin.isatty() and not has_front_end() and not _is_batch()
+
+
+@functools.cache
+def _options() -> list[str]:
+    """The words that gdb was started with, without the program's."""
+    words = Path("/proc/self/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    ends = [words.index(word) for word in ("-args", "--args") if word in words]
+    return words[: min(ends, default=len(words))]
+
+
+def _is_batch() -> bool:
+    return any(re.fullmatch("--?batch(-s[a-z]*)?", word) for word in _options())
+
+
 @functools.cache
 def has_front_end() -> bool:
     """Whether gdb was started for a program that speaks with it (-i=mi, --interpreter mi2, …)."""
-    words = Path("/proc/self/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-    ends = [words.index(word) for word in ("-args", "--args") if word in words]
-    words = words[: min(ends, default=len(words))]  # what is behind is the program's
+    words = _options()
     pairs = zip(words, [*words[1:], ""], strict=True)
     names = [
         b if a.lstrip("-") in ("i", "interpreter") else a.partition("=")[2]

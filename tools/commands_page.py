@@ -58,8 +58,9 @@ darc says at the end what to type for that.
 
 When several functions have the name, darc lists the exact spellings and does nothing. When none
 has it yet, darc waits for a library that has, as gdb's `set breakpoint pending` says for
-breakpoints; in lldb always, as its own breakpoints do. What no library has that is loaded with
-the program, and what cannot be analysed, is told when the program begins.
+breakpoints; in lldb always, as its own breakpoints do. Where nobody can be asked (`-batch`, input
+from no terminal, a front end) it waits. What no library has that is loaded with the program, and
+what cannot be analysed, is told when the program begins.
 
 ## Peaks
 

@@ -37,6 +37,7 @@ from tests.debugger import (
     undisturbed,
 )
 from tests.kills import programs as hazards
+from tests.lldb import runner
 
 pytestmark = IN_BOTH
 
@@ -325,6 +326,25 @@ def test_debugger_is_told_to_end_where_nothing_was_begun(running: Server, tmp_pa
     assert "no function is called no_such" in done.gdb
     assert "internal-error" not in done.gdb, done.gdb
     assert running.finish() == 0
+
+
+def test_nothing_is_asked_in_batch(tmp_path: Path) -> None:
+    """A function that no file has is waited for: at a terminal nobody may be there."""
+    start, run = "darc start handel", "run 5 > program.out"
+    if current() == GDB:
+        arguments = ["-batch", "-ex", start, "-ex", run, str(build("mixture"))]
+    else:
+        arguments = ["-b", str(build("mixture"))]
+        for word in runner.translated([start, run]):
+            arguments += ["-o", word]
+    made = Terminal(tmp_path, arguments)
+    try:
+        made.wait_for("waits for handel: type 'run'")
+        made.wait_for("no function is called handel")
+        made.wait()
+    finally:
+        made.end()
+    assert "[n]" not in made.seen, made.seen
 
 
 def test_no_live_line_where_output_is_no_terminal(tmp_path: Path) -> None:
