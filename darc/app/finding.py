@@ -144,6 +144,16 @@ def find(
     return lookup.find(function, hint=hint)
 
 
+def asks_debugger(request: Request) -> bool:
+    """Whether its name means what the debugger has read of the program's files so far, not only
+    what is mapped."""
+    function = request.function
+    if function.startswith("*"):
+        return False
+    scope, name = split_spec(function)
+    return not name.isidentifier() if scope is None else not scope.endswith("!")
+
+
 def find_members(
     program: Program,
     debuggee: Debuggee,

@@ -70,6 +70,8 @@ class Waiting:
         self._begin_break: Callable[[], None] = lambda: None
         """Takes back what waits for the program to begin."""
         self._awaits_begin = False
+        self._looked: tuple[Request, int | None, int] | None = None
+        """For what, in which program and at which stop of it all was looked at that can be said."""
 
     def __bool__(self) -> bool:
         return self.request is not None
@@ -191,7 +193,7 @@ class Waiting:
     def modules_changed(self) -> None:
         """The program has loaded or unloaded files: f0 may be there now."""
         request = self.request
-        if request is None:
+        if request is None or self._has_looked(request):
             return
         try:
             debuggee, program = self._host.look()
@@ -199,11 +201,15 @@ class Waiting:
             if self.request is None:
                 return
             entry = finding.find(program, debuggee, self._target, request, hint=False)
+            self._looks_no_more(request)
         except UnchosenError as error:
+            self._looks_no_more(request)
             if may_wait(debuggee, request.parameters):
                 self._await_choice(error.resolver)
             return
         except NotFoundError:
+            if not finding.asks_debugger(request):
+                self._looks_no_more(request)
             return  # it may come with a later library
         except DarcError as error:
             self.fail(error)
@@ -212,6 +218,18 @@ class Waiting:
             self.fail(UsageError(f"{request.function} is there now; {_CANNOT_WAIT}"))
             return
         self.for_call(program, entry, request)
+
+    def _looks_no_more(self, request: Request) -> None:
+        """At this stop: the debugger tells of each file by itself, of hundreds when a program has
+        just mapped all of its libraries, and they were all there the first time."""
+        stop = self._target.stop_number
+        self._looked = None if stop is None else (request, self._target.pid, stop)
+
+    def _has_looked(self, request: Request) -> bool:
+        if self._looked is None:
+            return False
+        known, pid, stop = self._looked
+        return known is request and (pid, stop) == (self._target.pid, self._target.stop_number)
 
     def _await_begin(self, debuggee: Debuggee) -> None:
         """What will fail is told when all that is loaded with the program is there, not at its

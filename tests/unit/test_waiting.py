@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from darc.app import finding, waiting
@@ -60,8 +62,10 @@ class Host:
         self.begun: list[int] = []
         self.said: list[str] = []
         self.refuses: DarcError | None = None
+        self.looks = 0
 
     def look(self) -> tuple[Debuggee, Program]:
+        self.looks += 1
         return self.debuggee, Program()
 
     def begin(self, program: object, entry: int, request: Request) -> None:
@@ -121,6 +125,38 @@ def test_the_analysis_begins_at_the_first_call_behind_a_library(world: World) ->
     assert world.host.begun == [ENTRY]
     assert not world.waiting
     assert world.is_clean
+
+
+@pytest.mark.parametrize("found", [ABSENT, ENTRY, UnchosenError("late is chosen", RESOLVER)])
+def test_files_are_looked_at_once_at_a_stop(
+    world: World, found: int | DarcError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The debugger tells of each of a hundred libraries that a program has mapped."""
+    stop = [1]
+    monkeypatch.setattr(type(world.target), "stop_number", property(lambda _: stop[0]))
+    world.for_library()
+    world.found = found
+    for _ in range(100):
+        world.waiting.modules_changed()
+    assert world.host.looks <= 2  # and once as it is waited for
+    stop[0] += 1
+    world.found = ENTRY
+    world.waiting.modules_changed()
+    world.target.arrive(ENTRY)
+    assert world.host.begun == [ENTRY]
+
+
+def test_what_the_debugger_has_read_is_asked_for_each_file(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(world.target), "stop_number", property(lambda _: 1))
+    request = dataclasses.replace(world.request(), function="late.c:late")
+    world.waiting.for_library(request, world.host.debuggee, ABSENT)  # type: ignore[arg-type]
+    world.waiting.modules_changed()
+    world.found = ENTRY
+    world.waiting.modules_changed()
+    world.target.arrive(ENTRY)
+    assert world.host.begun == [ENTRY]
 
 
 def test_nobody_waits_where_the_user_does_not_want_to(world: World) -> None:
