@@ -241,6 +241,7 @@ struct darc_control {
     u64 bell_start;      /* TSC when it rang and when the program went on */
     u64 bell_end;
     u64 inner_cost;      /* cycles of the pad between its two TSC reads */
+    u64 tsc_step;        /* cycles that the TSC goes by at once: an op that takes less counts as that */
     u64 full_cost;       /* cycles that a timed call adds to its caller, opened and closed by the stubs */
     u64 path_cost;       /* cycles that an untimed call on the path adds to its caller */
     u64 pass_cost;       /* and one that is left alone, as it is none of its caller's fnode there */

@@ -1,5 +1,38 @@
 /* What a pad costs on this machine. Part of agent.c, whose rules hold here. */
 
+#define READS 1024u /* pairs of reads, one right behind the other */
+
+/* The shortest time but none between two reads of the TSC. Two within one step may be a cycle apart, and steps a
+ * cycle longer and shorter (a virtual machine's counter is scaled). */
+static u64 shortest_span(void)
+{
+    u64 shortest = ~0UL;
+    for (u32 i = 0; i < READS; i++) {
+        u64 begin = tsc(), span = tsc() - begin;
+        if (span > 2 && span < shortest)
+            shortest = span;
+    }
+    return shortest;
+}
+
+/* The cycles that the TSC goes by at once, 20 to 40 on AMD's processors, where an empty pad and one around a short
+ * call are often told apart by nothing; 1 where it counts finely, and spans are no multiples of the shortest. */
+static u64 tsc_step(void)
+{
+    u64 step = shortest_span(), same = 0, fit = 0, all = 0;
+    if (step > 64)
+        return 1;
+    for (u32 i = 0; i < READS; i++) {
+        u64 begin = tsc(), span = tsc() - begin;
+        if (span > 4 * step)
+            continue; /* it was interrupted */
+        all++;
+        fit += span % step <= 2 || step - span % step <= 1;
+        same += span + 1 >= step && span <= step + 2;
+    }
+    return step > 8 && all - fit <= all / 64 && fit - same >= READS / 128 ? step : 1;
+}
+
 u64 darc_calibrate_once(u64 entry, u64 fake_back, control *ctl, site *parent);
 
 ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
@@ -49,6 +82,7 @@ ENTRY void darc_calibrate_members(control *ctl, u64 entry, u64 bare)
 ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
 {
     u64 full = ~0UL, inner = ~0UL, empty = ~0UL, slow = ~0UL, first = ~0UL;
+    ctl->tsc_step = tsc_step();
     ctl->inner_cost = ctl->full_cost = ctl->slow_cost = 0;
     context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
     if (!ctx)

@@ -97,6 +97,7 @@ class Words(TypedDict, total=False):
     task_at: int
     task_mask: int
     task_value: int
+    tsc_step: int
     vectors_at: int
     wake: int
 

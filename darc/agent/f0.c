@@ -29,10 +29,15 @@ static inline int is_of_peak(const control *ctl, u64 latency, u64 overhead)
     return latency + doubt >= ctl->peak_low && latency - at_most(latency, doubt) < ctl->peak_high;
 }
 
+static inline u64 at_least(u64 limit, u64 value)
+{
+    return value > limit ? value : limit;
+}
+
 /* As ring_bell. */
 static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
 {
-    u64 latency = since(end, rec->start, rec->overhead + ctl->inner_cost);
+    u64 latency = at_least(ctl->tsc_step, since(end, rec->start, rec->overhead + ctl->inner_cost));
     if (unlikely(rec->tail_count))
         close_tails(ctl, ctx, rec, end);
     ctx->op = 0;

@@ -586,7 +586,8 @@ class Model:
             thread.op = None
             return
         assert call.start is not None
-        latency = max(1, end - call.start - call.overhead - setting.inner_cost)
+        taken = end - call.start - call.overhead - setting.inner_cost
+        latency = max(1, setting.tsc_step, taken)
         self._close_tails(op, call, end)
         thread.op = None
         if self.is_dead:

@@ -136,6 +136,7 @@ def settings_of(draw: st.DrawFn, *, small: bool = False, steady: bool = True) ->
         needed=draw(st.sampled_from((1 << 40, 1 << 40, 2, 5))),
         batch=draw(st.sampled_from((1, 1, 3))),
         inner_cost=draw(costs),
+        tsc_step=draw(st.sampled_from((0, 1, 26))),
         full_cost=draw(costs),
         path_cost=draw(costs),
         span_cost=draw(costs),

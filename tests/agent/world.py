@@ -92,6 +92,7 @@ class Setting:
     needed: int = 1 << 40
     batch: int = 1
     inner_cost: int = 0
+    tsc_step: int = 0
     full_cost: int = 0
     path_cost: int = 0
     pass_cost: int = 0
@@ -471,6 +472,7 @@ class _Running:
             needed=setting.needed,
             batch=setting.batch,
             inner_cost=setting.inner_cost,
+            tsc_step=setting.tsc_step,
             full_cost=setting.full_cost,
             path_cost=setting.path_cost,
             pass_cost=setting.pass_cost,

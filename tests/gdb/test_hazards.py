@@ -641,3 +641,27 @@ def test_nobody_but_threads_in_32_bit_code(in_32_bits: Path, tmp_path: Path) -> 
     assert "is in 32-bit code at this moment, where darc can call nothing" in done.gdb
     assert "sum " in done.output.decode()
     assert done.program_status == 0, done.gdb
+
+
+SHORT = r"""
+#include <stdlib.h>
+__attribute__((noinline)) unsigned handle(unsigned x) { return x * 3; }
+int main(int argc, char **argv) {
+    volatile unsigned sum = 0;
+    for (unsigned i = 0, ops = (unsigned)atoi(argv[1]); i < ops; i++)
+        sum += handle(i);
+    return 0;
+}
+"""
+
+
+def test_a_call_shorter_than_the_counters_step_is_no_peak_of_nothing(tmp_path: Path) -> None:
+    """A time-stamp counter that goes by steps of 26 cycles tells it from an empty one by chance."""
+    source, program = tmp_path / "short.c", tmp_path / "short"
+    source.write_text(SHORT)
+    subprocess.run(["gcc", "-O1", "-g", "-o", program, source], check=True)
+    start = "darc start handle --start-ops 20000"
+    done = debug(tmp_path, program, ("10000000",), [start, "run", REPORT, "kill"])
+    assert done.report is not None, done.gdb
+    bins = {int(number) for number in done.report["profile"]["bins"]}
+    assert 0 not in bins or bins & {1, 2, 3}, done.gdb
