@@ -21,6 +21,7 @@ from darc.collectors.walk_collector import (
     Counted,
     ThreadStack,
     WalkCollector,
+    is_of_c,
     plain_name,
 )
 from darc.model.errors import TargetError, UsageError
@@ -248,8 +249,23 @@ class CallWalk(Analysis):
         entered = [self._program.function_at(frame.at) for frame in stack.frames]
         for number, function in reversed(list(enumerate(entered[:4]))):
             if plain_name(function.symbol) in _STARTERS and number + 1 < len(entered):
-                return entered[number + 1]
-        return next((f for f in entered if f.address == self.root.function.address), None)
+                below = entered[number + 1 :]
+                return next((f for f in below if not self._is_unnamed_of_c(f)), None)
+        root = self.root.function.address
+        return next((f for f in entered if f.address == root), self._start_without_names(entered))
+
+    def _start_without_names(self, entered: Sequence[Function]) -> Function | None:
+        """Of a thread that was begun by functions that no symbol names."""
+        if len(entered) < 2 or self._program.names_at(entered[0].address):
+            return None
+        if self._is_unnamed_of_c(entered[0]):
+            return next((f for f in entered[1:3] if not is_of_c(f.module)), None)
+        code = self._program.function(entered[0].address)
+        is_clone = any(map(is_system_call, code.instructions.values()))  # of a static program
+        return entered[2] if is_clone and len(entered) > 2 else None
+
+    def _is_unnamed_of_c(self, function: Function) -> bool:
+        return is_of_c(function.module) and not self._program.names_at(function.address)
 
     def decide(self) -> Step:
         if self._now is not None:

@@ -146,6 +146,7 @@ class App:
 
     def _make_room(self, request: Request) -> None:
         """Forgets what was analysed before. Raises DarcError: it may not be."""
+        command = request.command
         if request.unseen is not None and not self._target.stops_unseen:
             raise UnsupportedError(f"'darc {request.unseen}' is not for gdb's non-stop mode")
         before = self._session
@@ -158,14 +159,14 @@ class App:
             before.stop()
         if self._session is not None and self._session.alive:
             raise UsageError(
-                f"{self._session.spec} is being analysed: 'darc stop' before another 'darc start'"
+                f"{self._session.spec} is being analysed: 'darc stop' before 'darc {command}'"
             )
         if self._target.state is State.RUNNING:
-            raise UsageError("the program runs: interrupt it (Ctrl-C) before 'darc start'")
+            raise UsageError(f"the program runs: interrupt it (Ctrl-C) before 'darc {command}'")
         self._forget()
 
     def _begin_or_wait(self, request: Request) -> None:
-        function, parameters = request.function, request.parameters
+        function = request.function
         if self._target.state is State.NONE:
             self._check_runnable(self._target)
             self._waiting.for_program(finding.check_file(self._target, request))
@@ -180,14 +181,14 @@ class App:
             self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
         try:
-            entry = finding.find(program, debuggee, self._target, request)
+            entry = finding.find_start(program, debuggee, self._target, request)
         except UnchosenError as error:
             self._waiting.for_choice(request, debuggee, error)
             return
         except NotFoundError as error:
             self._waiting.for_library(request, debuggee, error)
             return
-        if debuggee.is_at_start() and may_begin_late(debuggee, program, parameters):
+        if debuggee.is_at_start() and may_begin_late(debuggee, program, request):
             self._waiting.for_call(program, entry, request)
             self.emit(f"darc: the program has not begun yet: waits for {function}")
             return

@@ -66,6 +66,11 @@ class Request:
     """What is done with it."""
     replaces_finished: bool = False
     """Whether an analysis that has ended, and has the program still, makes room for it."""
+    command: str = "start"
+    """What was typed, behind ``darc``."""
+    needs_main: bool = True
+    """Whether there is nothing to begin with where no function is called so; else the program's
+    first code is."""
     unseen: str | None = None
     """The command, where it stops the program now and then without a word, which cannot be in gdb's
     non-stop mode."""
@@ -96,6 +101,8 @@ def check_file(target: Target, request: Request) -> Request:
         segment = image.segment_of(address_of(function))
         return replace(request, is_of_file=segment is not None and segment.executable)
     plain = not any(c in function for c in "!:*") or "::" in function
+    if function == "main" and image.unnamed_main is not None:
+        return request
     matches = find_symbols([(image.symbols, 0)], function) if plain else set()
     names = {symbol_spelling(image.symbols.names_at(a)[0]) for a in matches}
     if len(matches) > 1 and len(names) == len(matches):
@@ -152,6 +159,20 @@ def asks_debugger(request: Request) -> bool:
         return False
     scope, name = split_spec(function)
     return not name.isidentifier() if scope is None else not scope.endswith("!")
+
+
+def find_start(program: Program, debuggee: Debuggee, target: Target, request: Request) -> int:
+    """As :func:`find`, in a program whose threads have begun. Where nothing is called ``main``, its
+    first code will do for what begins with the threads that there are."""
+    if request.needs_main or debuggee.is_at_start():
+        return find(program, debuggee, target, request)
+    try:
+        return find(program, debuggee, target, request, hint=False)
+    except NotFoundError:
+        entry = debuggee.entry()
+        if entry is None or not program.is_code(entry):
+            raise
+        return entry
 
 
 def find_members(

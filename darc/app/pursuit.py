@@ -104,6 +104,7 @@ class Pursuit:
             verb="times",
             replaces_finished=True,
             unseen="why",
+            command="why",
         )
 
     # --------------------------------------------------------------------- steps

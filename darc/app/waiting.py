@@ -33,7 +33,7 @@ from darc.target.target import Target
 
 _CANNOT_WAIT = (
     "in a program that was attached to darc waits for no function, as a breakpoint is its end if "
-    "the debugger is killed: let it go on a little, then type 'darc start' again"
+    "the debugger is killed: let it go on a little, then type 'darc %s' again"
 )
 
 
@@ -95,7 +95,7 @@ class Waiting:
             NotFoundError: darc may not wait there.
         """
         if not may_wait(debuggee, request.parameters):
-            raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
+            raise NotFoundError(f"{error}; {_CANNOT_WAIT % request.command}") from None
         self.request = request
         self._await_choice(error.resolver)
         self._host.emit(f"darc: {error}: waits for it")
@@ -110,7 +110,7 @@ class Waiting:
         if not debuggee.tells_of_files:
             raise error
         if not may_wait(debuggee, request.parameters):
-            raise NotFoundError(f"{error}; {_CANNOT_WAIT}") from None
+            raise NotFoundError(f"{error}; {_CANNOT_WAIT % request.command}") from None
         if not self._target.screen.accepts_pending(f"{error}; wait for a library that has it?"):
             raise error
         self.request = request
@@ -215,7 +215,8 @@ class Waiting:
             self.fail(error)
             return
         if not may_wait(debuggee, request.parameters):
-            self.fail(UsageError(f"{request.function} is there now; {_CANNOT_WAIT}"))
+            why = _CANNOT_WAIT % request.command
+            self.fail(UsageError(f"{request.function} is there now; {why}"))
             return
         self.for_call(program, entry, request)
 
@@ -328,15 +329,15 @@ def may_wait(debuggee: Debuggee, parameters: Parameters) -> bool:
     return debuggee.danger_of_breakpoints() is None
 
 
-def may_begin_late(debuggee: Debuggee, program: Program, parameters: Parameters) -> bool:
+def may_begin_late(debuggee: Debuggee, program: Program, request: Request) -> bool:
     """Of a program without thread-local storage: whether to wait for f0. One that never has any
     begins at once where darc may not wait.
 
     Raises:
         UnsupportedError: it will have some, and nobody may wait for that.
     """
-    if may_wait(debuggee, parameters):
+    if may_wait(debuggee, request.parameters):
         return True
     if any(module.name.startswith("ld") for module in program.modules):
-        raise UnsupportedError(f"the program has not begun yet; {_CANNOT_WAIT}")
+        raise UnsupportedError(f"the program has not begun yet; {_CANNOT_WAIT % request.command}")
     return False

@@ -170,6 +170,9 @@ class CodeReader(Protocol):
     def is_lazy_binding(self, code: bytes, address: int) -> bool:
         """Whether ``code`` is the part of a PLT entry that has its slot bound."""
 
+    def handed_to_c(self, code: bytes, address: int) -> int | None:
+        """Which ``main`` a program's first ``code`` hands to the C library; ``None``: none."""
+
     def is_return(self, instruction: Instruction) -> bool:
         """Whether its function ends there, and goes back to its caller."""
 

@@ -29,8 +29,12 @@ from darc.code.headers import (
     Segment,
     segment_at,
 )
+from darc.code.processor import handed_to_c
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
+
+_FIRST_CODE = 64
+"""Bytes of what a program executes first: more than it has up to its first call."""
 
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
 
@@ -72,6 +76,17 @@ class Image:
     def frames(self) -> FrameDescriptions:
         """Where frames are in its code."""
         return FrameDescriptions(self._headers, self._debug_file)
+
+    @functools.cached_property
+    def unnamed_main(self) -> int | None:
+        """Where ``main`` of a program is that names it nowhere (stripped), as its first code tells;
+        ``None`` where nothing does."""
+        code = self.loaded(self.entry, _FIRST_CODE) if self.entry else None
+        found = None if code is None else handed_to_c(code, self.entry)
+        segment = None if found is None else self.segment_of(found)
+        if segment is None or not segment.executable or self.symbols.if_any(("main",)):
+            return None
+        return found
 
     @functools.cached_property
     def dynamic(self) -> Dynamic:

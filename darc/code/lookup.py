@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from darc.code.demangle import base_symbol, demangle_cxx, rust_spelling
@@ -199,5 +199,9 @@ def _is_loader(module: Module) -> bool:
     return module.name.startswith("ld-linux") or module.name.startswith("ld-musl")
 
 
-def _called(modules: Iterable[Module], name: str) -> set[int]:
-    return find_symbols(((m.image.symbols, m.bias) for m in modules), name)
+def _called(modules: Sequence[Module], name: str) -> set[int]:
+    found = find_symbols(((m.image.symbols, m.bias) for m in modules), name)
+    if name == "main" and not found:
+        mains = ((m.image.unnamed_main, m.bias) for m in modules)
+        found = {main + bias for main, bias in mains if main is not None}
+    return found

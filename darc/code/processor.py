@@ -22,6 +22,7 @@ branch_target = READER.branch_target
 jump_target = READER.jump_target
 plt_slot = READER.plt_slot
 is_lazy_binding = READER.is_lazy_binding
+handed_to_c = READER.handed_to_c
 is_return = READER.is_return
 is_system_call = READER.is_system_call
 is_relative = READER.is_relative

@@ -122,7 +122,8 @@ class Program:
             if extent is not None:
                 start = extent[0] + module.bias
             offset = start - module.bias
-            name = f"{module.name}+{offset:#x}"
+            is_main = offset == module.image.unnamed_main
+            name = "main" if is_main else f"{module.name}+{offset:#x}"
             return Function(name, name, module.name, start, offset)
         start = symbol.address + module.bias
         shown = display_name(symbol.name)

@@ -516,6 +516,27 @@ def is_lazy_binding(code: bytes, address: int) -> bool:
     )
 
 
+def handed_to_c(code: bytes, address: int) -> int | None:
+    """Which ``main`` a program's first ``code``, which is at ``address``, hands to the C library:
+    the first argument of a call that never returns (``_start`` of crt1.o); ``None``: none."""
+    found: int | None = None
+    instructions = decode(code, address)
+    for instruction, behind in itertools.pairwise(instructions):
+        if instruction.flow_control != FlowControl.NEXT:
+            is_call = instruction.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+            return found if is_call and behind.mnemonic == Mnemonic.HLT else None
+        if instruction.op0_kind == OpKind.REGISTER and instruction.op0_register in (
+            Register.RDI,
+            Register.EDI,
+        ):
+            found = None
+            if instruction.mnemonic == Mnemonic.LEA and instruction.is_ip_rel_memory_operand:
+                found = int(instruction.memory_displacement)
+            elif instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind in _IMMEDIATES:
+                found = int(instruction.immediate(1))
+    return None
+
+
 def is_return(instruction: Instruction) -> bool:
     """Whether its function ends there, and goes back to its caller."""
     return bool(instruction.flow_control == FlowControl.RETURN)

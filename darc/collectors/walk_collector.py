@@ -7,6 +7,7 @@ a level are the callees of one function, and only its calls of them count (``is_
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -22,7 +23,7 @@ from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
-from darc.model.errors import DarcError, TargetError
+from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import Function
 
 MOST_WALKED = 1000
@@ -88,6 +89,10 @@ class WalkCollector(SetCollector):
         return MOST_WALKED
 
     def _check(self) -> list[str]:
+        waits = [] if self._goes_below else _exported(self._program)
+        for function in waits:  # where it begins nothing is timed
+            with contextlib.suppress(UnsupportedError):
+                return self._debuggee.check(self._program, function, self._spec)
         return PadCollector._check(self)
 
     def _prepare(self, code: FunctionCode) -> None:
@@ -276,10 +281,15 @@ def plain_name(symbol: str) -> str:
     return symbol.split("@", 1)[0].lstrip("_")
 
 
+def is_of_c(module: str) -> bool:
+    """Whether a file of this name is the C library, or the part of it that has its threads."""
+    return module.startswith(("libc.", "libc-", "libpthread", "ld-musl"))
+
+
 def _exported(program: Program) -> list[Function]:
     found: dict[int, Function] = {}
     for module in program.modules:
-        if not module.name.startswith("libc.") and not module.name.startswith("ld-musl"):
+        if not is_of_c(module.name):
             continue
         for symbol in module.image.symbols:
             if symbol.name.split("@", 1)[0] in EVENT_WAITS:

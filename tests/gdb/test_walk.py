@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.build import build
+from fixtures.build import build, build_workers
 from tests.debugger import (
     DARC_GDB,
     EXIT,
@@ -146,6 +146,54 @@ def test_attached_and_let_go(tmp_path: Path) -> None:
         assert running.finish() == 0
 
 
+STRIPPED_C = (
+    "python from darc.code.debug_file import DebugFile; "
+    "DebugFile.headers = property(lambda _: None)"
+)
+"""Nor does a debug file tell what begins threads."""
+
+NO_MAIN = "python from darc.code.elf import Image; Image.unnamed_main = None"
+"""As of a program that begins in a way of its own."""
+
+
+@pytest.mark.parametrize(
+    ("before", "static"),
+    [([], False), ([STRIPPED_C], False), ([NO_MAIN], False), ([], True)],
+    ids=["", "nor-c-library", "no-main", "static"],
+)
+def test_attached_to_a_program_without_symbols(
+    tmp_path: Path, before: list[str], static: bool
+) -> None:
+    """Its ``main`` is told by its first code; where that does not, each thread's start will do."""
+    with server(build_workers(static=static)) as running:
+        commands = [*before, "darc walk --window 300ms", "continue", REPORT, "detach"]
+        command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid)]
+        for one in commands:
+            command += ["-ex", one]
+        _, said, _, _, report = watched(tmp_path, command)
+        assert report is not None, said
+        found = {group["threads"]: group for group in report["walk"]["groups"]}
+        assert set(found) == {1, 3, 20}, said
+        assert (found[1]["start"] == "main") == (NO_MAIN not in before), said
+        names = {step for chain in found[3]["chains"] for step in chain["functions"]}
+        assert names
+        assert all(name.startswith("workers+0x") for name in names), said
+        assert all(len(chain["functions"]) == 3 for chain in found[3]["chains"]), said
+        let_go(running.pid)
+        assert running.finish() == 0
+
+
+@IN_BOTH
+def test_a_program_without_symbols_from_its_begin(tmp_path: Path) -> None:
+    done = debug(
+        tmp_path, build("pool", strip="all", debug=False), (), [WALK, "run", REPORT, "kill"]
+    )
+    found = groups(done)
+    assert found["main"]["threads"] == 1
+    (worker,) = (group for group in found.values() if group["threads"] == 65)
+    assert [len(functions) for functions in chains(worker)] == [3], done.gdb
+
+
 def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     commands = [
         attempt("darc walk a b"),
@@ -167,7 +215,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
         "'0' is no share from 1% to 100%",
         "a window takes at least 50ms",
         "nothing_of_that_name",
-        "is being analysed",
+        "main is being analysed: 'darc stop' before 'darc walk'",
         "'darc peak' is for what 'darc start' has begun",
         "there is no chain 1 of a walk",
     ):

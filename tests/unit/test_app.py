@@ -157,7 +157,7 @@ def test_stop_without_an_analysis(user: User) -> None:
 def test_another_start_while_one_is_under_way(user: User) -> None:
     user.start()
     first = user.app.session
-    with pytest.raises(UsageError, match="is being analysed: 'darc stop' before another"):
+    with pytest.raises(UsageError, match="analysed: 'darc stop' before 'darc start'"):
         user.start("g")
     assert user.app.session is first
     user.go_on()

@@ -370,3 +370,19 @@ def test_where_a_function_is_about_to_return(
     function = x86_64.read_function(read.symbols["f"], read)
     found = [address - read.symbols["f"] for address in epilogues(function)]
     assert found == ([] if offset is None else [offset])
+
+
+@pytest.mark.parametrize(
+    ("code", "main"),
+    [
+        ("31ed 488d3d00010000 ff1500020000 f4", BASE + 9 + 0x100),  # of a PIE
+        ("31ed 48c7c700114000 67e800010000 f4", 0x401100),
+        ("31ed bf00114000 e800010000 f4", 0x401100),
+        ("488d3d00010000 4889e7 e800010000 f4", None),  # something else by then
+        ("488d3d00010000 e800010000 90", None),  # a call that returns
+        ("e800010000 f4", None),
+        ("", None),
+    ],
+)
+def test_the_main_that_a_program_begins_with(code: str, main: int | None) -> None:
+    assert x86_64.handed_to_c(bytes.fromhex(code), BASE) == main

@@ -49,6 +49,7 @@ def _catch(app: Actions, parsed: Parsed) -> None:
             app.parameters,
             partial(LateCalls, seconds=above),
             replaces_finished=True,
+            command="catch",
             describe=describe,
         )
     )

@@ -58,6 +58,7 @@ def _profile(app: Actions, parsed: Parsed) -> None:
             members=Members(" ".join(texts), tuple(parse_patterns(texts)), analysis),
             verb="profiles",
             replaces_finished=True,
+            command="profile",
         )
     )
 

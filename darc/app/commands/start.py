@@ -82,7 +82,8 @@ def _resume(app: Actions, parsed: Parsed) -> None:
         raise UsageError(f"{file} has profiles of many functions: 'darc profile' begins anew")
     refit.check_overrides(stored, overrides)
     parameters = refit.new_parameters(stored, overrides)
-    app.analyse(Request(stored.spec, parameters, partial(RootCauses, resumed=stored), stored))
+    make = partial(RootCauses, resumed=stored)
+    app.analyse(Request(stored.spec, parameters, make, stored, command="resume"))
 
 
 def _default_of_resume(parameter: Parameter) -> str:

@@ -52,6 +52,8 @@ def _walk(app: Actions, parsed: Parsed) -> None:
             verb="walks down",
             replaces_finished=True,
             unseen="walk",
+            command="walk",
+            needs_main=below,
         )
     )
 
