@@ -66,6 +66,16 @@ class GdbScreen(Screen):
         elif self._has_line:
             self._line.show(text, self._encoding)
 
+    @property
+    def has_live_line(self) -> bool:
+        return is_terminal()
+
+    def progress(self, text: str | None) -> None:
+        if text is None:
+            self._line.hide()
+        elif is_terminal() and not has_front_end() and not _has_windows():
+            self._line.show(text, self._encoding)
+
     def emit(self, text: str) -> None:
         self.live(None)
         gdb.write(self.fitting(text) + "\n")

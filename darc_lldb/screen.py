@@ -57,6 +57,18 @@ class LldbScreen(Screen):
         elif not self._stands():  # lldb's prompt may be there already
             self._line.show(text, glyphs.locale_encoding(os.environ))
 
+    @property
+    @any_thread
+    def has_live_line(self) -> bool:
+        return is_terminal()
+
+    @any_thread
+    def progress(self, text: str | None) -> None:
+        if text is None:
+            self._line.hide()
+        elif is_terminal():
+            self._line.show(text, glyphs.locale_encoding(os.environ))
+
     @any_thread
     def prompts(self) -> None:
         """lldb has shown a stop, and perhaps its prompt, behind the live line."""

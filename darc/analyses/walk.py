@@ -358,6 +358,8 @@ class CallWalk(Analysis):
         return target if self._program.is_code(target) else None
 
     def _begin_level(self, node: _Node) -> None:
+        way = " → ".join(one.function.name for one in node.path)
+        self._walk.doing = f"window {self._windows + 1}, looks into {way}"
         self._learn(node, self._walk.stacks())
         self._walk.begin_level(
             self._program.function(node.function.address).parts, self._callees(node)

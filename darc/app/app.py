@@ -519,6 +519,7 @@ class App:
             changed=self._tell,
             foothold=self._foothold,
             notes=() if resumed is None else refit.opening_notes(resumed, parameters),
+            progress=progress,
         )
         try:
             session.install()

@@ -77,6 +77,8 @@ class Assignment:
     listener: Listener
     note: Callable[[str], None]
     foothold: Foothold | None = None
+    progress: Callable[[str], None] = lambda _: None
+    """Is told what is done, where that may take long. The program stands still."""
 
 
 @runtime_checkable

@@ -74,8 +74,10 @@ class WalkCollector(SetCollector):
     def __init__(self, assignment: Assignment, goes_below: bool) -> None:
         """``goes_below`` says that the walk begins with a function whose own calls are timed as
         well."""
-        super().__init__(assignment, ())
+        super().__init__(assignment, (), progress=assignment.progress)
         self._goes_below = goes_below
+        self.doing = "looks at the threads' stacks"
+        """How far the walk is, for whoever waits."""
         self._free = self._idle = 0
         self._before: dict[tuple[int, int], tuple[int, int]] = {}
         self._epoch = 0
@@ -113,6 +115,7 @@ class WalkCollector(SetCollector):
         first = len(self.functions)
         self.functions = (*self.functions, *functions)
         for number, function in enumerate(functions, first):
+            self._progress(f"{self._spec}: {self.doing}")
             why = self._prepare_one(number, function, guards)
             if why is not None:
                 self.left_out[function] = why
@@ -217,6 +220,7 @@ class WalkCollector(SetCollector):
         backs = {r["slot"]: r["back"] for r in self.tables.records.open() if self._stands(r)}
         found = {}
         for thread in self._target.threads.ids():
+            self._progress(f"{self._spec}: {self.doing}")
             try:
                 found[thread] = self._stack(thread, backs)
             except DarcError:

@@ -77,16 +77,18 @@ class Session:
         foothold: Foothold | None = None,
         notes: Iterable[str] = (),
         way: Way | None = None,
+        progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         """``entry`` is the address of f0, which the user knows as ``spec``. ``analysis`` makes what
         the session is for; ``foothold`` is what an earlier one has left; ``notes`` are told
         first. ``way`` is how to collect, where that is one for that analysis alone: it takes the
-        place of that of its kind."""
+        place of that of its kind. ``progress`` is told what is done at stops that may take long."""
         self._target = target
         self.program = program
         self.spec = spec
         self.parameters = parameters
         self._changed = changed
+        self._progress = progress
         self.notes = list(notes)
         self._entry = entry
         self._figures = Figures(target)
@@ -168,6 +170,7 @@ class Session:
             listener=self,
             note=self.notes.append,
             foothold=self._foothold,
+            progress=self._progress,
         )
         return way.new(assignment)
 

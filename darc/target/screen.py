@@ -28,6 +28,15 @@ class Screen(ABC):
         """Shows one line in place of the last one, ``None`` takes it away; nothing where output is
         no terminal. Any thread."""
 
+    @property
+    def has_live_line(self) -> bool:
+        """Whether output takes a line that changes."""
+        return True
+
+    def progress(self, text: str | None) -> None:
+        """As :meth:`live`, while the user waits for a command, or the program at a stop."""
+        self.live(text)
+
     @abstractmethod
     def emit(self, text: str) -> None:
         """Shows text to the user; a newline is added."""

@@ -20,6 +20,7 @@ from tests.debugger import (
     let_go,
     mark,
     server,
+    terminal,
     undisturbed,
     watched,
 )
@@ -80,6 +81,22 @@ def test_many_idle_workers_and_a_busy_one(tmp_path: Path) -> None:
     (functions,) = chains(worker)
     assert functions == ("worker", "work", "hash"), done.gdb
     assert groups(done)["main"]["chains"] == []  # it waits for the others
+
+
+@IN_BOTH
+def test_in_batch_it_tells_how_far_it_is(tmp_path: Path) -> None:
+    """Three windows take longer than what needs no word."""
+    done = debug(tmp_path, build("evloop"), (), [WALK, "run", "kill"])
+    assert re.search(r"^darc: main: window \d+, looks into main", done.gdb, re.M), done.gdb
+
+
+def test_at_the_prompt_progress_is_shown_behind_a_stop(tmp_path: Path) -> None:
+    with terminal(tmp_path, str(build("evloop"))) as gdb:
+        gdb.command("break main")
+        gdb.command("run")
+        gdb.command("python import darc.app.progress as told; told._SILENT_SECONDS = 0")
+        assert "looks at the threads' stacks" in gdb.command("darc walk")
+        assert gdb.quit() == 0
 
 
 def test_from_a_function(tmp_path: Path) -> None:

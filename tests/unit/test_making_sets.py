@@ -312,3 +312,19 @@ def test_what_takes_longer_than_a_second_tells_how_far_it_is(
     assert screen.told[0] == "darc: counts the calls in file 101 of 150"
     assert screen.told[-1] is None
     assert 3 <= len(screen.told) <= 7
+
+
+def test_where_there_is_no_live_line_it_tells_more_and_more_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Batch(Prompt):
+        has_live_line = False
+
+    clock, screen = Clock(), Batch()
+    monkeypatch.setattr(progress, "time", clock)
+    tell = progress.Progress(screen)
+    for number in range(300):
+        tell(f"does {number}")
+        clock.now += 0.125  # without a rest in binary digits
+    assert screen.emitted == [f"darc: does {number}\n" for number in (8, 24, 56, 120, 200, 280)]
+    assert screen.told == []
