@@ -107,8 +107,8 @@ class OpenOps:
         return found
 
     def wait_of(self, op: RunningOp) -> KeptEvent | None:
-        """What a call that is under way began to wait for last, where that was written down. The
-        program stands still."""
+        """What a call that is under way began to wait for last, where that was written down, and
+        its thread has not released it since. The program stands still."""
         at = self._blob.offset("darc_context.kept")
         entry = words(self._read(op.context + at, 8))[0]
         size, layout = self._blob.sizes["darc_kept"], self._control.layout
@@ -119,7 +119,9 @@ class OpenOps:
         if values["owner"] != op.context or values["serial"] != op.serial:
             return None
         events = self._kept.events(entry, values["event_count"], range(op.start, 1 << 63))
-        return next((event for event in reversed(events) if not event.is_release), None)
+        own = (e for e in reversed(events) if not e.is_release or (op.life and e.life == op.life))
+        last = next(own, None)
+        return None if last is None or last.is_release else last
 
     def _open_record(self, record: dict[str, int]) -> OpenRecord:
         count = record["tail_count"] & ~self._blob.constants["DARC_LEFT"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import struct
-
 from darc.analyses.late import LEAST_SECONDS, LateCalls
-from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
-from darc.code.unwind import path
+from darc.app.standing import Standing, current_wait, standing
 from darc.model.errors import DarcError, UsageError
 from darc.model.ops import Event, ObjectKind
 from darc.model.peaks import choose_peak
@@ -21,9 +18,8 @@ _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
 one that may write: part of its ABI."""
 
-_REGISTERS = PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER
-_WORDS = 512
-"""Of a stack that are looked at."""
+_SHOWN = 8
+"""Functions of a thread that are told."""
 
 
 def seconds_of(known: Snapshot | None, peak: str | None) -> float:
@@ -54,17 +50,19 @@ def describe(target: Target, session: Session, style: Style) -> str:
     analysis = session.analysis
     if not isinstance(analysis, LateCalls) or analysis.caught is None:
         return f"darc: {style.name(session.spec)} is over"
-    call, event = analysis.caught.call, analysis.caught.waits_for
+    call = analysis.caught.call
     name = session.root.function.name
-    where = _path(target, session, call.thread, name)
+    where = standing(target, session, call.thread, name)
     text = f"darc: {style.name(name)} under way for {render.duration(call.seconds)}"
-    if where:
-        text += f", in {' ← '.join(map(style.name, where))}"
-    if event is not None:
+    if where.names:
+        text += f", in {_functions(where, style)}"
+    event = current_wait(target, session, analysis.caught.waits_for, where)
+    owner = 0 if event is None else _owner(target, event)
+    if event is not None and (where.futex or owner != call.thread):
         named = analysis.names().object(event.kind, event.object)
         text += f"; waits for {kind_text(event.kind)} {style.name(named)}"
         if event.kind in _OWNER:
-            text += f", {_holder(target, session, event, style)}"
+            text += f", {_holder(target, session, event, owner, style)}"
     how = _show(target, session, call.thread)
     if how is not None:
         text += f"; in another thread: '{how}'"
@@ -80,15 +78,25 @@ def _show(target: Target, session: Session, own: int) -> str | None:
     return None if thread is None else target.threads.show(thread)
 
 
-def _holder(target: Target, session: Session, event: Event, style: Style) -> str:
-    """Who has a lock now, by its own words."""
+def _owner(target: Target, event: Event) -> int:
+    """The id of the thread that has a lock now, by the lock's own words; 0: it names none."""
+    at = _OWNER.get(event.kind)
+    return 0 if at is None else _number(target, event.object + at)
+
+
+def _number(target: Target, address: int) -> int:
     try:
-        raw = target.memory.read(event.object + _OWNER[event.kind], 4)
+        return int.from_bytes(target.memory.read(address, 4), "little")
     except DarcError:
-        raw = bytes(4)
-    owner = int.from_bytes(raw, "little")
+        return 0
+
+
+def _holder(target: Target, session: Session, event: Event, owner: int, style: Style) -> str:
+    """Who has a lock now."""
     if owner and session.debuggee.thread_called(owner) is not None:
         return f"held by {_thread(target, session, owner, style)}"
+    if event.kind is ObjectKind.LOCK and not _number(target, event.object):
+        return "free at this moment"
     then = "" if owner else " when the wait began"
     owner = owner or event.thread
     if owner and session.debuggee.thread_called(owner) is None:  # in memory that processes share
@@ -99,38 +107,10 @@ def _holder(target: Target, session: Session, event: Event, style: Style) -> str
 
 
 def _thread(target: Target, session: Session, own: int, style: Style) -> str:
-    where = _path(target, session, own, None)
+    where = standing(target, session, own, None)
     text = f"thread {own}"
-    return f"{text}, in {' ← '.join(map(style.name, where))}" if where else text
+    return f"{text}, in {_functions(where, style)}" if where.names else text
 
 
-def _path(target: Target, session: Session, own: int, last: str | None) -> list[str]:
-    """The functions that a thread stands in, innermost first, up to the one called ``last``."""
-    thread = session.debuggee.thread_called(own)
-    if thread is None:
-        return []
-    program = session.program
-    try:
-        pc, stack, frame = (target.threads.read_register(thread, name) for name in _REGISTERS)
-        addresses = path(program, pc, stack, frame, _words(target, stack))
-    except DarcError:
-        return []
-    names: list[str] = []
-    for number, address in enumerate(addresses):
-        names.append(program.function_at(address - bool(number)).name)
-        if names[-1] == last:
-            break
-    return names[:8]
-
-
-def _words(target: Target, stack: int) -> tuple[int, ...]:
-    """As much of a stack as is there."""
-    size = 8 * _WORDS
-    while size >= 8:
-        try:
-            raw = target.memory.read(stack, size)
-        except DarcError:
-            size //= 2
-            continue
-        return struct.unpack(f"<{size // 8}Q", raw)
-    return ()
+def _functions(where: Standing, style: Style) -> str:
+    return " ← ".join(map(style.name, where.names[:_SHOWN]))

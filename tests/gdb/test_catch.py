@@ -35,6 +35,33 @@ def test_inside_the_call_again_and_again(tmp_path: Path) -> None:
 
 
 @IN_BOTH
+def test_a_wait_that_is_over_is_none(tmp_path: Path) -> None:
+    """The thread has got the lock that it had waited for, and works with it."""
+    late = CATCH.replace("2ms", "10ms")
+    stops = [part for number in range(3) for part in ("continue", mark(f"stop{number}"), "bt")]
+    commands = [late, "run", mark("first"), "bt", *stops, "kill"]
+    done = debugger.debug(tmp_path, build_waiting(), ("works", "2000"), commands)
+    told = re.findall(r"handle under way for .*", done.gdb)
+    assert len(told) == 4
+    at_work = [line for line in told if "work_on_log" in line]
+    assert at_work, done.gdb
+    assert not any("waits for" in line for line in at_work), done.gdb
+
+
+@IN_BOTH
+def test_a_lock_that_is_waited_for_since_a_stop(tmp_path: Path) -> None:
+    """What such a call waits for was not written down: the thread itself shows it."""
+    is_gdb = debugger.current() == debugger.GDB
+    once = "tbreak append" if is_gdb else "breakpoint set -o true -n append"
+    commands = [CATCH, once, "run", mark("stopped"), "bt", "continue", mark("caught"), "bt", "kill"]
+    done = debugger.debug(tmp_path, build_waiting(), ("long", "2000"), commands)
+    assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section("stopped")), done.gdb
+    told = " ".join(done.gdb.split("\n"))
+    (held,) = CAUGHT.findall(told)
+    assert re.match(r", in .*keep_log ← help", held), done.gdb
+
+
+@IN_BOTH
 def test_in_a_thread_that_blocks_the_signal(tmp_path: Path) -> None:
     """Another thread stops then: the user is shown that of the call all the same, or how to."""
     select = "info threads" if debugger.current() == debugger.GDB else "thread select 2"

@@ -1,0 +1,131 @@
+"""What a thread that stands still waits for, by where it stands and by its registers.
+
+What was written down at the begin of a wait may be over, or missing: where too many waited at one
+time, and in a call that a stop has fallen into.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
+from darc.code.unwind import path
+from darc.model.errors import DarcError
+from darc.model.ops import Event, ObjectKind, Stack
+from darc.session.session import Session
+from darc.target.target import Target
+
+_REGISTERS = PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER
+_WORDS = 512
+"""Of a stack that are looked at."""
+
+_SYSCALL = b"\x0f\x05"
+_FIRST_ARGUMENT = "rdi"
+"""A system call leaves it as it is: of futex(2), the address of the word."""
+
+_WAITS = (
+    (re.compile(r"_*pthread_mutex_(cond_|timed|clock)?lock"), ObjectKind.LOCK),
+    (re.compile(r"_*(new_)?sem_(timed|clock)?wait"), ObjectKind.SEMAPHORE),
+)
+"""Functions of glibc that wait in the kernel on the first word of their object."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a thread is."""
+
+    names: tuple[str, ...]
+    """The functions, innermost first, up to the one that was asked for."""
+    addresses: tuple[int, ...] = ()
+    pointer: int = 0
+    futex: int = 0
+    """What it gave to the system call that it is in, first; 0: it is in none."""
+    is_whole: bool = False
+    """Whether ``names`` end in the one that was asked for."""
+
+
+def standing(target: Target, session: Session, own: int, last: str | None) -> Standing:
+    """Where the thread with the id ``own`` is, up to the function called ``last``."""
+    thread, program = session.debuggee.thread_called(own), session.program
+    if thread is None:
+        return Standing(())
+    try:
+        pc, stack, frame = (target.threads.read_register(thread, name) for name in _REGISTERS)
+        addresses = path(program, pc, stack, frame, _words(target, stack))
+        is_in_kernel = target.memory.read(pc - len(_SYSCALL), len(_SYSCALL)) == _SYSCALL
+        futex = target.threads.read_register(thread, _FIRST_ARGUMENT) if is_in_kernel else 0
+    except DarcError:
+        return Standing(())
+    names: list[str] = []
+    for number, address in enumerate(addresses):
+        names.append(program.function_at(address - bool(number)).name)
+        if names[-1] == last:
+            break
+    is_whole = bool(names) and names[-1] == last
+    return Standing(tuple(names), addresses[: len(names)], stack, futex, is_whole)
+
+
+def is_over(event: Event, where: Standing, now: int | None) -> bool:
+    """Whether the function has returned in which the wait began; ``now`` is what the word says in
+    which its return address was, ``None``: it cannot be read."""
+    slot, back = event.stack.pointer, event.stack.words[:1]
+    if where.pointer > slot or (now,) != back:
+        return True
+    return where.is_whole and now not in where.addresses
+
+
+def current_wait(
+    target: Target, session: Session, event: Event | None, where: Standing
+) -> Event | None:
+    """What the thread waits for at this moment; ``event`` is the begin of its last wait."""
+    kind = _kind(where.names)
+    if event is not None:
+        now = _word(target, event.stack.pointer)
+        if now is not None and session.program.module_at(now) is None:  # a pad of darc's own
+            now = event.stack.words[0]
+        event = None if is_over(event, where, now) else event
+    if kind is None or not where.futex:
+        return event
+    if event is not None and event.object == where.futex:
+        return replace(event, kind=kind)
+    return Event(
+        time=0,
+        object=where.futex,
+        kind=kind,
+        is_release=False,
+        thread=0,
+        node=None,
+        stack=Stack(0, 0, ()),
+    )
+
+
+def _kind(names: Iterable[str]) -> ObjectKind | None:
+    """What the innermost function that waits by itself waits for."""
+    for name in names:
+        for pattern, kind in _WAITS:
+            if pattern.match(name):
+                return kind
+    return None
+
+
+def _word(target: Target, address: int) -> int | None:
+    try:
+        return int.from_bytes(target.memory.read(address, 8), "little")
+    except DarcError:
+        return None
+
+
+def _words(target: Target, stack: int) -> tuple[int, ...]:
+    """As much of a stack as is there."""
+    size = 8 * _WORDS
+    while size >= 8:
+        try:
+            raw = target.memory.read(stack, size)
+        except DarcError:
+            size //= 2
+            continue
+        return struct.unpack(f"<{size // 8}Q", raw)
+    return ()
