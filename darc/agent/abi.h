@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 30
+#define DARC_ABI_VERSION 31
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -69,8 +69,10 @@ typedef unsigned long u64;
 #define DARC_SHEET_EVENTS 8        /* room for events is taken by sheets of so many, */
 #define DARC_EVENT_SHEETS 4        /* an op's has so many at most, */
 #define DARC_SHEETS 5              /* and one for its switches */
-#define DARC_WAITERS 64            /* ops whose threads may be waiting now */
-#define DARC_WAITER_STEPS 8        /* places that one may take of these */
+#define DARC_WAITERS 128           /* ops whose threads may be waiting now, */
+#define DARC_WAIT_HASHES 64        /* found by so many hashes of what they wait for; */
+#define DARC_WAITER_STEPS 32       /* places that one may take of these */
+#define DARC_TAKERS 4              /* releases of a condition's mutex that are told of after each signal */
 #define DARC_KEPT_FEW 1024         /* so many of the fastest are looked at in a round, as they are many */
 
 #define DARC_MAX_FROM 4            /* stretches of code of a function whose calls a walk times */
@@ -131,6 +133,10 @@ enum darc_site_kind {
     DARC_SEM_WAIT_BY_CLOCK = 22, /* and of sem_clockwait: it is a clock, and the third one a time. */
     DARC_SWITCH = 24,   /* a kernel's finish_task_switch: one task has left the processor, another one has it */
     DARC_WAKE = 25,     /* and its try_to_wake_up */
+    /* As DARC_RWLOCK, _UNTIL and _BY_CLOCK, of those that read: other readers do not keep them waiting. */
+    DARC_RDLOCK = 26,
+    DARC_RDLOCK_UNTIL = 27,
+    DARC_RDLOCK_BY_CLOCK = 28,
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
     DARC_MEMBER = 23, /* entry of a function of a set, whose number is route_first */
 };
@@ -305,7 +311,7 @@ struct darc_control {
     u64 free_members;    /* but for members below this number, whose calls all count; */
     u64 idle_members;    /* and the calls of those below this one are taken out of all that they are in */
     struct darc_waiter waiters[DARC_WAITERS];
-    u32 waiting[DARC_WAITERS]; /* atomic; how many wait for objects of that hash */
+    u32 waiting[DARC_WAIT_HASHES]; /* atomic; how many wait for objects of that hash */
     struct darc_class classes[DARC_KEPT_CLASSES];
     u64 thresholds[DARC_MAX_BINS];
 };
@@ -421,6 +427,7 @@ enum darc_event_kind {
     DARC_EVENT_NONE = 0,
     DARC_EVENT_WAIT = 1,    /* the op's thread may be about to wait */
     DARC_EVENT_RELEASE = 2, /* some thread is about to release, or to signal */
+    DARC_EVENT_UNFOLLOWED = 3, /* as DARC_EVENT_WAIT, and who releases does not know: there was no room */
 };
 
 struct darc_event {
@@ -469,8 +476,10 @@ struct darc_kept {
     u32 switch_count; /* may be more than there was room for */
     u32 lost_events; /* atomic; for which there was no sheet */
     u32 sheets[DARC_SHEETS]; /* each atomic; their numbers, from 1 on; 0: none */
+    u32 takers;   /* of a condition's mutex: so many releases of it are still to be told since the last signal */
+    u32 is_reader; /* 1: its thread waits for a writer; what readers release is not to be told */
     u32 unused_half;
-    u64 unused[2];
+    u64 unused;
     struct darc_span spans[DARC_MAX_SPANS];
     struct darc_span sums[DARC_MAX_SUMS];
 };

@@ -149,6 +149,7 @@ class KeptOpTables:
                     stack=event["stack"],
                     words=words(row[at : at + length]),
                     name=_name(row[named : named + 16]),
+                    is_followed=event["kind"] != blob.constants["DARC_EVENT_UNFOLLOWED"],
                 )
             )
         return sorted(found, key=lambda event: event.time)

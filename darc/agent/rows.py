@@ -147,6 +147,8 @@ class KeptEvent:
     """and the stack from there on."""
     name: str
     """Of a kernel's task that does so; empty in an interrupt."""
+    is_followed: bool = True
+    """Whether those who release it could be told that somebody waits."""
 
 
 @dataclass(frozen=True)

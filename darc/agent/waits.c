@@ -32,13 +32,22 @@ struct entered {
 #define MUTEX_OWNER 2   /* its third word, in glibc */
 #define MUTEX_KIND 4    /* and its fifth */
 #define RWLOCK_WRITER 6 /* its seventh */
+#define RWLOCK_KIND 12  /* and its thirteenth, */
+#define WRITERS_FIRST 2 /* which is so where readers wait for writers that wait for readers */
+#define WRITER_HAS 3    /* bits of the first one: a writer has it, and it is its turn */
 #define CLOCKS 2        /* CLOCK_REALTIME and CLOCK_MONOTONIC are those that may be waited by */
 #define NANOSECONDS 1000000000UL
 #define NO_THREAD 0x7ffffffeu /* of owners from here on: a robust mutex that nobody can have */
 
 static inline u32 hash_of(u64 object)
 {
-    return (u32)(object * DARC_THREAD_HASH >> 58); /* DARC_WAITERS are 64 */
+    return (u32)(object * DARC_THREAD_HASH >> 58); /* DARC_WAIT_HASHES are 64 */
+}
+
+/* Where the places begin that those look at who release what has that hash. */
+static inline u32 first_place(u32 hash)
+{
+    return hash * (DARC_WAITERS / DARC_WAIT_HASHES);
 }
 
 /* Whose event it is: that of the thread that runs, in whatever call below f0. */
@@ -102,12 +111,12 @@ static void stop_waiting(control *ctl, struct darc_kept *entry)
     }
 }
 
-/* Whoever is about to release the object is to tell the op of it. */
-static void ask_releasers(control *ctl, struct darc_kept *entry, u64 object)
+/* Whoever is about to release the object is to tell the op of it. 0: there is no room. */
+static int ask_releasers(control *ctl, struct darc_kept *entry, u64 object)
 {
     u32 hash = hash_of(object);
     for (u32 step = 0; step < DARC_WAITER_STEPS && entry->waiter_count < 2; step++) {
-        u32 place = (hash + step) % DARC_WAITERS;
+        u32 place = (first_place(hash) + step) % DARC_WAITERS;
         u64 none = 0;
         if (ctl->waiters[place].entry
             || !__atomic_compare_exchange_n(&ctl->waiters[place].entry, &none, (u64)entry, 0,
@@ -116,9 +125,10 @@ static void ask_releasers(control *ctl, struct darc_kept *entry, u64 object)
         ctl->waiters[place].object = object;
         entry->waiters[entry->waiter_count++] = place;
         __atomic_fetch_add(&ctl->waiting[hash], 1, __ATOMIC_ACQ_REL);
-        return;
+        return 1;
     }
     __atomic_fetch_add(&ctl->not_followed, 1, __ATOMIC_RELAXED);
+    return 0;
 }
 
 /* The thread that runs may be about to wait for the object, and for another one after that. owner is who the
@@ -137,10 +147,13 @@ static COLD void begin_wait(control *ctl, const struct entered *by, u64 object, 
     else
         entry = claim_kept(ctl, ctx);
     if (entry) {
-        ask_releasers(ctl, entry, object);
-        if (second)
+        entry->takers = 0;
+        entry->is_reader = by->what == DARC_RDLOCK;
+        int is_followed = ask_releasers(ctl, entry, object);
+        if (is_followed && second)
             ask_releasers(ctl, entry, second);
-        note_event(ctl, entry, by, object, DARC_EVENT_WAIT, owner, own_node(ctx));
+        note_event(ctl, entry, by, object, is_followed ? DARC_EVENT_WAIT : DARC_EVENT_UNFOLLOWED, owner,
+                   own_node(ctx));
     }
     BARRIER();
     STATE(ctx) = state;
@@ -169,6 +182,24 @@ static u32 own_life(control *ctl, const context *ctx, u64 stack)
     return ctx ? ctx->life : has_storage(ctl, thread, stack) ? life_of(ctl, thread) : 0;
 }
 
+/* Whether it matters to the op that waits at that place. Until a condition is signalled nobody waits for its
+ * mutex, and one after the other takes that then. */
+static int is_to_be_told(struct darc_kept *entry, u32 place, u64 object)
+{
+    if (entry->is_reader)
+        return ((const u32 *)object)[RWLOCK_WRITER] != 0; /* which is looked at next, too */
+    if (entry->waiter_count < 2)
+        return 1;
+    if (place == entry->waiters[0]) {
+        entry->takers = DARC_TAKERS;
+        return 1;
+    }
+    if (!entry->takers)
+        return 0;
+    entry->takers--;
+    return 1;
+}
+
 /* The thread that runs is about to release the object. */
 static void release(control *ctl, const struct entered *by, u64 object)
 {
@@ -177,16 +208,17 @@ static void release(control *ctl, const struct entered *by, u64 object)
         return;
     context *ctx = find_context(ctl, by->slot, 0);
     for (u32 step = 0; step < DARC_WAITER_STEPS; step++) {
-        const struct darc_waiter *waiter = &ctl->waiters[(hash + step) % DARC_WAITERS];
+        u32 place = (first_place(hash) + step) % DARC_WAITERS;
+        const struct darc_waiter *waiter = &ctl->waiters[place];
         u64 at = waiter->entry - ctl->kept;
         if (waiter->object != object || at >= ctl->kept_room * sizeof(struct darc_kept)
             || at % sizeof(struct darc_kept))
             continue;
         struct darc_kept *entry = (struct darc_kept *)(ctl->kept + at);
-        if (entry->owner != (u64)ctx)
-            note_event(ctl, entry, by, object, DARC_EVENT_RELEASE, own_life(ctl, ctx, by->slot), node_of(ctx));
-        else
+        if (entry->owner == (u64)ctx)
             end_wait(ctl, by, object, ctx, entry);
+        else if (is_to_be_told(entry, place, object))
+            note_event(ctl, entry, by, object, DARC_EVENT_RELEASE, own_life(ctl, ctx, by->slot), node_of(ctx));
     }
 }
 
@@ -206,9 +238,10 @@ static inline int is_time(u64 time)
 static int looks_at_object(struct entered *by)
 {
     u32 what = by->what;
-    if (what < DARC_LOCK_BY_CLOCK)
+    if (what < DARC_LOCK_BY_CLOCK || what == DARC_RDLOCK)
         return 1;
-    int by_clock = what == DARC_LOCK_BY_CLOCK || what == DARC_RWLOCK_BY_CLOCK || what == DARC_SEM_WAIT_BY_CLOCK;
+    int by_clock = what == DARC_LOCK_BY_CLOCK || what == DARC_RWLOCK_BY_CLOCK || what == DARC_SEM_WAIT_BY_CLOCK
+                   || what == DARC_RDLOCK_BY_CLOCK;
     u64 time = by_clock ? by->third : by->second;
     int is_clock = !by_clock || (u32)by->second < CLOCKS;
     if (what == DARC_LOCK_BY_CLOCK) {
@@ -217,6 +250,10 @@ static int looks_at_object(struct entered *by)
     }
     if (what == DARC_RWLOCK_UNTIL || what == DARC_RWLOCK_BY_CLOCK) {
         by->what = DARC_RWLOCK;
+        return !time || (is_clock && is_time(time));
+    }
+    if (what == DARC_RDLOCK_UNTIL || what == DARC_RDLOCK_BY_CLOCK) {
+        by->what = DARC_RDLOCK;
         return !time || (is_clock && is_time(time));
     }
     by->what = DARC_SEM_WAIT;
@@ -229,6 +266,17 @@ static inline int is_mutex(u32 kind)
     return !(kind & 12) && !(kind & 64 && kind & 48);
 }
 
+/* A writer waits for whoever has it, a reader for a writer alone, unless the lock prefers these. */
+static void watch_rwlock(control *ctl, struct entered *by)
+{
+    const u32 *words = (const u32 *)by->first;
+    u32 writer = *(const volatile u32 *)&words[RWLOCK_WRITER]; /* looked at first there, too */
+    if (by->what == DARC_RDLOCK && words[RWLOCK_KIND] == WRITERS_FIRST)
+        by->what = DARC_RWLOCK;
+    if (by->what == DARC_RWLOCK ? words[0] : (words[0] & WRITER_HAS) == WRITER_HAS)
+        begin_wait(ctl, by, by->first, 0, writer);
+}
+
 static void watch_lock(control *ctl, struct entered *by)
 {
     if (!watches_waits(ctl) || !looks_at_object(by))
@@ -236,11 +284,8 @@ static void watch_lock(control *ctl, struct entered *by)
     const u32 *words = (const u32 *)by->first;
     if (by->what == DARC_LOCK && is_mutex(words[MUTEX_KIND]) && words[0])
         begin_wait(ctl, by, by->first, 0, words[MUTEX_OWNER] < NO_THREAD ? words[MUTEX_OWNER] : 0);
-    if (by->what == DARC_RWLOCK) {
-        u32 writer = *(const volatile u32 *)&words[RWLOCK_WRITER]; /* looked at first there, too */
-        if (words[0])
-            begin_wait(ctl, by, by->first, 0, writer);
-    }
+    if (by->what == DARC_RWLOCK || by->what == DARC_RDLOCK)
+        watch_rwlock(ctl, by);
     if (by->what == DARC_SEM_WAIT && !words[0])
         begin_wait(ctl, by, by->first, 0, 0);
     if (by->what == DARC_JOIN)

@@ -2,8 +2,8 @@
 
 Who owns a lock when a wait begins is mostly not who releases it in the end. Between two releases
 the lock was held by whoever made the second one, so a wait is divided among the successive
-holders. What is signalled (a condition, a semaphore, a barrier, a thread's end) was waited for
-until the last signal before the wait's end.
+holders; a wait for a semaphore likewise, at each post. What is signalled (a condition, a barrier, a
+thread's end) was waited for until the last signal before the wait's end.
 
 Everything here is pure: names come from a :class:`Namer`.
 """
@@ -71,9 +71,9 @@ def waits_of(op: Op) -> list[Wait]:
         end = _end(op, begin, releases, limit)
         if end - begin.time < max(op.least, 1):
             continue
-        parts = tuple(_parts(begin, [e for e in releases if e.time <= end], end))
-        if parts[0].role in (Role.NOT_SEEN, Role.HELD_FIRST):
-            parts = tuple(_parts(begin, _wakers(op, begin, end), end))
+        parts = tuple(_parts(op, begin, [e for e in releases if e.time <= end], end))
+        if parts[0].role in (Role.NOT_SEEN, Role.HELD_FIRST, Role.NOT_FOLLOWED):
+            parts = tuple(_parts(op, begin, _wakers(op, begin, end), end))
         found.append(Wait(begin, end, parts))
     return found
 
@@ -99,6 +99,9 @@ _SPINNING = 1 << 17
 in one wait, and for which it may be that it only then comes to call the kernel."""
 
 _LOCKS = (ObjectKind.LOCK, ObjectKind.RWLOCK)
+_DIVIDED = (*_LOCKS, ObjectKind.SEMAPHORE)
+"""What one after the other has, and passes on."""
+
 _WAITING = frozenset(name for names in WAIT_AT.values() for name in names)
 
 
@@ -136,11 +139,12 @@ def _wakers(op: Op, begin: Event, end: int) -> list[Event]:
     ]
 
 
-def _parts(begin: Event, releases: Sequence[Event], end: int) -> Iterator[WaitPart]:
+def _parts(op: Op, begin: Event, releases: Sequence[Event], end: int) -> Iterator[WaitPart]:
     now = begin.time
-    if begin.kind in _LOCKS:
+    if begin.kind in _DIVIDED:
+        role = Role.WOKE if begin.kind is ObjectKind.SEMAPHORE else Role.HELD
         for release in releases:
-            yield WaitPart(now, release.time, Role.HELD, release)
+            yield WaitPart(now, release.time, role, release)
             now = release.time
     else:
         signals = [release for release in releases if release.object == begin.object]
@@ -154,6 +158,8 @@ def _parts(begin: Event, releases: Sequence[Event], end: int) -> Iterator[WaitPa
     if now > begin.time:
         if end > now:
             yield WaitPart(now, end, Role.HANDED_OVER)
+    elif op.lost_events or not begin.is_followed:
+        yield WaitPart(now, end, Role.NOT_FOLLOWED)
     elif begin.thread:
         yield WaitPart(now, end, Role.HELD_FIRST, begin)
     else:
@@ -188,10 +194,12 @@ def merge(
     """The waits of ``ops``, which are calls of the function ``f0``, added up; ``divide`` tells
     those of one."""
     found: dict[tuple[ObjectKind, str, tuple[str, ...]], _Object] = defaultdict(_Object)
-    count = cycles = lost = 0
+    count = cycles = lost = not_followed = 0
     for op in ops:
         count, cycles, lost = count + 1, cycles + op.latency, lost + op.lost_events
-        for wait in divide(op):
+        waits = divide(op)
+        not_followed += _not_followed(op, waits)
+        for wait in waits:
             begin = wait.begin
             one = found[begin.kind, *_what(begin, f0, name)]
             one.own.add(wait.cycles, op.number)
@@ -204,7 +212,22 @@ def merge(
                 total = one.holders[part.role, who, path, is_outside]
                 total.add(part.end - part.start, op.number, part.by)
     objects = [_waited_for(key, one) for key, one in found.items()]
-    return Waits(count, cycles, tuple(sorted(objects, key=lambda o: -o.cycles)), lost)
+    objects.sort(key=lambda o: -o.cycles)
+    return Waits(count, cycles, tuple(objects), lost, not_followed)
+
+
+def _not_followed(op: Op, waits: Sequence[Wait]) -> int:
+    """For how many cycles an op was blocked in none of its ``waits``, where for some of its events
+    there was no room."""
+    if not op.lost_events:
+        return 0
+    known = sum(
+        off.within(wait.begin.time, wait.end)
+        for off in op.off or ()
+        if off.reason is OffReason.BLOCKED
+        for wait in waits
+    )
+    return max(0, op.off_time(OffReason.BLOCKED) - known)
 
 
 def _what(begin: Event, f0: str, name: Namer) -> tuple[str, tuple[str, ...]]:

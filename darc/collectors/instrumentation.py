@@ -49,6 +49,7 @@ _MOST_BELOW = 64
 _OBJECTS = {
     Guard.LOCK: ObjectKind.LOCK,
     Guard.RWLOCK: ObjectKind.RWLOCK,
+    Guard.RDLOCK: ObjectKind.RWLOCK,
     Guard.UNLOCK: ObjectKind.LOCK,
     Guard.COND_WAIT: ObjectKind.CONDITION,
     Guard.SEM_WAIT: ObjectKind.SEMAPHORE,
@@ -368,6 +369,7 @@ class Instrumentation:
             stack=stack,
             name=kept.name,
             by=by,
+            is_followed=kept.is_followed,
         )
 
     def _events(self, kept: KeptOp) -> list[Event]:

@@ -149,6 +149,8 @@ class Event:
     """In what context it is woken, where the kernel tells."""
     is_outside: bool = False
     """Whether who did it is not of the program: then ``thread`` is the id of a process."""
+    is_followed: bool = True
+    """Of a wait: whether those who release the object could be told that somebody waits."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ class Role(str, Enum):
     """Nobody: the object was free, and the thread had not come to run yet."""
     NOT_SEEN = "not seen"
     """Whoever it was released it in a way that darc does not watch."""
+    NOT_FOLLOWED = "not followed"
+    """There was no room to write down who released it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Waits:
     """Most time first."""
     lost: int = 0
     """So many events there was no room for."""
+    not_followed: int = 0
+    """Cycles in which ops were blocked, of which there was no room to write down in what."""
 
     @property
     def waited(self) -> int:

@@ -40,6 +40,10 @@ class Guard(Enum):
     RWLOCK_BY_CLOCK = "DARC_RWLOCK_BY_CLOCK"
     SEM_WAIT_UNTIL = "DARC_SEM_WAIT_UNTIL"
     SEM_WAIT_BY_CLOCK = "DARC_SEM_WAIT_BY_CLOCK"
+    RDLOCK = "DARC_RDLOCK"
+    """This and those below: as RWLOCK and so on, of those who wait to read."""
+    RDLOCK_UNTIL = "DARC_RDLOCK_UNTIL"
+    RDLOCK_BY_CLOCK = "DARC_RDLOCK_BY_CLOCK"
     SWITCH = "DARC_SWITCH"
     """Of a kernel: a task has left the processor, and another one has it."""
     WAKE = "DARC_WAKE"
@@ -88,9 +92,12 @@ END_AT = ("__call_tls_dtors",)
 WAIT_AT: dict[Guard, tuple[str, ...]] = {
     Guard.LOCK: ("pthread_mutex_lock", "pthread_mutex_timedlock"),
     Guard.LOCK_BY_CLOCK: ("pthread_mutex_clocklock",),
-    Guard.RWLOCK: ("pthread_rwlock_rdlock", "pthread_rwlock_wrlock"),
-    Guard.RWLOCK_UNTIL: ("pthread_rwlock_timedrdlock", "pthread_rwlock_timedwrlock"),
-    Guard.RWLOCK_BY_CLOCK: ("pthread_rwlock_clockrdlock", "pthread_rwlock_clockwrlock"),
+    Guard.RWLOCK: ("pthread_rwlock_wrlock",),
+    Guard.RWLOCK_UNTIL: ("pthread_rwlock_timedwrlock",),
+    Guard.RWLOCK_BY_CLOCK: ("pthread_rwlock_clockwrlock",),
+    Guard.RDLOCK: ("pthread_rwlock_rdlock",),
+    Guard.RDLOCK_UNTIL: ("pthread_rwlock_timedrdlock",),
+    Guard.RDLOCK_BY_CLOCK: ("pthread_rwlock_clockrdlock",),
     Guard.UNLOCK: (
         *("pthread_mutex_unlock", "pthread_rwlock_unlock", "sem_post"),
         *("pthread_cond_signal", "pthread_cond_broadcast"),

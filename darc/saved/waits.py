@@ -31,6 +31,7 @@ def to_part(waits: Mapping[OpClass, Waits]) -> dict[str, object]:
             "ops": one.ops,
             "cycles": one.cycles,
             "lost": one.lost,
+            "not_followed": one.not_followed,
             "objects": [object_to_json(waited) for waited in one.objects],
         }
         for kept_as, one in waits.items()
@@ -76,13 +77,15 @@ def from_part(content: object) -> dict[OpClass, Waits]:
 
 
 def _waits(content: object, where: str) -> Waits:
-    found = read_object(content, where, "ops cycles lost objects")
+    more = read_mapping(content, where).keys() & {"not_followed"}
+    found = read_object(content, where, " ".join(("ops cycles lost objects", *more)))
     rows = read_list(found["objects"], f"{where}.objects")
     return Waits(
         read_count(found["ops"], f"{where}.ops"),
         read_count(found["cycles"], f"{where}.cycles"),
         tuple(_waited_for(row, f"{where}.objects[{number}]") for number, row in enumerate(rows)),
         read_count(found["lost"], f"{where}.lost"),
+        read_count(found.get("not_followed", 0), f"{where}.not_followed"),
     )
 
 

@@ -74,5 +74,6 @@ def _waits_of(waits: Waits) -> dict[str, Any]:
         "cycles": waits.cycles,
         "waited": waits.waited,
         "lost": waits.lost,
+        "not_followed": waits.not_followed,
         "objects": [object_to_json(one) for one in waits.objects],
     }

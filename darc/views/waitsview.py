@@ -34,6 +34,7 @@ _ROLES = {
     Role.RAN: "meanwhile ran",
     Role.HANDED_OVER: "free by then: until the thread ran again",
     Role.NOT_SEEN: "no release was seen: it gave up, or was released past the C library",
+    Role.NOT_FOLLOWED: "not followed: there was no room for who released it",
 }
 
 _OF_TASKS = (ObjectKind.WAKE_UP, ObjectKind.PROCESSOR)
@@ -55,7 +56,7 @@ def draw_waits(
     """The lines; ``latency`` formats cycles."""
     mean = latency(waits.cycles / waits.ops) if waits.ops else "-"
     yield Text(f"● {show(f0)}  {mean} on average, of {_ops(waits.ops)} kept")
-    rest = max(0, waits.cycles - waits.waited)
+    rest = max(0, waits.cycles - waits.waited - waits.not_followed)
     objects = together(waits.objects)
     rows = objects[:SHOWN]
     for one in rows:
@@ -70,6 +71,9 @@ def draw_waits(
     if more := objects[SHOWN:]:
         share = _share(sum(one.cycles for one in more), waits.cycles)
         yield Text(f"├─ {share}  {len(more)} more", "dim")
+    if waits.not_followed:
+        share = _share(waits.not_followed, waits.cycles)
+        yield Text(f"├─ {share}  blocked, in waits that were not followed: there was no room")
     yield Text(f"└─ {_share(rest, waits.cycles)}  no wait that darc sees", "dim")
     if against is not None and against.ops:
         share = _share(against.waited, against.cycles).strip()
@@ -112,7 +116,7 @@ def object_text(one: WaitedFor, show: Callable[[str], str]) -> str:
 
 def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:
     """Who had an object of that kind, in which function, and in how many calls."""
-    if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN):
+    if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN, Role.NOT_FOLLOWED):
         return _IN_KERNELS.get((kind, holder.role), _ROLES[holder.role])
     where = f" in {_path(holder.path, show)}" if holder.path else ""
     if holder.role in (Role.INTERRUPT, Role.SOFT_INTERRUPT):

@@ -228,6 +228,15 @@ def test_nothing_is_claimed_of_what_is_not_seen(way: str, tmp_path: Path) -> Non
     assert "100 %  no wait that darc sees" in done.section("waits")
 
 
+def test_readers_do_not_hold_up_a_reader(tmp_path: Path) -> None:
+    """Another one gets the lock at the same time, and may give it back first."""
+    _, told = told_of(tmp_path, "along")
+    ops = slow_ops(told)
+    assert any(("held", "write_table") in releasers(op) for op in ops)
+    for op in ops:
+        assert not any(name == "read_along" for _, name in releasers(op)), op
+
+
 def test_children_in_an_op(tmp_path: Path) -> None:
     """fork, vfork and clone(CLONE_VM), each of which uses locks: what the op waits for in the end
     is told of as ever."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from darc.analyses.waits import waits_of
+from dataclasses import replace
+
+from darc.analyses.waits import merge, waits_of
 from darc.model.ops import Event, ObjectKind, Off, OffReason, Op, OpClass, Stack
 from darc.model.waits import Role
 
@@ -78,3 +80,37 @@ def test_who_gives_up_was_held_up_by_the_owner_as_far_as_it_is_known() -> None:
     sleeps = (asleep(1000, 4 * MS),)
     assert told(op(wait(0, A), off=sleeps)) == [[(Role.HELD_FIRST, 0, 4 * MS)]]
     assert told(op(wait(0), off=sleeps)) == [[(Role.NOT_SEEN, 0, 4 * MS)]]
+
+
+def test_of_a_wait_that_was_not_followed_nothing_is_guessed() -> None:
+    alone = replace(wait(0, A), is_followed=False)
+    sleeps = (asleep(1000, 4 * MS),)
+    assert told(op(alone, off=sleeps)) == [[(Role.NOT_FOLLOWED, 0, 4 * MS)]]
+    one = replace(op(wait(0, kind=ObjectKind.CONDITION), off=sleeps), lost_events=3)
+    assert told(one) == [[(Role.NOT_FOLLOWED, 0, 4 * MS)]]
+
+
+def test_where_there_was_no_room_it_may_have_been_any_wait() -> None:
+    sleeps = (asleep(1000, 4 * MS), asleep(6 * MS, 9 * MS))
+    one = replace(op(wait(0), release(4 * MS, A), off=sleeps), lost_events=3)
+    assert merge([one], "handle", Nameless()).not_followed == 3 * MS
+    assert merge([replace(one, lost_events=0)], "handle", Nameless()).not_followed == 0
+
+
+class Nameless:
+    def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
+        return ()
+
+    def object(self, kind: ObjectKind, address: int) -> str:
+        return ""
+
+    def thread(self, number: int) -> str:
+        return ""
+
+
+def test_a_semaphores_wait_is_divided_at_each_post() -> None:
+    """Of a pool: who passed it on first had it until then."""
+    sleeps = (asleep(1000, 2 * MS), asleep(2 * MS + 1000, 5 * MS))
+    begun = wait(0, kind=ObjectKind.SEMAPHORE)
+    found = told(op(begun, release(2 * MS, A), release(5 * MS, B), off=sleeps))
+    assert found == [[(Role.WOKE, 0, 2 * MS), (Role.WOKE, 2 * MS, 5 * MS)]]
