@@ -76,6 +76,11 @@ class GdbScreen(Screen):
         elif is_terminal() and not has_front_end() and not _has_windows():
             self._line.show(text, self._encoding)
 
+    @any_thread
+    def leave(self, text: str) -> None:
+        if is_terminal() and self._has_line:
+            self._line.leave(text, self._encoding)
+
     def emit(self, text: str) -> None:
         self.live(None)
         gdb.write(self.fitting(text) + "\n")

@@ -70,6 +70,11 @@ class LldbScreen(Screen):
             self._line.show(text, glyphs.locale_encoding(os.environ))
 
     @any_thread
+    def leave(self, text: str) -> None:
+        if is_terminal() and not self._stands():
+            self._line.leave(text, glyphs.locale_encoding(os.environ))
+
+    @any_thread
     def prompts(self) -> None:
         """lldb has shown a stop, and perhaps its prompt, behind the live line."""
         self._line.is_behind()

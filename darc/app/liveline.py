@@ -22,6 +22,16 @@ class LiveLine:
             line = glyphs.fitting(text, encoding)[: len(text)]
             _write(glyphs.encoded(line, encoding))
 
+    def leave(self, text: str, encoding: str) -> None:
+        """A line that stays; behind it stands nothing."""
+        with self._lock:
+            line = glyphs.encoded(glyphs.fitting(text, encoding), encoding) + b"\r\n"
+            if self._is_shown:
+                _write(line)
+            else:
+                os.write(2, line)
+            self._is_shown = False
+
     def hide(self) -> None:
         """Takes it away, if it is there."""
         with self._lock:

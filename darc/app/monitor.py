@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import threading
 import time
@@ -34,6 +35,12 @@ _PATIENCE_SECONDS = 3.0
 """How long one that may ring has for it, on a busy machine."""
 
 
+_TERMINAL = 2
+"""The descriptor of the debugger's on which the line is."""
+
+_RARER, _LONGEST_BETWEEN = 3.0, 60.0
+"""By how much the time between lines that stay grows, and the longest there is, in seconds."""
+
 _BARE_SECONDS = 1.0
 """What runs for longer without probes under a front end was not let go on for a step."""
 
@@ -58,6 +65,8 @@ class Monitor:
         self._done = threading.Event()
         self._deep_since: float | None = None
         self._knocked = -_AGAIN
+        self._between = 1.0
+        self._next_line = -math.inf
         self._thread = begin_thread(self._run, "darc")
         if session.debuggee.is_readable_while_it_runs:
             begin_thread(self._help, "darc ahead")
@@ -106,9 +115,7 @@ class Monitor:
                 if session.debuggee.is_readable_while_it_runs:
                     session.beat()
                 if now - begin >= 1 and not self._stands():
-                    self._target.screen.live(
-                        render.live(session.live_snapshot(), self._line_style())
-                    )
+                    self._show(now)
                 late_since = self._knock(late_since, now)
             except AssertionError:
                 raise  # the debugger was asked, from here
@@ -117,6 +124,16 @@ class Monitor:
                 if not session.debuggee.is_readable_while_it_runs or session.debuggee.is_gone():
                     return  # the debugger will tell
                 late_since = self._insist(late_since, time.monotonic())
+
+    def _show(self, now: float) -> None:
+        """How far it is. Where the program writes on the same terminal, in lines that stay."""
+        screen, session = self._target.screen, self._session
+        if not session.debuggee.writes_on(_TERMINAL):
+            screen.live(render.live(session.live_snapshot(), self._line_style()))
+        elif now >= self._next_line:
+            self._between = min(_RARER * self._between, _LONGEST_BETWEEN)
+            self._next_line = now + self._between
+            screen.leave(render.live(session.live_snapshot(), self._line_style()))
 
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in

@@ -122,6 +122,12 @@ class Debuggee(ABC):
         """Whether it has ended, as far as that can be seen without the debugger. Any thread."""
         return False
 
+    def writes_on(self, descriptor: int) -> bool:
+        """Whether its output goes to the terminal that a descriptor of the debugger's is. Any
+        thread."""
+        del descriptor
+        return False
+
     def is_stopped(self) -> bool:
         """Whether the debugger has stopped it, and may be telling so at this moment. Any thread."""
         return False

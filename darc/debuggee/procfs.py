@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import re
+import stat
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -278,6 +279,26 @@ def thread_called(pid: int, own: int) -> int | None:
     if own_id(pid, pid) == pid:
         return own if own in threads(pid) else None
     return next((thread for thread in threads(pid) if own_id(pid, thread) == own), None)
+
+
+def writes_on(pid: int, descriptor: int) -> bool:
+    """Whether what a process writes on its standard output comes to the terminal that a descriptor
+    of this process is: it is the same one, or one of this process's own, as lldb passes on what is
+    written there."""
+    with contextlib.suppress(OSError):
+        own, other = os.fstat(descriptor), os.stat(f"/proc/{pid}/fd/1")
+        if stat.S_ISCHR(own.st_mode) and stat.S_ISCHR(other.st_mode):
+            return own.st_rdev == other.st_rdev or _passes_on(os.minor(other.st_rdev))
+    return False
+
+
+def _passes_on(terminal: int) -> bool:
+    """Whether this process has the other end of a pseudo-terminal."""
+    for file in Path("/proc/self/fdinfo").iterdir():
+        with contextlib.suppress(OSError):
+            if re.search(rf"^tty-index:\s*{terminal}$", file.read_text(), re.M):
+                return True
+    return False
 
 
 def is_gone(pid: int) -> bool:

@@ -28,6 +28,11 @@ class Screen(ABC):
         """Shows one line in place of the last one, ``None`` takes it away; nothing where output is
         no terminal. Any thread."""
 
+    def leave(self, text: str) -> None:
+        """Shows a line that stays, where a program that writes on the same terminal would write
+        behind one that changes, and that over what the program has written. Any thread."""
+        del text
+
     @property
     def has_live_line(self) -> bool:
         """Whether output takes a line that changes."""

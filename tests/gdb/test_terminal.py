@@ -88,6 +88,19 @@ def test_the_live_line_comes_and_goes(mixture: Terminal) -> None:
     assert "darc: every probe is out" in mixture.command("darc stop")
 
 
+def test_lines_that_stay_where_the_program_writes_on_the_terminal(mixture: Terminal) -> None:
+    """A line that changes would take away what the program has begun to write."""
+    mixture.command(f"darc start handle {ENDLESS}")
+    begin = len(mixture.seen)
+    mixture.enter("run 4000000000")
+    for _ in range(2):
+        mixture.wait_for(r"darc: handle: profiling[^\r\n]*\r\n")
+    mixture.type("\x03")
+    mixture.wait_for(INTERRUPTED)
+    mixture.prompt()
+    assert not re.search(LIVE, mixture.seen[begin:])
+
+
 def screen(text: str) -> list[str]:
     """What stands on a terminal on which ``text`` was written, line by line."""
     lines, column = [""], 0

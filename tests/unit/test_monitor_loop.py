@@ -24,7 +24,7 @@ class Debuggee:
 
     def __init__(self) -> None:
         self.sent: list[tuple[int, ...]] = []
-        self.signalled = self.stopped = self.gone = self.deep = False
+        self.signalled = self.stopped = self.gone = self.deep = self.writes = False
         self.is_readable_while_it_runs = True
         self.knocks = 0
 
@@ -33,6 +33,10 @@ class Debuggee:
 
     def is_stopped(self) -> bool:
         return self.stopped
+
+    def writes_on(self, descriptor: int) -> bool:
+        assert descriptor == 2
+        return self.writes
 
     def is_gone(self) -> bool:
         return self.gone
@@ -67,6 +71,7 @@ class Analysis:
         self.beats = self.looks = self.ends = 0
         self.notes: list[str] = []
         self.shown: list[str | None] = []
+        self.left: list[str] = []
         self.looked: Callable[[], None] = lambda: None
         self.reached = threading.Event()
         self.wanted: Callable[[], bool] = lambda: False
@@ -92,6 +97,9 @@ class Analysis:
 
     def live(self, text: str | None) -> None:
         self.shown.append(text)
+
+    def leave(self, text: str) -> None:
+        self.left.append(text)
 
     def run(self, wanted: Callable[[], bool]) -> None:
         """A monitor at work until that holds."""
