@@ -24,6 +24,7 @@ in tables.c), those of sites by the debugger.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,8 +98,7 @@ class ReturnLandings:
             self.base + _COMMON, pads.landed(control, stub, self.base + _COMMON)
         )
         self._target.memory.flush()
-        cells = b"".join(map(self._of_caller, range(_CALLERS, _COUNT)))
-        self._target.memory.write(self._cell(_CALLERS), cells)
+        self._target.memory.write(self._cell(_CALLERS), _of_callers())
 
     def claim(self, back: int) -> int:
         """The cell of the call site with this return address; used by no other site, ever.
@@ -128,7 +128,7 @@ class ReturnLandings:
         """A site's cell begins with ``call``, which ends where is returned to, and leads on to
         ``pad``, which is written already."""
         number = (cell - self.base) // _CELL
-        code = call.rjust(_BACK, b"\xcc") + self._pushed(number) + _jump(cell + _CELL, pad)
+        code = call.rjust(_BACK, b"\xcc") + _pushed(number) + _jump(cell + _CELL, pad)
         if cell in self._fresh:  # no call comes back to it before its site's patch, written last
             self._fresh.remove(cell)
             self._target.memory.write(cell, code)
@@ -276,15 +276,23 @@ class ReturnLandings:
     def _read(self, address: int) -> int:
         return int.from_bytes(self._target.memory.read(address, 8), "little")
 
-    def _pushed(self, number: int) -> bytes:
-        return b"\xff\x35" + _distance(self._cell(number) + _ON, self._word(number))
 
-    def _of_caller(self, number: int) -> bytes:
-        cell = self._cell(number)
-        body = self.base + _BODIES + 8 * (number - _CALLERS)
-        code = b"\xcc" * _ENTER + b"\x48\x8d\x64\x24\x08"  # lea rsp, [rsp + 8]
-        code += b"\xff\x15" + _distance(cell + _BACK, body) + self._pushed(number)
-        return code + _jump(cell + _CELL, self.base + _COMMON)
+@functools.cache
+def _of_callers() -> bytes:
+    """The cells of f0's callers, which lead nowhere but to what is beside them: the same wherever
+    landings are."""
+    return b"".join(map(_of_caller, range(_CALLERS, _COUNT)))
+
+
+def _of_caller(number: int) -> bytes:
+    cell, body = _CELL * number, _BODIES + 8 * (number - _CALLERS)
+    code = b"\xcc" * _ENTER + b"\x48\x8d\x64\x24\x08"  # lea rsp, [rsp + 8]
+    code += b"\xff\x15" + _distance(cell + _BACK, body) + _pushed(number)
+    return code + _jump(cell + _CELL, _COMMON)
+
+
+def _pushed(number: int) -> bytes:
+    return b"\xff\x35" + _distance(_CELL * number + _ON, _WORDS + 8 * number)
 
 
 def _distance(end: int, to: int) -> bytes:
