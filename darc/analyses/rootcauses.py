@@ -46,6 +46,7 @@ from darc.search.descent import (
     Orders,
     ended_paths,
 )
+from darc.search.endings import widening
 
 _CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
 
@@ -173,6 +174,8 @@ class RootCauses(Analysis):
             is_asked = self.parameters.peak is None and self._profile.at_choice.count > 0
             self._status = Status.NO_PEAK if is_asked else Status.INCONCLUSIVE
         else:
+            if self._second_look is None:
+                self._tell(widening(self._descent.under_way, self._descent.level))
             self._settle(_CUT_SHORT)
             self._status = early_status(self._descent.status, bool(self._descent.paths()))
 

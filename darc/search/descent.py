@@ -117,6 +117,11 @@ class Descent:
         return self._level
 
     @property
+    def under_way(self) -> int:
+        """How many paths have not ended: those that the next decisions are about, on all levels."""
+        return len(self._frontier)
+
+    @property
     def confidence(self) -> float | None:
         """How sure the least sure decision so far is, from 0 to 1; None before the first."""
         return self._confidence

@@ -14,6 +14,21 @@ with the instructions around it (Intel SDM, RDTSC): a callee's last ones may sti
 matters for calls as short as that alone."""
 
 
+MANY_PATHS = 4
+"""Paths under way at once from which on a search is told to widen."""
+
+
+def widening(paths: int, level: int) -> list[str]:
+    """Of a search that was cut short with so many ``paths`` under way: what may be done about it,
+    where they are many."""
+    if paths < MANY_PATHS:
+        return []
+    return [
+        f"the tree widens: {paths} paths are under way at level {level}: give a longer --max-time, "
+        "a higher --maxcount-percentage, or a function nearer to the cause"
+    ]
+
+
 def own_ending(node: Fnode, maxcount: int, note: str | None = None) -> Ending:
     """The ending of a path at ``node``, whose own time was chosen with ``maxcount`` votes.
 

@@ -15,6 +15,7 @@ from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
 from darc.search.contest import Contest
 from darc.search.descent import MAX_DEPTH_NOTE, Descent, Orders, Vote
+from darc.search.endings import widening
 from darc.views.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
 
@@ -264,6 +265,29 @@ def test_endless_recursion_is_bounded_by_the_maximum_depth() -> None:
 def test_each_node_is_expanded_once() -> None:
     simulation = search(slow_chain("a", "b", "c"), Parameters(lookahead=3))
     assert len(simulation.expanded) == len(set(simulation.expanded))
+
+
+def test_a_tree_that_widens_has_many_paths_under_way() -> None:
+    """Eight functions of which each slow call takes another one: all of them are chosen."""
+    f0 = Routine("f0")
+    for number in range(8):
+        leaf = Routine("slow", SLOW)
+        f0.call(chain(Routine(f"way{number}"), leaf), [int(op % 8 == number) for op in range(8)])
+    simulation = Simulation(f0, PAPER)
+    simulation.descent.begin()
+    assert simulation.descent.under_way == 1
+    counted = {node: Vote(votes=5, ops=5) for node in simulation.root.children}
+    simulation.descent.decide({simulation.root: Vote(ops=40), **counted}, 40)
+    assert simulation.descent.under_way == 8
+
+
+@pytest.mark.parametrize(("paths", "is_told"), [(1, False), (3, False), (64, True)])
+def test_what_to_do_about_a_tree_that_widens_is_told(paths: int, *, is_told: bool) -> None:
+    told = widening(paths, 9)
+    assert bool(told) == is_told
+    for line in told:
+        assert "64 paths are under way at level 9" in line
+        assert "--max-time" in line
 
 
 # -- not conclusive ---------------------------------------------------------------------------
