@@ -140,6 +140,8 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     hooks.went_on = stopping.went_on
     hooks.hears_stops_last = stopping.hears_stops_last
     hooks.undisturbed = leaving.undisturbed
+    gdb.events.before_prompt.connect(stopping.before_prompt)
+    undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
     for registry, handler in (
         (gdb.events.stop, stopping.on_stop),
         (gdb.events.exited, leaving.on_exit),

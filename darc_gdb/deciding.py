@@ -20,8 +20,13 @@ from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
 from darc_gdb.threads import GdbThreads
 
-_AT_STOP = "python __import__('darc_gdb.target').target.TARGET.after_stop()"
-"""Commands of a breakpoint are code of the user's main module."""
+_AT_STOP = """python __import__('darc_gdb.target').target.TARGET.after_stop()
+if $_darc_goes
+continue
+end"""
+"""Commands of a breakpoint are code of the user's main module. The program goes on by a command of
+gdb's own: Python would wait there for the next stop, and gdb carries out no breakpoint's commands
+within another's."""
 
 
 @own_thread
@@ -119,12 +124,14 @@ class Deciding:
     def after_stop(self) -> None:
         """The commands of darc's breakpoints. gdb carries them out when everybody was told of the
         stop, or in the middle of that, behind any command that one of those has executed."""
+        gdb.set_convenience_variable("_darc_goes", 0)
         if self._owed is not None and self._is_told:
             self._do_what_is_owed()
         elif self._owed is not None or self._memory.in_handlers:
             self._too_early = True
         elif self._goes:
-            self._go_on()
+            self._goes = False
+            _let_go_on()
         elif not has_front_end():
             gdb.execute("frame")
 
@@ -132,7 +139,7 @@ class Deciding:
         owed, self._owed = self._owed, None
         assert owed is not None
         if not self._stays_after(owed):
-            gdb.execute("continue")
+            _let_go_on()
             return
         self._hooks.on_user_stop()
         if not has_front_end():
@@ -146,6 +153,12 @@ class Deciding:
         except Exception as error:  # told to the user, in one place
             self._hooks.failed(error)
             return True
+
+    def before_prompt(self) -> None:
+        """Goes on from stops whose commands gdb has carried out too early. No front end has a
+        prompt, nor has a script."""
+        while self._goes:
+            self._go_on()
 
     def _go_on(self) -> None:
         goes, self._goes = self._goes, False
@@ -177,6 +190,11 @@ class Deciding:
 def commands() -> str:
     """The commands of darc's breakpoints. To a front end gdb tells where a silent stop is not."""
     return _AT_STOP if has_front_end() else f"silent\n{_AT_STOP}"
+
+
+def _let_go_on() -> None:
+    """When these commands of a breakpoint are over, the program does."""
+    gdb.set_convenience_variable("_darc_goes", int(_stands()))
 
 
 def _ask_all_stop() -> bool:

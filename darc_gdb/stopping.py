@@ -79,6 +79,13 @@ class Stopping:
             if not brief:
                 self._farewell.rest()
 
+    def before_prompt(self, *_event: object) -> None:
+        """Not patient: the program runs meanwhile, and Ctrl-C stops it."""
+        try:
+            self._target.deciding.before_prompt()
+        except gdb.error as error:
+            self._target.hooks.failed(error)
+
     def at_prompt(self) -> None:
         if self._app.is_passing:
             self.on_user_stop()  # what was to let it go on has not come to that

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -144,6 +145,95 @@ def test_darc_comes_late(kind: str, first: str, running: Server, tmp_path: Path)
     finally:
         made.end()
     assert running.finish() == 0
+
+
+LIVE = r"\r\x1b\[K[^\r\n]*handle"
+LATE = {
+    "run": ["tbreak main", "run > program.out"],
+    "starti": ["starti > program.out"],
+    "attach": [],
+}
+"""How a program has come to be there when darc is loaded."""
+
+
+@contextlib.contextmanager
+def late(folder: Path, way: str, kind: str | None, running: Server) -> Iterator[Terminal]:
+    """gdb by itself has a program, and has darc loaded then."""
+    begun = ["--args", str(build("mixture")), "400000"]
+    arguments = ["-p", str(running.pid)] if way == "attach" else begun
+    made = Terminal(folder, arguments, gdb=("gdb",))
+    try:
+        made.prompt()
+        made.command("set confirm off")
+        for command in LATE[way]:
+            made.command(command)
+        if kind is not None:
+            meet(made, kind)
+        made.command(f"source {LOAD}")
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.mark.parametrize("kind", [None, "speaks"])
+@pytest.mark.parametrize("way", LATE)
+def test_a_search_that_comes_late(
+    way: str, kind: str | None, running: Server, tmp_path: Path
+) -> None:
+    """The prompt comes with the root cause, and not at a stop of darc's own, of which there are
+    several. Then the program is the user's."""
+    with late(tmp_path, way, kind, running) as gdb:
+        gdb.command(f"{START} --peak {'>400us' if way == 'attach' else '>1ms'}")
+        result = gdb.command("continue")
+        assert "root cause of bins" in result, result
+        assert "darc_" not in gdb.command("bt")
+        gdb.command("detach" if way == "attach" else "kill")
+        assert gdb.quit() == 0
+    assert running.finish() == 0
+
+
+@pytest.mark.parametrize("kind", [None, "speaks"])
+def test_ctrl_c_in_a_search_that_comes_late(
+    kind: str | None, running: Server, tmp_path: Path
+) -> None:
+    with late(tmp_path, "attach", kind, running) as gdb:
+        gdb.command(f"{START} --peak >400us --decision-ops 100000")
+        gdb.enter("continue")
+        gdb.wait_for(LIVE)
+        gdb.type("\x03")
+        gdb.wait_for("SIGINT")
+        gdb.prompt()
+        assert "every probe is out" in gdb.command("darc stop")
+        gdb.command("detach")
+        assert gdb.quit() == 0
+    assert running.finish() == 0
+
+
+@pytest.mark.parametrize("kind", [None, "speaks"])
+def test_piped_commands_come_behind_a_search(kind: str | None, tmp_path: Path) -> None:
+    """darc is loaded late, and gdb reads the next command when the program stands for the user."""
+    commands = [
+        "tbreak main",
+        "run > program.out",
+        *([] if kind is None else [f'python KIND = "{kind}"', f"source {NEIGHBOUR}"]),
+        f"source {LOAD}",
+        f"{START} --peak >1ms",
+        "continue",
+        "echo what follows\\n",
+        "kill",
+    ]
+    done = subprocess.run(
+        ["gdb", "-nx", "-q", "--args", str(build("mixture")), "400000"],
+        cwd=tmp_path,
+        env=environment(),
+        input="\n".join(commands) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_SECONDS,
+        check=False,
+    )
+    assert "root cause of bins" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.index("root cause of bins") < done.stdout.index("what follows")
 
 
 HOOKS = ["define hook-stop", "echo hooked\\n", "info registers rip", "end"]
