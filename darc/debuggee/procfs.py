@@ -286,7 +286,7 @@ def writes_on(pid: int, descriptor: int) -> bool:
     of this process is: it is the same one, or one of this process's own, as lldb passes on what is
     written there."""
     with contextlib.suppress(OSError):
-        own, other = os.fstat(descriptor), os.stat(f"/proc/{pid}/fd/1")
+        own, other = os.fstat(descriptor), Path(f"/proc/{pid}/fd/1").stat()
         if stat.S_ISCHR(own.st_mode) and stat.S_ISCHR(other.st_mode):
             return own.st_rdev == other.st_rdev or _passes_on(os.minor(other.st_rdev))
     return False

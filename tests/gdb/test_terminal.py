@@ -94,7 +94,7 @@ def test_lines_that_stay_where_the_program_writes_on_the_terminal(mixture: Termi
     begin = len(mixture.seen)
     mixture.enter("run 4000000000")
     for _ in range(2):
-        mixture.wait_for(r"darc: handle: profiling[^\r\n]*\r\n")
+        mixture.wait_for(r"darc: handle: profiling[^\r\n]*\r+\n")
     mixture.type("\x03")
     mixture.wait_for(INTERRUPTED)
     mixture.prompt()
