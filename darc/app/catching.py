@@ -95,15 +95,15 @@ def _holder(target: Target, session: Session, event: Event, owner: int, style: S
     """Who has a lock now."""
     if owner and session.debuggee.thread_called(owner) is not None:
         return f"held by {_thread(target, session, owner, style)}"
-    if event.kind is ObjectKind.LOCK and not _number(target, event.object):
-        return "free at this moment"
+    is_free = event.kind is ObjectKind.LOCK and not _number(target, event.object)
     then = "" if owner else " when the wait began"
+    now = ", and free at this moment" if is_free else ""
     owner = owner or event.thread
     if owner and session.debuggee.thread_called(owner) is None:  # in memory that processes share
-        return f"held{then} by {owner}, which is no thread of this program"
+        return f"held{then} by {owner}, which is no thread of this program{now}"
     if owner:
-        return f"held by thread {owner}{then}"
-    return "held by nobody that it tells of"
+        return f"held by thread {owner}{then}{now}"
+    return "free at this moment" if is_free else "held by nobody that it tells of"
 
 
 def _thread(target: Target, session: Session, own: int, style: Style) -> str:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from darc.code.convention import ARGUMENTS
 from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
 from darc.code.unwind import path
 from darc.model.errors import DarcError
@@ -23,8 +24,7 @@ _WORDS = 512
 """Of a stack that are looked at."""
 
 _SYSCALL = b"\x0f\x05"
-_FIRST_ARGUMENT = "rdi"
-"""A system call leaves it as it is: of futex(2), the address of the word."""
+"""It leaves its first argument as it is: of futex(2), the address of the word."""
 
 _WAITS = (
     (re.compile(r"_*pthread_mutex_(cond_|timed|clock)?lock"), ObjectKind.LOCK),
@@ -55,8 +55,10 @@ def standing(target: Target, session: Session, own: int, last: str | None) -> St
     try:
         pc, stack, frame = (target.threads.read_register(thread, name) for name in _REGISTERS)
         addresses = path(program, pc, stack, frame, _words(target, stack))
-        is_in_kernel = target.memory.read(pc - len(_SYSCALL), len(_SYSCALL)) == _SYSCALL
-        futex = target.threads.read_register(thread, _FIRST_ARGUMENT) if is_in_kernel else 0
+        code = target.memory.read(pc - len(_SYSCALL), 2 * len(_SYSCALL))
+        # Behind the instruction, or at it, where that is to be begun anew.
+        is_in_kernel = _SYSCALL in (code[: len(_SYSCALL)], code[len(_SYSCALL) :])
+        futex = target.threads.read_register(thread, ARGUMENTS[0]) if is_in_kernel else 0
     except DarcError:
         return Standing(())
     names: list[str] = []
