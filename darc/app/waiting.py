@@ -70,8 +70,8 @@ class Waiting:
         self._begin_break: Callable[[], None] = lambda: None
         """Takes back what waits for the program to begin."""
         self._awaits_begin = False
-        self._looked: tuple[Request, int | None, int] | None = None
-        """For what, in which program and at which stop of it all was looked at that can be said."""
+        self._looked: tuple[Request, int | None, Debuggee, bytes] | None = None
+        """For what, in which program, and what was mapped there when all was looked at."""
 
     def __bool__(self) -> bool:
         return self.request is not None
@@ -201,15 +201,15 @@ class Waiting:
             if self.request is None:
                 return
             entry = finding.find(program, debuggee, self._target, request, hint=False)
-            self._looks_no_more(request)
+            self._looks_no_more(request, debuggee)
         except UnchosenError as error:
-            self._looks_no_more(request)
+            self._looks_no_more(request, debuggee)
             if may_wait(debuggee, request.parameters):
                 self._await_choice(error.resolver)
             return
         except NotFoundError:
             if not finding.asks_debugger(request):
-                self._looks_no_more(request)
+                self._looks_no_more(request, debuggee)
             return  # it may come with a later library
         except DarcError as error:
             self.fail(error)
@@ -220,17 +220,19 @@ class Waiting:
             return
         self.for_call(program, entry, request)
 
-    def _looks_no_more(self, request: Request) -> None:
-        """At this stop: the debugger tells of each file by itself, of hundreds when a program has
-        just mapped all of its libraries, and they were all there the first time."""
-        stop = self._target.stop_number
-        self._looked = None if stop is None else (request, self._target.pid, stop)
+    def _looks_no_more(self, request: Request, debuggee: Debuggee) -> None:
+        """As long as nothing else is mapped: the debugger tells of each file by itself, of hundreds
+        when a program has just mapped all of its libraries, and they were all there the first
+        time."""
+        mapped = debuggee.mapped()
+        pid = self._target.pid
+        self._looked = None if mapped is None else (request, pid, debuggee, mapped)
 
     def _has_looked(self, request: Request) -> bool:
         if self._looked is None:
             return False
-        known, pid, stop = self._looked
-        return known is request and (pid, stop) == (self._target.pid, self._target.stop_number)
+        known, pid, debuggee, mapped = self._looked
+        return known is request and pid == self._target.pid and debuggee.mapped() == mapped
 
     def _await_begin(self, debuggee: Debuggee) -> None:
         """What will fail is told when all that is loaded with the program is there, not at its

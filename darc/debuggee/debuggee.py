@@ -122,6 +122,10 @@ class Debuggee(ABC):
         """Whether it has ended, as far as that can be seen without the debugger. Any thread."""
         return False
 
+    def mapped(self) -> bytes | None:
+        """Tells what is mapped in it now from what was before; ``None``: that cannot be seen."""
+        return None
+
     def writes_on(self, descriptor: int) -> bool:
         """Whether its output goes to the terminal that a descriptor of the debugger's is. Any
         thread."""

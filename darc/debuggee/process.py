@@ -95,6 +95,9 @@ class ProcessDebuggee(Debuggee):
     def is_gone(self) -> bool:
         return procfs.is_gone(self._pid)
 
+    def mapped(self) -> bytes | None:
+        return procfs.mapped(self._pid)
+
     def writes_on(self, descriptor: int) -> bool:
         return procfs.writes_on(self._pid, descriptor)
 

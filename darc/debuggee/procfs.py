@@ -281,6 +281,14 @@ def thread_called(pid: int, own: int) -> int | None:
     return next((thread for thread in threads(pid) if own_id(pid, thread) == own), None)
 
 
+def mapped(pid: int) -> bytes | None:
+    """The mappings of a process as the kernel lists them; ``None``: it is gone."""
+    try:
+        return (living.folder(pid) / "maps").read_bytes()
+    except OSError:
+        return None
+
+
 def writes_on(pid: int, descriptor: int) -> bool:
     """Whether what a process writes on its standard output comes to the terminal that a descriptor
     of this process is: it is the same one, or one of this process's own, as lldb passes on what is

@@ -24,6 +24,10 @@ class Debuggee:
     danger: str | None = None
     begins: int | None = None
     refuses: DarcError | None = None
+    maps: bytes | None = None
+
+    def mapped(self) -> bytes | None:
+        return self.maps
 
     def danger_of_breakpoints(self) -> str | None:
         return self.danger
@@ -128,28 +132,25 @@ def test_the_analysis_begins_at_the_first_call_behind_a_library(world: World) ->
 
 
 @pytest.mark.parametrize("found", [ABSENT, ENTRY, UnchosenError("late is chosen", RESOLVER)])
-def test_files_are_looked_at_once_at_a_stop(
-    world: World, found: int | DarcError, monkeypatch: pytest.MonkeyPatch
+def test_files_are_looked_at_once_as_long_as_no_other_is_mapped(
+    world: World, found: int | DarcError
 ) -> None:
     """The debugger tells of each of a hundred libraries that a program has mapped."""
-    stop = [1]
-    monkeypatch.setattr(type(world.target), "stop_number", property(lambda _: stop[0]))
+    world.host.debuggee.maps = b"all of them"
     world.for_library()
     world.found = found
     for _ in range(100):
         world.waiting.modules_changed()
     assert world.host.looks <= 2  # and once as it is waited for
-    stop[0] += 1
+    world.host.debuggee.maps = b"one more"
     world.found = ENTRY
     world.waiting.modules_changed()
     world.target.arrive(ENTRY)
     assert world.host.begun == [ENTRY]
 
 
-def test_what_the_debugger_has_read_is_asked_for_each_file(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type(world.target), "stop_number", property(lambda _: 1))
+def test_what_the_debugger_has_read_is_asked_for_each_file(world: World) -> None:
+    world.host.debuggee.maps = b"all of them"
     request = dataclasses.replace(world.request(), function="late.c:late")
     world.waiting.for_library(request, world.host.debuggee, ABSENT)  # type: ignore[arg-type]
     world.waiting.modules_changed()
