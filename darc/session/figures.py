@@ -11,7 +11,7 @@ from darc.model.snapshot import ProgramFigures
 from darc.target.target import Target
 
 
-class Figures:
+class RunFigures:
     """Of one session, from its making to its end."""
 
     def __init__(self, target: Target) -> None:

@@ -40,7 +40,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
-from darc.session.figures import Figures
+from darc.session.figures import RunFigures
 from darc.session.lookahead import LookAhead
 from darc.session.remarks import cut_short, users_breakpoints
 from darc.target.outcome import Outcome
@@ -91,7 +91,7 @@ class Session:
         self._progress = progress
         self.notes = list(notes)
         self._entry = entry
-        self._figures = Figures(target)
+        self._figures = RunFigures(target)
         self._message: Message | None = None
         self._alive = True
         self._ahead = LookAhead()

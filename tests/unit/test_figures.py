@@ -9,7 +9,7 @@ import pytest
 from darc.model.errors import TargetError
 from darc.model.snapshot import ProgramFigures
 from darc.session import figures
-from darc.session.figures import Figures
+from darc.session.figures import RunFigures
 
 
 class Bench:
@@ -30,8 +30,8 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     return made
 
 
-def figures_of(bench: Bench) -> Figures:
-    return Figures(cast(Any, bench))
+def figures_of(bench: Bench) -> RunFigures:
+    return RunFigures(cast(Any, bench))
 
 
 def test_decisions_take_stops_and_time(bench: Bench) -> None:
