@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from darc.code.demangle import display_name
+from darc.code.processor import PATCH_LENGTH, SIGNAL_RETURN, called_before, plt_slot
 from darc.code.program import Program
 from darc.code.unwind import callers
 from darc.code.unwind import path as path_of
@@ -53,7 +54,7 @@ class ProgramNames:
     def _is_signal_return(self, back: int) -> bool:
         """Whether what is returned to makes the kernel take up what a signal has interrupted."""
         try:
-            return self._program.read(back, len(_SIGNAL_RETURN)) == _SIGNAL_RETURN
+            return self._program.read(back, len(SIGNAL_RETURN)) == SIGNAL_RETURN
         except DarcError:
             return False
 
@@ -61,17 +62,13 @@ class ProgramNames:
         """The function that the call before ``back`` calls, where that has handed its frame on to
         the C library's by a tail call: it stands on no stack."""
         try:
-            code = self._program.read(back - _CALL, _CALL)
+            target = called_before(self._program.read(back - PATCH_LENGTH, PATCH_LENGTH), back)
             module = self._program.module_at(back)
-            if code[:1] != b"\xe8" or module is None:
+            if target is None or module is None or target not in range(module.start, module.end):
                 return None
-            target = back + int.from_bytes(code[1:], "little", signed=True)
-            if target not in range(module.start, module.end):
-                return None
-            first = self._program.read(target, 8).removeprefix(_ENDBR)
+            is_stub = plt_slot(self._program.read(target, _PLT_ENTRY), target) is not None
         except DarcError:
             return None
-        is_stub = first.removeprefix(_BND).startswith(_JUMP_THROUGH)
         return None if is_stub else self._program.function_at(target).name
 
     def object(self, kind: ObjectKind, address: int) -> str:
@@ -102,9 +99,7 @@ class ProgramNames:
 
 
 _LIBC = re.compile(r"lib(c|pthread)[.-]")
-_SIGNAL_RETURN = bytes.fromhex("48c7c00f0000000f05")  # mov rax, SYS_rt_sigreturn; syscall
-_CALL = 5  # bytes of a direct call
-_ENDBR, _BND, _JUMP_THROUGH = b"\xf3\x0f\x1e\xfa", b"\xf2", b"\xff\x25"
+_PLT_ENTRY = 16
 
 _BEGINNINGS = frozenset(
     ("start_thread", "clone3", "clone", "__libc_start_call_main", "__libc_start_main", "_start")

@@ -11,8 +11,13 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from darc.code.convention import ARGUMENTS
-from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
+from darc.code.convention import SYSTEM_CALL_ARGUMENTS
+from darc.code.processor import (
+    FRAME_POINTER,
+    PROGRAM_COUNTER,
+    STACK_POINTER,
+    SYSTEM_CALL,
+)
 from darc.code.unwind import path
 from darc.model.errors import DarcError
 from darc.model.ops import Event, ObjectKind, Stack
@@ -22,9 +27,6 @@ from darc.target.target import Target
 _REGISTERS = PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER
 _WORDS = 512
 """Of a stack that are looked at."""
-
-_SYSCALL = b"\x0f\x05"
-"""It leaves its first argument as it is: of futex(2), the address of the word."""
 
 _WAITS = (
     (re.compile(r"_*pthread_mutex_(cond_|timed|clock)?lock"), ObjectKind.LOCK),
@@ -55,10 +57,14 @@ def standing(target: Target, session: Session, own: int, last: str | None) -> St
     try:
         pc, stack, frame = (target.threads.read_register(thread, name) for name in _REGISTERS)
         addresses = path(program, pc, stack, frame, _words(target, stack))
-        code = target.memory.read(pc - len(_SYSCALL), 2 * len(_SYSCALL))
-        # Behind the instruction, or at it, where that is to be begun anew.
-        is_in_kernel = _SYSCALL in (code[: len(_SYSCALL)], code[len(_SYSCALL) :])
-        futex = target.threads.read_register(thread, ARGUMENTS[0]) if is_in_kernel else 0
+        size = len(SYSTEM_CALL)
+        code = target.memory.read(pc - size, 2 * size)
+        # Behind the instruction, or at it, where that is to be begun anew. It leaves its first
+        # argument as it is: of futex(2), the address of the word.
+        is_in_kernel = SYSTEM_CALL in (code[:size], code[size:])
+        futex = (
+            target.threads.read_register(thread, SYSTEM_CALL_ARGUMENTS[0]) if is_in_kernel else 0
+        )
     except DarcError:
         return Standing(())
     names: list[str] = []

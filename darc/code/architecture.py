@@ -164,6 +164,15 @@ class CodeReader(Protocol):
     def jump_target(self, instruction: Instruction) -> int | None:
         """The same of a jump; ``None`` for everything else, calls too."""
 
+    SYSTEM_CALL: bytes
+    """The instruction that calls the kernel."""
+    SIGNAL_RETURN: bytes
+    """What a signal's handler returns to, which lets the kernel take up what that interrupted."""
+
+    def called_before(self, code: bytes, back: int) -> int | None:
+        """Where a call leads that says so itself, and returns to ``back``, which ``code`` stands
+        before: :attr:`PATCH_LENGTH` bytes of it; ``None``: there is none."""
+
     def plt_slot(self, code: bytes, address: int) -> int | None:
         """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
 

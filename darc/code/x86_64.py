@@ -492,6 +492,21 @@ def _displaced(
     return tuple(taken), None
 
 
+SYSTEM_CALL = b"\x0f\x05"
+"""The instruction that calls the kernel."""
+
+SIGNAL_RETURN = bytes.fromhex("48c7c00f000000") + SYSTEM_CALL
+"""``mov rax, SYS_rt_sigreturn`` and the call, as C libraries have it for the kernel."""
+
+
+def called_before(code: bytes, back: int) -> int | None:
+    """Where a call leads that says so itself, and returns to ``back``, which ``code`` stands
+    before: :data:`PATCH_LENGTH` bytes of it; ``None``: there is none."""
+    if len(code) != PATCH_LENGTH or code[:1] != b"\xe8":
+        return None
+    return back + int.from_bytes(code[1:], "little", signed=True)
+
+
 def plt_slot(code: bytes, address: int) -> int | None:
     """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
     for instruction in decode(code, address)[:2]:
