@@ -57,7 +57,7 @@ _GUARDS = 384  # sites of guards, and of those that are made ahead of decisions
 _BYTES_PER_NODE = 72  # darc_sum and darc_total
 _KEPT = 70  # ops of both classes, and some that are under way
 _SHEETS = 72  # two for each op of the peak, and some for those of the fastest one
-_SHEETS_OF_EACH = 4  # of threads, all of which may wait at one time: an op's
+_SHEETS_OF_EACH = 4  # of threads beside the first, all of which may wait at one time: an op's
 _DEPTHS = 16  # at which calls of a thread are open, on average
 
 
@@ -77,7 +77,7 @@ def room_for(probes: int, threads: int) -> Room:
         records=max(2048, records_for_threads(threads)),
         contexts=contexts,
         kept=min(_KEPT + threads, Room.kept),
-        sheets=min(_SHEETS + _SHEETS_OF_EACH * threads, Room.sheets),
+        sheets=min(_SHEETS + _SHEETS_OF_EACH * (threads - 1), Room.sheets),
     )
 
 
