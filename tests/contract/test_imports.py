@@ -229,6 +229,27 @@ def test_what_a_processor_must_bring_is_told() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+REGISTERS = frozenset(
+    (
+        *"rax rbx rcx rdx rsi rdi rbp rsp rip eflags rflags fs_base".split(),
+        *(f"r{number}" for number in range(8, 16)),
+    )
+)
+
+
+def test_nothing_above_what_is_debugged_names_a_register() -> None:
+    """The processor is asked what it calls those that are needed."""
+    seam = FLOORS.index("debuggee")
+    wrong = [
+        f"{file}:{node.lineno} names {node.value}"
+        for file in ENGINE
+        if (floor(module_name(file)) or 0) > seam
+        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        if isinstance(node, ast.Constant) and node.value in REGISTERS
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_what_is_debugged_may_have_no_proc() -> None:
     """What stands on the seam asks that, and not the system, of what is debugged."""
     seam = FLOORS.index("debuggee")
