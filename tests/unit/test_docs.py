@@ -114,6 +114,8 @@ def test_the_glossary_names_what_there_is() -> None:
 def test_the_floors_are_those_of_the_tree() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == FLOORS
+    drawn = re.findall(rf"^  ({'|'.join(FLOORS)}) +\w", text, re.M)
+    assert tuple(reversed(drawn)) == FLOORS, "the picture has another order"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
