@@ -18,11 +18,6 @@ OLDEST_PYTHON = (3, 11)
 _ASK = 'python import sys; print("darc", sys.version_info[0], sys.version_info[1])'
 
 
-def package_folders() -> list[str]:
-    """The folders of this interpreter's ``sys.path`` that hold installed packages."""
-    return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
-
-
 def why_not(gdb: str) -> str | None:
     """What is wrong with ``gdb``, in one line, or None when it can load darc."""
     from darc.app import launching
@@ -57,6 +52,8 @@ def _become_gdb() -> None:
         from darc.views.words import message
 
         sys.exit(message(f"darc-gdb: {trouble}"))
+    from darc.app.launching import package_folders
+
     environment = {**os.environ, PYTHONPATH: os.pathsep.join(package_folders())}
     arguments = [gdb, "-iex", f"source {LOAD}", *sys.argv[1:]]
     os.execve(gdb, arguments, environment)

@@ -27,11 +27,6 @@ _ASK = (
 )
 
 
-def package_folders() -> list[str]:
-    """The folders of this interpreter's ``sys.path`` that hold installed packages."""
-    return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
-
-
 def find_lldbs() -> list[str]:
     """The lldb that is asked for alone; else the one called ``lldb``, and every ``lldb-N``, newest
     first."""
@@ -131,6 +126,8 @@ def _become_lldb() -> None:
 
         sys.exit(message(f"darc-lldb: {usable}"))
     lldb, chosen = usable
+    from darc.app.launching import package_folders
+
     before = {name: os.environ.get(name) for name in chosen}
     environment = {
         **os.environ,

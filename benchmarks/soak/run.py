@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from darc.app import launching
 from darc_gdb import launcher
 
 HERE = Path(__file__).resolve().parent
@@ -236,7 +237,7 @@ def _stand_in(job: Job, work: Path, scene: Path, seed: int, share: float, analys
 
 def _gdb_environment() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DARC_", "PYTHON"))}
-    folders = os.pathsep.join(launcher.package_folders())
+    folders = os.pathsep.join(launching.package_folders())
     return {**kept, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8", launcher.PYTHONPATH: folders}
 
 

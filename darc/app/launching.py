@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from darc.views.words import message
 
@@ -17,6 +18,11 @@ INTERRUPTED = 130
 SILENT_SECONDS = 1.0
 LIMIT_SECONDS = 60.0
 """Far longer than a debugger takes to begin on a busy machine."""
+
+
+def package_folders() -> list[str]:
+    """The folders of this interpreter's ``sys.path`` that hold installed packages."""
+    return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
 
 
 class NoAnswerError(Exception):

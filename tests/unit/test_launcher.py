@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.app import launching
 from darc_gdb import launcher
 
 ROOT = Path(launcher.__file__).resolve().parent.parent
@@ -50,7 +51,7 @@ def test_arguments_are_passed_on(folder: Path) -> None:
 def test_packages_are_named_for_load(folder: Path) -> None:
     write_gdb(folder, "echo darc 3 12", f'echo "${launcher.PYTHONPATH}"')
     folders = darc_gdb(folder).stdout.strip().split(os.pathsep)
-    assert folders == launcher.package_folders()
+    assert folders == launching.package_folders()
     assert any((Path(p) / "rich").is_dir() for p in folders)
 
 
