@@ -20,6 +20,9 @@ _PAGE = 4096
 _AT_ENTRY, _AT_HWCAP2 = 9, 26
 _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 
+_PSEUDO_TERMINALS = range(136, 144)
+"""Their devices' major numbers (``UNIX98_PTY_SLAVE_MAJOR``)."""
+
 _MAPPING = re.compile(r"(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)")
 
 threads = living.threads
@@ -296,7 +299,9 @@ def writes_on(pid: int, descriptor: int) -> bool:
     with contextlib.suppress(OSError):
         own, other = os.fstat(descriptor), Path(f"/proc/{pid}/fd/1").stat()
         if stat.S_ISCHR(own.st_mode) and stat.S_ISCHR(other.st_mode):
-            return own.st_rdev == other.st_rdev or _passes_on(os.minor(other.st_rdev))
+            is_pseudo = os.major(other.st_rdev) in _PSEUDO_TERMINALS
+            same = own.st_rdev == other.st_rdev
+            return same or (is_pseudo and _passes_on(os.minor(other.st_rdev)))
     return False
 
 
