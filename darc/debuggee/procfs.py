@@ -123,10 +123,7 @@ def limits(pid: int) -> dict[str, int]:
 
 def mapping_count(pid: int) -> int:
     """How many mappings a process has; 0 when it is gone."""
-    try:
-        return (living.folder(pid) / "maps").read_bytes().count(b"\n")
-    except OSError:
-        return 0
+    return (mapped(pid) or b"").count(b"\n")
 
 
 def flags(pid: int, address: int) -> frozenset[str]:
