@@ -76,6 +76,14 @@ class Btf:
                     return found
         raise FormatError(f"the kernel's types have no {structure}.{member}")
 
+    def size(self, structure: str) -> int:
+        """Bytes of a structure. Raises FormatError: there is none."""
+        wanted = self._strings.find(b"\0" + structure.encode() + b"\0") + 1
+        for own in self._all:
+            if own.kind == _STRUCT and own.name == wanted and own.count:
+                return own.size
+        raise FormatError(f"the kernel's types have no {structure}")
+
     def _path(self, own: _Type, names: list[str]) -> int | None:
         found = self._find(own, names[0])
         if found is None or len(names) == 1:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 
+from darc.code.architecture import FunctionCode
 from darc.code.modules import Module
 from darc.code.notrace import why_notrace
+from darc.code.processor import decode
 from darc.code.program import Program
 from darc.debuggee.debuggee import Debuggee
-from darc.model.errors import TargetError, UnsupportedError, UsageError
+from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageError
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
 from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
-from kgdb import devices, tasks
+from kgdb import devices, ftrace, tasks
 from kgdb.devices import Devices
 from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED
 from kgdb.image import KernelModule
@@ -33,6 +35,7 @@ class KernelDebuggee(Debuggee):
 
     calibration_steps = 2
     tells_of_files = False
+    tells_interrupts = True
 
     def __init__(self, remote: Remote) -> None:
         """Raises FormatError: the debugger's file is no kernel."""
@@ -141,6 +144,44 @@ class KernelDebuggee(Debuggee):
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []
+
+    def entry_code(self, program: Program, function: Function) -> FunctionCode | str:
+        """Of its nop alone: only that is displaced. The kernel's own tracer of return addresses
+        (function_graph) takes them from whatever ftrace has a place at, so a pad may."""
+        assert isinstance(program, KernelProgram)
+        at = function.address
+        reason = why_notrace(program, function) or program.untouchable(at)
+        if reason is not None:
+            return reason
+        way_in = program.way_in(at)
+        live = self._kernel.target.memory.read(way_in, len(FTRACE_NOP))
+        reason = _entry_problem(live, program.foreign_probes.is_for_tracers(way_in))
+        if reason is None and way_in not in self._traceable:
+            reason = "ftrace has no place at its entry (notrace)"
+        if reason is None and at - self._kernel.bias in self._without_kprobes:
+            reason = "the kernel lets no kprobe stand there (NOKPROBE_SYMBOL)"
+        if reason is not None:
+            return reason
+        (nop,) = decode(live, way_in)
+        return FunctionCode(at, [(at, way_in + len(live))], {way_in: nop})
+
+    @functools.cached_property
+    def _traceable(self) -> frozenset[int]:
+        """Where ftrace has a place. Raises UnsupportedError: the kernel does not tell."""
+        kernel = self._kernel
+        first = kernel.value("ftrace_pages_start")
+        try:
+            if first is None:
+                raise FormatError("its symbols have no ftrace_pages_start")
+            return ftrace.places(kernel.target.memory.read, tasks.types(kernel.image), first)
+        except (FormatError, TargetError) as error:
+            raise UnsupportedError(
+                f"the kernel does not tell which functions may be timed: {error}"
+            ) from None
+
+    @functools.cached_property
+    def _without_kprobes(self) -> frozenset[int]:
+        return ftrace.without_kprobes(self._kernel.image)
 
     def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
         return iter(())  # nothing unwinds a kernel's stack but for a look

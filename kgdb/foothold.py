@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from darc import agent
 from darc.agent.layout import Room, layout_in, plan
 from darc.agent.memory import AgentMemory
-from darc.code.architecture import Site
+from darc.code.architecture import Prologue, Site
+from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.pads import processor as pads
 from darc.pads.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
@@ -33,6 +34,35 @@ ROOMS = tuple(
     for contexts in (64, 16)
 )
 """What the tables hold: the second where there is no memory for the first."""
+_FEW_FUNCTIONS = 500
+
+
+def rooms_for_set(functions: int) -> tuple[Room, ...]:
+    """The same for a set of so many functions, of which interrupts' calls are told apart. There are
+    two sizes, so that one set's tables are another one's."""
+    few = functions <= _FEW_FUNCTIONS
+    nodes, records, blocks = (128, 32768, 16384) if few else (512, 65536, 65536)
+    return tuple(
+        Room(
+            sites=8192,
+            nodes=nodes,
+            routes=2 * nodes,
+            records=records // part,
+            contexts=512 // part,
+            kept=1,
+            sheets=1,
+            blocks=blocks // part,
+        )
+        for part in (1, 4)
+    )
+
+
+def room_of_set(least: Room) -> tuple[Room, ...]:
+    """The rooms of which that is the smallest."""
+    few, many = rooms_for_set(1), rooms_for_set(_FEW_FUNCTIONS + 1)
+    return few if few[-1] == least else many
+
+
 _EXECMEM_MODULE_TEXT = 0
 _HEADER = struct.Struct("<8s6Q")
 """The mark, the address of the control structure, bytes and sites in use, bytes in all; where
@@ -79,28 +109,81 @@ class KernelFoothold(Foothold):
         call: Call,
         enter: Callable[[], None],
         is_another: Callable[[], bool],
-        left: LeftFoothold | None = None,
+        left: Sequence[LeftFoothold] = (),
+        rooms: Sequence[Room] = ROOMS,
         writes_text: bool = True,
     ) -> None:
         """``enter`` brings a task to where functions may be called; ``is_another`` says, where the
         tables cannot be read, whether that is since another kernel runs; ``left`` may be used
-        again; ``writes_text``: the debugger writes also what is read-only."""
+        again; the tables are to have one of ``rooms``, the last of which is the smallest;
+        ``writes_text``: the debugger writes also what is read-only."""
         super().__init__(target, program, identity)
         self._kernel = program
         self._call = call
         self._enter = enter
         self._is_another = is_another
         self._left = left
+        self._rooms = rooms
+        self._entries: dict[int, tuple[int, int]] = {}
+        """Where functions of sets are entered: the number of the site whose pad is there, and where
+        that is returned to."""
         self._writes_text = writes_text
+        self._is_adopted = False
         self._told = (0, 0)
         self._landings: Landings | None = None
 
     def install(self, resolution: int) -> None:
-        if self._left is not None and self._adopt(self._left):
+        self._is_adopted = any(map(self._adopt, self._left))
+        if self._is_adopted:
             self.reopen(self._program, resolution)
             return
         self._enter()
         super().install(resolution)
+        if self.tables.room.blocks:  # while a task stands where functions may be called
+            self.tables.begin_set()
+            self.calibrate_members()
+            self.tables.reset(resolution)
+
+    def reopen(self, program: Program, resolution: int) -> None:
+        super().reopen(program, resolution)
+        self._entries = self._known_entries()
+
+    def calibrate_members(self) -> None:
+        if self.tables.member_cost:
+            return
+        if self._is_adopted:  # nothing was called, and no task stands where something may be
+            self._enter()
+        super().calibrate_members()
+
+    def _known_entries(self) -> dict[int, tuple[int, int]]:
+        """Of earlier sets, also those of other debuggers."""
+        blob, size = self._blob, self._blob.sizes["darc_site"]
+        kind = blob.constants["DARC_MEMBER"]
+        if not self.tables.room.blocks or not self._next_index:
+            return {}
+        raw = self.tables.raw(self.tables.sites.address(0), size * self._next_index)
+        rows = (raw[at : at + size] for at in range(0, len(raw), size))
+        found = {}
+        for index, row in enumerate(rows):
+            values = blob.unpack("darc_site", row)
+            if values["kind"] == kind and values["address"]:
+                found[values["address"]] = index, values["pad_back"]
+        return found
+
+    def entered_before(self, prologue: Prologue) -> tuple[int, int, pads.Pad] | None:
+        known = self._entries.get(prologue.entry)
+        if known is None:
+            return None
+        index, back = known
+        data, read = self.tables.sites.address(index), self._target.memory.read
+        somewhere = pads.entry_pad(prologue, data, self.stubs, back)
+        if somewhere.back is None:
+            return None
+        origin = back - somewhere.back
+        pad = pads.entry_pad(prologue, data, self.stubs, origin)
+        if not self.holds(origin) or read(origin, len(pad.code)) != pad.code:
+            return None
+        return index, origin, pad
 
     def _adopt(self, left: LeftFoothold) -> bool:
         """Goes on with what another debugger has left, where that was of this version and there is
@@ -116,7 +199,7 @@ class KernelFoothold(Foothold):
         self._told = (left.used, left.sites)
         self._use_agent(left.base + MARK_SIZE)
         self._use_landings(left.landings)
-        if self.is_usable():
+        if self.is_usable(self._rooms[-1]):
             return True
         self._areas, self._next_index, self._told = [], 0, (0, 0)
         self._landings = None
@@ -166,7 +249,7 @@ class KernelFoothold(Foothold):
 
     def _take_tables(self) -> AgentMemory:
         allocate = self._kernels("vzalloc_noprof", "vzalloc")
-        for room in ROOMS:
+        for room in self._rooms:
             layout = plan(self._blob, room)
             base = self.call(allocate, [layout.size])
             if base:

@@ -17,7 +17,14 @@ from darc.pads.foothold import Foothold
 from darc.pads.installer import clean_up
 from darc.target.outcome import Outcome
 from kgdb import devices, tasks
-from kgdb.foothold import ROOMS, KernelFoothold, LeftFoothold, left_behind
+from kgdb.foothold import (
+    ROOMS,
+    KernelFoothold,
+    LeftFoothold,
+    left_behind,
+    room_of_set,
+    rooms_for_set,
+)
 from kgdb.kernel import STACK_SHIFT, Kernel
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
@@ -31,7 +38,6 @@ class KernelPads(PadBackend):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._disarm: list[Callable[[], None]] = []
-        self._left: LeftFoothold | None = None
         self._has_limit = False
 
     def risk(self) -> str | None:
@@ -52,7 +58,6 @@ class KernelPads(PadBackend):
                         "one and type 'darc stop'"
                     )
                 continue
-            self._left = left
             if restored := self._restore(left):
                 program.forget_code()
                 notes.append(
@@ -87,10 +92,22 @@ class KernelPads(PadBackend):
         del parameters
         return ROOMS[-1]
 
+    no_sets = "'darc profile' is not for kgdb: there 'darc start FUNCTION' times one function"
+
+    def room_for_set(self, functions: int) -> Room | None:
+        if not self._kernel.gdbstub.hears_interrupts:
+            return None  # nothing would end it
+        return rooms_for_set(functions)[-1]
+
     def new_foothold(self, program: Program, room: Room) -> Foothold:
         assert isinstance(program, KernelProgram)
         kernel = self._kernel
         sets = kernel.gdbstub.sets_stack_pointer
+        rooms: tuple[Room, ...] = ROOMS
+        if room.blocks:
+            rooms = room_of_set(room)
+        own_version = agent.load().constants["DARC_ABI_VERSION"]
+        found = left_behind(kernel.target, self._module_areas())
         return KernelFoothold(
             kernel.target,
             program,
@@ -98,7 +115,8 @@ class KernelPads(PadBackend):
             call=kernel.calls.call if sets else kernel.calls.call_instead,
             enter=kernel.enter,
             is_another=self._is_another,
-            left=self._left,
+            left=[one for one in found if one.version == own_version],
+            rooms=rooms,
             writes_text=kernel.gdbstub.writes_text,
         )
 
@@ -143,7 +161,8 @@ class KernelPads(PadBackend):
             self._disarm.append(
                 kernel.target.breaks.set_break(foothold.symbol("darc_bell"), on_hit)
             )
-        if self._has_limit:
+        of_set = foothold.tables.blob.constants["DARC_SET"]
+        if self._has_limit or foothold.tables.get("mode") == of_set:
             kernel.arm_limit(lambda: self._rung(handler))
 
     def disarm_bell(self) -> None:

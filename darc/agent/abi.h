@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 31
+#define DARC_ABI_VERSION 32
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -310,6 +310,7 @@ struct darc_control {
     struct darc_code from[DARC_MAX_FROM];
     u64 free_members;    /* but for members below this number, whose calls all count; */
     u64 idle_members;    /* and the calls of those below this one are taken out of all that they are in */
+    u64 interrupt_members; /* of a set in a kernel: an interrupt's calls count for the member with so many more; 0: nobody asks */
     struct darc_waiter waiters[DARC_WAITERS];
     u32 waiting[DARC_WAIT_HASHES]; /* atomic; how many wait for objects of that hash */
     struct darc_class classes[DARC_KEPT_CLASSES];

@@ -43,6 +43,7 @@ class Words(TypedDict, total=False):
     idle_members: int
     indirect_cost: int
     inner_cost: int
+    interrupt_members: int
     kept_next: int
     landing_count: int
     least_span: int

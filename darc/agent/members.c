@@ -8,6 +8,10 @@
  *   - what probes of calls inside have cost, one sum of the thread's tells (spent), before and after;
  *   - what an exception leaves was hidden from it, and what a longjmp leaves is found when a frame further out
  *     comes back, or when something else has its slot.
+ *
+ * In a kernel there are no landings: the way back of a call is in its record, which has the slot for its key and
+ * is nobody else's while the frame lives. So where a pad's return address stands in the slot already, as another
+ * member has jumped to this one, that record is not touched.
  */
 
 static inline struct darc_block **blocks_of(context *ctx)
@@ -107,13 +111,13 @@ static COLD void enter_tail(control *ctl, context *ctx, struct darc_block *block
     rec->tail_count++;
 }
 
-static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u64 slot)
+static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u32 member, u64 slot)
 {
     u64 back = *(u64 *)slot, landing = 0;
     if (is_recursion(ctl, ctx, block, slot))
         return 0;
     if (unlikely(back == s->pad_back || own_back(ctl, back))) {
-        enter_tail(ctl, ctx, block, s->route_first, slot, back);
+        enter_tail(ctl, ctx, block, member, slot, back);
         return 0;
     }
     record *rec = place(ctl, slot, 0);
@@ -121,6 +125,10 @@ static inline record *open_member(control *ctl, context *ctx, site *s, struct da
         rec = claim_record(ctl, slot);
     if (unlikely(!rec))
         return 0;
+    if (unlikely(back == rec->pad_back)) { /* the frame is one that a pad has entered */
+        enter_tail(ctl, ctx, block, member, slot, back);
+        return 0;
+    }
     if (s->landings && !(landing = claim_landing(ctl, s, back, block)))
         return 0;
     if (unlikely(rec->open)) { /* what stood there is gone, or was copied elsewhere */
@@ -184,15 +192,18 @@ static __attribute__((noinline)) record *enter_member(control *ctl, site *s, u64
         return 0;
     if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
         return 0;
+    u32 member = s->route_first;
+    if (unlikely(ctl->interrupt_members) && !is_task(ctl))
+        member += ctl->interrupt_members;
     ctx->idle = 0;
     BARRIER();
     ctx->serial++;
     if (unlikely(ctl->from_count))
-        note_first(ctl, ctx, s->route_first);
-    struct darc_block *block = blocks_of(ctx)[s->route_first];
+        note_first(ctl, ctx, member);
+    struct darc_block *block = blocks_of(ctx)[member];
     if (unlikely(!block))
-        block = claim_block(ctl, ctx, s->route_first);
-    record *rec = likely(block) ? open_member(ctl, ctx, s, block, slot) : 0;
+        block = claim_block(ctl, ctx, member);
+    record *rec = likely(block) ? open_member(ctl, ctx, s, block, member, slot) : 0;
     BARRIER();
     ctx->idle = DARC_FREE;
     return rec;

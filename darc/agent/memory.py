@@ -187,6 +187,7 @@ class AgentMemory(Control):
             from_count=0,
             free_members=0,
             idle_members=0,
+            interrupt_members=0,
             mode=0,
             analysis_count=0,
             node_count=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import threading
 import time
@@ -15,7 +16,7 @@ from darc.model.errors import UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import TOP, FunctionProfile, FunctionSet, ranked
 from darc.model.part import parts_of
-from darc.model.profile import Profile
+from darc.model.profile import Profile, longer_time
 from darc.model.slices import TimeSlices, less
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
@@ -32,6 +33,10 @@ then."""
 
 _BETWEEN_STOPS = 0.5
 """Seconds between two stops at which functions go out, or pads are made."""
+
+_LEAST_EVERY = 2.0
+"""Seconds of an interval where counts can only be read at a stop; the monitor asks for one a second
+at most."""
 
 _HOT_SHARE = 0.01
 """Of a processor: so much may the probe of one function take,"""
@@ -58,12 +63,20 @@ class FunctionProfiles(Analysis):
         if not isinstance(subject.collector, SetCollector):
             raise UsageError("'darc profile' times functions by pads alone: '--probes pad'")
         self._set = subject.collector
+        if every is not None and every < _LEAST_EVERY and not self._set.looks_while_it_runs:
+            raise UsageError(
+                f"--every: a kernel stands still at the end of each interval: take one of "
+                f"{longer_time(_LEAST_EVERY)} or more"
+            )
         self._wanted = seconds
         self._top = top
         self._every = every
         self._intervals: list[Mapping[Function, Mapping[int, int]]] = []
         """The calls by bin at the end of each interval."""
-        self._slices = {function: TimeSlices(_FIRST_SLICE) for function in self._set.functions}
+        self._slices = collections.defaultdict[Function, TimeSlices](
+            lambda: TimeSlices(_FIRST_SLICE),
+            {function: TimeSlices(_FIRST_SLICE) for function in self._set.functions},
+        )
         self._next_slice = _FIRST_SLICE
         self._marks = threading.Lock()
         self._left_out = tuple(left_out)
@@ -98,7 +111,12 @@ class FunctionProfiles(Analysis):
 
     @property
     def seconds_left(self) -> float | None:
-        return 0.0 if self._hot or self._may_put_in else self._wanted - self._clock.seconds
+        if self._hot or self._may_put_in:
+            return 0.0
+        until = self._wanted
+        if self._every is not None and not self._set.looks_while_it_runs:
+            until = min(until, (len(self._intervals) + 1) * self._every)
+        return until - self._clock.seconds
 
     @property
     def _may_put_in(self) -> bool:
@@ -207,13 +225,13 @@ class FunctionProfiles(Analysis):
             for function, one in counts.items()
             if one.calls or one.left or one.dropped
         ]
-        seen = {row.function for row in rows}
-        unmeasured = {f: why for f, why in timed.unmeasured(counts).items() if f not in seen}
-        out = {**unmeasured, **timed.left_out}
-        self._probed = len(seen | (set(timed.functions) - set(timed.left_out)))
+        seen = {row.function.address for row in rows}
+        unmeasured = timed.unmeasured(counts).items()
+        out = {f: why for f, why in unmeasured if f.address not in seen} | timed.left_out
+        self._probed = len(seen | {f.address for f in timed.functions if f not in timed.left_out})
         self._known = FunctionSet(
             ranked(rows),
-            tuple(f for f in timed.functions if f not in seen and f not in out),
+            tuple(f for f in timed.functions if f.address not in seen and f not in out),
             self._left_out + tuple(out.items()),
             round(self._clock.seconds, 3),
             self._every,

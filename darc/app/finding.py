@@ -47,6 +47,8 @@ class Members:
     text: str
     patterns: tuple[Pattern, ...]
     analysis: Callable[..., Analysis]
+    of_processes: str | None = None
+    """The command, where that is for processes alone."""
 
 
 @dataclass(frozen=True)
@@ -189,10 +191,10 @@ def find_members(
         NotFoundError: a pattern means none.
         UnsupportedError: there are no sets here.
     """
+    if members.of_processes is not None and not debuggee.is_readable_while_it_runs:
+        raise UnsupportedError(f"'darc {members.of_processes}' is for processes")
     if debuggee.pads.room_for_set(1) is None:
-        raise UnsupportedError(
-            "'darc profile' is for processes: here 'darc start FUNCTION' times one function"
-        )
+        raise UnsupportedError(debuggee.pads.no_sets)
     entry = debuggee.entry()
     own = None if entry is None else program.module_at(entry)
     chosen = choose(program, target, members.patterns, own, progress)

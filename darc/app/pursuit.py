@@ -94,6 +94,7 @@ class Pursuit:
             WHOLE_PROGRAM,
             tuple(parse_patterns("*")),
             functools.partial(SuspectProfiles, limit=limit),
+            of_processes="why",
         )
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
         return Request(

@@ -130,6 +130,9 @@ def choose(
     left_out: dict[int, tuple[Function, str]] = {}
     for pattern in patterns:
         found = list(_find(program, target, pattern, own, progress))
+        if not found and program.has_more:
+            program.look_further()
+            found = list(_find(program, target, pattern, own, progress))
         if not found:
             raise NotFoundError(f"no function is called {pattern.text}{_hint(pattern)}")
         for function, is_late in found:

@@ -8,6 +8,7 @@ two (``darc/agent/members.c``). There are no call sites, no votes and no kept op
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import math
 import time
@@ -17,7 +18,6 @@ from collections.abc import Set as AbstractSet
 from darc.agent.layout import Read, Room, Write
 from darc.agent.rows import MemberCounts
 from darc.code.architecture import FunctionCode
-from darc.code.notrace import entered_otherwise
 from darc.code.program import NotNowError
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.losses import LOSSES
@@ -41,9 +41,6 @@ _UNMEASURED = "it was called, and no call of it was measured to its end"
 _UNPLACED = "no landing was left for its calls (docs/pad.md)"
 _FOREIGN = "its calls came from code that was generated"
 _UNKNOWN = "no call of it is known, and calls were lost of which darc cannot tell whose they were"
-
-_PATCHED = 16
-"""Bytes from a function's beginning that a patch there may change."""
 
 _LONGEST_STOP = 0.1
 """Seconds in which pads are made at a stop, while the program waits."""
@@ -96,6 +93,8 @@ class SetCollector(PadCollector):
         """Those whose code cannot be read while the program runs."""
         self._is_in = False
         self._guarded: AbstractSet[int] = frozenset()
+        self._in_interrupts: tuple[Function, ...] = ()
+        """Where these are told apart: the same functions, as interrupts call them."""
         self.left_out: dict[Function, str] = {}
         """Those that are not timed, and why."""
         self._pools: dict[int, list[ReturnLandings]] = {}
@@ -128,7 +127,8 @@ class SetCollector(PadCollector):
 
     def _prepare(self, code: FunctionCode) -> None:
         del code
-        assert len(self.functions) <= self.tables.members.most
+        own = 2 if self._debuggee.tells_interrupts else 1
+        assert own * len(self.functions) <= self.tables.members.most
         self._guarded = {place for _, place, _ in self._debuggee.guard_places(self._program)}
         self._to_make.extend(range(len(self.functions)))
         assert self.foothold is not None
@@ -217,15 +217,9 @@ class SetCollector(PadCollector):
         if at in guards:
             return "darc watches it itself"
         try:
-            why = self.installer.why_notrace(program, function)
-            why = why or entered_otherwise(program, function)
-            if why is None and program.is_rewritten(at, _PATCHED):
-                why = "the program has changed its first bytes, and may do so again"
-            if why is not None:
-                return why
-            code = program.function(at)
-            if not code.parts:
-                return "its code cannot be read"
+            code = self._debuggee.entry_code(program, function)
+            if isinstance(code, str):
+                return code
             assert self.foothold is not None
             area = self.foothold.area_for(at, at + 1)
             if area is None:
@@ -260,6 +254,9 @@ class SetCollector(PadCollector):
         self.tables.begin_set()
         self.foothold.calibrate_members()
         self.tables.members.forget()
+        if self._debuggee.tells_interrupts:
+            self._in_interrupts = tuple(map(_in_interrupts, self.functions))
+            self.tables.set(interrupt_members=len(self.functions))
         if self.is_prepared:
             self._put_in()
         else:
@@ -272,6 +269,19 @@ class SetCollector(PadCollector):
         self._is_in = True  # of all: another thread may ask while they go in
 
     # ---------------------------------------------------------- the user's stops
+
+    @property
+    def looks_while_it_runs(self) -> bool:
+        """Whether what was counted can be read while the program runs."""
+        return self._debuggee.is_readable_while_it_runs
+
+    def _see_losses(self) -> None:
+        """In a kernel no record is used for another slot: a task that was preempted in a pad may
+        have nothing else that knows where it came from."""
+        if self.looks_while_it_runs:
+            super()._see_losses()
+        else:
+            self._losses.count(self.tables)
 
     def passes(self) -> bool:
         return False
@@ -293,10 +303,9 @@ class SetCollector(PadCollector):
     def counts(self) -> Mapping[Function, MemberCounts]:
         """What was counted of each function that was called. Any thread."""
         found = self.tables.members.counts()
+        functions = self.functions + self._in_interrupts
         return {
-            self.functions[number]: counts
-            for number, counts in found.items()
-            if number < len(self.functions)
+            functions[number]: counts for number, counts in found.items() if number < len(functions)
         }
 
     def unmeasured(self, counts: Mapping[Function, MemberCounts]) -> dict[Function, str]:
@@ -308,7 +317,8 @@ class SetCollector(PadCollector):
             if not one.calls
         }
         if self._losses.has("lost_blocks", "lost_contexts"):
-            found |= {f: _UNKNOWN for f in self.functions if f not in counts}
+            seen = {function.address for function in counts}
+            found |= {f: _UNKNOWN for f in self.functions if f.address not in seen}
         return found
 
     @property
@@ -351,3 +361,11 @@ class SetCollector(PadCollector):
     @property
     def used(self) -> AbstractSet[int]:
         return frozenset(function.address for function in self.functions)
+
+
+def _in_interrupts(function: Function) -> Function:
+    return dataclasses.replace(
+        function,
+        name=f"{function.name} (interrupt)",
+        symbol=f"{function.symbol} (interrupt)",
+    )

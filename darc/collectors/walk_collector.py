@@ -69,6 +69,7 @@ class WalkCollector(SetCollector):
     @staticmethod
     def problem(debuggee: Debuggee) -> str | None:
         has_sets = debuggee.pads.room_for_set(1) is not None
+        has_sets &= debuggee.is_readable_while_it_runs
         return None if has_sets else "'darc walk' is for processes"
 
     def __init__(self, assignment: Assignment, goes_below: bool) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from darc.code.architecture import FunctionCode
+from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
 from darc.debuggee import procfs
 from darc.debuggee.clock import Use
@@ -19,6 +21,9 @@ from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
 from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
+
+_PATCHED = 16
+"""Bytes from a function's beginning that a patch there may change."""
 
 
 class Debuggee(ABC):
@@ -199,6 +204,20 @@ class Debuggee(ABC):
         Raises:
             UnsupportedError: it cannot be timed.
         """
+
+    tells_interrupts = False
+    """Whether calls that interrupts make are told from those of threads."""
+
+    def entry_code(self, program: Program, function: Function) -> FunctionCode | str:
+        """The code of a function of a set, as far as a pad at its entry needs it; a string says why
+        none can stand there."""
+        why = why_notrace(program, function) or entered_otherwise(program, function)
+        if why is None and program.is_rewritten(function.address, _PATCHED):
+            why = "the program has changed its first bytes, and may do so again"
+        if why is not None:
+            return why
+        code = program.function(function.address)
+        return code if code.parts else "its code cannot be read"
 
     def watch_over(self) -> Callable[[bool], None]:
         """From now on it goes on if the debugger is killed, where that can be seen to. What is

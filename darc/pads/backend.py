@@ -57,6 +57,9 @@ class PadBackend(ABC):
     def room(self, parameters: Parameters) -> Room:
         """How much the agent's tables are to hold at least for an analysis."""
 
+    no_sets = "'darc profile' is for processes: here 'darc start FUNCTION' times one function"
+    """What to say where :meth:`room_for_set` knows of none."""
+
     def room_for_set(self, functions: int) -> Room | None:
         """The same for a set of so many functions; ``None``: there are none here."""
         del functions

@@ -426,6 +426,12 @@ class Foothold(ABC):
         bisect.insort(self._pads, Placed(place, pad.frames, back, rows), key=_start)
         return origin, pad
 
+    def entered_before(self, prologue: Prologue) -> tuple[int, int, pads.Pad] | None:
+        """The pad that an earlier set's function has at its entry, where that may be used again:
+        the number of its site, where it is, and the pad."""
+        del prologue
+        return None
+
     def place_call(
         self, area: Area, site: Site, index: int, blocks: Sequence[int]
     ) -> tuple[int, pads.Pad, int]:

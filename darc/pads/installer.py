@@ -198,9 +198,11 @@ class PadInstaller:
         area = self._foothold.area_for(low, high)
         if area is None:
             return "no room for a pad within 2 GiB of it"
-        index = self._foothold.new_index()
-        address = self.tables.sites.address(index)
         foothold = self._foothold
+        is_member = kind == self._blob.constants["DARC_MEMBER"]
+        before = foothold.entered_before(prologue) if is_member and relay is None else None
+        index = foothold.new_index() if before is None else before[0]
+        address = self.tables.sites.address(index)
         is_f0 = kind == self._blob.constants["DARC_F0"]
         own_code = foothold.f0_code(index) if is_f0 else None
         if is_f0:
@@ -213,7 +215,7 @@ class PadInstaller:
 
         try:
             back = 0 if landings is None else None
-            origin, pad = foothold.place(area, index, back, make)
+            origin, pad = before[1:] if before else foothold.place(area, index, back, make)
         except pads.OutOfReachError as error:
             return str(error)
         if landings is None:

@@ -51,6 +51,7 @@ class World:
 
     symbols: list[str]
     named: list[int] = field(default_factory=list)
+    has_more = False
 
     def __post_init__(self) -> None:
         made = [Symbol(s, n, 1, False, True, ()) for n, s in enumerate(self.symbols, 0x10)]
@@ -191,7 +192,9 @@ class Set(SetCollector):
         self.members.members.add(0)
         self.installer = self.members  # type: ignore[assignment]
         self.foothold = SimpleNamespace(memory_beside=(None, None))  # type: ignore[assignment]
-        self._debuggee = SimpleNamespace(is_stopped=lambda: self.stopped)  # type: ignore[assignment]
+        self._debuggee = SimpleNamespace(  # type: ignore[assignment]
+            is_stopped=lambda: self.stopped, is_readable_while_it_runs=True
+        )
 
     paused = False
 
