@@ -138,7 +138,7 @@ def choose(
         for function, is_late in found:
             if is_late:
                 left_out[function.address] = function, CHOSEN_LATE
-            else:
+            elif program.is_code(function.address):  # a kernel's __init functions are gone
                 functions.setdefault(function.address, function)
     return Chosen(
         tuple(functions[address] for address in sorted(functions)),

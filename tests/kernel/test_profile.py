@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import pytest
 
 from kgdb.vm.machine import Machine
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
-from tests.kernel.test_analysis import TEXT, TROUBLE
+from tests.kernel.test_analysis import TEXT, TROUBLE, assert_unharmed, connected
+from tests.kernel.test_bad_cases import at_work
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -57,3 +60,69 @@ def test_interrupts_are_told_apart(machine: Machine, tmp_path: Path) -> None:
     rows = profiled(machine, tmp_path, "darc profile tick_* hrtimer_* --time 2s", "continue")
     assert any(name.endswith(" (interrupt)") for name in rows), rows.keys()
     assert any(not name.endswith(" (interrupt)") for name in rows), rows.keys()
+
+
+PROFILE = "darc profile vfs_* pipe_* __x64_sys_read --time {}"
+
+
+def test_ctrl_c_shows_what_is_known(machine: Machine, tmp_path: Path) -> None:
+    """And the user may go on, or end it."""
+    done = connected(
+        machine,
+        tmp_path,
+        TEXT.format("before"),
+        PROFILE.format("1000s"),
+        at_work(machine, tmp_path, "time.sleep(1)\n    os.kill(os.getpid(), 2)"),
+        "continue",
+        "darc status",
+        "darc stop",
+        TEXT.format("after"),
+        "darc start 1 --start-ops 20",
+        "darc stop",
+    )
+    assert "Program received signal SIGINT, Interrupt." in done.gdb
+    assert re.search(r"darc: profiles", done.gdb), done.gdb
+    assert re.search(r"^\W*1\W+\w+", done.gdb, re.M), done.gdb
+    assert re.search(r"darc: analyses \w+: 'continue'", done.gdb), done.gdb
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert_unharmed(machine)
+
+
+@pytest.mark.parametrize("next_command", ["darc stop", PROFILE.format("2s")])
+def test_a_debugger_that_is_killed(machine: Machine, tmp_path: Path, next_command: str) -> None:
+    """The next one takes the probes out, also where it makes a set of its own."""
+    connected(machine, tmp_path, TEXT.format("before"))
+    killed = connected(
+        machine,
+        tmp_path,
+        PROFILE.format("1000s"),
+        at_work(machine, tmp_path, "os.kill(os.getpid(), 9)"),
+        "continue",
+    )
+    assert killed.status == -signal.SIGKILL, killed.gdb
+    assert_goes_on(machine)
+    done = connected(
+        machine,
+        tmp_path,
+        *([next_command] if next_command == "darc stop" else [next_command, "continue"]),
+        TEXT.format("after"),
+    )
+    assert re.search(r"an earlier debugger had left [1-9]\d* probes in the kernel", done.gdb)
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert_unharmed(machine)
+
+
+def test_intervals_of_the_time(machine: Machine, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    debug(
+        machine,
+        "set darc task piperead",
+        "darc profile vfs_read --time 6s --every 2s",
+        "continue",
+        f"darc report -o {file}",
+    )
+    part = json.loads(file.read_text())["set"]
+    (row,) = (row for row in part["functions"] if row["function"] == "vfs_read")
+    assert part["every"] == 2
+    calls = [sum(interval.values()) for interval in row["slices"]]
+    assert len(calls) == 3 and min(calls) > 0, calls
