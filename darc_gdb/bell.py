@@ -13,6 +13,7 @@ from darc.model.errors import TargetError
 from darc.target.bell import Bell
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
+from darc_gdb import later
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
@@ -206,7 +207,7 @@ class GdbBell(Bell):
     @any_thread
     def interrupt(self) -> None:
         """Stops the program for the handler of :meth:`arm_interrupt`, if it runs. Any thread."""
-        gdb.post_event(self._interrupt)
+        later.post(self._interrupt)
 
     def _interrupt(self) -> None:
         if self._handler is not None and _runs():

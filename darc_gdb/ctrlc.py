@@ -16,6 +16,8 @@ from typing import Any
 
 import gdb
 
+from darc_gdb import later
+
 
 @contextlib.contextmanager
 def waits() -> Iterator[None]:
@@ -27,7 +29,7 @@ def waits() -> Iterator[None]:
         if signal.SIGINT not in before:
             if signal.SIGINT in signal.sigpending():
                 signal.sigtimedwait({signal.SIGINT}, 0)
-                gdb.post_event(_interrupt)
+                later.post(_interrupt)
             # Not the mask as it was: what else is blocked may have changed meanwhile.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 

@@ -14,7 +14,7 @@ import gdb
 
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, own_thread
-from darc_gdb import ctrlc
+from darc_gdb import ctrlc, later
 from darc_gdb.hooks import Hooks
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
@@ -118,7 +118,7 @@ class Deciding:
             return False
         self._goes = True
         if self._too_early:
-            gdb.post_event(self._go_on)
+            later.post(self._go_on)
         return True
 
     def after_stop(self) -> None:

@@ -8,6 +8,7 @@ import gdb
 
 from darc.app import monitor
 from darc.app.app import App
+from darc_gdb import later
 from darc_gdb.analysed import at_home, is_analysed
 from darc_gdb.farewell import Farewell
 from darc_gdb.target import GdbTarget
@@ -60,7 +61,7 @@ class Leaving:
 
         def interrupt() -> None:
             """It stops as at Ctrl-C, and gdb leaves there."""
-            gdb.post_event(lambda: gdb.execute("interrupt", to_string=True))
+            later.post(lambda: gdb.execute("interrupt", to_string=True))
 
         return monitor.ring_to_leave(self._app.session, prepare, interrupt)
 

@@ -360,6 +360,15 @@ def test_nothing_is_asked_in_batch(tmp_path: Path) -> None:
     assert "[n]" not in made.seen, made.seen
 
 
+@gdb_alone("of gdb's own queue")
+def test_it_ends_before_it_has_come_to_all(tmp_path: Path) -> None:
+    """gdb by itself dies there of a segmentation fault, and what it has printed may be lost."""
+    post = "python from darc_gdb import later; later.post(lambda: None)"
+    done = debug(tmp_path, None, (), [post, "echo printed\\n", "quit 5"])
+    assert done.gdb.endswith("printed\n")
+    assert done.status == 5
+
+
 def test_no_live_line_where_output_is_no_terminal(tmp_path: Path) -> None:
     """A second and more of profiling, into a file: no escape code, no carriage return."""
     commands = [f"darc start handle {ENDLESS} --max-time 3s", "run", REPORT, "kill"]

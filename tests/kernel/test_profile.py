@@ -125,4 +125,5 @@ def test_intervals_of_the_time(machine: Machine, tmp_path: Path) -> None:
     (row,) = (row for row in part["functions"] if row["function"] == "vfs_read")
     assert part["every"] == 2
     calls = [sum(interval.values()) for interval in row["slices"]]
-    assert len(calls) == 3 and min(calls) > 0, calls
+    assert len(calls) == 3, part
+    assert min(calls) > 0, calls
