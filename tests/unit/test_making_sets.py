@@ -61,6 +61,9 @@ class World:
     def module_at(self, _address: int) -> object:
         return self.modules[0]
 
+    def is_code(self, _address: int) -> bool:
+        return True
+
     def function_at(self, address: int) -> Function:
         self.named.append(address)
         symbol = self.symbols[address - 0x10]
