@@ -20,12 +20,15 @@ from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Passage, Region, Target
 from darc_gdb.threads import GdbThreads
-from darc_gdb.tracee import Tracee
+from darc_gdb.tracee import Tracee, signal_of
 
 _ATTEMPTS = 20
 _NONE = (1 << 64) - 1
 _SYS_MMAP, _SYS_MUNMAP, _SYS_SIGTIMEDWAIT = 9, 11, 128
 _STACK_SIZE = 16384
+_NOT_KEPT = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT)
+"""What no mask of signals keeps in the kernel: SIGSTOP is never blocked, SIGCONT takes away those
+that stop, and they it (signal(7))."""
 _MMAP = (0, _STACK_SIZE, 3, 0x22, _NONE, 0)  # readable and writable, private and anonymous
 
 
@@ -128,20 +131,35 @@ class BesideGdb(Caller):
         self._memory.write(address, data)
 
     def follow(self, way: detour.Detour) -> None:
-        held, is_own = self._tracee.held()
-        if held in (self.bell, signal.SIGTRAP) or (held == signal.SIGSTOP and is_own):
-            held = 0  # gdb's alone: the program is not to have it
+        information = self._tracee.information()
+        held = signal_of(information)
         # orig_rax: the kernel has no system call to begin anew meanwhile.
         entering = {PROGRAM_COUNTER: way.entry, "orig_rax": _NONE}
         self._tracee.set_registers({**self.registers, **entering})
         self._tracee.set_mask(detour.all_but(self.bell))
-        number, rang = self._go(held, way.rungs)
-        if held:
-            self._tracee.set_mask(detour.all_but(held))
-            if self._tracee.go() != held:
-                raise TargetError("a signal is lost in a call of darc's")
+        kept = 0 if held in (self.bell, signal.SIGTRAP, *_NOT_KEPT) else held
+        number, rang = self._go(kept, way.rungs)
+        self._stop_again(kept, information)
         if not rang:
             raise detour.failed(number)
+
+    def _stop_again(self, kept: int, information: bytes | None) -> None:
+        """Stops it for the signal that it was stopped for. It goes on only where that one is there:
+        what stops next is not known else, and it might go on through the program, deaf."""
+        if not kept:
+            self._inform(information)
+            return
+        self._tracee.set_mask(detour.all_but(kept))
+        while self._tracee.waits_for(kept):
+            number = self._tracee.go()
+            if number == kept:
+                return
+            self._was_stopped = self._was_stopped or number == signal.SIGSTOP
+        self._inform(information)
+
+    def _inform(self, information: bytes | None) -> None:
+        if information is not None:
+            self._tracee.set_information(information)
 
     def _go(self, number: int, rungs: Collection[int]) -> tuple[int, bool]:
         """The signal that it stopped for, and whether it has rung with that."""

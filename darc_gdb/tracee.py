@@ -13,12 +13,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from darc.debuggee import bell
+from darc.debuggee import bell, procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
 
 _CONT, _GETREGS, _SETREGS = 7, 12, 13
-_GETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x420A, 0x420B
+_GETSIGINFO, _SETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x4203, 0x420A, 0x420B
 _TGKILL = 234
 _WALL = 0x4000_0000
 _NAMES = (
@@ -34,6 +34,11 @@ _QUICK_SECONDS = 0.002
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
 _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def signal_of(information: bytes | None) -> int:
+    """The signal that says this; 0 for none."""
+    return 0 if information is None else int.from_bytes(information[:4], "little")
 
 
 class Tracee:
@@ -79,17 +84,33 @@ class Tracee:
         """Blocks these signals alone."""
         self._ask(_SETSIGMASK, 8, mask.to_bytes(8, "little"))
 
-    def held(self) -> tuple[int, bool]:
-        """The signal that it was stopped for, which is on its way to it; 0 where it stopped for
-        another reason. And whether the tracer itself sent that, or darc in it (its knock)."""
+    def information(self) -> bytes | None:
+        """What the signal says that it was stopped for, which is on its way to it; ``None`` where
+        it stopped with its whole process (ptrace(2), group-stop)."""
         buffer = ctypes.create_string_buffer(_SIGINFO_SIZE)
         try:
             self._ask(_GETSIGINFO, 0, buffer)
         except TargetError:
-            return 0, False  # stopped with its whole process (ptrace(2), group-stop)
-        number, _, code, _, sender, _, value = struct.unpack_from("<6iQ", buffer.raw)
+            return None
+        return buffer.raw
+
+    def held(self) -> tuple[int, bool]:
+        """The signal that it was stopped for, which is on its way to it; 0 where it stopped for
+        another reason. And whether the tracer itself sent that, or darc in it (its knock)."""
+        information = self.information()
+        if information is None:
+            return 0, False
+        number, _, code, _, sender, _, value = struct.unpack_from("<6iQ", information)
         own = (code == _SI_TKILL and sender in (0, os.getpid())) or code == _SI_KERNEL
         return number, own or bell.is_marked(code, value)
+
+    def set_information(self, information: bytes) -> None:
+        """The signal on its way says this."""
+        self._ask(_SETSIGINFO, 0, information)
+
+    def waits_for(self, number: int) -> bool:
+        """Whether this signal is kept for it in the kernel."""
+        return procfs.waits(self.process, self.thread, number)
 
     # --------------------------------------------------------------------- it runs
 

@@ -221,6 +221,13 @@ def blocks(pid: int, thread: int, signal: int) -> bool:
     return bool(int(status(pid, thread).get("SigBlk", "0"), 16) >> (signal - 1) & 1)
 
 
+def waits(pid: int, thread: int, signal: int) -> bool:
+    """Whether ``signal`` is kept in the kernel for a thread, or for any of its process."""
+    found = status(pid, thread)
+    waiting = int(found.get("SigPnd", "0"), 16) | int(found.get("ShdPnd", "0"), 16)
+    return bool(waiting >> (signal - 1) & 1)
+
+
 def hears(pid: int, thread: int, signal: int) -> bool:
     """Whether a thread stops for its debugger at ``signal``: it does not block it, nor wait for
     signals itself. Such a wait takes them without a stop, and ``/proc`` tells of no block then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,31 @@ def test_signals_that_come_all_the_time(mode: str, tmp_path: Path) -> None:
         _, _, altered = altered_code(running.pid)
         assert [place for place in altered if not place.startswith("ld-linux")] == []
         assert running.finish() == 0
+
+
+STOPS = {
+    "checkpoint": ["checkpoint", "restart 1"],
+    "SIGSTOP": ["python os.kill(gdb.selected_inferior().pid, signal.SIGSTOP)", "continue"],
+    "SIGTSTP": ["python os.kill(gdb.selected_inferior().pid, signal.SIGTSTP)", "continue"],
+    "SIGURG": [
+        "handle SIGURG stop",
+        "python os.kill(gdb.selected_inferior().pid, signal.SIGURG)",
+        "continue",
+    ],
+    "SIGUSR1": ["python os.kill(gdb.selected_inferior().pid, signal.SIGUSR1)", "continue"],
+}
+"""How a thread comes to stop for a signal that the kernel may keep, or may not."""
+WHERE = 'python print("stands at", gdb.selected_frame().pc(), gdb.parse_and_eval("$_siginfo"))'
+
+
+@pytest.mark.parametrize("what", STOPS)
+def test_the_thread_stands_where_it_stood_after_a_call(what: str, tmp_path: Path) -> None:
+    """Whatever it was stopped for: it never runs off through the program meanwhile, and the signal
+    is as it was."""
+    commands = ["python import os, signal", "break handle", "run", "delete", *STOPS[what], WHERE]
+    commands += ["darc start handle", WHERE, "kill"]
+    done = debug(tmp_path, build("mixture"), ("2000",), commands)
+    assert "darc: analyses handle: 'continue'" in done.gdb, done.gdb
+    before, after = re.findall(r"^stands at .*$", done.gdb, re.M)
+    assert after == before
+    assert done.output == b"", "it has not run"
