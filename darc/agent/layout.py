@@ -53,6 +53,9 @@ MOST_RECORDS = 1 << 18
 _CONTEXT_BYTES, _BYTES_OF_EACH = 640 << 10, 40 << 10
 """What the contexts of all threads may take, and each of few, before each holds fewer nodes."""
 
+SOON_USED = 4 << 20
+"""So much of a large table is populated before it is used."""
+
 _GUARDS = 384  # sites of guards, and of those that are made ahead of decisions
 _BYTES_PER_NODE = 72  # darc_sum and darc_total
 _KEPT = 70  # ops of both classes, and some that are under way
@@ -140,6 +143,14 @@ class Layout:
     def record_mask(self) -> int:
         """What of a hash is a record's place, in multiples of 64."""
         return (self.room.records - 1) << 6
+
+    @property
+    def soon_used(self) -> list[range]:
+        """Offsets of what calls come to sooner or later: where a page of it were not there yet, one
+        of them would take some microseconds longer. Of the largest tables, the front."""
+        ends = {self.blocks: self.contexts, self.contexts: self.size}
+        large = [range(start, min(end, start + SOON_USED)) for start, end in ends.items()]
+        return [range(self.blocks), *large]
 
 
 def plan(blob: Blob, room: Room) -> Layout:

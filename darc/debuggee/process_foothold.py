@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 
 from darc.agent.layout import (
     MOST_RECORDS,
+    SOON_USED,
     Read,
     Room,
     Write,
@@ -58,6 +59,7 @@ _AREA_UNIT = _PAGE
 _AGENT_BYTES = 1 << 15
 _PAD_BYTES = 104  # of one site, on average
 _LONGEST_PAD = 1024
+_ZEROS = bytes(1 << 20)
 _MOST_POOLS = 4
 """Of landings, in reach of one library or program: some 4,000 call sites."""
 
@@ -135,7 +137,8 @@ class ProcessFoothold(Foothold):
             return
         layout = self._layout
         areas = 2 * self._area_size
-        touched = layout.contexts + layout.room.contexts * _TOUCHED_PER_CONTEXT + areas
+        contexts = max(layout.room.contexts * _TOUCHED_PER_CONTEXT, len(layout.soon_used[-1]))
+        touched = layout.contexts + contexts + areas
         need = limits.Need(layout.size + areas, layout.size, touched)
         if (why := limits.problem(self.identity, need)) is not None:
             raise PadsImpossibleError(why)
@@ -219,7 +222,8 @@ class ProcessFoothold(Foothold):
         why, room = _NO_MORE, max(room_for_threads(threads), 2 * now)
         while room > now:
             need = contexts_size(self._blob, size, room)
-            base = self._map_tables(need, need // size * _TOUCHED_PER_CONTEXT)
+            touched = max(need // size * _TOUCHED_PER_CONTEXT, min(need, SOON_USED))
+            base = self._map_tables(need, touched)
             if not isinstance(base, str):
                 self.tables.contexts.add(base, room)
                 return None
@@ -247,9 +251,11 @@ class ProcessFoothold(Foothold):
         if why is not None:
             return why
         try:
-            return self._map_writable(size)
+            base = self._map_writable(size)
         except PadsImpossibleError as error:
             return str(error)
+        self._populate(range(base, base + min(size, SOON_USED)))
+        return base
 
     def _undo(self) -> None:
         """What was mapped is not needed, unless a thread stands there."""
@@ -397,6 +403,13 @@ class ProcessFoothold(Foothold):
         self.system_call(_SYS_MADVISE, base, size, _MADV_NOHUGEPAGE)
         return base
 
+    def _populate(self, fresh: range) -> None:
+        """Writes into memory that is all zero and that nobody has used: the page faults happen now,
+        while the program stands still, not in the calls that are timed."""
+        with contextlib.suppress(TargetError):
+            for at in range(fresh.start, fresh.stop, len(_ZEROS)):
+                self.memory.write(at, _ZEROS[: fresh.stop - at])
+
     def _take_tables(self) -> AgentMemory:
         layout = self._layout
         base = self._map_writable(layout.size)
@@ -405,6 +418,8 @@ class ProcessFoothold(Foothold):
             raise PadsImpossibleError(
                 "the system is older than Linux 4.14: a child of the program would find probes on"
             )
+        for part in layout.soon_used:
+            self._populate(range(base + part.start, base + part.stop))
         tables = AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
         place, _ = tables.field("handler")
         self.memory.write(place, bytes(4))
@@ -498,6 +513,7 @@ class ProcessFoothold(Foothold):
         )
         if error:
             raise PadsImpossibleError(f"the program may not write to its own memory ({-error})")
+        self._populate(range(base + words.start, base + words.stop))
         self._mark(base, size)
         return [ReturnLandings(self._target, base)]
 
@@ -516,6 +532,8 @@ class ProcessFoothold(Foothold):
             for part in without(whole, mapped):
                 if self._map(part.start, len(part), access, _MAP_FIXED_NOREPLACE) is None:
                     raise PadsImpossibleError("found no room for pads near the program's code")
+                if access & _PROT_WRITE:
+                    self._populate(part)
 
     def _mark(self, base: int, size: int, kind: bytes = returns.KIND) -> None:
         self._target.memory.write(base, header(self.tables.control, size, kind))

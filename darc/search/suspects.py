@@ -75,21 +75,30 @@ def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None
         if number >= peak.first_bin and (is_last or number <= peak.last_bin)
     ]
     calls = sum(count for _, count in slow)
-    fast_mean = _mean(profile, _fast_peak(row, peak))
-    excess = sum(n * (profile.mean_cycles(b) - fast_mean) for b, n in slow)
+    scale = _scale(profile)
+    means = {number: scale * profile.mean_cycles(number) for number, _ in slow}
+    fast_mean = scale * _mean(profile, _fast_peak(row, peak))
+    excess = sum(n * (means[b] - fast_mean) for b, n in slow)
     share = excess / (profile.hz * seconds)
     if calls * 2 > profile.count or share < LEAST_SHARE:
         return None  # most calls are no exception
-    squares = sum(n * (profile.mean_cycles(b) ** 2 - fast_mean**2) for b, n in slow)
+    squares = sum(n * (means[b] ** 2 - fast_mean**2) for b, n in slow)
     return Suspect(
         row=row,
         peak=PeakRange(peak.number, peak.first_bin, None if is_last else peak.last_bin),
         slow=calls,
-        slow_mean=sum(count * profile.mean_cycles(number) for number, count in slow) / calls,
+        slow_mean=sum(count * means[number] for number, count in slow) / calls,
         fast_mean=fast_mean,
         share=share,
         delay=squares / (2 * profile.hz**2 * seconds),
     )
+
+
+def _scale(profile: Profile) -> float:
+    """Bins tell latencies to a factor of two: by so much their middles are off, all together, from
+    the sum that was measured."""
+    middles = sum(count * profile.mean_cycles(number) for number, count in profile.bins.items())
+    return profile.total / middles if profile.total and middles else 1.0
 
 
 def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:

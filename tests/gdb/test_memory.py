@@ -51,6 +51,16 @@ def test_a_small_analysis_takes_two_mib(tmp_path: Path) -> None:
         assert running.finish() == 0
 
 
+@IN_BOTH
+def test_no_call_meets_a_page_of_darcs_that_is_not_there_yet(tmp_path: Path) -> None:
+    """Operations take less than a page fault: those of the agent's would be the slow ones."""
+    commands = ["darc start serve --peak '>3us' --start-ops 20000", "run", REPORT, "continue"]
+    done = debug(tmp_path, build("rare"), ("200000", "faults"), commands)
+    assert done.paths == [("serve", "refill", "crunch")], done.gdb
+    # One for each call that the debugger has made in it, on a stack of its own.
+    assert int(done.output.split(b"faults: ")[1]) < 50, done.output
+
+
 @pytest.mark.parametrize("what", ["address", "data"])
 def test_no_room_below_a_limit(what: str, tmp_path: Path) -> None:
     """Refused in words, and nothing is left: the program is given all that it asks for."""
@@ -75,7 +85,7 @@ def test_room_below_a_limit(what: str, room: int, tmp_path: Path) -> None:
 
 
 def test_memory_that_is_locked(tmp_path: Path) -> None:
-    """Nothing of darc's is locked, or used before it is needed."""
+    """Nothing of darc's is locked, and no more is used than what calls come to."""
     with server(build("limited"), "locked", str(8 * MIB)) as running:
         running.operations()
         before = Path(f"/proc/{running.pid}/status").read_text()
@@ -87,7 +97,7 @@ def test_memory_that_is_locked(tmp_path: Path) -> None:
         taken = -(-8 * MIB * 6 // 10 // 4) * 4
         assert abs(kib(during, "VmLck") - kib(before, "VmLck")) in {0, taken}
         used = kib(during, "RssAnon") - kib(before, "RssAnon")
-        assert min(used % taken, -used % taken) < MIB // 2
+        assert min(used % taken, -used % taken) < 2 * MIB
         assert running.finish() == 0
 
 

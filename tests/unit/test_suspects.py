@@ -68,6 +68,17 @@ def test_what_is_slow_now_and_then_stands_out() -> None:
     assert found.spec(1, OCTAVES) == f"24-{OCTAVES}"
 
 
+def test_two_threads_have_no_more_time_than_two() -> None:
+    """Bins tell latencies to a factor of two only: what was measured is their sum."""
+    one = row("slow", {10: 1000, 24: 200})
+    calls = 200 * 1.05 * 2**24  # all near the lower end of their bin
+    total = round(1000 * 1.5 * 2**10 + calls)
+    known = of(dataclasses.replace(one, profile=dataclasses.replace(one.profile, total=total)))
+    (found,) = suspects(dataclasses.replace(known, seconds=total / HZ / 2))
+    assert found.share == pytest.approx(2, rel=0.01)
+    assert found.share <= 2
+
+
 @pytest.mark.parametrize(
     "bins",
     [
