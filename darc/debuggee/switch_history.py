@@ -2,12 +2,13 @@
 
 Times are in ns of CLOCK_MONOTONIC_RAW. The kernel tells of each wait whether the thread could have
 run (it was *preempted*), and of none what it waited for: a thread that its debugger holds has left
-its processor as one that waits for a lock. Three things tell these apart:
+its processor as one that waits for a lock. These tell them apart:
 
 - the stops that darc knows of, as the debugger told it of them;
 - for those that it hears nothing of (signals that are passed on at once), the switches of the
   debugger's own thread: a stop wakes it, and ends while it is awake or as soon as it sleeps again;
-- where that fits, but other things would, too, nothing does: the wait is *doubtful*.
+- where that fits, but other things would, too, nothing does: the wait is *doubtful*. So it is where
+  the debugger was awake as it had just let the program go on, which needs no other reason.
 """
 
 from __future__ import annotations
@@ -187,6 +188,9 @@ def _reason(
     mine = _answer(wait, awake)
     if mine is None:
         return OffReason.BLOCKED, False
+    is_long = wait.back - wait.out > AT_ONCE_NS
+    if is_long and any(mine.begin < s.end <= wait.out + TOLERANCE_NS for s in seen.stops):
+        return OffReason.BLOCKED, mine.lag <= SOON_NS
     if mine.lag <= AT_ONCE_NS:
         return OffReason.STOPPED, False
     # Another thread's stop may have woken the debugger.

@@ -227,10 +227,11 @@ class Switches(OffWatch):
         self._queued: dict[int, deque[Queued]] = {}
         """By thread; the debugger's own has 0."""
         self._stops: deque[Interval] = deque(maxlen=_MOST_STOPS)
-        self._stopped_at: int | None = None
+        self._stopped_at: int | None
         self._pairs = ClockPairs(clock.tsc_hz())
         self._pairs.read()
         self._began = self._emptied = clock.raw_now()
+        self._stopped_at = self._began
         self._group = _cpu_group(pid)
         self._used_up: deque[Growth] = deque(maxlen=_MOST_STOPS)
         self._throttled = self._looked = 0
@@ -472,7 +473,7 @@ class Switches(OffWatch):
                 thread=thread,
                 switches=switches,
                 tracer=self._tracers.between(*long_around, tracers)[0],
-                stops=[s for s in self._stops if s.end >= begin_ns and s.begin <= end_ns],
+                stops=[s for s in self._stops if s.end >= long_around.begin and s.begin <= end_ns],
                 queued=tuple(self._queued.get(thread, ())),
                 tracer_queued=tuple(self._queued.get(0, ())),
                 losses=[*losses, Interval(0, forgotten)],

@@ -164,6 +164,14 @@ class TestStops:
         found = off(records, tracer)
         assert [(one.reason, one.is_doubtful) for one in found] == [(BLOCKED, True)]
 
+    @pytest.mark.parametrize("ends", [11 * MS, 30 * MS])
+    def test_a_debugger_that_is_awake_as_it_has_let_the_program_go_on(self, ends: int) -> None:
+        """Nothing says that it was awake for another stop; it may have been."""
+        records = waits((10 * MS, 13 * MS))
+        stop = Interval(1 * MS, 10 * MS - 33 * US)
+        found = off(records, awake((1 * MS, ends)), stops=[stop])
+        assert found == (OffTime(10 * MS, 13 * MS, BLOCKED, is_doubtful=True),)
+
     def test_preemption_wakes_no_debugger(self) -> None:
         tracer = awake((10 * MS + 2 * US, 10 * MS + 12 * US))
         assert reasons(waits((10 * MS, 10 * MS + 14 * US), preempted=True), tracer) == [READY]
