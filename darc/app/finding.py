@@ -140,6 +140,8 @@ def find(
     """
     function, stored = request.function, request.resumed
     lookup = Lookup(program, target)
+    if function == "main" and (main := _own_main(program, debuggee)) is not None:
+        return main
     if stored is None and request.is_of_file:
         return lookup.find(_live_address(program, debuggee, function))
     if stored is None:
@@ -151,6 +153,19 @@ def find(
         named = stored.root.function
         raise NotFoundError(f"the function {named.symbol} of {named.module} is not there")
     return lookup.find(function, hint=hint)
+
+
+def _own_main(program: Program, debuggee: Debuggee) -> int | None:
+    """The ``main`` of the program's own file, whatever its libraries call so; ``None``: it has
+    none, or several."""
+    entry = debuggee.entry()
+    module = None if entry is None else program.module_at(entry)
+    if module is None:
+        return None
+    image = module.image
+    found = {s.address for s in image.symbols.if_any(("main",)) if s.name == "main"}
+    found |= {main for main in (image.unnamed_main,) if main is not None}
+    return found.pop() + module.bias if len(found) == 1 else None
 
 
 def asks_debugger(request: Request) -> bool:

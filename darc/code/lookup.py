@@ -200,8 +200,9 @@ def _is_loader(module: Module) -> bool:
 
 
 def _called(modules: Sequence[Module], name: str) -> set[int]:
-    found = find_symbols(((m.image.symbols, m.bias) for m in modules), name)
-    if name == "main" and not found:
+    if name == "main" and not any(m.image.symbols.if_any((name,)) for m in modules):
         mains = ((m.image.unnamed_main, m.bias) for m in modules)
         found = {main + bias for main, bias in mains if main is not None}
-    return found
+        if found:  # not those of classes and namespaces
+            return found
+    return find_symbols(((m.image.symbols, m.bias) for m in modules), name)

@@ -580,6 +580,12 @@ def may_move(instruction: Instruction) -> bool:
 
 
 _NEVER_FIRST = (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN, Mnemonic.SYSCALL)
+_ENDS = (
+    FlowControl.RETURN,
+    FlowControl.UNCONDITIONAL_BRANCH,
+    FlowControl.INDIRECT_BRANCH,
+)
+"""Behind one of these is what is led to from elsewhere."""
 _TRAPS = (FlowControl.INTERRUPT, FlowControl.EXCEPTION)
 """Filters of system calls, and handlers of SIGTRAP and SIGILL, may go by their addresses."""
 
@@ -594,7 +600,7 @@ def read_prologue(
     address = function.entry
     while length < room:
         instruction = function.instructions.get(address)
-        if instruction is None:
+        if instruction is None or (taken and taken[-1].flow_control in _ENDS):
             return _padding(function, taken, length, around, room)
         if address != function.entry and address in function.targets:
             return "a jump leads into its first bytes"
@@ -622,13 +628,10 @@ def _padding(
     around: Surroundings,
     room: int,
 ) -> Prologue | str:
-    """A function shorter than the patch, if nothing but padding follows it."""
+    """A function shorter than the patch, or that is left before its end, if nothing but padding
+    follows: what leads to other code there nobody sees, as handlers of faults do."""
     last = taken[-1].flow_control if taken else FlowControl.NEXT
-    if last not in (
-        FlowControl.RETURN,
-        FlowControl.UNCONDITIONAL_BRANCH,
-        FlowControl.INDIRECT_BRANCH,
-    ):
+    if last not in _ENDS:
         return "the function is shorter than a jump"
     end = function.entry + length
     for instruction in decode(around.read(end, 16), end):

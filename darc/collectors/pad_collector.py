@@ -353,6 +353,10 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
         if not self._handlers.change(self.tables):
             return None
         self._forget_ahead()
+        return self._leave_faults()
+
+    def _leave_faults(self) -> str | None:
+        """What may fault is executed in its place from now on; as :meth:`_see_handlers`."""
         why = self.installer.leave_faults()
         if why is None:
             self._instrumentation.apply_again()

@@ -26,6 +26,7 @@ from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode, Function
 from darc.model.profile import Profile
 from darc.pads.foothold import Area
+from darc.pads.installer import MAY_FAULT
 from darc.pads.returns import ReturnLandings
 
 MOST_FUNCTIONS = 2000
@@ -294,6 +295,29 @@ class SetCollector(PadCollector):
         if why is None and not self.installer.members:
             why = "breakpoints stand in the first bytes of all its functions"
         return why
+
+    def _leave_faults(self) -> str | None:
+        """Functions whose first instructions may fault get another pad behind these, where there
+        can be one and the stop is not long for it; the others are timed no more."""
+        before = self.installer.members
+        why = self.installer.leave_faults()
+        end = time.monotonic() + _LONGEST_STOP
+        for number in sorted(before - self.installer.members):
+            function, is_late = self.functions[number], time.monotonic() >= end
+            problem = MAY_FAULT if is_late else self._prepare_one(number, function, self._guarded)
+            if problem is not None:
+                self.left_out[function] = problem
+        if self._is_in:
+            for number, problem in self.installer.enable_members().items():
+                self.left_out[self.functions[number]] = problem
+        return why or self._why_none_is_left(before)
+
+    def _why_none_is_left(self, before: AbstractSet[int]) -> str | None:
+        """Functions had been timed, or were to be, with the numbers ``before``: where none is any
+        more, why."""
+        if not before or self.installer.members or self._to_make or self._at_stop:
+            return None
+        return MAY_FAULT
 
     def _forget_open(self) -> None:
         self.tables.members.forget_open()

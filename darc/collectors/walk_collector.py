@@ -107,6 +107,9 @@ class WalkCollector(SetCollector):
     def _check_any(self) -> None:
         """A level may have no callee that can be timed."""
 
+    def _why_none_is_left(self, before: AbstractSet[int]) -> str | None:
+        return None
+
     def _enable(self) -> None:
         super()._enable()
         self.tables.members.walk_from((), self._free, self._idle)

@@ -49,7 +49,8 @@ some hundreds more than an analysis times at once."""
 _AHEAD = 4
 """Instructions at f0's entry that may be executed before the one that is timed first."""
 
-_FAULTS = "the program's own handler of faults may know an instruction there by its address"
+MAY_FAULT = "the program's own handler of faults may know an instruction there by its address"
+"""Why what may fault is not displaced."""
 
 _USERS = "a breakpoint stands in its first bytes"
 
@@ -253,7 +254,7 @@ class PadInstaller:
         keep."""
         at = code.entry
         for _ in range(_AHEAD):
-            if self._prologue(replace(code, entry=at), PATCH_LENGTH) is not _FAULTS:
+            if self._prologue(replace(code, entry=at), PATCH_LENGTH) is not MAY_FAULT:
                 return at
             instruction = code.instructions[at]
             at = int(instruction.next_ip)
@@ -282,7 +283,7 @@ class PadInstaller:
         if self._user_stands_in(prologue.entry, prologue.entry + prologue.length):
             return _USERS
         if any(self._stays(instruction, is_guard) for instruction in prologue.instructions):
-            return _FAULTS
+            return MAY_FAULT
         return prologue
 
     def _stays(self, instruction: Instruction, is_guard: bool) -> bool:
@@ -383,12 +384,12 @@ class PadInstaller:
     def _in_place(self, site: Site) -> Site:
         """``site`` without what it would displace, where that is to be executed in its place."""
         if self._program.may_fault(site.instruction):
-            return replace(site, problem=_FAULTS, is_short=False)
+            return replace(site, problem=MAY_FAULT, is_short=False)
         if not any(map(self._program.may_fault, site.displaced)):
             return site
         length = site.back - site.address
         return replace(
-            site, patch=site.address, length=length, displaced=(), problem=_FAULTS, is_short=True
+            site, patch=site.address, length=length, displaced=(), problem=MAY_FAULT, is_short=True
         )
 
     def why_notrace(self, program: Program, callee: Function) -> str | None:

@@ -88,3 +88,42 @@ def test_attached(tmp_path: Path) -> None:
     finally:
         made.kill()
         made.wait()
+
+
+@pytest.mark.parametrize("how", ["late", "raw", ""])
+def test_handler_that_is_installed_while_many_functions_are_timed(how: str, tmp_path: Path) -> None:
+    """What may fault at a function's begin is in its place from then on: the function is timed
+    behind that, or no more; the others go on, and every call of theirs counts."""
+    profile = "darc profile handle step last work burn --time 10min"
+    done = run(tmp_path, ("4000", how), profile, "continue", REPORT, begin="main")
+    assert "the program has other handlers of faults from now on, which" in done.gdb
+    assert done.report is not None, done.gdb
+    own = done.report["set"]
+    left = {one["function"]: one["why"] for one in own["left_out"]}
+    assert left in [dict.fromkeys(names, LEFT) for names in ((), ("last",), ("handle", "last"))]
+    calls = {row["function"]: row["calls"] for row in own["functions"]}
+    assert calls["work"] == calls["burn"] == (3975 if how else 3949)  # others fault before
+    if "handle" not in left:
+        assert calls["handle"] == 4000
+
+
+def test_handler_that_is_installed_while_one_function_is_timed_that_may_fault(
+    tmp_path: Path,
+) -> None:
+    profile = "darc profile flags_handle --time 10min"
+    args = ("4000", "flags", "late")
+    done = run(tmp_path, args, profile, "continue", attempt(REPORT), begin="main")
+    assert f"flags_handle is not timed any more: {LEFT}" in done.gdb
+    assert "2000 calls of 1 function" in done.gdb
+
+
+def test_function_that_goes_on_elsewhere_before_its_code_ends(tmp_path: Path) -> None:
+    """Nothing that darc sees leads to what stands behind a jump: the handler does."""
+    done = run(tmp_path, ("4000",), "darc profile last --time 10min", "continue", REPORT)
+    assert done.report is not None, done.gdb
+
+
+def test_handler_that_is_installed_while_darc_walks(tmp_path: Path) -> None:
+    walk = "darc walk --window 200ms"
+    done = run(tmp_path, ("100000", "late"), walk, "continue", begin="main")
+    assert "the program has other handlers of faults from now on, which" in done.gdb

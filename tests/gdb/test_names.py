@@ -276,3 +276,40 @@ def test_callers_call_a_private_copy(stripped: bool, tmp_path: Path) -> None:
     assert told[1].startswith("*0x" if stripped else "work.part.0")
     done = debug(tmp_path, program, ("2000",), [command.format(told[1]), "run", REPORT])
     assert seen(done) == 300
+
+
+NAMESAKE = """
+#ifdef LIBRARY
+#ifdef OF_CLASS
+int main_of_class(int x) __asm__("_ZN4Help4mainEi");
+int main_of_class(int x) { return x; }
+#else
+int main(void) { return 3; }
+#endif
+__attribute__((noinline)) int work(int x) { return x / 3 + x / 5; }
+#else
+int work(int x);
+int main(void)
+{
+    volatile int sum = 0;
+    for (int op = 0; op < 2000; op++)
+        sum += work(op);
+    return 0;
+}
+#endif
+"""
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+@pytest.mark.parametrize("of_class", [False, True])
+@pytest.mark.parametrize("command", ["start main", "profile libsame.so!work --time 10min"])
+def test_main_is_the_programs_own(
+    command: str, of_class: bool, stripped: bool, tmp_path: Path
+) -> None:
+    """Whatever its libraries have that is called so, or whose class or namespace has."""
+    flags = ["-DLIBRARY", "-shared", "-fPIC", *(["-DOF_CLASS"] if of_class else [])]
+    library = compiled(tmp_path, NAMESAKE, flags, "libsame.so")
+    linked = [str(library), f"-Wl,-rpath,{tmp_path}", *(["-s"] if stripped else [])]
+    program = compiled(tmp_path, NAMESAKE, linked)
+    done = debug(tmp_path, program, (), [f"darc {command}", "run", REPORT])
+    assert seen(done) == (1 if "main" in command else 2000), done.gdb
