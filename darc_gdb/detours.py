@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
 from darc.debuggee import detour, procfs
-from darc.debuggee.caller import Caller
+from darc.debuggee.caller import Caller, has_stack
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Passage, Region, Target
@@ -40,6 +40,8 @@ class Detours:
         self._threads = threads
         self._mapped_at: tuple[int, int | None] | None = None
         self._mapped: Sequence[Region] = ()
+        self._waiting: set[tuple[int, int]] = set()
+        """Threads that have waited for others in a call, with the number of that stop."""
 
     def place(self, pid: int) -> int | None:
         """Where one may stand."""
@@ -89,14 +91,26 @@ class Detours:
         if pid is None:
             raise TargetError("the program has ended")
         self._target.memory.flush()
-        tracee, registers = self._choose(pid)
-        caller = BesideGdb(tracee, registers, self._target.memory)
-        return caller.make(what, place, self._target.journal)
+        waiting: list[detour.WaitsError] = []
+        for tracee, registers in self._able(pid):
+            caller = BesideGdb(tracee, registers, self._target.memory)
+            try:
+                return caller.make(what, place, self._target.journal)
+            except detour.WaitsError as error:
+                waiting.append(error)
+                self._waiting.add((self._target.stop_number, tracee.thread))
+        if not waiting:
+            raise TargetError("every thread of the program waits for another one")
+        raise waiting[0]
 
-    def _choose(self, pid: int) -> tuple[Tracee, dict[str, int]]:
-        """A thread that has some stack, and its registers."""
+    def _able(self, pid: int) -> Iterator[tuple[Tracee, dict[str, int]]]:
+        """The threads that have some stack, and their registers.
+
+        Raises:
+            TargetError: there is none.
+        """
         writable = [r for r in self._regions(pid) if "w" in r.permissions]
-        others = False
+        others = found = False
         for thread in self._threads.from_selected():
             tracee = Tracee(pid, thread)
             registers = tracee.registers()
@@ -104,10 +118,16 @@ class Detours:
                 continue
             others = True
             needed = detour.stack_needed(registers)
-            if any(r.start <= needed.start and needed.stop <= r.end for r in writable):
-                return tracee, registers
+            inside = any(r.start <= needed.start and needed.stop <= r.end for r in writable)
+            if inside and has_stack(pid, registers):
+                found = True
+                if (self._target.stop_number, thread) in self._waiting:
+                    continue
+                yield tracee, registers
         if not others:
             raise TargetError(detour.IN_32_BITS)
+        if found:
+            return
         raise TargetError("no thread of the program has room on its stack for a call of darc's")
 
 
@@ -164,7 +184,7 @@ class BesideGdb(Caller):
     def _go(self, number: int, rungs: Collection[int]) -> tuple[int, bool]:
         """The signal that it stopped for, and whether it has rung with that."""
         for _ in range(_ATTEMPTS):
-            number = self._tracee.go(number)  # one that is blocked waits in the kernel
+            number = self._tracee.go(number, self.bell)  # one that is blocked waits in the kernel
             if number == self.bell and self._tracee.registers()[PROGRAM_COUNTER] in rungs:
                 return number, True
             if number not in (self.bell, signal.SIGSTOP):

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from darc.debuggee import bell, procfs
+from darc.debuggee.caller import Patience
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
 
@@ -114,17 +115,26 @@ class Tracee:
 
     # --------------------------------------------------------------------- it runs
 
-    def go(self, number: int = 0) -> int:
-        """Lets it run, with a signal, until it stops for one; which.
+    def go(self, number: int = 0, knock: int = 0) -> int:
+        """Lets it run, with a signal, until it stops for one; which. Where it waits for another
+        thread it is stopped by the signal ``knock``, if there is one.
 
         Raises:
             EndedError: it ended.
+            WaitsError: it was stopped so.
         """
         self._ask(_CONT, 0, number)
         begin = time.monotonic()
+        patience = Patience(self.process, self.thread)
+        has_waited = False
         while (found := self._stopped()) is None:
             spent = time.monotonic() - begin
             time.sleep(0 if spent < _QUICK_SECONDS else 0.001)
+            if knock and not has_waited and spent > _QUICK_SECONDS and patience.is_over():
+                has_waited = True
+                self.send(knock)
+        if has_waited:
+            raise patience.error()
         return found
 
     def _stopped(self) -> int | None:

@@ -8,7 +8,9 @@ from typing import Protocol
 
 import lldb
 
+from darc.code.processor import STACK_POINTER
 from darc.debuggee import detour, procfs
+from darc.debuggee.caller import has_stack
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Journal, State
@@ -39,6 +41,12 @@ class Debugged(Protocol):
     def unwatch(self) -> None: ...
 
 
+def user_threads(process: lldb.SBProcess) -> list[lldb.SBThread]:
+    """The threads that run the program's code: lldb lists the kernel's own as well."""
+    pid = int(process.GetProcessID())
+    return [t for t in process if not procfs.is_kernels(pid, int(t.GetThreadID()))]
+
+
 class Calling:
     """Calls in ``target``'s program."""
 
@@ -66,10 +74,18 @@ class Calling:
         process = self._target.stopped()
         thread = process.GetThreadByID(self.thread or 0)
         first = thread if thread.IsValid() else process.GetSelectedThread()
-        for one in (first, *process):
-            if detour.takes_calls(registers.read(one, "cs")):
+        able = [one for one in (first, *user_threads(process)) if self._takes_calls(one)]
+        pid = int(process.GetProcessID())
+        for one in able:
+            if has_stack(pid, {STACK_POINTER: registers.read(one, STACK_POINTER)}):
                 return one
+        if able:
+            raise TargetError("no thread of the program has room on its stack for a call of darc's")
         raise TargetError(detour.IN_32_BITS)
+
+    @staticmethod
+    def _takes_calls(thread: lldb.SBThread) -> bool:
+        return detour.takes_calls(registers.read(thread, "cs"))
 
     def _on_detour(self, thread: lldb.SBThread, what: detour.Call) -> int | None:
         """Makes a call without lldb's noticing; ``None``: it cannot be."""

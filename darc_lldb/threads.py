@@ -13,7 +13,7 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Place, State
 from darc.target.threads import Threads
 from darc_lldb import registers, threadpointer
-from darc_lldb.calling import Calling, Debugged
+from darc_lldb.calling import Calling, Debugged, user_threads
 
 _GET_FS = 0x1003
 _SYS_ARCH_PRCTL = 158
@@ -46,7 +46,7 @@ class LldbThreads(Threads):
     def ids(self) -> Sequence[int]:
         if self._target.state is State.NONE:
             return []
-        return [int(thread.GetThreadID()) for thread in self._target.inferior.process]
+        return [int(t.GetThreadID()) for t in user_threads(self._target.inferior.process)]
 
     def show(self, thread: int) -> str | None:
         found = self.find(thread)
@@ -59,7 +59,7 @@ class LldbThreads(Threads):
     def program_counters(self) -> Mapping[int, int]:
         return {
             int(thread.GetThreadID()): registers.read(thread, PROGRAM_COUNTER)
-            for thread in self._target.stopped()
+            for thread in user_threads(self._target.stopped())
         }
 
     def read_register(self, thread: int, name: str) -> int:

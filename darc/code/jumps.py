@@ -23,6 +23,9 @@ _LONGEST_JUMP = 6
 _CHUNK = 4096
 """Bytes of code whose jumps are read at a time."""
 
+_GUESSED = 256
+"""Bytes before an address of which no table tells, in which the code around it is looked for."""
+
 _JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
 
 
@@ -97,8 +100,23 @@ class Jumps:
         extent = self._around.extent(address)
         if extent is None:
             return False
-        code = decode(self._around.read(extent[0], address - extent[0] + 16), extent[0])
+        start = extent[0]
+        if start == address and not self._around.is_function_start(address):
+            start = self._begin_before(address)  # the extent is a guess
+        code = decode(self._around.read(start, address - start + 16), start)
         return any(instruction.ip == address for instruction in code)
+
+    def _begin_before(self, address: int) -> int:
+        """Where the code around ``address`` can be decoded from, of which no table tells (as of
+        what linkers add to each program): behind what is known before it. Where nothing is, so far
+        before it that decoding has met with the instructions by then."""
+        for at in range(address - 1, address - _GUESSED, -1):
+            if self._around.is_function_start(at):
+                return at
+            extent = self._around.extent(at)
+            if extent is not None and extent[1] <= address:
+                return extent[1]
+        return address - _GUESSED
 
 
 def _jumps_in(code: bytes, address: int) -> Iterator[tuple[int, int]]:

@@ -30,6 +30,10 @@ class NotNowError(BaseException):
     when it stands still. Nobody is to take it for an answer, as they do with an end of memory."""
 
 
+SHARED = "its code is in memory that is shared with other processes"
+"""Why nothing is written there: a child that the program forks has none of what a pad needs."""
+
+
 class Program:
     """Modules, symbols and original bytes of a stopped program.
 
@@ -214,6 +218,8 @@ class Program:
         """Why a call site may not be patched here, whatever its code."""
         if self.sequences.lie_between(site.patch, max(site.back, site.patch + site.length)):
             return "a restartable sequence (rseq) stands in its bytes"
+        if self.is_shared(site.address):
+            return SHARED
         if self._is_generated(site.address):
             return "its code is generated: the runtime may look for its return addresses"
         return None
@@ -313,6 +319,12 @@ class Program:
         """Whether ``address`` lies in an executable mapping."""
         at = bisect.bisect_right(self._code_starts, address) - 1
         return at >= 0 and address < self._code[at].end
+
+    def is_shared(self, address: int) -> bool:
+        """Whether the code at ``address`` is in memory that other processes may see as well: what
+        is written there is in their code, too."""
+        at = bisect.bisect_right(self._code_starts, address) - 1
+        return at >= 0 and address < self._code[at].end and "s" in self._code[at].permissions
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         """Whether some function nearby jumps between ``start`` and ``end``, both excluded, or the

@@ -7,7 +7,7 @@ from signal import SIGCONT
 
 from darc.code import runtimes
 from darc.code.notrace import entered_otherwise, why_notrace
-from darc.code.program import Program
+from darc.code.program import SHARED, Program
 from darc.debuggee import clock, journal, procfs
 from darc.debuggee.leftbehind import LeftBehind, give_back_noted, left_behind
 from darc.model.errors import TargetError, UnsupportedError
@@ -32,6 +32,8 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
         notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
     check_runtimes(program)
     reason = why_notrace(program, function) or entered_otherwise(program, function)
+    if program.is_shared(function.address):
+        reason = SHARED
     if reason is not None:
         raise UnsupportedError(f"cannot time {spec}: {reason}")
     return notes

@@ -8,12 +8,56 @@ back by itself.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from darc.debuggee import admission, procfs
-from darc.debuggee.detour import Call, Detour, Ringer, plan
+from darc.debuggee import admission, detour, procfs
+from darc.debuggee.detour import Call, Detour, Ringer, WaitsError, plan
+from darc.model.errors import TargetError
+from darc.target import living
 from darc.target.target import Journal, Passage, Place
+
+_PATIENCE_SECONDS = 3.0
+
+
+def has_stack(process: int, registers: Mapping[str, int]) -> bool:
+    """Whether a stopped thread with these registers has the stack that a call needs, and would not
+    wait there for another thread of the program, which stands still: a page that userfaultfd
+    guards takes no writes of a debugger's either."""
+    needed = detour.stack_needed(registers)
+    try:
+        with procfs.MemoryFile(process) as memory:
+            memory.write(needed.start, memory.read(needed.start, len(needed)))
+    except TargetError:
+        return False
+    return True
+
+
+class Patience:
+    """With a thread that runs for darc while all others stand still: no call of darc's waits for
+    anybody. One that sleeps waits for them, as in a page fault that another thread is to serve."""
+
+    def __init__(self, process: int, thread: int) -> None:
+        self._process = process
+        self._thread = thread
+        self._since = time.monotonic()
+        self._ran: object = None
+
+    def is_over(self) -> bool:
+        """Whether it has slept for a while, without having run."""
+        now, ran = time.monotonic(), procfs.ran(self._thread)
+        sleeps = living.state(self._process, self._thread) in ("S", "D")
+        if not sleeps or ran != self._ran:
+            self._since, self._ran = now, ran
+        return now - self._since > _PATIENCE_SECONDS
+
+    def error(self) -> WaitsError:
+        """What the call has come to, which was given up."""
+        return WaitsError(
+            f"the program's thread {self._thread} waits for another thread in a call of darc's, as "
+            "in a page fault that the program serves itself (userfaultfd); nothing was changed"
+        )
 
 
 class Caller(ABC):

@@ -48,6 +48,7 @@ _SET_HALF = {
     "r8": b"\x41\xb8", "r9": b"\x41\xb9", "r10": b"\x41\xba", "r11": b"\x41\xbb", "rsp": b"\xbc",
 }  # fmt: skip
 _CALL_RAX, SYSTEM_CALL = b"\xff\xd0", b"\x0f\x05"
+_TOUCH = b"\x48\x89\x04\x24\x48\x89\x44\x24\x28"  # mov [rsp], rax; mov [rsp+40], rax
 _KEEP_RESULT = b"\x48\x89\x44\x24\x08"  # mov [rsp+8], rax
 _PUSH_WORD, _POP_FLAGS = b"\x68", b"\x9d"
 _JUMP = b"\xff\x25\x00\x00\x00\x00"  # jmp [rip]
@@ -84,6 +85,10 @@ def takes_calls(code_segment: int) -> bool:
 
 class EndedError(TargetError):
     """The thread is gone."""
+
+
+class WaitsError(TargetError):
+    """The thread waits for another one, which stands still."""
 
 
 class DispatchedError(TargetError):
@@ -173,7 +178,8 @@ def plan(
         code.extend(b"\x48\x8d\x35\0\0\0\0")
         words.append((len(code), word))
 
-    code += _set(rsp=own)
+    # A page fault in user mode can be interrupted, one in a system call cannot.
+    code += _set(rsp=own) + _TOUCH
     code += _set(rdi=_SIG_SETMASK, r10=8, rax=_SIGPROCMASK, rdx=found if mask is None else 0)
     address_of(blocked)
     code += SYSTEM_CALL

@@ -23,13 +23,19 @@ _LEAVE = b"leave\n"
 _SCRIPT = r"""
 # darc: lets process $1, which began at $2, go on when its debugger was killed
 exec 3<&0  # what is in the background has no input of its own
+look() {  # at the thread whose folder is $1: what is behind its name, which may be of several lines
+    line=
+    while read -r part; do line=$part; done 2>/dev/null <"$1/stat"
+    line=${line##*) }
+    [ "$line" ]
+}
 (
     read -r word <&3
     [ "$word" = leave ] && exit
     looks=0 still=0
     while [ $looks -lt 200 ] && [ $still -lt 10 ]; do
-        read -r line <"/proc/$1/stat" || exit
-        set -- "$1" "$2" ${line##*) }
+        look "/proc/$1" || exit
+        set -- "$1" "$2" $line
         [ "${22}" = "$2" ] || exit
         tracer=
         while read -r name value rest; do
@@ -38,8 +44,8 @@ exec 3<&0  # what is in the background has no input of its own
         if [ "$tracer" = 0 ]; then
             still=$((still + 1))
             for task in "/proc/$1/task"/*; do
-                read -r line <"$task/stat" || continue
-                case ${line##*) } in
+                look "$task" || continue
+                case $line in
                 T*)
                     kill -CONT "$1"
                     break
@@ -50,9 +56,9 @@ exec 3<&0  # what is in the background has no input of its own
                 children=
                 read -r children <"$task/children"  # a line without an end
                 for child in $children; do
-                    read -r line <"/proc/$child/stat" || continue
+                    look "/proc/$child" || continue
                     read -r call rest <"/proc/$child/syscall" || continue
-                    case "${line##*) } $call" in
+                    case "$line $call" in
                     T*" "56 | T*" "57 | T*" "58 | T*" "435) kill -CONT "$child" ;;
                     esac
                 done

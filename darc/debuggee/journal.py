@@ -14,6 +14,7 @@ over.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -63,6 +64,8 @@ class ProcessJournal(Journal):
         self._name = name_of(pid)
         self._file: Path | None = None
         self._descriptor = -1
+        self._written = bytearray()
+        """What is in the file by this journal."""
         self._places: set[Place] = set()
         self._is_open = False
         self._stood: bool | None = None
@@ -134,25 +137,39 @@ class ProcessJournal(Journal):
             with contextlib.suppress(OSError):
                 self._file.unlink()
             self._file = None
+        self._written.clear()
 
     def _write(self, record: Mapping[str, object]) -> None:
         data = _line(record)
         try:
             if self._descriptor < 0:
                 self._create(data)
-            elif os.write(self._descriptor, data) != len(data):
-                raise OSError("no space is left")
+            elif not _goes_in(self._descriptor, data):
+                self._move(data)
+            self._written += data
         except OSError as error:
             if self._needed:
                 raise TargetError(
                     f"cannot write the journal of process {self.pid}: {error.strerror or error}"
                 ) from None
 
-    def _create(self, data: bytes) -> None:
-        """Makes the file, or goes on with one that is there, in the first folder that takes it."""
-        why = OSError("there is no folder for it")
+    def _move(self, data: bytes) -> None:
+        """Goes on in another folder, with all that was written so far: this one is full."""
+        full, file = self._descriptor, self._file
+        self._create(bytes(self._written) + data, but=file)
+        os.close(full)
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+    def _create(self, data: bytes, but: Path | None = None) -> None:
+        """Makes the file, or goes on with one that is there, in the first folder that takes it;
+        not the file ``but``."""
+        why = OSError("there is no folder for it" if but is None else "no space is left")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         for folder in own_folders() if self._folders is None else self._folders:
+            if folder / self._name == but:
+                continue
             descriptor = -1
             try:
                 _prepare(folder)
@@ -160,7 +177,7 @@ class ProcessJournal(Journal):
                 descriptor = os.open(folder / self._name, flags, 0o600)
                 if not _is_believed(os.fstat(descriptor), {os.geteuid()}):
                     raise OSError("it is somebody else's")
-                if os.write(descriptor, data) != len(data):
+                if not _goes_in(descriptor, data):
                     raise OSError("no space is left")
             except OSError as error:
                 why = error
@@ -170,6 +187,16 @@ class ProcessJournal(Journal):
             self._descriptor, self._file = descriptor, folder / self._name
             return
         raise why
+
+
+def _goes_in(descriptor: int, data: bytes) -> bool:
+    """Whether the file takes all of it: there may be no space left."""
+    try:
+        return os.write(descriptor, data) == len(data)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return False
+        raise
 
 
 # ------------------------------------------------------------------------------- its place

@@ -275,6 +275,19 @@ def is_traced_and_stopped(pid: int) -> bool:
     return status(pid).get("State", "").startswith("t")
 
 
+_FLAGS, _PF_IO_WORKER = 6, 0x10
+
+
+def is_kernels(pid: int, thread: int) -> bool:
+    """Whether a thread of the process is one that the kernel has made for io_uring, which never
+    runs the program's code and has no registers or stack of its own (``PF_IO_WORKER``)."""
+    try:
+        text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace")
+        return bool(int(text.rpartition(")")[2].split()[_FLAGS]) & _PF_IO_WORKER)
+    except (OSError, ValueError, IndexError):
+        return False
+
+
 def own_id(pid: int, thread: int) -> int:
     """A thread's id as the process itself sees it: a container has its own."""
     ids = status(pid, thread).get("NSpid", "").split()

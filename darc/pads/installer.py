@@ -26,7 +26,7 @@ from darc.code.processor import (
     is_relative,
     read_prologue,
 )
-from darc.code.program import Program
+from darc.code.program import SHARED, Program
 from darc.code.relays import Relay, relays
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Function
@@ -277,6 +277,8 @@ class PadInstaller:
         return prologue
 
     def _prologue(self, code: FunctionCode, room: int, is_guard: bool = False) -> Prologue | str:
+        if self._program.is_shared(code.entry):
+            return SHARED
         prologue = read_prologue(code, self._program, room)
         if isinstance(prologue, str):
             return prologue

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.build import build, find
+from fixtures.build import build, build_hazard, find
 from tests.debugger import (
     EXIT,
     IN_BOTH,
@@ -665,3 +665,26 @@ def test_a_call_shorter_than_the_counters_step_is_no_peak_of_nothing(tmp_path: P
     assert done.report is not None, done.gdb
     bins = {int(number) for number in done.report["profile"]["bins"]}
     assert 0 not in bins or bins & {1, 2, 3}, done.gdb
+
+
+@gdb_alone("the program stands where all of its stack is locked")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_stack_that_another_thread_unlocks(tmp_path: Path, is_known: bool) -> None:
+    """A write to it waits for that thread, which stands still; whether that is known before, or
+    the call has to be given up."""
+    unknown = "python import darc_gdb.detours as d; d.has_stack = lambda *_: True"
+    start = "darc start handle --peak last --decision-ops 5"
+    commands = ["break stand", "run", *([] if is_known else [unknown]), start, "delete 1"]
+    done = debug(tmp_path, build_hazard("paged"), (), [*commands, "continue", REPORT, "kill"])
+    assert ("handle", "lookup", "burn") in done.paths, done.gdb
+
+
+@gdb_alone("what is refused is the same in lldb")
+def test_code_that_is_shared_with_children(tmp_path: Path) -> None:
+    with running("sharedtext", tmp_path) as program:
+        commands = ["darc start handle", "darc stop"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        wait_until_let_go(program.pid)
+        program.check()
+        program.finish()
+    assert "shared with other processes" in done.gdb

@@ -68,6 +68,9 @@ class Program(Code):
     def meaning(self, node: Fnode) -> None:
         return None
 
+    def is_shared(self, _address: int) -> bool:
+        return False
+
     def resolve(self, address: int) -> tuple[int, None]:
         return address, None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,6 +69,21 @@ def wait_until(condition: object) -> None:
 def stop(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: state(pid) == "T")
+
+
+@pytest.fixture
+def oddly_named(tmp_path: Path) -> Iterator[int]:
+    """A process that waits, and whose name is of several lines."""
+    file = tmp_path / "a) R\nb (c"
+    shutil.copy("/bin/sleep", file)
+    process = subprocess.Popen([file, "1000"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def test_a_name_of_several_lines(oddly_named: int) -> None:
+    test_the_debugger_is_killed(oddly_named)
 
 
 def test_the_debugger_is_killed(program: int) -> None:

@@ -3,6 +3,7 @@ mistaken for another process's."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -167,6 +168,29 @@ def test_no_place_for_it(tmp_path: Path) -> None:
     noted.borrows(HOLE)
     noted.gives_back()
     noted.close(lambda place: False)
+
+
+def test_a_folder_that_becomes_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, second = tmp_path / "one" / "darc-0", tmp_path / "two" / "darc-0"
+    first.parent.mkdir()
+    second.parent.mkdir()
+    noted = ProcessJournal(os.getpid(), needed=True, folders=[first, second])
+    noted.open()
+    noted.patches([PATCH])
+    full, write = (first / name_of(os.getpid())).stat().st_ino, os.write
+
+    def refuse(descriptor: int, data: bytes) -> int:
+        if os.fstat(descriptor).st_ino == full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", refuse)
+    noted.patches([OTHER])
+    seen = left(os.getpid(), [first, second])
+    assert seen is not None
+    assert list(seen.places) == [PATCH, OTHER]
+    noted.close(lambda place: False)
+    assert left(os.getpid(), [first, second]) is None
 
 
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
