@@ -40,7 +40,7 @@ class Detours:
         self._threads = threads
         self._mapped_at: tuple[int, int | None] | None = None
         self._mapped: Sequence[Region] = ()
-        self._waiting: set[tuple[int, int]] = set()
+        self._waiting: set[tuple[int | None, int]] = set()
         """Threads that have waited for others in a call, with the number of that stop."""
 
     def place(self, pid: int) -> int | None:

@@ -24,7 +24,8 @@ def compare_code(pid: int) -> tuple[int, list[Difference]]:
     with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             span, permissions, offset, _, inode, *path = line.split(maxsplit=5)
-            if "x" not in permissions or inode == "0" or not path:
+            is_shared_memory = path[:1] == ["/dev/zero (deleted)"]
+            if "x" not in permissions or inode == "0" or not path or is_shared_memory:
                 continue
             start, end = (int(part, 16) for part in span.split("-"))
             with Path(path[0].strip()).open("rb") as file:
