@@ -67,10 +67,14 @@ what cannot be analysed, is told when the program begins.
 | P | means |
 | --- | --- |
 | `3` | the third peak from the left; the last one is open to the right |
-| `last` | the slowest peak, open to the right |
+| `last` | the slowest peak, open to the right; where there is one only, its tail |
 | `17-19` | these bins, inclusive |
 | `>4ms` | from the bin that holds this latency on; quote it, as `'>4ms'` |
 | `p99` | from the bin of the call that 99 % of the calls do not exceed |
+
+A single peak has a tail where it goes on three octaves or more beyond its summit, with as many
+calls as make a peak and a hundredth of all calls' time: `last` takes those from an octave below its
+end on. Without one it takes all calls. A line beside the answer says which; `1` takes all.
 
 With `--peak`, a peak that is not there after `--start-ops` calls is looked for again at each
 doubling of the calls, or of the time.

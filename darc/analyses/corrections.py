@@ -49,13 +49,13 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
 
 
 def _of_ready(ballot: Ballot) -> list[str]:
-    """Where much of the time was spent ready, and is not what puts the calls into the peak."""
+    """Where much of the time was spent ready, and is not what makes the calls slow."""
     if 2 * ballot.all_the_same < ballot.ops or ballot.ready < _MUCH * ballot.latency:
         return []
     return [
         f"their threads were off the processor though ready for "
         f"{100 * ballot.ready / ballot.latency:.0f} % of these calls' time: without that "
-        f"{ballot.all_the_same} of {ballot.ops} would be in the peak all the same"
+        f"{ballot.all_the_same} of {ballot.ops} would be slow all the same"
     ]
 
 

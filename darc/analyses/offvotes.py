@@ -4,9 +4,9 @@ The agent's votes know nothing of switches: a call that was preempted has the la
 slow. Where an op is known as a whole, the time in which its thread was ready but off the processor
 is taken out of every call that it fell into, and its *sum* is one more contestant at f0's level,
 as events of one type are one cause however many calls they fall into (DARC 3.6). It is one of those
-ops alone that would else not be in the peak: whatever computes for long is preempted, and one that
-lies in the peak all the same is there for what it computes. Time in which the debugger held the
-thread is taken out as well, and is nobody's. What a thread waited for (blocked)
+ops alone that would else be as fast as the next faster peak: whatever computes for long is
+preempted, and one that would be slow all the same is so for what it computes. Time in which the
+debugger held the thread is taken out as well, and is nobody's. What a thread waited for (blocked)
 stays in the call that waited: the path is to lead there, and what it ends in is told by
 :func:`ending_of`. Time that nothing is known of stays where it is.
 
@@ -16,7 +16,7 @@ All times are in cycles. Pure.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,8 +41,8 @@ class Rules:
     """Callees are compared by their longest call (``--loops paper``)."""
     percentage: float = 0.5
     """What part of the most votes makes a root cause."""
-    peak_from: int | None = None
-    """Cycles that the calls in the peak take at least; ``None``: it is not known."""
+    slow_from: int | None = None
+    """Cycles from which on a call is no fast one, by the peaks; ``None``: it is not known."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Ballot:
     votes: Votes
     """As the agent's would be: for every node that is compared, and for its callees."""
     preemption: int = 0
-    """In how many of them the time ready was among the largest contributors to f0, and what put
-    them into the peak."""
+    """In how many of them the time ready was among the largest contributors to f0, and what made
+    them slow."""
     all_the_same: int = 0
-    """How many would be in the peak without the time ready, too."""
+    """How many would be slow without the time ready, too."""
     ready: int = 0
     """Σ of that time."""
     latency: int = 0
@@ -75,10 +75,11 @@ class Ballot:
 
 
 class _Times:
-    """What the calls of one op took, with nothing in them that is not the program's."""
+    """What the calls of one op took, without the time off the processor for some reasons: as a
+    rule with nothing in them that is not the program's."""
 
-    def __init__(self, op: Op, root: Fnode) -> None:
-        self._off = tuple(off for off in op.off or () if off.reason in _NOT_ITS_OWN)
+    def __init__(self, op: Op, root: Fnode, without: Collection[OffReason] = _NOT_ITS_OWN) -> None:
+        self._off = tuple(off for off in op.off or () if off.reason in without)
         self.ready = op.off_time(OffReason.READY)
         self.stopped = op.off_time(OffReason.STOPPED)
         whole = self._own(op.latency, op.start, op.end)
@@ -120,26 +121,38 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
         for node in nodes:
             if node not in times.of:
                 continue
-            children = [child for child in node.children if child in times.of]
-            own, parts = contributions(
-                times.of[node], [times.of[c] for c in children], by_longest=rules.by_longest
-            )
             waited = times.ready if node is root and not is_slow else 0
-            best = bin_of(max([own, waited, *parts]), rules.resolution)
-            preemption += bool(waited) and bin_of(waited, rules.resolution) == best
-            if bin_of(own, rules.resolution) == best:
-                found[node] = _plus(found[node], own=1)
-            for child, part in zip(children, parts, strict=True):
-                if bin_of(part, rules.resolution) == best:
-                    found[child] = _plus(found[child], votes=1)
+            largest = _largest(node, times, rules, waited)
+            preemption += None in largest
+            for winner in largest:
+                if winner is node:
+                    found[node] = _plus(found[node], own=1)
+                elif winner is not None:
+                    found[winner] = _plus(found[winner], votes=1)
     return Ballot(len(ops), found, preemption, all_the_same, ready, latency)
 
 
+def _largest(node: Fnode, times: _Times, rules: Rules, waited: int = 0) -> list[Fnode | None]:
+    """Who has a vote of an op at ``node``: of its callees, itself, and, as ``None``, the time that
+    it ``waited``."""
+    children = [child for child in node.children if child in times.of]
+    own, parts = contributions(
+        times.of[node], [times.of[child] for child in children], by_longest=rules.by_longest
+    )
+    best = bin_of(max([own, waited, *parts]), rules.resolution)
+    asked = zip([None, node, *children], [waited, own, *parts], strict=True)
+    return [
+        one
+        for one, part in asked
+        if bin_of(part, rules.resolution) == best and (part or one is not None)
+    ]
+
+
 def _is_slow_all_the_same(op: Op, rules: Rules) -> bool:
-    """Whether it would be in the peak without the time ready as well."""
-    if rules.peak_from is None:
+    """Whether it would be slow without the time ready as well."""
+    if rules.slow_from is None:
         return False
-    return op.latency - sum(map(op.off_time, _NOT_ITS_OWN)) >= rules.peak_from
+    return op.latency - sum(map(op.off_time, _NOT_ITS_OWN)) >= rules.slow_from
 
 
 def _plus(
@@ -160,18 +173,19 @@ def _plus(
 
 @dataclass(frozen=True)
 class OwnTime:
-    """What a function did in its own time, in the ops that it was called in: that of its calls,
-    without those of its callees that were timed."""
+    """What a function did in its own time: that of its calls, without those of its callees that
+    were timed. In the ops that voted for it: in those that are slow for something else, a call that
+    mostly waits may have had nothing to wait for. In all that it was called in where none did."""
 
     ops: int
-    """In how many it was called."""
+    """In how many."""
     ran: int
     """Σ of the time in which it was on a processor, or nothing is known."""
     off: Mapping[OffReason, int]
     """Σ of the time in which it was not, by reason."""
     won: Mapping[Cause, int]
     """In how many ops the time spent so was among the largest contributors to its own:
-    ``FUNCTION`` (it ran), ``BLOCKED`` and, in those that would else not be in the peak,
+    ``FUNCTION`` (it ran), ``BLOCKED`` and, in those that would else not be slow,
     ``PREEMPTION``."""
 
     @property
@@ -190,9 +204,8 @@ def own_time(node: Fnode, root: Fnode, ops: Sequence[Op], rules: Rules) -> OwnTi
     called = ran = 0
     off = dict.fromkeys(OffReason, 0)
     won = dict.fromkeys((Cause.FUNCTION, Cause.BLOCKED, Cause.PREEMPTION), 0)
-    for op in ops:
-        if op.off is None:
-            continue
+    ops = [op for op in ops if op.off is not None]
+    for op in [op for op in ops if _is_for(node, root, op, rules)] or ops:
         whole = _within(node, root, op)
         if whole is None:
             continue
@@ -220,6 +233,18 @@ def own_time(node: Fnode, root: Fnode, ops: Sequence[Op], rules: Rules) -> OwnTi
         for cause, time in spent.items():
             won[cause] += bool(time) and bin_of(time, rules.resolution) == best
     return OwnTime(called, ran, off, won)
+
+
+def _is_for(node: Fnode, root: Fnode, op: Op, rules: Rules) -> bool:
+    """Whether an op voted for ``node`` itself, at each level of its path, as the agent counts: with
+    the time ready where it fell."""
+    times = _Times(op, root, without=(OffReason.STOPPED,))
+    winner = node
+    while node in times.of and winner in _largest(node, times, rules):
+        if node is root:
+            return True
+        winner, node = node, node.parent or root
+    return False
 
 
 def _within(node: Fnode, root: Fnode, op: Op) -> tuple[int, dict[OffReason, int]] | None:

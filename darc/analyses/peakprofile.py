@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 
 from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
-from darc.model.profile import Profile, thresholds
+from darc.model.profile import Profile, format_cycles, thresholds
 from darc.model.slices import TimeSlices
 from darc.search.lookahead import level_by_level
 
@@ -83,6 +84,19 @@ class PeakProfile:
         self._peak = peak
         return True
 
+    def told_of_last(self, spec: str | None, function: str) -> str | None:
+        """What ``last`` has taken of a profile of ``function`` that has one peak only."""
+        if spec != "last" or self._peak is None or len(self._found()) > 1:
+            return None
+        if self._peak.number is not None:
+            return f"{function} has one peak, without a tail to speak of: these are all its calls"
+        low = format_cycles(self.limits()[0], self._at_choice.hz)
+        calls = f"{self.in_peak} of {self._at_choice.count}"
+        return (
+            f"{function} has one peak, with a tail: these are the calls of the tail, "
+            f"from {low} on, {calls}; '--peak 1' takes all"
+        )
+
     @property
     def in_peak(self) -> int:
         """Calls in it up to the beginning of the search."""
@@ -122,6 +136,37 @@ class PeakProfile:
         if not peaks or table[peaks[0].first_bin] >= low:
             return 0, 0
         return table[peaks[0].first_bin], min(table[peaks[0].last_bin + 1], low)
+
+    def slow_from(self) -> int:
+        """Cycles from which on a call is slow, whether it reaches the chosen peak or not: beyond
+        the next faster peak, and nearer to the chosen one than to that one's middle, as factors. In
+        between there may lie what other programs on the processor have made even slower."""
+        low, _ = self.limits()
+        table = thresholds(self._at_choice.resolution)
+        faster = [peak for peak in self._found() if table[peak.first_bin] < low]
+        if not faster:
+            return low
+        next_faster = faster[-1]
+        beyond = table[next_faster.last_bin + 1]
+        if beyond > low:  # the chosen bins are a part of it
+            beyond = 0
+        return min(low, max(beyond, math.isqrt(self._middle(next_faster, low) * low)))
+
+    def _middle(self, peak: Peak, below: int) -> int:
+        """The median of its calls that took less than ``below`` cycles, as far as bins tell."""
+        profile = self._at_choice
+        table = thresholds(profile.resolution)
+        inside = {
+            b: n
+            for b, n in sorted(profile.bins.items())
+            if peak.first_bin <= b <= peak.last_bin and table[b] < below
+        }
+        left = sum(inside.values()) // 2
+        for number, count in inside.items():
+            if left < count:
+                return round(profile.mean_cycles(number))
+            left -= count
+        return below
 
     def peaks(self) -> tuple[Peak, ...]:
         """Those that there were at the choice, which keep their numbers, with all their calls."""

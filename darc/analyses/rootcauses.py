@@ -83,6 +83,8 @@ class RootCauses(Analysis):
         self._in_peak = resumed.in_peak_calls if resumed is not None else 0
         self._needed = parameters.profile_calls
         self._profile_time = parameters.start_time
+        self._doubts: list[str] = []
+        """What users should know beside the paths."""
         self._contests: tuple[Contest, ...] = ()
         self._resumed = resumed
         self._parts = resumed.parts if resumed is not None else {}
@@ -159,6 +161,7 @@ class RootCauses(Analysis):
             return self._ask_for_peak()
         if not self._profile.choose(self.parameters.peak):
             return self._look_again()
+        self._tell_choice()
         return self._go(self._begin())
 
     def finish_early(self, why: str) -> None:
@@ -252,9 +255,14 @@ class RootCauses(Analysis):
             count = len(self._profile.peaks())
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
+        self._tell_choice()
         self._stopped_at = math.inf  # it stands still for the user
         self._collector.drop_open_calls()
         return self._go(self._begin())
+
+    def _tell_choice(self) -> None:
+        if (told := self._profile.told_of_last(self.parameters.peak, self._spec)) is not None:
+            self._doubts.append(told)
 
     def _begin(self) -> Orders:
         low, high = self._profile.limits()
@@ -431,9 +439,9 @@ class RootCauses(Analysis):
                 resolution=parameters.resolution,
                 by_longest=is_paper,
                 percentage=parameters.maxcount_percentage,
-                peak_from=self._profile.limits()[0],
+                slow_from=self._profile.slow_from(),
             )
-            self._tell(hear_ops(self._descent.paths(), self.root, kept, rules))
+            self._doubts += hear_ops(self._descent.paths(), self.root, kept, rules)
         if parameters.auto:
             self._tell(leave_out_slight(self._descent.paths(), kept))
 
@@ -572,6 +580,7 @@ class RootCauses(Analysis):
                 sites=self._callees.reports(used),
             ),
             parameters=self.parameters,
+            warnings=tuple(self._doubts),
             profile_seconds=self._profile.seconds,
             ops=self._ops.kept,
             waits=self._ops.waits_of(OpClass.IN_PEAK),

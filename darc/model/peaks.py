@@ -37,6 +37,10 @@ _SHIFT = 2
 _TAIL = 3
 """Octaves from a summit on which make a tail."""
 
+_LEAST_OF_TIME = 0.01
+"""Part of the time of all calls that a tail takes. Any function has calls that an interrupt came
+into."""
+
 _ENOUGH = 100
 """Calls that are seen in bins one octave wide, whatever the resolution."""
 
@@ -103,7 +107,7 @@ def choose_peak(spec: str, profile: Profile) -> PeakRange | None:
     """The bins that ``spec`` means in ``profile``; None when that peak is not there (yet).
 
     - ``3``: the third peak from the left; open to the right when it is the last one.
-    - ``last``: the last peak, open to the right.
+    - ``last``: the last peak, open to the right; where there is only one, its tail, if it has one.
     - ``17-19``: these bins, inclusive, whether they hold calls or not. Open to the right when they
       reach up to the last bin that there is.
     - ``>4ms``: from the bin that contains this time on, so that no slower call is missed; that
@@ -114,7 +118,9 @@ def choose_peak(spec: str, profile: Profile) -> PeakRange | None:
     """
     text = spec.strip()
     if text == "last":
-        return _nth(find_peaks(profile.bins, profile.resolution), -1)
+        peaks = find_peaks(profile.bins, profile.resolution)
+        tail = tail_of(peaks, profile)
+        return _nth(peaks, -1) if tail is None else PeakRange(None, tail[1], None)
     if re.fullmatch(r"[0-9]+", text):
         if int(text) < 1:
             raise UsageError("there is no peak 0; peaks are numbered from 1, the leftmost")
@@ -168,7 +174,8 @@ def least_calls(largest: int) -> int:
 
 def tail_of(peaks: Sequence[Peak], profile: Profile) -> tuple[int, int] | None:
     """Where the only peak goes on far to the right of its summit: its last bin, and the one from
-    which on calls may be called slow, an octave below."""
+    which on calls may be called slow, an octave below; or more, for as many calls as make a peak.
+    ``None`` where there are not as many, or where they take next to none of the time."""
     if len(peaks) != 1:
         return None
     peak = peaks[0]
@@ -176,7 +183,16 @@ def tail_of(peaks: Sequence[Peak], profile: Profile) -> tuple[int, int] | None:
     summit = max(inside, key=lambda b: (inside[b], -b))
     if peak.last_bin - summit < _TAIL * profile.resolution:
         return None
-    return peak.last_bin, peak.last_bin - profile.resolution
+    for first in range(peak.last_bin - profile.resolution, summit + profile.resolution, -1):
+        tail = {b: n for b, n in inside.items() if b >= first}
+        if sum(tail.values()) >= least_calls(peak.count):
+            is_much = _time(tail, profile) >= _LEAST_OF_TIME * _time(inside, profile)
+            return (peak.last_bin, first) if is_much else None
+    return None
+
+
+def _time(bins: Mapping[int, int], profile: Profile) -> float:
+    return sum(count * profile.mean_cycles(number) for number, count in bins.items())
 
 
 def _by_hand(first: int, last: int, profile: Profile) -> PeakRange:

@@ -590,7 +590,9 @@ class Session:
         if lines and shown.ftree is self.root:
             add_lines(self._target, self.root)
         notes = [*self.notes, *self.collector.losses()]
-        warnings = users_breakpoints(shown.paths, self.program, self._target) if lines else []
+        warnings = list(shown.warnings)
+        if lines:
+            warnings += users_breakpoints(shown.paths, self.program, self._target)
         notes += warnings
         seen = shown.profile is not None and shown.profile.count
         if not self._alive and not seen and self._unless_called is not None:

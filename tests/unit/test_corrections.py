@@ -52,17 +52,17 @@ def test_a_path_through_calls_that_were_preempted_is_no_root_cause() -> None:
         assert path.nodes[1].state is NodeState.REJECTED
 
 
-def test_calls_that_are_in_the_peak_all_the_same_keep_their_paths() -> None:
+def test_calls_that_are_slow_all_the_same_keep_their_paths() -> None:
     """What computes for long is preempted: that is told, and is no answer."""
     root, paths, kept = searched()
     kept = off(kept, MS // 8, 3 * MS, OffReason.READY)
-    for peak_from, stays in ((MS, True), (4 * MS, False)):
-        notes = hear_ops(paths, root, kept, Rules(peak_from=peak_from))
+    for slow_from, stays in ((MS, True), (4 * MS, False)):
+        notes = hear_ops(paths, root, kept, Rules(slow_from=slow_from))
         if stays:
             assert ended_paths(root) == paths
             assert notes[-1] == (
                 "their threads were off the processor though ready for 58 % of these calls' time: "
-                "without that 10 of 10 would be in the peak all the same"
+                "without that 10 of 10 would be slow all the same"
             )
     assert root.end is not None
     assert root.end.cause is Cause.PREEMPTION

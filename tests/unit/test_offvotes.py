@@ -115,13 +115,13 @@ class TestPreemption:
         assert ballot.votes[tree.two].totals.sum == 5 * 8600
 
     @pytest.mark.parametrize("ready", [500, 5000, 50_000])
-    def test_of_a_call_that_would_be_in_the_peak_all_the_same(self, tree: Tree, ready: int) -> None:
+    def test_of_a_call_that_would_be_slow_all_the_same(self, tree: Tree, ready: int) -> None:
         """However long it took: who computes for long on a busy machine waits for long."""
         ops = [op(1100 + ready, [(tree.two, 0, 1050 + ready)], [(100, 100 + ready, READY)])] * 5
-        for peak_from, wins in ((1000, False), (1100, False), (1101, ready > 500)):
-            ballot = votes(ops, tree.root, [tree.root], Rules(peak_from=peak_from))
+        for slow_from, wins in ((1000, False), (1100, False), (1101, ready > 500)):
+            ballot = votes(ops, tree.root, [tree.root], Rules(slow_from=slow_from))
             assert ballot.preemption_wins(tree.root, RULES) == wins
-            assert ballot.all_the_same == (0 if peak_from > 1100 else 5)
+            assert ballot.all_the_same == (0 if slow_from > 1100 else 5)
             assert bool(ballot.votes[tree.two].votes) != wins
 
     def test_it_competes_with_f0_alone(self, tree: Tree) -> None:
@@ -232,6 +232,36 @@ class TestEndings:
         ran = op(5000, [(tree.one, 0, 4900)])
         assert self.end(tree, [slept] * 8 + [ran] * 4, tree.one) == Ending(Cause.BLOCKED, 8)
         assert self.end(tree, [slept] * 4 + [ran] * 8, tree.one).cause is Cause.FUNCTION
+
+    def mixed(self, tree: Tree, fast: Sequence[tuple[int, int, OffReason]] = ()) -> list[Op]:
+        """In 12 the wait is in two, and one is called for a moment; in 8 it is in one."""
+        locked = [(tree.two, 0, 4800), (tree.one, 4850, 4890)]
+        slow_read = [(tree.two, 0, 40), (tree.one, 100, 4900)]
+        return [op(5000, locked, [(50, 4780, BLOCKED), *fast])] * 12 + [
+            op(5000, slow_read, [(150, 4880, BLOCKED)])
+        ] * 8
+
+    def test_ops_that_are_slow_for_something_else_do_not_say_what_it_did(self, tree: Tree) -> None:
+        ops = self.mixed(tree)
+        assert self.end(tree, ops, tree.one) == Ending(Cause.BLOCKED, 8)
+        assert self.end(tree, ops, tree.two) == Ending(Cause.BLOCKED, 12)
+
+    def test_nor_do_they_where_it_was_preempted_for_a_moment(self, tree: Tree) -> None:
+        ops = self.mixed(tree, [(4855, 4889, READY)])
+        assert self.end(tree, ops, tree.one) == Ending(Cause.BLOCKED, 8)
+
+    def test_nor_deep_down_the_path(self, tree: Tree) -> None:
+        ops = [
+            op(5000, [(tree.one, 0, 4900), (tree.inner, 10, 60)], [(100, 4800, BLOCKED)]),
+            op(5000, [(tree.one, 0, 4900), (tree.inner, 10, 60)], [(100, 4800, BLOCKED)]),
+            op(5000, [(tree.one, 0, 4900), (tree.inner, 10, 4890)], [(30, 4800, BLOCKED)]),
+        ]
+        assert self.end(tree, ops, tree.one, tree.inner) == Ending(Cause.BLOCKED, 1)
+        assert self.end(tree, ops, tree.one) == Ending(Cause.BLOCKED, 2)
+
+    def test_where_no_op_is_its_own_all_tell(self, tree: Tree) -> None:
+        locked = self.mixed(tree)[:12]
+        assert self.end(tree, locked, tree.one) == Ending(Cause.FUNCTION, 20)
 
     def test_always_preempted_there(self, tree: Tree) -> None:
         ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, READY)])] * 4

@@ -20,8 +20,9 @@ def taken(peak: PeakRange | None = None, seconds: float = 2.0) -> PeakProfile:
     return known
 
 
-def chosen(spec: str) -> PeakProfile:
-    known = taken()
+def chosen(spec: str, bins: dict[int, int] = BINS) -> PeakProfile:
+    known = PeakProfile(Profile.empty(1, samples.HZ), None)
+    known.take(samples.profile(bins), 2.0, is_searching=False)
     assert known.choose(spec)
     return known
 
@@ -65,6 +66,40 @@ def test_it_is_held_against_the_fastest_peak() -> None:
     assert chosen("2").limits_of_fastest() == (TABLE[11], TABLE[13])
     assert chosen("12-30").limits_of_fastest() == (TABLE[11], TABLE[12]), "they do not overlap"
     assert chosen("1").limits_of_fastest() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("bins", "spec", "within"),
+    [
+        ({12: 380, 27: 20}, "last", (TABLE[19], TABLE[21])),  # halfway, as factors
+        # What is beyond the next faster peak, not what is in it, wherever its middle lies.
+        ({13: 9, 14: 300, 15: 90, 16: 20, 17: 6, 18: 3, 19: 2, 20: 2, 21: 1, 26: 39}, "last",
+         (TABLE[22], TABLE[22])),
+        ({12: 380, 24: 40, 27: 20}, "last", (TABLE[25], TABLE[27])),  # slow ones that ran
+        ({12: 380, 24: 40, 27: 20}, "2", (TABLE[17], TABLE[19])),
+        ({18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}, "last",
+         (TABLE[20], TABLE[22])),
+        ({12: 380, 27: 20}, "1", (TABLE[12], TABLE[12])),
+        ({12: 380, 13: 20}, "13-14", (TABLE[12], TABLE[13])),
+    ],
+)  # fmt: skip
+def test_what_is_no_fast_call(bins: dict[int, int], spec: str, within: tuple[int, int]) -> None:
+    """Also of calls that would not reach the peak if their threads had not lost the processor."""
+    first, last = within
+    assert first <= chosen(spec, bins).slow_from() <= last
+
+
+def test_what_the_last_of_one_peak_is() -> None:
+    tail = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
+    assert chosen("last", tail).told_of_last("last", "handle") == (
+        "handle has one peak, with a tail: these are the calls of the tail, from 3.2ms on, 29 of "
+        "1659; '--peak 1' takes all"
+    )
+    assert chosen("last", {18: 900}).told_of_last("last", "handle") == (
+        "handle has one peak, without a tail to speak of: these are all its calls"
+    )
+    assert chosen("1", tail).told_of_last("1", "handle") is None
+    assert chosen("last").told_of_last("last", "handle") is None, "of several"
 
 
 def test_how_often_it_is_seen() -> None:

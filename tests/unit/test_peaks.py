@@ -229,6 +229,22 @@ def test_the_last_peak_is_not_an_outlier() -> None:
     assert choose_peak("last", profile(MIXTURE | {29: 1})) == PeakRange(3, 23, None)
 
 
+def test_of_the_only_peak_the_last_is_its_tail() -> None:
+    """From an octave below its end on, or as far down as it takes to have as many calls as a peak;
+    never next to the summit."""
+    hill = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
+    assert choose_peak("last", profile(hill)) == PeakRange(None, 23, None)
+    assert choose_peak("1", profile(hill)) == PeakRange(1, 18, None)
+    thin = {18: 900, 19: 400, 20: 200, 21: 90, 22: 3, 23: 2, 24: 1}
+    assert choose_peak("last", profile(thin)) == PeakRange(None, 22, None)
+    for none in (
+        {18: 900, 19: 400, 20: 200},
+        {18: 900, 19: 400, 20: 2, 21: 1},
+        {18: 12000, 19: 900, 20: 100, 21: 10, 22: 4, 23: 2},  # less than a hundredth of the time
+    ):
+        assert choose_peak("last", profile(none)) == PeakRange(1, 18, None)
+
+
 def test_the_only_peak_is_open_to_the_right() -> None:
     assert choose_peak("1", profile({11: 50})) == PeakRange(1, 11, None)
 

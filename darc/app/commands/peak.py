@@ -93,7 +93,7 @@ PEAK = Command(
     ),
     examples=(
         ("darc peak 3", "The third peak from the left."),
-        ("darc peak last", "The slowest one."),
+        ("darc peak last", "The slowest one; of the only one, its tail."),
         ("darc peak '>4ms'", "Every call above 4 ms."),
     ),
     parse=_parse_peak,
