@@ -13,6 +13,9 @@ from darc.search.lookahead import level_by_level
 
 _LEAST_SECONDS = 1e-3
 
+_MOST = 0.95
+"""Of the calls of a peak: those beyond may be fast ones that were preempted."""
+
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
 
@@ -139,34 +142,22 @@ class PeakProfile:
 
     def slow_from(self) -> int:
         """Cycles from which on a call is slow, whether it reaches the chosen peak or not: beyond
-        the next faster peak, and nearer to the chosen one than to that one's middle, as factors. In
-        between there may lie what other programs on the processor have made even slower."""
+        most calls of the next faster peak, and nearer to the chosen one than to that one's median,
+        as factors. Slow calls that were preempted may leave what they took without that empty; and
+        the few fast ones that were reach as far."""
         low, _ = self.limits()
-        table = thresholds(self._at_choice.resolution)
-        faster = [peak for peak in self._found() if table[peak.first_bin] < low]
+        profile = self._at_choice
+        faster = [peak for peak in self._found() if profile.low(peak.first_bin) < low]
         if not faster:
             return low
-        next_faster = faster[-1]
-        beyond = table[next_faster.last_bin + 1]
-        if beyond > low:  # the chosen bins are a part of it
-            beyond = 0
-        return min(low, max(beyond, math.isqrt(self._middle(next_faster, low) * low)))
-
-    def _middle(self, peak: Peak, below: int) -> int:
-        """The median of its calls that took less than ``below`` cycles, as far as bins tell."""
-        profile = self._at_choice
-        table = thresholds(profile.resolution)
-        inside = {
+        calls = {
             b: n
             for b, n in sorted(profile.bins.items())
-            if peak.first_bin <= b <= peak.last_bin and table[b] < below
+            if faster[-1].first_bin <= b <= faster[-1].last_bin and profile.low(b) < low
         }
-        left = sum(inside.values()) // 2
-        for number, count in inside.items():
-            if left < count:
-                return round(profile.mean_cycles(number))
-            left -= count
-        return below
+        middle = round(profile.mean_cycles(_quantile(calls, 0.5)))
+        beyond = profile.high(_quantile(calls, _MOST)) + 1
+        return min(low, max(beyond, math.isqrt(middle * low)))
 
     def peaks(self) -> tuple[Peak, ...]:
         """Those that there were at the choice, which keep their numbers, with all their calls."""
@@ -180,3 +171,13 @@ class PeakProfile:
 
     def _found(self) -> tuple[Peak, ...]:
         return find_peaks(self._at_choice.bins, self._at_choice.resolution)
+
+
+def _quantile(bins: Mapping[int, int], part: float) -> int:
+    """The bin, of ``bins`` in order, of the call that such a part of all calls does not exceed."""
+    seen, needed = 0, part * sum(bins.values())
+    for number, count in bins.items():
+        seen += count
+        if seen >= needed:
+            return number
+    return max(bins)

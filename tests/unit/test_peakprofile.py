@@ -72,9 +72,10 @@ def test_it_is_held_against_the_fastest_peak() -> None:
     ("bins", "spec", "within"),
     [
         ({12: 380, 27: 20}, "last", (TABLE[19], TABLE[21])),  # halfway, as factors
-        # What is beyond the next faster peak, not what is in it, wherever its middle lies.
-        ({13: 9, 14: 300, 15: 90, 16: 20, 17: 6, 18: 3, 19: 2, 20: 2, 21: 1, 26: 39}, "last",
-         (TABLE[22], TABLE[22])),
+        # Some fast ones were preempted as well, up to bin 23.
+        ({13: 9, 14: 300, 15: 90, 16: 20, 17: 6, 18: 3, 19: 2, 20: 2, 21: 1, 22: 1, 23: 1, 26: 39},
+         "last", (TABLE[20], TABLE[21])),
+        ({17: 50, 18: 300, 19: 200, 20: 150, 21: 100, 24: 39}, "last", (TABLE[22], TABLE[22])),
         ({12: 380, 24: 40, 27: 20}, "last", (TABLE[25], TABLE[27])),  # slow ones that ran
         ({12: 380, 24: 40, 27: 20}, "2", (TABLE[17], TABLE[19])),
         ({18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}, "last",
