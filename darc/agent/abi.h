@@ -308,6 +308,7 @@ struct darc_control {
     u64 lost_tails;      /* as too many tail calls had been made in the frame */
     u64 from_count;      /* of a walk: calls count that come from code in so many of these stretches; 0: all do */
     struct darc_code from[DARC_MAX_FROM];
+    u64 from_member;     /* and where this member has handed its frame on by a tail jump: its number, and 1; 0: none */
     u64 free_members;    /* but for members below this number, whose calls all count; */
     u64 idle_members;    /* and the calls of those below this one are taken out of all that they are in */
     u64 interrupt_members; /* of a set in a kernel: an interrupt's calls count for the member with so many more; 0: nobody asks */

@@ -36,6 +36,7 @@ class Words(TypedDict, total=False):
     first_cost: int
     fresh: int
     from_count: int
+    from_member: int
     full_cost: int
     handler_at: int
     heartbeat: int

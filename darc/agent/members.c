@@ -94,12 +94,31 @@ static inline void add_call(struct darc_block *block, u64 latency)
     *count += likely(*count != ~0u);
 }
 
+/* The call that began in this frame spans a stop, and is dropped. What is jumped to begins behind the stop. */
+static COLD void take_over(control *ctl, context *ctx, record *rec, struct darc_block *block)
+{
+    struct darc_block *before = block_of(ctl, rec);
+    if (before)
+        before->dropped++;
+    rec->tail_count = 0;
+    rec->overhead = ctx->spent;
+    rec->block = (u64)block;
+    rec->entered = ctl->epoch;
+    rec->start = tsc();
+    block->open = (u64)rec;
+    block->serial = rec->serial;
+}
+
 /* A function that another one has jumped to in its end returns where that does. word leads to its landing. */
 static COLD void enter_tail(control *ctl, context *ctx, struct darc_block *block, u32 member, u64 slot, u64 word)
 {
     record *rec = find_record(ctl, slot);
     if (!rec || rec->open != OPEN || rec->pad_back != word || rec->context != (u64)ctx)
         return;
+    if (rec->entered != ctl->epoch) {
+        take_over(ctl, ctx, rec, block);
+        return;
+    }
     if (rec->tail_count >= DARC_MAX_TAILS) {
         ctl->lost_tails++;
         return;
@@ -111,10 +130,17 @@ static COLD void enter_tail(control *ctl, context *ctx, struct darc_block *block
     rec->tail_count++;
 }
 
+/* The member that a walk asks for the calls of. Each of its frames has a record, which tells who jumps from there;
+ * where its own calls are asked for as well (free), the outermost one's alone. */
+static inline int hands_on(const control *ctl, u32 member)
+{
+    return unlikely(ctl->from_member) && member + 1 == ctl->from_member && member >= ctl->free_members;
+}
+
 static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u32 member, u64 slot)
 {
     u64 back = *(u64 *)slot, landing = 0;
-    if (is_recursion(ctl, ctx, block, slot))
+    if (!hands_on(ctl, member) && is_recursion(ctl, ctx, block, slot))
         return 0;
     if (unlikely(back == s->pad_back || own_back(ctl, back))) {
         enter_tail(ctl, ctx, block, member, slot, back);
@@ -155,13 +181,28 @@ static inline record *open_member(control *ctl, context *ctx, site *s, struct da
     return rec;
 }
 
+/* Whether the function that was jumped to at slot, where word leads to a landing, was so by the one whose calls
+ * are asked for: the latest that is known to have had the frame. */
+static COLD int is_handed_on(const control *ctl, u64 slot, u64 word)
+{
+    const record *rec = find_record(ctl, slot);
+    if (!rec || rec->open != OPEN || rec->pad_back != word || rec->tail_count > DARC_MAX_TAILS)
+        return 0;
+    if (rec->tail_count)
+        return rec->tail_nodes[rec->tail_count - 1] + 1 == ctl->from_member;
+    const struct darc_block *block = block_of(ctl, rec);
+    return block && block->member == ctl->from_member;
+}
+
 /* Of a walk (CrossWalk 3.1): whether a call of this member is one of those that are timed now. What comes back
- * elsewhere was called elsewhere, or jumped to. */
+ * elsewhere was called elsewhere, or jumped to: that is asked for where it is known by whom. */
 static inline int is_asked_for(const control *ctl, u32 member, u64 slot)
 {
-    if (likely(!ctl->from_count) || member < ctl->free_members)
+    if (likely(!ctl->from_count) || member < ctl->free_members || hands_on(ctl, member))
         return 1;
     u64 back = *(u64 *)slot;
+    if (ctl->from_member && own_back(ctl, back))
+        return is_handed_on(ctl, slot, back);
     for (u64 i = 0; i < ctl->from_count && i < DARC_MAX_FROM; i++) {
         if (back > ctl->from[i].start && back <= ctl->from[i].end)
             return 1;
@@ -198,7 +239,7 @@ static __attribute__((noinline)) record *enter_member(control *ctl, site *s, u64
     ctx->idle = 0;
     BARRIER();
     ctx->serial++;
-    if (unlikely(ctl->from_count))
+    if (unlikely(ctl->from_count) && !hands_on(ctl, member))
         note_first(ctl, ctx, member);
     struct darc_block *block = blocks_of(ctx)[member];
     if (unlikely(!block))

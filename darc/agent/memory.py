@@ -185,6 +185,7 @@ class AgentMemory(Control):
             self.members.forget()
         self.set(
             from_count=0,
+            from_member=0,
             free_members=0,
             idle_members=0,
             interrupt_members=0,

@@ -44,6 +44,25 @@ class Records:
         """The calls that a pad has open, as far as the agent knows."""
         return self._records("darc_record.open")
 
+    def tails(self, record: Mapping[str, int]) -> list[tuple[int, int]]:
+        """The tail calls in the frame of an open record: each one's node, or the number of its
+        member, and when it began, less what was overhead by then."""
+        count = record["tail_count"] & ~self._blob.constants["DARC_LEFT"]
+        count = min(count, self._blob.constants["DARC_MAX_TAILS"])
+        nodes, times = (
+            record["address"] + self._blob.offset(f"darc_record.{name}")
+            for name in ("tail_nodes", "tails")
+        )
+        if not count:
+            return []
+        return list(
+            zip(
+                struct.unpack(f"<{count}I", self._read(nodes, 4 * count)),
+                struct.unpack(f"<{count}Q", self._read(times, 8 * count)),
+                strict=True,
+            )
+        )
+
     def open_calls(self) -> list[dict[str, int]]:
         """:meth:`open` of calls that are under way in the threads' latest calls of f0,
         found from there: where threads are told apart by their stacks there are no others, but

@@ -79,14 +79,22 @@ class SetCounts:
             found[member - 1] = counts if known is None else known.merged(counts)
         return found
 
-    def walk_from(self, stretches: Sequence[range], free: int, idle: int) -> None:
-        """From now on only calls count that come from code in these ``stretches``, but for members
-        below ``free``; what calls of those below ``idle`` take is taken out of all that they are
-        in. No stretch: no other call counts. The program stands still."""
+    def walk_from(
+        self, stretches: Sequence[range], free: int, idle: int, member: int | None = None
+    ) -> None:
+        """From now on only calls count that come from code in these ``stretches``, or by a tail
+        jump in a frame of ``member``, but for members below ``free``; what calls of those below
+        ``idle`` take is taken out of all that they are in. No stretch: no other call counts. The
+        program stands still."""
         kept = stretches[: self._blob.constants["DARC_MAX_FROM"]] or [range(0)]
         raw = b"".join(struct.pack("<QQ", one.start, one.stop) for one in kept)
         self._write(self._control.field("from")[0], raw)
-        self._control.set(from_count=len(kept), free_members=free, idle_members=idle)
+        self._control.set(
+            from_count=len(kept),
+            from_member=0 if member is None else member + 1,
+            free_members=free,
+            idle_members=idle,
+        )
 
     def walkers(self, epoch: int) -> dict[int, Walker]:
         """What was counted in each thread, by its key; the first calls are those of ``epoch``. The

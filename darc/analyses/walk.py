@@ -3,7 +3,9 @@
 Level by level: in a window the calls are timed that one function makes. Each that holds at least
 the threshold's share of the time of its group of threads is looked into in a window of its own.
 Calls that are under way when a window begins are found by one look at every thread's stack, as an
-event loop never returns; those that are when it ends count up to there.
+event loop never returns; those that are when it ends count up to there. A function that has handed
+its frame on by a tail jump is no more on the stack: that it was there is told by the call in its
+caller, or by the record of its own call.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darc.analyses.analysis import Analysis, Step, Subject
+from darc.code.architecture import Site
 from darc.code.processor import is_system_call
 from darc.code.unwind import Frame
 from darc.collectors.walk_collector import (
@@ -58,6 +61,9 @@ _BETWEEN_LOOKS = 0.03
 
 _MOST_LEVELS = 48
 
+_MOST_JUMPS = 12
+"""Functions that hand one frame on, one to the other."""
+
 _NOTHING = 0.0005
 """Of a group's time: less is not told."""
 
@@ -84,6 +90,8 @@ class _Node:
     calls: dict[int, int] = field(default_factory=dict)
     """In each thread, while the function above was looked into."""
     learned: set[int] = field(default_factory=set)
+    is_jumper: bool = False
+    """Whether it hands its frame on by tail jumps, and nothing tells where: it cannot be timed."""
     looks: int = 0
     """How often the stacks are still to be looked at for its indirect callees."""
     again: int = 0
@@ -332,16 +340,20 @@ class CallWalk(Analysis):
         resolved = program.linkage.resolve(node.function.address)
         code = program.function(node.function.address if resolved is None else resolved[0])
         for site in code.sites:
-            target = site.target
-            if target is None and site.pointer is not None:
-                target = self._pointed(site.pointer)
-            if target is not None and not code.contains(target):
-                callee = program.linkage.callee_at(target)
+            callee = self._target(site)
+            if callee is not None and not code.contains(callee.address):
                 found[callee.address] = callee
         found.pop(node.function.address, None)
         for address in node.learned:
             found.setdefault(address, program.function_at(address))
         return list(found.values())
+
+    def _target(self, site: Site) -> Function | None:
+        """What is called there, where the code tells."""
+        target = site.target
+        if target is None and site.pointer is not None:
+            target = self._pointed(site.pointer)
+        return None if target is None else self._program.linkage.callee_at(target)
 
     def _has_unknown(self, node: _Node) -> bool:
         """Whether it makes calls of which its code does not tell where they lead."""
@@ -361,15 +373,16 @@ class CallWalk(Analysis):
         way = " → ".join(one.function.name for one in node.path)
         self._walk.doing = f"window {self._windows + 1}, looks into {way}"
         self._learn(node, self._walk.stacks())
-        self._walk.begin_level(
-            self._program.function(node.function.address).parts, self._callees(node)
-        )
+        code = self._program.function(node.function.address)
+        jumper = node.function if any(site.kind.is_tail for site in code.sites) else None
+        self._walk.begin_level(code.parts, self._callees(node), jumper)
+        node.is_jumper = jumper is not None and not self._walk.is_member(jumper)
 
     def _learn(self, node: _Node, stacks: Mapping[int, ThreadStack]) -> bool:
         """Callees that are on the stacks now and that the code does not tell of."""
         known = {function.address for function in self._callees(node)}
         for stack in stacks.values():
-            place = self._place(node, stack.frames)
+            place = self._place(node, self._with_gone(node, stack).frames)
             if place is not None and place[1] is not None:
                 address = self._program.function_at(place[1].at).address
                 if address not in known:
@@ -384,22 +397,60 @@ class CallWalk(Analysis):
                 return frame, found[number + 1] if number + 1 < len(found) else None
         return None
 
+    def _with_gone(self, node: _Node, stack: ThreadStack) -> ThreadStack:
+        """A stack with the functions on the way to ``node`` that have handed their frames on, as
+        far as calls tell: where one leads to a function that is not on the stack, but one is that
+        this jumps to."""
+        way = {one.function.address for one in node.path}
+        found: list[Frame] = []
+        for frame in stack.frames:
+            if found and self._entry(found[-1]) in way and found[-1].slot != frame.slot:
+                found += [Frame(at, frame.slot) for at in self._gone(found[-1], frame)]
+            found.append(frame)
+        return ThreadStack(stack.key, tuple(found))
+
+    def _gone(self, caller: Frame, frame: Frame) -> Sequence[int]:
+        """The functions that had ``frame`` before, the one that ``caller`` has called first."""
+        code = self._program.function(self._entry(caller))
+        calls = (s for s in code.sites if s.back == caller.at + 1 and not s.kind.is_tail)
+        site = next(calls, None)
+        called = None if site is None else self._target(site)
+        if called is None:
+            return ()
+        now = self._entry(frame)
+        ways: list[tuple[int, ...]] = [(called.address,)]
+        seen = {called.address}
+        for way in ways:  # which grows
+            if way[-1] == now:
+                return way[:-1]
+            for further in self._jumped_to(way[-1]) - seen:
+                seen.add(further)
+                ways += [(*way, further)] if len(way) < _MOST_JUMPS else []
+        return ()
+
+    def _jumped_to(self, address: int) -> set[int]:
+        """The functions that one jumps to at its end."""
+        sites = self._program.function(address).sites
+        found = (self._target(site) for site in sites if site.kind.is_tail)
+        return {one.address for one in found if one is not None}
+
     # -------------------------------------------------------------------- figures
 
     def _measure(self, group: _Group, node: _Node) -> None:
         """What the window has shown of the calls of ``node``."""
         self._windows += 1
         stacks, length = self._walk.stacks(), max(self._end - self._start, 1)
+        before = [self._with_gone(node, stack) for stack in self._stacks.values()]
         if self._learn(node, stacks) and node.again < _MOST_AGAIN:
             node.again += 1
             return
         counted = self._walk.counted(self._start, self._end)
-        after = {stack.key: stack for stack in stacks.values()}
+        after = {stack.key: self._with_gone(node, stack) for stack in stacks.values()}
         members = {function.address: function for function in self._callees(node)}
         below: dict[int, _Node] = {}
         own: dict[int, float] = {}
         group.event_waits = {}
-        for thread in self._stacks.values():
+        for thread in before:
             key = thread.key
             if key not in group.threads:
                 continue
@@ -506,10 +557,9 @@ class CallWalk(Analysis):
     def _prefix(self, stack: ThreadStack, frame: Frame) -> list[tuple[int, int]] | None:
         """What tells a frame from others: its function and where that returns to, and all further
         out."""
-        slots = [one.slot for one in stack.frames]
-        if frame.slot not in slots:
-            return None
-        return [(f.slot, self._entry(f)) for f in stack.frames[: slots.index(frame.slot) + 1]]
+        found = [(one.slot, self._entry(one)) for one in stack.frames]
+        own = (frame.slot, self._entry(frame))
+        return found[: found.index(own) + 1] if own in found else None
 
     def _event_wait(
         self, before: ThreadStack, after: ThreadStack | None, counted: Counted
@@ -574,6 +624,8 @@ class CallWalk(Analysis):
             return End.SYSTEM_CALL
         if any(callee in self._walk.left_out for callee in self._callees(node)):
             return End.UNTIMED
+        if node.is_jumper:
+            return End.TAIL
         return End.INDIRECT if self._has_unknown(node) else End.ITSELF
 
     # -------------------------------------------------------------------- views

@@ -2,7 +2,9 @@
 
 As a set's (:mod:`darc.collectors.set_collector`), but for the choice of what counts: the members of
 a level are the callees of one function, and only its calls of them count (``is_asked_for`` in
-``darc/agent/members.c``). The members of each level take the place of those of the one before.
+``darc/agent/members.c``). What it jumps to at its end comes back to its caller: so a function with
+tail calls is a member of its own level, and what is jumped to in a frame of its is its callee. The
+members of each level take the place of those of the one before.
 """
 
 from __future__ import annotations
@@ -127,12 +129,18 @@ class WalkCollector(SetCollector):
 
     # -------------------------------------------------------------------- levels
 
-    def begin_level(self, parts: Sequence[tuple[int, int]], callees: Sequence[Function]) -> None:
-        """The calls of ``callees`` count that come from code in these ``parts``, and no others. The
-        program stands still."""
+    def begin_level(
+        self, parts: Sequence[tuple[int, int]], callees: Sequence[Function], jumper: Function | None
+    ) -> None:
+        """The calls of ``callees`` count that come from code in these ``parts``, or that ``jumper``
+        jumps to where it has tail calls, and no others. The program stands still."""
+        own = self._member(jumper)
         for number in sorted(self.installer.members):
-            if number >= self._free:
+            if number >= self._free and number != own:
                 self.installer.give_up_member(number)
+        if jumper is not None and own is None:
+            self._add([jumper])
+            own = self._member(jumper)
         always = {function.address for function in self.functions[: self._free]}
         callees = [function for function in callees if function.address not in always]
         room = min(self.tables.members.most, MOST_WALKED) - len(self.functions)
@@ -140,9 +148,21 @@ class WalkCollector(SetCollector):
         for function in callees[len(chosen) :]:
             self.left_out[function] = "there are too many functions on the way"
         self._add(chosen)
-        self.tables.members.walk_from([range(*part) for part in parts], self._free, self._idle)
+        stretches = [range(*part) for part in parts]
+        self.tables.members.walk_from(stretches, self._free, self._idle, own)
         for number, why in self.installer.enable_members().items():
             self.left_out[self.functions[number]] = why
+
+    def _member(self, function: Function | None) -> int | None:
+        """The number under which it is timed."""
+        if function is None:
+            return None
+        numbers = self.installer.members
+        return next((n for n in numbers if self.functions[n].address == function.address), None)
+
+    def is_member(self, function: Function) -> bool:
+        """Whether its calls are timed now."""
+        return self._member(function) is not None
 
     def begin_window(self) -> None:
         """The program is about to go on."""
@@ -171,39 +191,49 @@ class WalkCollector(SetCollector):
                 before = self._before.get((key, number), (0, 0))
                 if many > before[0] and number < len(self.functions):
                     add(key, number, many - before[0], total - before[1])
-        for key, number, begun, inner in self._under_way(contexts, walkers, end):
-            add(key, number, 1, max(end - max(begun, start) - inner, 0))
+        for key, number, spent in self._under_way(contexts, walkers, start, end):
+            add(key, number, 1, spent)
         return {
             key: Counted(calls[key], cycles[key], *walker.first) for key, walker in walkers.items()
         }
 
     def _under_way(
-        self, contexts: Mapping[int, int], walkers: Mapping[int, Walker], end: int
-    ) -> Iterator[tuple[int, int, int, int]]:
-        """The calls of this window that have not ended: thread, member, start, and cycles that are
-        not theirs."""
-        tables = self.tables
-        size = tables.blob.sizes["darc_block"]
-        first = tables.base + tables.layout.blocks
-        at = tables.blob.offset("darc_block.member")
-        found = []
+        self, contexts: Mapping[int, int], walkers: Mapping[int, Walker], start: int, end: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """The calls of this window that have not ended: thread, member, and cycles."""
+        found: list[tuple[int, int, dict[str, int]]] = []
         self.entered = entered = set()
-        for record in tables.records.open():
+        for record in self.tables.records.open():
             key = contexts.get(record["context"])
             if key is None or record["open"] != 1 or record["entered"] != self._epoch:
                 continue
-            if (record["block"] - first) % size or not self._stands(record):
+            number = self._member_of(record)
+            if number is None or not self._stands(record):
                 continue
             entered.add(record["slot"])
-            number = int.from_bytes(tables.raw(record["block"] + at, 4), "little") - 1
-            if 0 <= number < len(self.functions):
-                found.append((key, number, record))
+            found.append((key, number, record))
         for key, number, record in found:
-            inner = walkers[key].spent - record["overhead"]
-            for other, idle, waits in found:
-                if other == key and idle < self._idle <= number and waits["slot"] < record["slot"]:
-                    inner += end - waits["start"]
-            yield key, number, record["start"], max(inner, 0)
+            waiting = sum(
+                end - waits["start"]
+                for other, idle, waits in found
+                if other == key and idle < self._idle <= number and waits["slot"] < record["slot"]
+            )
+            spent = walkers[key].spent
+            inner = max(spent - record["overhead"] + waiting, 0)
+            yield key, number, max(end - max(record["start"], start) - inner, 0)
+            for tail, begun in self.tables.records.tails(record):
+                if tail < len(self.functions):
+                    yield key, tail, max(end - spent - begun - waiting, 0)
+
+    def _member_of(self, record: Mapping[str, int]) -> int | None:
+        """The number of the function that an open record's call is of."""
+        tables = self.tables
+        first = tables.base + tables.layout.blocks
+        if not record["block"] or (record["block"] - first) % tables.blob.sizes["darc_block"]:
+            return None
+        at = record["block"] + tables.blob.offset("darc_block.member")
+        number = int.from_bytes(tables.raw(at, 4), "little") - 1
+        return number if 0 <= number < len(self.functions) else None
 
     def _stands(self, record: Mapping[str, int]) -> bool:
         try:
@@ -221,15 +251,39 @@ class WalkCollector(SetCollector):
 
     def stacks(self) -> dict[int, ThreadStack]:
         """Of all threads, by the system's ids. The program stands still."""
-        backs = {r["slot"]: r["back"] for r in self.tables.records.open() if self._stands(r)}
+        records = [record for record in self.tables.records.open() if self._stands(record)]
+        backs = {record["slot"]: record["back"] for record in records}
+        had = {record["slot"]: self._had(record) for record in records}
         found = {}
         for thread in self._target.threads.ids():
             self._progress(f"{self._spec}: {self.doing}")
             try:
-                found[thread] = self._stack(thread, backs)
+                stack = self._stack(thread, backs)
+                found[thread] = ThreadStack(stack.key, tuple(self._with_gone(stack.frames, had)))
             except DarcError:
                 continue  # it has just ended
         return found
+
+    def _had(self, record: Mapping[str, int]) -> list[int]:
+        """The functions that are known to have had the frame of an open call, the first one
+        first, by their addresses."""
+        number = self._member_of(record)
+        if number is None:
+            return []
+        tails = [tail for tail, _ in self.tables.records.tails(record)]
+        return [self.functions[n].address for n in (number, *tails) if n < len(self.functions)]
+
+    def _with_gone(
+        self, found: Sequence[Frame], had: Mapping[int, Sequence[int]]
+    ) -> Iterator[Frame]:
+        """The frames, with the functions before each that have handed it on."""
+        for frame in found:
+            now = self._program.function_at(frame.at).address
+            for address in had.get(frame.slot, ()):
+                if self._program.function_at(address).address == now:
+                    break
+                yield Frame(address, frame.slot)
+            yield frame
 
     def _stack(self, thread: int, backs: Mapping[int, int]) -> ThreadStack:
         target, foothold = self._target, self.foothold

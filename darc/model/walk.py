@@ -16,6 +16,7 @@ class End(str, Enum):
 
     ITSELF = "holds the time itself"
     INDIRECT = "holds the time itself, or indirect calls that were not seen"
+    TAIL = "holds the time itself, or functions that it ends in, which could not be told apart"
     SYSTEM_CALL = "in its system call"
     UNTIMED = "calls that cannot be timed"
     CUT_SHORT = "the walk ended here"

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from fixtures.build import build, build_workers
+from fixtures.build import build, build_handing, build_workers
 from tests.debugger import (
     DARC_GDB,
     EXIT,
+    GDB,
     IN_BOTH,
     REPORT,
     Done,
     attempt,
+    current,
     debug,
     let_go,
     mark,
@@ -69,8 +71,10 @@ def test_a_loop_that_never_returns(tmp_path: Path) -> None:
 
 @IN_BOTH
 def test_many_idle_workers_and_a_busy_one(tmp_path: Path) -> None:
-    """Only the busy one's time counts, and the waits of all are told."""
-    done = debug(tmp_path, build("pool"), (), [WALK, "run", REPORT, "kill"])
+    """Only the busy one's time counts, and the waits of all are told. All are there by then: to
+    make them is work."""
+    once = "tbreak work" if current() == GDB else "breakpoint set -o true -n work"
+    done = debug(tmp_path, build("pool"), (), [once, "run", WALK, "continue", REPORT, "kill"])
     worker = groups(done)["worker"]
     assert worker["threads"] == 65
     assert {one["function"] for one in worker["idle"]} == {
@@ -106,6 +110,56 @@ def test_from_a_function(tmp_path: Path) -> None:
     shares = {names[1]: chain["shares"][1] for names, chain in found.items()}
     assert shares["heavy"] > 0.6, done.gdb
     assert shares["heavy"] + shares.get("light", 0.0) < 1.001, done.gdb
+
+
+HANDED_ON = {
+    ("main", "handle", "choose", "store", "nap", "usleep"),
+    ("main", "other", "nap", "usleep"),
+    ("main", "look", "poll"),
+}
+"""Each of three kinds of operations takes a third of the time."""
+
+
+@IN_BOTH
+def test_tail_calls_are_gone_down(tmp_path: Path) -> None:
+    """Also one behind the other, and through the linkage tables; of a function that two jump to
+    each has its own part."""
+    commands = [f"{WALK} --threshold 15%", "run", REPORT, "kill"]
+    done = debug(tmp_path, build_handing(), ("1000000",), commands)
+    found = chains(groups(done)["main"])
+    for wanted in HANDED_ON:
+        (chain,) = (chain for names, chain in found.items() if names[: len(wanted)] == wanted)
+        assert all(0.2 < share < 0.5 for share in chain["shares"][1 : len(wanted) - 1]), done.gdb
+    assert len(found) == len(HANDED_ON), done.gdb
+
+
+@IN_BOTH
+def test_below_a_function_that_ends_in_a_tail_call(tmp_path: Path) -> None:
+    commands = ["darc walk handle --window 500ms", "run", REPORT, "kill"]
+    done = debug(tmp_path, build_handing(), ("1000000",), commands)
+    (chain,) = groups(done)["handle"]["chains"]
+    below = ["handle", "choose", "store", "nap", "usleep"]
+    assert chain["functions"][:5] == below, done.gdb
+    assert min(chain["shares"][:4]) > 0.7, done.gdb
+
+
+@pytest.mark.parametrize("attached", [False, True])
+def test_a_loop_that_a_frame_was_handed_on_to(tmp_path: Path, attached: bool) -> None:
+    """The one that has done so is not on the stack any more, and never returns."""
+    if attached:
+        with server(build_handing(), "loop") as running:
+            command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid)]
+            for one in (WALK, "continue", REPORT, "detach"):
+                command += ["-ex", one]
+            _, said, _, _, report = watched(tmp_path, command)
+        assert report is not None, said
+        (group,) = report["walk"]["groups"]
+    else:
+        done = debug(tmp_path, build_handing(), ("loop",), [WALK, "run", REPORT, "kill"])
+        said, group = done.gdb, groups(done)["main"]
+    (chain,) = group["chains"]
+    assert chain["functions"] == ["main", "begin", "forever", "burn"], said
+    assert min(chain["shares"][:3]) > 0.8, said
 
 
 @pytest.mark.parametrize("name", ["mixture", "threads", "exceptions", "coroutine", "tail"])
