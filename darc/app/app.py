@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,6 +120,7 @@ class App:
         pursuit, session = self._pursuit, self._session
         if pursuit is None or session is None or not pursuit.may_follow(session):
             return False
+        began = time.monotonic()
         pursuit.take(session, session.snapshot())
         while (following := pursuit.next()) is not None:
             entry, request = following
@@ -128,6 +130,7 @@ class App:
                 pursuit.failed(str(error))
                 continue
             self.rest()
+            pursuit.stood_still(time.monotonic() - began)
             return True
         self._session = pursuit.best or session
         others = (self._measured_by(one) for one in pursuit.sessions if one is not self._session)
@@ -141,8 +144,11 @@ class App:
         """What a command that begins an analysis asks for; ``pursuit`` tells what comes behind it.
         Raises DarcError: it cannot be."""
         self._make_room(request)
+        began = time.monotonic()
         self._begin_or_wait(request)
         self._pursuit = pursuit
+        if pursuit is not None and self._session is not None:
+            pursuit.setup_seconds = time.monotonic() - began
 
     def _make_room(self, request: Request) -> None:
         """Forgets what was analysed before. Raises DarcError: it may not be."""
@@ -274,9 +280,11 @@ class App:
         """What the session has found, with what ``darc why`` makes of it."""
         if self._pursuit is None:
             return shown
-        return dataclasses.replace(
-            shown, parts={**shown.parts, **parts_of(self._pursuit.known(session, shown))}
+        why = self._pursuit.known(session, shown)
+        figures = dataclasses.replace(
+            shown.program, stops=why.stops, stopped_seconds=round(why.stopped_seconds, 6)
         )
+        return dataclasses.replace(shown, program=figures, parts={**shown.parts, **parts_of(why)})
 
     def measured(self) -> list[Context]:
         """The trees that were measured since the debugger began: of each earlier f0 one, and that
@@ -488,6 +496,7 @@ class App:
         work to do if it ``runs`` already. Raises DarcError: it cannot be; whatever was changed was
         undone."""
         assert self._debuggee is not None
+        began, is_first = time.monotonic(), self._session is None
         if self._leave_alone is None:
             self._leave_alone = self._debuggee.watch_over()
         resumed, parameters = request.resumed, request.parameters
@@ -532,6 +541,8 @@ class App:
         session.on_user_stop()  # the patches come with the program's going on
         for line in session.openings:
             self.emit(f"darc: {line}")
+        if self._pursuit is not None and is_first:
+            self._pursuit.setup_seconds = time.monotonic() - began
 
     def rest(self) -> None:
         """The program stands still, or is gone: nobody watches it."""

@@ -21,8 +21,8 @@ from darc.model.ftree import Function
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.profile import OCTAVES
-from darc.model.shares import explain
-from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.shares import explained_together
+from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
 from darc.model.status import Status
 from darc.model.why import Suspect, Verdict
 from darc.search.suspects import (
@@ -85,6 +85,12 @@ class Pursuit:
         self._seen: set[int] = set()
         """Addresses of functions that need no search of their own any more."""
         self._profiled = False
+        self._stood: list[tuple[Session, ProgramFigures]] = []
+        """Each session that is over, and what it has cost the program;"""
+        self._between = 0.0
+        """seconds in which the program stood still between two of them,"""
+        self.setup_seconds = 0.0
+        """and in which the first one was made."""
         self._is_over = False
 
     def first(self) -> Request:
@@ -117,6 +123,7 @@ class Pursuit:
     def take(self, session: Session, shown: Snapshot) -> None:
         """``session`` is over, and ``shown`` is what it has found."""
         analysis = session.analysis
+        self._stood.append((session, shown.program))
         if isinstance(analysis, SuspectProfiles):
             self._set, self._profiled, self._begun = analysis.known, True, analysis.timed_from
             return
@@ -130,6 +137,10 @@ class Pursuit:
                 session.root.walk() if idle is None else (n for p in shown.paths for n in p.nodes)
             )
             self._seen |= {node.function.address for node in nodes}
+
+    def stood_still(self, seconds: float) -> None:
+        """Between two sessions, for so long."""
+        self._between += seconds
 
     def _answer(self, suspect: Suspect, shown: Snapshot) -> Answer:
         """What a search has found, ``shown``, as an answer."""
@@ -216,12 +227,20 @@ class Pursuit:
             answers.append(self._answer(suspect, shown))
         idle = [one for one in answers if one.idle is not None or one.is_disturbed]
         ranked = self._ranked(answers)
+        told = (*ranked, *idle)
+        repeated = [one for one in answers if all(one is not other for other in told)]
         verdict, reasons = self._verdict(known, ranked, idle)
         is_sure = False
         if verdict is Verdict.FOUND:
-            reasons = self._doubts(known, ranked[0], idle)
+            reasons = self._doubts(known, ranked[0], idle, repeated)
             is_sure = not reasons
+        spent = [figures for _, figures in self._stood]
+        if all(one is not session for one, _ in self._stood):
+            spent.append(shown.program)
         return Why(
+            stops=sum(figures.stops for figures in spent),
+            stopped_seconds=sum(figures.stopped_seconds for figures in spent) + self._between,
+            setup_seconds=self.setup_seconds,
             verdict=verdict,
             answers=tuple(ranked[:MOST_ANSWERS]),
             functions=len(known.rows),
@@ -237,8 +256,10 @@ class Pursuit:
     @staticmethod
     def _ranked(answers: Sequence[Answer]) -> list[Answer]:
         """Those with an answer first, of these those that do not wait to be handed something, then
-        those with the longest delay; none that is idle, or is slow only as all others are."""
+        those with the longest delay; none that is idle, or is slow only as all others are, or tells
+        of another one's calls once more."""
         busy = [one for one in answers if one.idle is None and not one.is_disturbed]
+        busy = [one for one in busy if not any(_repeats(one, o) for o in busy if o is not one)]
         return sorted(
             busy,
             key=lambda one: (not one.paths, handed_in(one.paths) is not None, -one.suspect.delay),
@@ -283,11 +304,17 @@ class Pursuit:
             if one.row.function.address not in looked and not is_disturbed(known, one)
         )
 
-    def _doubts(self, known: FunctionSet, first: Answer, idle: Sequence[Answer]) -> list[str]:
+    def _doubts(
+        self,
+        known: FunctionSet,
+        first: Answer,
+        idle: Sequence[Answer],
+        repeated: Sequence[Answer],
+    ) -> list[str]:
         """Why the answer is not sure."""
         doubts = []
         out = {node.function.address for one in idle for path in one.paths for node in path.nodes}
-        out |= {one.suspect.row.function.address for one in idle}
+        out |= {one.suspect.row.function.address for one in (*idle, *repeated)}
         if not agree(known, lambda function: function.address in out):
             doubts.append("the two halves of the time choose different functions")
         waits = handed_in(first.paths)
@@ -295,13 +322,31 @@ class Pursuit:
             doubts.append(f"whether it waits in {waits} for its next work, nobody can tell")
         if first.agreement < ENOUGH_VOTES:
             doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))
-        share = None if first.found is None else explain(first.paths[0], first.found).share
+        share = None if first.found is None else explained_together(first.paths, first.found)
         if share is not None and share < _ENOUGH_TIME:
             told = f"{share:.0%}".replace("%", " %")
-            doubts.append(f"the root cause explains {told} of the slow calls' time")
+            causes = "the root cause explains" if len(first.paths) == 1 else "the causes explain"
+            doubts.append(f"{causes} {told} of the slow calls' time")
         if first.found is not None and first.found.status is not Status.FOUND:
             doubts.append("the search was not at its end")
         return doubts
+
+
+def _repeats(one: Answer, other: Answer) -> bool:
+    """Whether ``one`` tells of the same slow calls as ``other``, of two that are called one in the
+    other: the outermost is told where all its slow calls are these, else the one with more."""
+    below, above = _is_below(one, other), _is_below(other, one)
+    if below == above:
+        return False
+    return below == are_alike(one.suspect, other.suspect)
+
+
+def _is_below(one: Answer, other: Answer) -> bool:
+    """Whether all that makes ``other`` slow is in calls of the function of ``one``."""
+    function = one.suspect.row.function.address
+    return bool(one.paths and other.paths) and all(
+        any(node.function.address == function for node in path.nodes[1:]) for path in other.paths
+    )
 
 
 def _not_timed(known: FunctionSet) -> list[str]:
@@ -311,5 +356,6 @@ def _not_timed(known: FunctionSet) -> list[str]:
         return []
     were = "function was" if count == 1 else "functions were"
     return [
-        f"{count:,} {were} not timed, as there are so many: 'darc profile LIBRARY!*' takes some"
+        f"{count:,} {were} not timed, as there are so many: 'darc profile PATTERN' times those "
+        "that it names"
     ]

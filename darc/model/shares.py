@@ -67,6 +67,47 @@ def explain(path: RootCausePath, snapshot: Snapshot) -> Explained:
     return Explained(len(ops), _share(taken), _range(bins, snapshot.peaks))
 
 
+def explained_together(paths: Sequence[RootCausePath], snapshot: Snapshot) -> float | None:
+    """The share of the peak's time, from 0 to 1, that the causes of all ``paths`` have taken
+    together, none of it twice; ``None`` where it is not known of each of them."""
+    kept, ops = snapshot.ops, _ops_of(paths[0], snapshot.ops) if paths else ()
+    if any(_by_switches(path, ops) for path in paths):
+        ops = [op for op in ops if op.off is not None]
+    found = []
+    for path in _apart(paths, ops):
+        taken = _taken(path, ops, kept)
+        if taken is None:
+            return None
+        found.append(taken)
+    if not found:
+        return None
+    ops_of_all = zip(*found, strict=True)
+    return _share([(min(sum(time for time, _ in op), op[0][1]), op[0][1]) for op in ops_of_all])
+
+
+def _apart(paths: Sequence[RootCausePath], ops: Sequence[Op]) -> list[RootCausePath]:
+    """Those of ``paths`` whose causes have no time in common: without what is in another one, and
+    one for all that is summed over the whole op."""
+    found: dict[object, RootCausePath] = {}
+    for path in paths:
+        last = path.nodes[-1]
+        if any(_holds(other, path) for other in paths if other is not path):
+            continue
+        by_op = _by_switches(path, ops)
+        key = Cause.PREEMPTION if by_op else _handler(last) if last.is_interrupt else id(path)
+        found.setdefault(key, path)
+    return list(found.values())
+
+
+def _holds(outer: RootCausePath, path: RootCausePath) -> bool:
+    """Whether the cause of ``path`` is in a call that is the cause of ``outer``, or in a loop."""
+    last, ending = outer.nodes[-1], outer.ending
+    is_call = ending.cause is Cause.LOOP or (
+        ending.cause is not Cause.PREEMPTION and _is_whole(last, ending)
+    )
+    return is_call and last in path.nodes[:-1]
+
+
 def slight(
     paths: Sequence[RootCausePath], kept: KeptOps
 ) -> Sequence[tuple[RootCausePath, float, float]]:

@@ -172,6 +172,12 @@ class Why(Part):
     """Whether nothing more will be known."""
     open: tuple[Suspect, ...] = ()
     """Those that nobody came to look into."""
+    stops: int = 0
+    """So often the program stood still for it, over all its steps,"""
+    stopped_seconds: float = 0.0
+    """for so long in all,"""
+    setup_seconds: float = 0.0
+    """and so long before, as functions were chosen and their probes made."""
     idle: tuple[str, ...] = ()
     """Functions that are slow as they wait for whatever comes next."""
 

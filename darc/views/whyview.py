@@ -46,8 +46,19 @@ def draw_why(
     for reason in known.reasons:
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
+    if known.stops:
+        yield Text(f"  {_stood_still(known)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))
+
+
+def _stood_still(known: Why) -> str:
+    stops = "1 stop" if known.stops == 1 else f"{known.stops} stops"
+    stood, before = (
+        format_cycles(round(seconds * 1e9), 10**9)
+        for seconds in (known.stopped_seconds, known.setup_seconds)
+    )
+    return f"the program stood still for {stood} in {stops}; before, for {before}, for its probes"
 
 
 def _answer(

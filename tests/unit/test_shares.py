@@ -13,7 +13,14 @@ from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, OpClass, Sum
 from darc.model.peaks import find_peaks
-from darc.model.shares import SLIGHT, Explained, Without, explain, slight
+from darc.model.shares import (
+    SLIGHT,
+    Explained,
+    Without,
+    explain,
+    explained_together,
+    slight,
+)
 from darc.model.snapshot import Snapshot
 from tests.unit import ops, samples
 from tests.unit.ops import MS
@@ -51,6 +58,22 @@ def test_a_loop_is_left_out_by_its_sums() -> None:
     found = explain(ops.path_of(snapshot, "fill"), snapshot)
     assert found.share == pytest.approx(0.1)
     assert found.without == Without(23, 23, 3)
+
+
+def test_two_causes_explain_their_sum() -> None:
+    snapshot = ops.snapshot()
+    both = [ops.path_of(snapshot, name) for name in ("usleep", "fill")]
+    apart = [explain(path, snapshot).share or 0.0 for path in both]
+    assert explained_together(both, snapshot) == pytest.approx(sum(apart))
+    assert sum(apart) == pytest.approx(0.7, abs=0.001)
+
+
+def test_a_cause_in_another_one_is_not_counted_twice() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ftree is not None
+    whole = RootCausePath((snapshot.ftree, snapshot.ftree.find("1.7")), Ending(Cause.BLOCKED, 20))
+    inner = ops.path_of(snapshot, "usleep")
+    assert explained_together([inner, whole], snapshot) == pytest.approx(0.8)
 
 
 def test_without_the_cause_calls_may_lie_in_another_peak() -> None:

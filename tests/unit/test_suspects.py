@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from darc.analyses.why import SuspectProfiles
 from darc.app.pursuit import Pursuit
 from darc.code.callers import CallCounts, too_many
 from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
-from darc.model.ftree import Fnode
+from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
-from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
 from darc.model.status import Status
 from darc.model.why import Verdict
 from darc.search.suspects import (
@@ -289,5 +290,89 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
     assert why.verdict is Verdict.UNKNOWN
     assert why.reasons == (
         "no function was called 100 times in 0.6s",
-        "2 functions were not timed, as there are so many: 'darc profile LIBRARY!*' takes some",
+        "2 functions were not timed, as there are so many: 'darc profile PATTERN' times "
+        "those that it names",
     )
+
+
+# ------------------------------------------------------------------------------- its steps
+
+
+def session_of(analysis: object, root: Fnode | None = None) -> Session:
+    return cast("Session", SimpleNamespace(alive=False, analysis=analysis, root=root))
+
+
+def profiled(known: FunctionSet) -> Pursuit:
+    """One that has timed functions, in two stops of half a second."""
+    analysis = SuspectProfiles.__new__(SuspectProfiles)
+    vars(analysis).update(_known=known, _clock=SimpleNamespace(begun=None))
+    pursuit = Pursuit(20.0, Parameters())
+    pursuit.take(session_of(analysis), Snapshot("*", Status.DONE, Probes.PAD, program=spent(2)))
+    return pursuit
+
+
+def spent(stops: int) -> ProgramFigures:
+    return ProgramFigures(stops=stops, stopped_seconds=stops / 4)
+
+
+def search(pursuit: Pursuit, *names: str) -> tuple[Session, Snapshot]:
+    """The next search, of ``names[0]``, which finds that path, in three stops."""
+    following = pursuit.next()
+    assert following is not None
+    places = {"log_line": 64, "serve": 128, "other": 192}
+    nodes = [Fnode(function(names[0], following[0]))]
+    assert following[0] == places[names[0]]
+    for name in names[1:]:
+        nodes.append(nodes[-1].add_child(function(name, places.get(name, 4096)), None))
+    path = RootCausePath(tuple(nodes), Ending(Cause.BLOCKED, 20))
+    found = Snapshot(
+        names[0], Status.FOUND, Probes.PAD, ftree=nodes[0], paths=(path,), program=spent(3)
+    )
+    session = session_of(None, nodes[0])
+    pursuit.take(session, found)
+    return session, found
+
+
+def told(known: Why) -> list[str]:
+    return [one.suspect.name for one in known.answers]
+
+
+def test_of_nested_ones_with_the_same_slow_calls_the_outermost_is_told() -> None:
+    """The inner one was looked into first: one more of its calls had ended."""
+    pursuit = profiled(of(row("log_line", {**SLOW, 24: 31}), row("serve", SLOW)))
+    search(pursuit, "log_line", "write")
+    last = search(pursuit, "serve", "log_line", "write")
+    assert pursuit.next() is None
+    assert told(pursuit.known(*last)) == ["serve"]
+    assert pursuit.best is last[0]
+
+
+def test_one_that_others_call_too_stays_for_all_of_them() -> None:
+    pursuit = profiled(of(row("log_line", {**SLOW, 24: 90}), row("serve", SLOW)))
+    first = search(pursuit, "log_line", "write")
+    last = search(pursuit, "serve", "log_line", "write")
+    assert told(pursuit.known(*last)) == ["log_line"]
+    assert pursuit.best is first[0]
+
+
+def test_two_that_have_nothing_to_do_with_each_other_are_two() -> None:
+    pursuit = profiled(of(row("log_line", {**SLOW, 24: 31}), row("serve", SLOW)))
+    search(pursuit, "log_line", "write")
+    last = search(pursuit, "serve", "read")
+    assert told(pursuit.known(*last)) == ["log_line", "serve"]
+
+
+def test_the_stops_of_all_steps_are_told() -> None:
+    pursuit = profiled(of(row("log_line", {**SLOW, 24: 31}), row("serve", SLOW)))
+    pursuit.setup_seconds = 1.5
+    search(pursuit, "log_line", "write")
+    pursuit.stood_still(0.25)
+    last = search(pursuit, "serve", "read")
+    known = pursuit.known(*last)
+    assert (known.stops, known.stopped_seconds) == (2 + 3 + 3, 2.25)
+    text = status(shown(known), Style())
+    assert "stood still for 2.2s in 8 stops; before, for 1.5s, for its probes\n" in text
+    made = to_json(shown(known))["why"]
+    assert (made["stops"], made["stopped_seconds"], made["setup_seconds"]) == (8, 2.25, 1.5)
+    one_more = Snapshot("*", Status.DONE, Probes.PAD, program=spent(1))
+    assert pursuit.known(session_of(None), one_more).stops == 9
