@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from darc.code.callers import most_called
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.patterns import Chosen, Pattern, choose
+from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
 from darc.code.program import Program
 from darc.code.spelling import (
     address_of,
@@ -21,11 +24,13 @@ from darc.code.spelling import (
     split_spec,
     symbol_spelling,
 )
+from darc.code.unwind import frames
 from darc.collectors.collector import Way
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
     AmbiguousError,
+    DarcError,
     InlinedError,
     NotFoundError,
     UnsupportedError,
@@ -38,6 +43,9 @@ from darc.session.session import Session
 from darc.target.target import Target
 from darc.views.style import Style
 
+_MOST_STACKS = 64
+"""Threads whose stacks are looked at."""
+
 
 @dataclass(frozen=True)
 class Members:
@@ -49,6 +57,10 @@ class Members:
     analysis: Callable[..., Analysis]
     of_processes: str | None = None
     """The command, where that is for processes alone."""
+    looks_at_stacks: bool = False
+    """Whether of too many those come first that are under way now, and what these call."""
+    takes_unnamed: bool = False
+    """Whether functions of the program's own file without symbols are among them."""
 
 
 @dataclass(frozen=True)
@@ -212,8 +224,33 @@ def find_members(
         raise UnsupportedError(debuggee.pads.no_sets)
     entry = debuggee.entry()
     own = None if entry is None else program.module_at(entry)
-    chosen = choose(program, target, members.patterns, own, progress)
-    return most_called(program, chosen, MOST_FUNCTIONS, progress)
+    unnamed = members.takes_unnamed
+    chosen = choose(program, target, members.patterns, own, progress, unnamed=unnamed)
+    active = functools.partial(_under_way, program, target) if members.looks_at_stacks else tuple
+    chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active)
+    if not unnamed:
+        return chosen
+    whole = tuple(one for one in chosen.functions if program.may_be_function(one.address))
+    return replace(chosen, functions=whole) if whole else chosen
+
+
+def _under_way(program: Program, target: Target) -> list[int]:
+    """An address in each function that a call is under way of, in any thread, the innermost ones
+    first, as far as the stacks tell."""
+    places: dict[int, None] = {}
+    for thread in target.threads.ids()[:_MOST_STACKS]:
+        with contextlib.suppress(DarcError):
+            names = (PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER)
+            pc, stack, frame = (target.threads.read_register(thread, name) for name in names)
+
+            def word(at: int) -> int | None:
+                try:
+                    return int.from_bytes(target.memory.read(at, 8), "little")
+                except DarcError:
+                    return None
+
+            places |= dict.fromkeys(one.at for one in frames(program, pc, stack, frame, word))
+    return list(places)
 
 
 def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:

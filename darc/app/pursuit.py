@@ -12,10 +12,18 @@ import functools
 import time
 from collections.abc import Sequence
 
-from darc.analyses.why import SuspectCauses, SuspectProfiles, handed_in, idle_in, is_preempted
+from darc.analyses.why import (
+    SuspectCauses,
+    SuspectProfiles,
+    handed_in,
+    idle_in,
+    is_preempted,
+    seldom_waits_in,
+)
 from darc.app.finding import Members, Request
-from darc.code.callers import too_many
+from darc.code.callers import callers_of, too_many
 from darc.code.patterns import parse_patterns
+from darc.code.program import Program
 from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionSet
@@ -28,9 +36,12 @@ from darc.model.why import Suspect, Verdict
 from darc.search.suspects import (
     LEAST_CALLS,
     agree,
+    always_takes_it,
     are_alike,
     choice,
+    does_the_work,
     is_disturbed,
+    returns,
     suspects,
     without,
 )
@@ -101,6 +112,8 @@ class Pursuit:
             tuple(parse_patterns("*")),
             functools.partial(SuspectProfiles, limit=limit),
             of_processes="why",
+            looks_at_stacks=True,
+            takes_unnamed=True,
         )
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
         return Request(
@@ -130,22 +143,31 @@ class Pursuit:
         suspect, self._suspect = self._suspect, None
         if suspect is None:
             return
-        idle = idle_in(shown.paths)
-        self._add(self._answer(suspect, shown), session)
+        answer = self._answer(suspect, shown, session.program)
+        self._add(answer, session)
         if shown.paths:
-            nodes = (
-                session.root.walk() if idle is None else (n for p in shown.paths for n in p.nodes)
-            )
+            all_of_it = session.root.walk() if answer.idle is None else ()
+            nodes = (*all_of_it, *(node for path in shown.paths for node in path.nodes))
             self._seen |= {node.function.address for node in nodes}
 
     def stood_still(self, seconds: float) -> None:
         """Between two sessions, for so long."""
         self._between += seconds
 
-    def _answer(self, suspect: Suspect, shown: Snapshot) -> Answer:
+    def _answer(self, suspect: Suspect, shown: Snapshot, program: Program) -> Answer:
         """What a search has found, ``shown``, as an answer."""
         is_all = is_disturbed(self._set, suspect) and not is_preempted(shown.paths)
-        return Answer(suspect, shown, idle=idle_in(shown.paths), is_disturbed=is_all)
+        idle, handed = idle_in(shown), handed_in(shown.paths)
+        wait = seldom_waits_in(shown)
+        if wait is not None:
+            callers = callers_of(program, suspect.row.function)
+            if any(always_takes_it(self._set, one, suspect) for one in callers):
+                idle = wait
+            elif not does_the_work(self._set, suspect) and not (
+                callers and all(returns(self._set, one) for one in callers)
+            ):
+                handed = wait
+        return Answer(suspect, shown, idle=idle, is_disturbed=is_all, handed=handed)
 
     def failed(self, why: str) -> None:
         """What :meth:`next` has asked for could not be begun."""
@@ -224,7 +246,7 @@ class Pursuit:
         if not self._profiled and profiled is not None:
             known = profiled
         elif suspect is not None:
-            answers.append(self._answer(suspect, shown))
+            answers.append(self._answer(suspect, shown, session.program))
         idle = [one for one in answers if one.idle is not None or one.is_disturbed]
         ranked = self._ranked(answers)
         told = (*ranked, *idle)
@@ -232,7 +254,7 @@ class Pursuit:
         verdict, reasons = self._verdict(known, ranked, idle)
         is_sure = False
         if verdict is Verdict.FOUND:
-            reasons = self._doubts(known, ranked[0], idle, repeated)
+            reasons = self._doubts(known, ranked, idle, repeated)
             is_sure = not reasons
         spent = [figures for _, figures in self._stood]
         if all(one is not session for one, _ in self._stood):
@@ -250,7 +272,7 @@ class Pursuit:
             reasons=tuple(reasons),
             open=self._open(known, ranked, idle)[:MOST_ANSWERS],
             is_over=self._is_over or not session.alive,
-            idle=tuple(f"{o.suspect.name} in {o.idle}" for o in idle if o.idle is not None),
+            idle=tuple((o.suspect, o.idle) for o in idle if o.idle is not None),
         )
 
     @staticmethod
@@ -262,7 +284,7 @@ class Pursuit:
         busy = [one for one in busy if not any(_repeats(one, o) for o in busy if o is not one)]
         return sorted(
             busy,
-            key=lambda one: (not one.paths, handed_in(one.paths) is not None, -one.suspect.delay),
+            key=lambda one: (not one.paths, one.handed is not None, -one.suspect.delay),
         )
 
     def _verdict(
@@ -291,6 +313,8 @@ class Pursuit:
             return Verdict.UNKNOWN, ["it has only just begun"]
         if any(one.is_disturbed for one in idle):
             return Verdict.NOTHING, [_DISTURBED]
+        if idle:
+            return Verdict.WAITS, _not_timed(known)
         return Verdict.NOTHING, _not_timed(known)
 
     def _open(
@@ -307,19 +331,26 @@ class Pursuit:
     def _doubts(
         self,
         known: FunctionSet,
-        first: Answer,
+        ranked: Sequence[Answer],
         idle: Sequence[Answer],
         repeated: Sequence[Answer],
     ) -> list[str]:
-        """Why the answer is not sure."""
+        """Why the first answer is not sure."""
+        first = ranked[0]
         doubts = []
         out = {node.function.address for one in idle for path in one.paths for node in path.nodes}
         out |= {one.suspect.row.function.address for one in (*idle, *repeated)}
         if not agree(known, lambda function: function.address in out):
             doubts.append("the two halves of the time choose different functions")
-        waits = handed_in(first.paths)
-        if waits is not None:
-            doubts.append(f"whether it waits in {waits} for its next work, nobody can tell")
+        slower = [
+            one.suspect.name
+            for one in ranked
+            if not one.paths and one.suspect.delay > first.suspect.delay
+        ]
+        if slower:
+            doubts.append(f"longer delays, and why was not known by then: {', '.join(slower)}")
+        if first.handed is not None:
+            doubts.append(f"whether it waits in {first.handed} for its next work, nobody can tell")
         if first.agreement < ENOUGH_VOTES:
             doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))
         share = None if first.found is None else explained_together(first.paths, first.found)

@@ -5,15 +5,30 @@
 
 from __future__ import annotations
 
+import bisect
+import collections
 import ctypes
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from darc.code.modules import Module
 from darc.code.patterns import Chosen
 from darc.code.program import Program
 from darc.model.ftree import Function
+
+_FAR = re.compile(rb"[\xe8\xe9](?=....)", re.DOTALL)
+"""The opcode of a direct call or a jump to somewhere far, with how far it is behind it."""
+
+_ADDRESS = re.compile(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=....)", re.DOTALL)
+"""``lea`` of something by how far it is behind the instruction, without that."""
+
+_NEAR_PART = 0.75
+"""So many of those that can be taken are near to what is under way, at most."""
+
+_LONGEST = 1 << 18
+"""Bytes of a function that are looked at."""
 
 
 def too_many(most: int) -> str:
@@ -51,10 +66,16 @@ class CallCounts:
 
 
 def most_called(
-    program: Program, chosen: Chosen, most: int, progress: Callable[[str], None] = lambda _: None
+    program: Program,
+    chosen: Chosen,
+    most: int,
+    progress: Callable[[str], None] = lambda _: None,
+    active: Callable[[], Iterable[int]] = tuple,
 ) -> Chosen:
     """``chosen`` with the functions' names. Of more than ``most`` those with the most calls that
-    lead to them, these first; the others are left out, and it is said why."""
+    lead to them, these first; the others are left out, and it is said why. Where ``active`` tells
+    which functions are under way, at any address in them, these and what they call come before:
+    they are most of those that are taken."""
 
     def named(function: Function) -> Function:
         return program.function_at(function.address)
@@ -71,10 +92,97 @@ def most_called(
                 code = module.image.loaded(segment.address, segment.size) or b""
                 counted.add(code, segment.address + module.bias)
     counts = counted.found()
-    ranked = sorted(chosen.functions, key=lambda f: (-counts[f.address], f.address))
+    near = _near(program, active(), counts, int(_NEAR_PART * most))
+    number_of = {address: number for number, address in enumerate(near)}
+    ranked = sorted(
+        chosen.functions,
+        key=lambda f: (number_of.get(f.address, most), -counts[f.address], f.address),
+    )
     why = too_many(most)
     rest = tuple((function, why) for function in ranked[most:])
     return Chosen(tuple(map(named, ranked[:most])), late + rest)
+
+
+def _near(program: Program, active: Iterable[int], wanted: Container[int], most: int) -> list[int]:
+    """Of the functions ``wanted`` those that are ``active``, then breadth first what these call, as
+    far as the code tells where calls lead: ``most`` of them. On the way are others as well."""
+    found: list[int] = []
+    codes: dict[int, _Bounds] = {}
+    ready = collections.deque(active)
+    seen: set[int] = set()
+    while ready and len(found) < most:
+        address = ready.popleft()
+        module = program.module_at(address)
+        if module is None:
+            continue
+        if module.start not in codes:
+            codes[module.start] = _Bounds(module)
+        bounds = codes[module.start].around(address)
+        if bounds is None or bounds[0] in seen:
+            continue
+        start, end = bounds
+        seen.add(start)
+        if start in wanted:
+            found.append(start)
+        code = module.image.loaded(start - module.bias, end - start) or b""
+        starts = codes[module.start].starts
+        ready += (to for _, to in _led_to(code, start) if to in starts and to not in seen)
+        ready += (to for to in _pointed_to(code, start) if to in starts and to not in seen)
+    return found
+
+
+class _Bounds:
+    """Where the functions of a module begin and end, by its symbols and frame information."""
+
+    def __init__(self, module: Module) -> None:
+        image, bias = module.image, module.bias
+        self.starts = {symbol.address + bias for symbol in image.symbols}
+        self.starts |= {start + bias for start in image.frames.starts}
+        self._ascending = sorted(self.starts)
+        self._end = module.end
+
+    def around(self, address: int) -> tuple[int, int] | None:
+        """The function there."""
+        number = bisect.bisect_right(self._ascending, address)
+        if not number:
+            return None
+        start = self._ascending[number - 1]
+        end = self._ascending[number] if number < len(self._ascending) else self._end
+        return start, min(end, start + _LONGEST)
+
+
+def callers_of(program: Program, function: Function) -> list[Function]:
+    """The functions of the same file whose code calls that one, or jumps to it, by its address."""
+    module = program.module_at(function.address)
+    found: dict[int, Function] = {}
+    for segment in () if module is None else module.image.segments:
+        if not segment.executable:
+            continue
+        assert module is not None
+        code = module.image.loaded(segment.address, segment.size) or b""
+        start = segment.address + module.bias
+        for at, target in _led_to(code, start):
+            if target == function.address:
+                caller = program.function_at(at)
+                found[caller.address] = caller
+    found.pop(function.address, None)
+    return list(found.values())
+
+
+def _led_to(code: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Where direct calls and jumps are in code that is at ``start``, and where they lead. What
+    looks like one in the middle of another instruction is among them: it leads nowhere."""
+    for match in _FAR.finditer(code):
+        at = match.start()
+        far = int.from_bytes(code[at + 1 : at + 5], "little", signed=True)
+        yield start + at, start + at + 5 + far
+
+
+def _pointed_to(code: bytes, start: int) -> Iterator[int]:
+    """What the code takes the address of, as of a function that it hands on."""
+    for match in _ADDRESS.finditer(code):
+        at = match.end()
+        yield start + at + 4 + int.from_bytes(code[at : at + 4], "little", signed=True)
 
 
 def _modules(program: Program, functions: Iterable[Function]) -> Sequence[Module]:

@@ -121,16 +121,19 @@ class FrameDescriptions:
 
     @functools.cached_property
     @where_damaged(list)
+    def starts(self) -> list[int]:
+        """Where the functions and parts of functions begin that it tells of."""
+        frames = self._tables
+        if frames is None or not frames[3]:
+            return [start for start, _, _ in self._all_fdes]
+        return [start + frames[4] for start in self._fde_starts]
+
+    @functools.cached_property
+    @where_damaged(list)
     def unframed(self) -> list[tuple[int, int]]:
         """Long stretches of code that no frame information tells of, in a file that has it for
         other code: made by no compiler as the rest is, but in a runtime's own way."""
-        frames = self._tables
-        if frames is not None and frames[3]:
-            table, count, at = frames[2], frames[3], frames[4]
-            rows = struct.iter_unpack("<ii", table[12 : 12 + 8 * count])
-            starts = [start + at for start, _ in rows]
-        else:
-            starts = [start for start, _, _ in self._all_fdes]
+        starts = self.starts
         if not starts:
             return []
         return [

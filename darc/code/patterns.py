@@ -18,6 +18,9 @@ from darc.target.target import Target
 
 _SOURCE = re.compile(r"[^!:*?\[\]]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|rs|f|f90|d|zig|m|mm|s|S)")
 _MOST_LINES = 100_000
+_STRIPPED = 4
+"""A file was stripped where of so many functions not one has a symbol."""
+
 CHOSEN_LATE = "the program chooses its code when it is loaded (IFUNC)"
 
 
@@ -119,16 +122,21 @@ def choose(
     patterns: Sequence[Pattern],
     own: Module | None,
     progress: Callable[[str], None] = lambda _: None,
+    *,
+    unnamed: bool = False,
 ) -> Chosen:
     """The functions of ``program`` that the patterns mean; ``own`` is the program's own file. They
-    are called by their symbols: most may not be needed, and to demangle takes long.
+    are called by their symbols: most may not be needed, and to demangle takes long. ``unnamed``
+    says that those of its own file count as well where hardly any has a symbol.
 
     Raises:
         NotFoundError: a pattern means none.
     """
     functions: dict[int, Function] = {}
     left_out: dict[int, tuple[Function, str]] = {}
-    for pattern in patterns:
+    for address in _unnamed(own) if unnamed and own is not None else ():
+        functions[address] = program.function_at(address)
+    for pattern in () if functions else patterns:
         found = list(_find(program, target, pattern, own, progress))
         if not found and program.has_more:
             program.look_further()
@@ -188,6 +196,17 @@ def _of_modules(
             if not is_cold_name(name) and pattern.fits(name):
                 address = symbol.address + module.bias
                 yield Function(name, name, module.name, address, symbol.address), symbol.ifunc
+
+
+def _unnamed(own: Module) -> list[int]:
+    """The functions of a file that was stripped, by its frame information, and those few that have
+    a symbol. Parts that a compiler split off are among them."""
+    image = own.image
+    named = {symbol.address for symbol in image.symbols if not symbol.ifunc}
+    starts = set(image.frames.starts)
+    if len(named & starts) * _STRIPPED >= len(starts):
+        return []
+    return sorted(address + own.bias for address in starts | named)
 
 
 def _of_source(target: Target, file: str, pattern: Pattern) -> Iterator[int]:

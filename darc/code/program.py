@@ -302,6 +302,15 @@ class Program:
         extent = module.image.frames.extent(own)
         return extent is not None and extent[0] == own and not self.is_cold_part(address)
 
+    def may_be_function(self, address: int) -> bool:
+        """Whether what begins at ``address`` has a symbol, or is a function by all that the file
+        tells, not a part of one, what leads to another file, or a thread's first code."""
+        module = self.module_at(address)
+        if module is None or module.image.symbols.names_at(address - module.bias):
+            return module is not None
+        is_called = module.image.frames.may_be_called(address - module.bias)
+        return is_called and not self.linkage.jump_slot(address) and not self.is_cold_part(address)
+
     def is_cold_part(self, address: int) -> bool:
         """Whether ``address`` begins a part that the compiler split off a function."""
         module = self.module_at(address)

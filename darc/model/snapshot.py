@@ -131,6 +131,9 @@ class Answer:
     idle: str | None = None
     is_disturbed: bool = False
     """Whether calls of all functions are slow as often, and nobody saw what had the processor."""
+    handed: str | None = None
+    """The function that its slow calls wait in, where that may be for the thread's next work, or
+    for something that the call needs: nobody can tell."""
 
     @property
     def paths(self) -> tuple[RootCausePath, ...]:
@@ -178,8 +181,9 @@ class Why(Part):
     """for so long in all,"""
     setup_seconds: float = 0.0
     """and so long before, as functions were chosen and their probes made."""
-    idle: tuple[str, ...] = ()
-    """Functions that are slow as they wait for whatever comes next."""
+    idle: tuple[tuple[Suspect, str], ...] = ()
+    """Those that were left out, as they are slow where they wait for whatever comes next, and the
+    functions that they wait in."""
 
     def function(self, number: int) -> Function | None:
         """That of an answer."""

@@ -14,6 +14,8 @@ class Verdict(str, Enum):
 
     FOUND = "found"
     NOTHING = "nothing stands out"
+    WAITS = "nothing but waits for work"
+    """What stands out was left out, as it waits for what comes next."""
     UNKNOWN = "cannot tell"
 
 

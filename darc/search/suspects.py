@@ -12,6 +12,7 @@ it the search finds by itself.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
@@ -38,6 +39,16 @@ LEAST_SHARE = 0.05
 OF_LARGEST = 0.8
 """Of the largest delay: who has so much may be called in the one that has that, or calls it."""
 
+SLEEPS = frozenset(
+    "nanosleep clock_nanosleep usleep sleep thrd_sleep pause sigsuspend sigtimedwait "
+    "g_usleep uv_sleep apr_sleep".split()
+)
+"""Functions that take as long as their callers say, or until a signal comes: none of them is slow,
+whoever calls it may be."""
+
+_SLEEP_FOR = re.compile(r"_ZNSt(3__1)?11this_thread(9sleep_for|11sleep_until)")
+"""The same of C++."""
+
 _ALIKE = 0.8
 """Slow calls, and what they take: so much of each other's have two that may be the same calls."""
 
@@ -63,7 +74,12 @@ def suspects(known: FunctionSet, least: int = LEAST_SLOW) -> tuple[Suspect, ...]
 
 def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None:
     profile = row.profile
-    if profile.count < LEAST_CALLS or row.until is not None or seconds <= 0:
+    if (
+        is_sleep(row.function)
+        or profile.count < LEAST_CALLS
+        or row.until is not None
+        or seconds <= 0
+    ):
         return None
     peak = _slow_peak(row, least)
     if peak is None:
@@ -99,6 +115,10 @@ def _scale(profile: Profile) -> float:
     the sum that was measured."""
     middles = sum(count * profile.mean_cycles(number) for number, count in profile.bins.items())
     return profile.total / middles if profile.total and middles else 1.0
+def is_sleep(function: Function) -> bool:
+    """Whether it is one of :data:`SLEEPS`, by its name."""
+    plain = function.symbol.split("@", 1)[0]
+    return plain.lstrip("_") in SLEEPS or _SLEEP_FOR.match(plain) is not None
 
 
 def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:
@@ -194,6 +214,34 @@ def is_disturbed(known: FunctionSet, suspect: Suspect) -> bool:
 def _usual_time(profile: Profile, first: int) -> float:
     """What the calls below bin ``first`` have taken, in cycles, as far as bins tell."""
     return sum(n * profile.mean_cycles(b) for b, n in profile.bins.items() if b < first)
+
+
+def always_takes_it(known: FunctionSet, caller: Function, suspect: Suspect) -> bool:
+    """Whether most calls of a function that calls the suspect are as slow as its slow ones, and no
+    more than these are: as where one reads a message byte by byte, and waits for the first."""
+    row = _row_of(known, caller)
+    if row is None:
+        return False
+    slow = sum(n for b, n in row.profile.bins.items() if b >= suspect.peak.first_bin)
+    return slow * 2 > row.profile.count and slow * _ALIKE <= suspect.slow
+
+
+def returns(known: FunctionSet, function: Function) -> bool:
+    """Whether calls of it have ended: a thread's loop is a function whose call never does."""
+    return _row_of(known, function) is not None
+
+
+def does_the_work(known: FunctionSet, suspect: Suspect) -> bool:
+    """Whether its fast calls take as long as anything else that is done as fast, by and large: what
+    only waits for work takes little where there is some."""
+    first = suspect.peak.first_bin
+    most = max(_usual_time(row.profile, first) for row in known.rows)
+    return _usual_time(suspect.row.profile, first) * 2 >= most
+
+
+def _row_of(known: FunctionSet, function: Function) -> FunctionProfile | None:
+    at = function.address
+    return next((row for row in known.rows if row.function.address == at), None)
 
 
 def are_alike(one: Suspect, two: Suspect) -> bool:

@@ -41,8 +41,13 @@ def draw_why(
     for suspect in known.open:
         yield Text(_slow(suspect, show), "bold")
         yield Text(f"  not looked into: 'darc start {show(suspect.name)} --peak {_peak(suspect)}'")
-    if known.idle:
-        yield Text(f"  waits for whatever comes next: {', '.join(map(note, known.idle))}")
+    for suspect, wait in known.idle:
+        name = show(suspect.name)
+        yield Text(f"  left out: {name} waits in {show(wait)}, as for its next work")
+        if known.verdict is not Verdict.FOUND:
+            yield Text(
+                f"    'darc start {name} --peak {_peak(suspect)}' looks into it all the same"
+            )
     for reason in known.reasons:
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
@@ -143,7 +148,7 @@ def _further(known: Why, show: Show) -> Iterator[str]:
     first = known.answers[0].suspect if known.answers else None
     if first is not None:
         yield f"'darc start {show(first.name)} --peak {_peak(first)}' looks longer into that"
-    elif known.verdict is Verdict.NOTHING:
+    elif known.verdict in (Verdict.NOTHING, Verdict.WAITS):
         yield (
             "'darc walk' tells which calls hold the time; 'darc profile PATTERN' times functions "
             "of libraries as well"

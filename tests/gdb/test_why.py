@@ -105,6 +105,51 @@ def test_nothing_stands_out(tmp_path: Path) -> None:
     assert f"no answer: {found['verdict']}" in done.gdb
 
 
+@IN_BOTH
+def test_a_wait_in_poll_that_only_slow_calls_come_to(tmp_path: Path) -> None:
+    """An answer that a request waits for is no work that a thread waits for."""
+    done = debug(tmp_path, build("backend"), ("100000000",), [MOST, "run", REPORT, "kill"])
+    found = why(done)
+    assert found["verdict"] == "found", done.gdb
+    first = found["answers"][0]
+    assert first["function"] == "request"
+    path = ["request", "ask_backend", "wait_reply", "poll"]
+    assert path in [one[:4] for one in paths(first)], done.gdb
+
+
+def test_what_waits_for_its_work_in_all_calls_is_left_out(tmp_path: Path) -> None:
+    """It is told, with what to type if it is no such wait."""
+    args = ("1000000000", "loop")
+    done = debug(tmp_path, build("backend"), args, ["darc why --time 30s", "run", REPORT, "kill"])
+    found = why(done)
+    assert found["answers"] == [], done.gdb
+    assert found["verdict"] == "nothing but waits for work", done.gdb
+    assert "next_event in poll" in found["idle"]
+    assert "left out: next_event waits in poll, as for its next work" in done.gdb
+    assert re.search(r"'darc start next_event --peak \S+' looks into it all the same", done.gdb)
+
+
+def test_who_sleeps_as_long_as_it_is_told_is_not_slow(tmp_path: Path) -> None:
+    """Neither the C library's functions, nor one that does nothing else."""
+    for strip in (None, "all"):
+        program = build("backend", strip=strip)
+        commands = ["darc why --time 20s", "run", REPORT, "kill"]
+        done = debug(tmp_path, program, ("1000000000", "nap"), commands)
+        assert [a["function"] for a in why(done)["answers"]] == [], done.gdb
+
+
+def test_functions_of_a_stripped_program(tmp_path: Path) -> None:
+    """They are called by where they are in its file."""
+    program = build("backend", strip="all")
+    done = debug(tmp_path, program, ("100000000",), [MOST, "run", REPORT, "kill"])
+    found = why(done)
+    assert found["verdict"] == "found", done.gdb
+    first = found["answers"][0]
+    assert first["function"].startswith(f"{program.name}+0x"), done.gdb
+    assert [p[0].split("+")[0] for p in paths(first)] == [program.name]
+    assert "poll" in paths(first)[0], done.gdb
+
+
 def test_time_is_up_before_the_cause_is_known(tmp_path: Path) -> None:
     """What is slow is told, and how to go on; the program is at its end what it always is."""
     program, args = build("mixture"), ("100000",)

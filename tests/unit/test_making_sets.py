@@ -41,7 +41,14 @@ class Image:
     symbols: list[Symbol]
     segments = (SimpleNamespace(address=0, size=len(CODE), executable=True),)
 
+    frames = SimpleNamespace(starts=[])
+    calls: dict[int, int] = field(default_factory=dict)
+    """What functions call, by their addresses."""
+
     def loaded(self, address: int, size: int) -> bytes:
+        if size == 1 and address in self.calls:
+            far = self.calls[address] - address - 5
+            return b"\xe8" + far.to_bytes(4, "little", signed=True)
         return CODE[address : address + size]
 
 
@@ -55,7 +62,9 @@ class World:
 
     def __post_init__(self) -> None:
         made = [Symbol(s, n, 1, False, True, ()) for n, s in enumerate(self.symbols, 0x10)]
-        module = SimpleNamespace(name="prog", path="/prog", bias=0, start=0, image=Image(made))
+        module = SimpleNamespace(
+            name="prog", path="/prog", bias=0, start=0, end=0x50, image=Image(made)
+        )
         self.modules = [module]
 
     def module_at(self, _address: int) -> object:
@@ -113,6 +122,17 @@ def test_those_that_most_call_come_first() -> None:
     world = World([f"f{n}" for n in range(20)])
     assert [f.address for f in world.choose("*", 2).functions] == [0x10, 0x20]
     assert next(f.name for f in world.choose("f1?", 20).functions) == "the f10"
+
+
+def test_those_under_way_and_what_they_call_come_before() -> None:
+    world = World([f"f{n}" for n in range(0x40)])
+    program, target = cast("Program", world), cast("Target", None)
+    found = choose(program, target, parse_patterns(["*"]), None)
+    near = most_called(program, found, 4, active=lambda: [0x3F])
+    assert [f.address for f in near.functions] == [0x3F, 0x10, 0x20, 0x25]
+    world.modules[0].image.calls = {0x3F: 0x30}
+    near = most_called(program, found, 4, active=lambda: [0x3F])
+    assert [f.address for f in near.functions] == [0x3F, 0x30, 0x10, 0x20]
 
 
 def test_a_pattern_demangles_what_may_have_its_words_alone(shown: list[str]) -> None:

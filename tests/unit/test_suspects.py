@@ -24,12 +24,15 @@ from darc.model.status import Status
 from darc.model.why import Verdict
 from darc.search.suspects import (
     agree,
+    always_takes_it,
     are_alike,
     choice,
+    does_the_work,
     first_of,
     halves_of,
     is_disturbed,
     may_follow,
+    returns,
     suspects,
     without,
 )
@@ -93,6 +96,41 @@ def test_two_threads_have_no_more_time_than_two() -> None:
 )
 def test_what_does_not_stand_out(bins: dict[int, int]) -> None:
     assert names(of(row("f", bins))) == []
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "nanosleep",
+        "__clock_nanosleep@@GLIBC_2.17",
+        "usleep",
+        "pause",
+        "_ZNSt11this_thread9sleep_forIlSt5ratioILl1ELl1000EEEEvRKNSt6chrono8durationIT_T0_EE",
+    ],
+)
+def test_a_sleep_is_as_long_as_its_caller_says(symbol: str) -> None:
+    slow = row("slow", SLOW)
+    asleep = dataclasses.replace(slow.function, symbol=symbol)
+    assert names(of(slow)) == ["slow"]
+    known = FunctionSet((dataclasses.replace(slow, function=asleep),), seconds=SECONDS)
+    assert names(known) == []
+
+
+def test_one_that_waits_for_work_is_told_by_who_calls_it() -> None:
+    """A byte of a message: who reads the message waits as often, and always."""
+    byte, message = row("byte", {10: 1000, 24: 100}), row("message", {24: 100})
+    request, other = row("request", {10: 2000, 24: 100}), row("other", {12: 9000})
+    known = of(byte, message, request, other)
+    at = {one.function.name: one.function for one in known.rows}
+    suspect = next(one for one in suspects(known) if one.name == "byte")
+    assert always_takes_it(known, at["message"], suspect)
+    assert not always_takes_it(known, at["request"], suspect)
+    assert not always_takes_it(known, function("main", 8), suspect)
+    assert returns(known, at["request"])
+    assert not returns(known, function("main", 8))
+    assert not does_the_work(known, suspect)
+    alone = of(byte, message)
+    assert does_the_work(alone, next(one for one in suspects(alone) if one.name == "byte"))
 
 
 def test_a_function_whose_probe_was_taken_out_is_none() -> None:
@@ -259,6 +297,14 @@ def test_nothing_that_stands_out_is_said_in_words() -> None:
     text = status(shown(Why(Verdict.NOTHING, (), 5, 900, 4.0)), Style())
     assert text.startswith("darc: why: nothing stands out\n  900 calls of 5 functions in 4.0s\n")
     assert "'darc walk'" in text
+
+
+def test_what_was_left_out_is_told() -> None:
+    (suspect,) = suspects(of(row("step", SLOW)))
+    text = status(shown(Why(Verdict.WAITS, (), 5, 900, 4.0, idle=((suspect, "poll"),))), Style())
+    assert text.startswith("darc: why: nothing but waits for work\n")
+    assert "left out: step waits in poll, as for its next work\n" in text
+    assert "'darc start step --peak last' looks into it all the same\n" in text
 
 
 def test_a_search_that_could_not_be_begun_says_why() -> None:

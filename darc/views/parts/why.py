@@ -33,7 +33,7 @@ def _to_json(known: Why) -> dict[str, Any]:
         "stops": known.stops,
         "stopped_seconds": round(known.stopped_seconds, 6),
         "setup_seconds": round(known.setup_seconds, 6),
-        "idle": list(known.idle),
+        "idle": [f"{suspect.name} in {wait}" for suspect, wait in known.idle],
         "answers": [_answer(one) for one in known.answers],
         "open": [_suspect(one) for one in known.open],
     }
