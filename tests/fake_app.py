@@ -45,7 +45,7 @@ class FakeApp:
     def lookup(self) -> Lookup:
         raise NotFoundError("there is no program")
 
-    def snapshot(self, *, lines: bool = True) -> Snapshot:
+    def snapshot(self, *, lines: bool = True, tree: bool = False) -> Snapshot:
         if self._snapshot is None:
             raise NotFoundError(_NOTHING)
         return self._snapshot

@@ -48,6 +48,7 @@ from darc.target.target import State, Target
 from darc.views import render
 from darc.views.exporters.text import early_end, status
 from darc.views.style import Style
+from darc.views.treeview import drawn_nodes
 from darc.views.words import Shown, message
 
 _ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
@@ -261,8 +262,9 @@ class App:
         """Shows what the session has to say at this stop, if anything."""
         self._tell(None if self._session is None else self._session.take_message())
 
-    def snapshot(self, *, lines: bool = True) -> Snapshot:
-        """What is known now; without ``lines`` no line of source is asked for."""
+    def snapshot(self, *, lines: bool = True, tree: bool = False) -> Snapshot:
+        """What is known now, with the source lines of the paths, and of the ``tree`` as far as that
+        is drawn; without ``lines`` no line of source is asked for."""
         request = self._waiting.request
         if self._session is None and request is not None:
             parameters = request.parameters
@@ -274,7 +276,9 @@ class App:
                 parameters=parameters,
             )
         session = self.need_session()
-        return self._with_answer(session, session.snapshot(lines=lines))
+        drawn = functools.partial(drawn_nodes, verbose=self._parameters.verbose)
+        shown = session.snapshot(lines=lines, tree=drawn) if tree else session.snapshot(lines=lines)
+        return self._with_answer(session, shown)
 
     def _with_answer(self, session: Session, shown: Snapshot) -> Snapshot:
         """What the session has found, with what ``darc why`` makes of it."""
@@ -556,6 +560,10 @@ class App:
         if what is None or session is None:
             return
         style = Style(self.width, self.colour, self._parameters.verbose)
+        if what is Message.CHOOSE_NODES and self._pursuit is None:
+            self.emit(render.tree(self.snapshot(tree=True), style))
+            self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")
+            return
         shown = session.snapshot(
             lines=what is not Message.END
         )  # lldb tells of an end on another thread
@@ -567,9 +575,6 @@ class App:
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
         elif what is Message.CAUGHT and describe is not None:
             self.emit(describe(self._target, session, style))
-        elif what is Message.CHOOSE_NODES:
-            self.emit(render.tree(shown, style))
-            self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")
         elif shown.paths:
             self.emit(render.paths(shown, style))
         else:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from darc.model.ftree import Fnode, NodeState
 from darc.target.target import Target
 
 
-def add_lines(target: Target, root: Fnode) -> None:
-    """Fills in the source lines of the functions and call sites below ``root`` that are to be
-    shown and have none yet.
+def add_lines(target: Target, nodes: Iterable[Fnode]) -> None:
+    """Fills in the source lines of the functions and call sites of ``nodes``, which are about to be
+    shown, where they have none yet.
 
-    They are looked up when they are shown: debuggers read debug information slowly, and a stop is
-    to be short.
+    They are looked up when they are shown: debuggers read debug information slowly, a whole file's
+    for one line, and a stop is to be short.
     """
-    for node in root.walk():
+    for node in nodes:
         if node.state is NodeState.REJECTED and not node.maxcount:
             continue
         if node.function.file is None:

@@ -582,13 +582,20 @@ class Session:
         shown = self.analysis.live_snapshot(self._alive, readable)
         return dataclasses.replace(shown, elapsed_seconds=self._figures.seconds)
 
-    def snapshot(self, *, lines: bool = True) -> Snapshot:
-        """Everything that is known now, as it stays whatever the session does next; without
-        ``lines`` the debugger is not asked where that is in the source. Any thread then."""
+    def snapshot(
+        self,
+        *,
+        lines: bool = True,
+        tree: Callable[[Fnode], Iterable[Fnode]] = lambda _root: (),
+    ) -> Snapshot:
+        """Everything that is known now, as it stays whatever the session does next. The debugger is
+        asked where the paths are in the source, and the nodes that ``tree`` takes of the ftree;
+        without ``lines`` it is asked for nothing. Any thread then."""
         shown = self._unless_damaged(lambda: self.analysis.snapshot(self._alive), None)
         shown = shown or self.analysis.snapshot(False)
         if lines and shown.ftree is self.root:
-            add_lines(self._target, self.root)
+            add_lines(self._target, (node for path in shown.paths for node in path.nodes))
+            add_lines(self._target, tree(self.root))
         notes = [*self.notes, *self.collector.losses()]
         warnings = list(shown.warnings)
         if lines:

@@ -74,6 +74,15 @@ def draw_tree(
             stack.append((child, rest + branch, rest + guide))
 
 
+def drawn_nodes(root: Fnode, verbose: bool) -> Iterator[Fnode]:
+    """The nodes that :func:`draw_tree` has a line for."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += [below for below in _below(node, verbose) if isinstance(below, Fnode)]
+
+
 def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     """Why a root cause path ends at the function called ``function``."""
     name = show(function)

@@ -35,6 +35,24 @@ int main(int argc, char **argv)
 }
 """
 
+AHEAD = """
+static volatile unsigned long sink;
+__attribute__((noinline)) void third(void) { for (int i = 0; i < 400; i++) sink += i; }
+__attribute__((noinline)) void second(void) { third(); sink++; }
+__attribute__((noinline)) void first(void) { second(); sink++; }
+__attribute__((noinline)) void handle(unsigned op)
+{
+    first();
+    for (int i = 0; op % 32 == 0 && i < 1000000; i++)
+        sink += i;
+}
+int main(void)
+{
+    for (unsigned op = 0;; op++)
+        handle(op);
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def program() -> Path:
@@ -208,3 +226,34 @@ def test_a_breakpoint_in_code_that_is_read_while_the_program_runs(tmp_path: Path
     assert done.report is not None
     (slow,) = done.report["ftree"]["children"]
     assert [child["function"] for child in slow["children"]] == ["abort", "inner"]
+
+
+def test_only_the_lines_that_are_shown_are_asked_for(tmp_path: Path) -> None:
+    """For one line gdb reads all that is known of a file, while the program stands still."""
+    source, program = tmp_path / "ahead.c", tmp_path / "ahead"
+    source.write_text(AHEAD)
+    subprocess.run(["gcc", "-O1", "-g", str(source), "-o", str(program)], check=True)
+    asked = "python print('asked for', len(set(asked)))"
+    commands = [
+        "python asked = []; ask = gdb.find_pc_line",
+        "python gdb.find_pc_line = lambda pc: (asked.append(pc), ask(pc))[1]",
+        "darc start handle --start-ops 1000 --peak last",
+        "run",
+        mark("answer"),
+        asked,
+        mark("tree"),
+        "darc tree",
+        asked,
+        mark("all"),
+        "set darc verbose on",
+        "darc tree",
+        asked,
+        mark("end"),
+        "kill",
+    ]
+    done = debug(tmp_path, program, (), commands)
+    assert "darc: root cause of peak" in done.gdb
+    assert "third" in done.section("all"), "nothing was timed ahead"
+    counted = [int(number) for number in re.findall(r"asked for (\d+)", done.gdb)]
+    assert counted[:2] == [1, 1], done.gdb  # of handle alone: who is not chosen has an offset
+    assert counted[2] > 1

@@ -60,9 +60,10 @@ class Actions(Protocol):
     def lookup(self) -> Lookup:
         """What names mean in the program that the debugger has now."""
 
-    def snapshot(self, *, lines: bool = True) -> Snapshot:
-        """What is known now; an error when there is no session. Without ``lines`` no line of source
-        is asked for."""
+    def snapshot(self, *, lines: bool = True, tree: bool = False) -> Snapshot:
+        """What is known now; an error when there is no session. The source lines of the paths are
+        asked for, and with ``tree`` those of the ftree as far as it is drawn, which may take
+        seconds; without ``lines`` none."""
 
     def measured(self) -> list[Context]:
         """The trees that were measured since the debugger began, of any f0, each by itself."""

@@ -51,7 +51,7 @@ def _parse_report(argline: str) -> Parsed:
 def _report(app: Actions, parsed: Parsed) -> None:
     file = parsed.options["file"]
     written.write_report(
-        app.snapshot(),
+        app.snapshot(tree=True),
         str(parsed.options["format"]),
         file if isinstance(file, Path) else None,
         emit=app.emit,

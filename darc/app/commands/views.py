@@ -15,10 +15,10 @@ from darc.views.style import Style
 
 
 def _shows(
-    view: Callable[[Snapshot, Style], str],
+    view: Callable[[Snapshot, Style], str], *, tree: bool = False
 ) -> Callable[[Actions, Parsed], None]:
     def show(app: Actions, _parsed: Parsed) -> None:
-        app.emit(view(app.snapshot(), style_of(app)))
+        app.emit(view(app.snapshot(tree=tree), style_of(app)))
 
     return show
 
@@ -89,7 +89,7 @@ TREE = Command(
     ),
     examples=(("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
     parse=no_arguments("tree"),
-    action=_shows(render.tree),
+    action=_shows(render.tree, tree=True),
     only_looks=True,
 )
 
