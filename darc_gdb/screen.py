@@ -6,6 +6,8 @@ import contextlib
 import functools
 import os
 import re
+import select
+import signal
 import sys
 from pathlib import Path
 
@@ -16,6 +18,10 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
 from darc.views import glyphs
 from darc.views.words import message
+from darc_gdb import ctrlc
+
+_BETWEEN_LOOKS = 0.1
+"""Seconds from one look for a Ctrl-C at a question to the next."""
 
 
 @own_thread
@@ -46,6 +52,11 @@ class GdbScreen(Screen):
         if not gdb.parameter("confirm") or not _can_ask():
             return True
         print(f"{message(f'darc: {question}')} (y or [n]) ", end="", flush=True)
+        with ctrlc.waits():
+            while not select.select([sys.stdin], [], [], _BETWEEN_LOOKS)[0]:
+                if signal.SIGINT in signal.sigpending():
+                    signal.sigtimedwait({signal.SIGINT}, 0)
+                    raise KeyboardInterrupt  # gdb says 'Quit'
         return sys.stdin.readline().strip().lower().startswith("y")
 
     @property
@@ -56,6 +67,11 @@ class GdbScreen(Screen):
     @property
     def width(self) -> int:
         return int(gdb.parameter("width") or 0)
+
+    @property
+    def most_completions(self) -> int | None:
+        most = gdb.parameter("max-completions")
+        return most if isinstance(most, int) and most >= 0 else None
 
     @any_thread
     def live(self, text: str | None) -> None:

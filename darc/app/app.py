@@ -20,7 +20,7 @@ from darc.app.parameters import with_text
 from darc.app.progress import Progress
 from darc.app.pursuit import Pursuit
 from darc.app.waiting import Waiting, may_begin_late
-from darc.code.demangle import display_name
+from darc.code.beginnings import names_beginning
 from darc.code.elf import Image
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
@@ -49,7 +49,7 @@ from darc.views import render
 from darc.views.exporters.text import early_end, status
 from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
-from darc.views.words import Shown, message
+from darc.views.words import LOG_NAME_WIDTH, Shown, message
 
 _ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
 
@@ -309,13 +309,10 @@ class App:
         if scope is not None and not scope.endswith("!"):
             found = self._target.symbols.functions_of(scope, start)
             return sorted(f"{scope}:{name}" for name in found if name.startswith(start))
-        names = set()
-        last = start.rsplit("::", 1)[-1]
-        for image in self._images(scope):
-            for symbol in image.symbols:
-                if last in symbol.name and (name := display_name(symbol.name)).startswith(start):
-                    names.add((scope or "") + name)
-        return sorted(names)
+        files = (image.symbols for image in self._images(scope))
+        most = self._target.screen.most_completions
+        names = names_beginning(files, start, most, LOG_NAME_WIDTH)
+        return [(scope or "") + name for name in names]
 
     def _images(self, scope: str | None) -> list[Image]:
         """The files of the program; those of the name in ``scope``, as ``lib.so!``, if any."""

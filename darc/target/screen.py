@@ -23,6 +23,11 @@ class Screen(ABC):
     def width(self) -> int:
         """Columns of the output; 0 when unlimited."""
 
+    @property
+    def most_completions(self) -> int | None:
+        """Of so many the debugger lists no more; ``None``: it lists all."""
+        return None
+
     @abstractmethod
     def live(self, text: str | None) -> None:
         """Shows one line in place of the last one, ``None`` takes it away; nothing where output is

@@ -408,3 +408,17 @@ def test_quit_in_the_middle(mixture: Terminal, tmp_path: Path) -> None:
     assert mixture.quit() == 0
     assert "Traceback" not in mixture.seen
     assert find("mixture").output.encode() != (tmp_path / "program.out").read_bytes()
+
+
+@gdb_alone("lldb asks nothing")
+def test_ctrl_c_at_a_question(mixture: Terminal) -> None:
+    """It ends there at once, as at gdb's own."""
+    mixture.type("darc start no_such\n")
+    mixture.wait_for(r"\(y or \[n\]\) ")
+    mixture.type("\x03")
+    mixture.wait_for("Quit")
+    mixture.prompt()
+    assert "nothing is being analysed" in mixture.command("darc status")
+    mixture.type("darc start no_such\n")
+    mixture.wait_for(r"\(y or \[n\]\) ")
+    assert "darc: waits for no_such" in mixture.command("y")

@@ -1,0 +1,64 @@
+"""Functions whose names begin as typed, found without reading every name of a large program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from darc.code.demangle import display_name
+from darc.code.symbols import FunctionSymbols
+
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def names_beginning(
+    files: Iterable[FunctionSymbols], start: str, most: int | None, longest: int
+) -> list[str]:
+    """Names to show of functions that begin with ``start``, of at most ``longest`` characters. Of
+    more than ``most`` there are so many and one more, of which the first two have no more in common
+    than all that there are."""
+    found: set[str] = set()
+    may_be = _filter(start)
+    common: str | None = None
+    for symbols in files:
+        for symbol in symbols:
+            if not may_be(symbol.name) or not (name := display_name(symbol.name)).startswith(start):
+                continue
+            if len(name) > longest:
+                continue
+            found.add(name)
+            common = name if common is None else _in_common(common, name)
+            if most is not None and len(found) > most and common == start:
+                return _at_most(most, sorted(found))
+    return _at_most(most, sorted(found))
+
+
+def _in_common(one: str, other: str) -> str:
+    for index, (mine, yours) in enumerate(zip(one, other, strict=False)):
+        if mine != yours:
+            return one[:index]
+    return min(one, other, key=len)
+
+
+def _at_most(most: int | None, names: list[str]) -> list[str]:
+    return names if most is None or len(names) <= most else [names[-1], *names[:most]]
+
+
+def _filter(start: str) -> Callable[[str], bool]:
+    """Whether a symbol can be one of ``start``, before it is demangled, which takes a hundred times
+    as long. What is in a name is in its symbol, each part by its length (``4llvm``), the first one
+    first; only ``std`` has a short form."""
+    *scopes, last = start.split("::")
+    words = [word for word in (*scopes, last) if _WORD.fullmatch(word) and word not in _SHORT]
+    if last and ("operator" if scopes else "std").startswith(last):
+        words.remove(last)
+    first = scopes[0] if scopes else ""
+    if not _WORD.fullmatch(first):
+        return lambda symbol: all(word in symbol for word in words)
+    length = f"{len(first)}{first}"
+    begins = re.compile(rf"_Z[A-Zr]*(?:{length}|{'S' if first == 'std' else length})|_R")
+    return lambda symbol: begins.match(symbol) is not None and all(w in symbol for w in words)
+
+
+_SHORT = {"std", "allocator", "basic_string", "string", "istream", "ostream", "iostream"}
+"""What symbols abbreviate (``St``, ``Sa``, ``Ss``, …)."""
