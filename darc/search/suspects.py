@@ -115,6 +115,8 @@ def _scale(profile: Profile) -> float:
     the sum that was measured."""
     middles = sum(count * profile.mean_cycles(number) for number, count in profile.bins.items())
     return profile.total / middles if profile.total and middles else 1.0
+
+
 def is_sleep(function: Function) -> bool:
     """Whether it is one of :data:`SLEEPS`, by its name."""
     plain = function.symbol.split("@", 1)[0]
