@@ -168,11 +168,15 @@ class _LeaveHook(gdb.Command):
     def __init__(self, leaving: Leaving, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
         self._leaving = leaving
-        for command in ("detach", "disconnect", "kill"):
+        for command in ("detach", "disconnect"):
             _hook(command, "maintenance darc-leave", undo)
+        _hook("kill", "maintenance darc-leave kill", undo)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        self._leaving.on_leave()
+        if argument == "kill":
+            self._leaving.on_kill()
+        else:
+            self._leaving.on_leave()
 
 
 class _ContinueHook(gdb.Command):

@@ -22,6 +22,8 @@ def choose_debuggee(target: Target) -> Debuggee:
         UnsupportedError: it is one that darc cannot reach.
     """
     stack = gdb.execute("maint print target-stack", to_string=True)
+    if " - core " in stack:
+        raise UnsupportedError("gdb has a core file: darc needs a program that runs")
     if " - remote " not in stack and " - extended-remote " not in stack:
         assert isinstance(target, GdbTarget)
         target.memory.hidden, target.memory.is_local = None, True

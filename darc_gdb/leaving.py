@@ -41,6 +41,12 @@ class Leaving:
         except Exception as error:
             self._target.hooks.failed(error)
 
+    def on_kill(self) -> None:
+        """Before gdb kills the program, if the user agrees to that."""
+        if self._app.may_be_killed():
+            return  # it has no probe in its code, and may live on
+        self.on_leave()
+
     def on_exiting(self, _event: object) -> None:
         self._target.threads.settle_selection()
         self.on_leave()

@@ -103,6 +103,8 @@ class Stopping:
         with at_home(self._app, target):
             target.bell.see_to_it()
             if not target.dies:
+                if is_analysed(self._app):
+                    target.check_goes_on()
                 if target.attached and is_analysed(self._app):
                     self._farewell.hold()
                 self._app.before_continue()

@@ -143,8 +143,7 @@ class GdbTarget(Target):
             raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
         # Not Inferior.connection: gdb 13 asserts at its exit once that object was made.
         stack = gdb.execute("maint print target-stack", to_string=True)
-        if "record" in stack:
-            raise UnsupportedError("darc does not work while gdb records: type 'record stop'")
+        self._check_recording(stack)
         if self.pid is not None and " - native " not in stack:
             raise UnsupportedError("darc needs a running program on this machine, not a remote one")
         if self.pid is None:
@@ -152,6 +151,26 @@ class GdbTarget(Target):
         architecture = gdb.selected_frame().architecture().name()
         if architecture != "i386:x86-64":
             raise UnsupportedError(f"darc needs a 64-bit x86 program, this one is {architecture}")
+
+    @property
+    def unseen_calls(self) -> str:
+        if gdb.parameter("follow-fork-mode") != "child":
+            return ""
+        return (
+            "; gdb goes on with children ('set follow-fork-mode parent' with the program), and "
+            "calls in any process but the first are not seen"
+        )
+
+    def check_goes_on(self) -> None:
+        """Before probes come back. Raises UnsupportedError: they may not."""
+        self._check_recording(gdb.execute("maint print target-stack", to_string=True))
+
+    @staticmethod
+    def _check_recording(stack: str) -> None:
+        if " - record" in stack:
+            raise UnsupportedError(
+                "darc does not work while gdb records: type 'record stop', or 'darc stop'"
+            )
 
     @property
     def stop_number(self) -> int | None:

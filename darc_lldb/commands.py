@@ -32,7 +32,8 @@ _COMPLETIONS = {
 
 _CONTAINERS = ("set darc", "darc", "set", "show")
 
-_LEAVING = ("process detach", "process kill", "quit")
+_LEAVING = ("process detach", "quit")
+_KILLING = "process kill"
 _CONTINUING = ("process continue", "thread continue")
 _LAUNCHING = "process launch"
 _GOING_ON = (
@@ -259,6 +260,12 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     for command in _LOOKING:
         overrides.before(debugger, command, guarded(lambda: None))
     overrides.before(debugger, _LAUNCHING, guarded(before_launch))
+
+    def before_kill() -> None:
+        if not app.may_be_killed():
+            app.on_leave()
+
+    overrides.before(debugger, _KILLING, guarded(before_kill))
     for command in _LEAVING:
         overrides.before(debugger, command, guarded(app.on_leave))
 

@@ -8,7 +8,7 @@ program in that call's own thread, and the call is looked at again, as it may ha
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
@@ -43,8 +43,10 @@ class Caught:
 class LateCalls(Analysis):
     """Stops the program inside calls of f0 that have been under way for ``seconds``."""
 
-    def __init__(self, subject: Subject, *, seconds: float) -> None:
+    def __init__(self, subject: Subject, *, seconds: float, known: Snapshot | None = None) -> None:
+        """``known`` is what an analysis of f0 has found before."""
         super().__init__(subject)
+        self.known = known
         collector = subject.collector
         if (
             not (isinstance(collector, KeepsOps) and isinstance(collector, SeesOpenCalls))
@@ -55,7 +57,7 @@ class LateCalls(Analysis):
                 "breakpoints nor a kernel behind a gdb server can be"
             )
         self._open: SeesOpenCalls = collector
-        self._seconds = seconds
+        self.seconds = seconds
         self._told: set[Hashable] = set()
         self._suspect: Running | None = None
         self.caught: Caught | None = None
@@ -74,11 +76,11 @@ class LateCalls(Analysis):
         if self._suspect is not None:
             return _LOOK_SECONDS  # the program is about to stop
         late: list[Running] = []
-        wait = self._seconds
+        wait = self.seconds
         for call in self._open.running() or ():
             if call.key in self._told:
                 continue
-            left = self._seconds - call.seconds
+            left = self.seconds - call.seconds
             if left <= 0:
                 late.append(call)
             else:
@@ -141,4 +143,4 @@ class LateCalls(Analysis):
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         del readable
-        return self.snapshot(alive)
+        return replace(self.snapshot(alive), profile=None, collected=0)  # no calls are counted

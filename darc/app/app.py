@@ -77,8 +77,12 @@ class App:
         """What earlier sessions have measured, a tree for each f0."""
         self._pursuit: Pursuit | None = None
         """Of ``darc why``: what comes after the session."""
+        self._unchosen: Session | None = None
+        """The session of which the user was told that no peak is chosen."""
         self._waiting = Waiting(target, self)
         self._monitor: Monitor | None = None
+        self._is_killed = False
+        """Whether the user has asked for the program's end at this stop."""
         self._foothold: Foothold | None = None
         self._leave_alone: Callable[[bool], None] | None = None
         """Lets the debuggee know that the debugger lets it go, while that watches over it."""
@@ -365,11 +369,21 @@ class App:
 
     def before_continue(self) -> None:
         """The user lets the program go on, and not step by step."""
-        if self._session is not None:
-            self._session.before_resume()
+        session = self._session
+        if session is None:
+            return
+        if session is not self._unchosen and session.analysis.status is Status.NO_PEAK:
+            self._unchosen = session
+            if session.alive:
+                self.emit(
+                    f"darc: no peak of {session.spec} is chosen: the program goes on, and nothing "
+                    "is searched for until you choose one ('darc peak N' at a stop)"
+                )
+        session.before_resume()
 
     def on_resume(self) -> None:
         """The program goes on."""
+        self._is_killed = False
         self._target.journal.stands(False)
         session = self._session
         if session is not None and session.alive and self._monitor is None:
@@ -395,6 +409,19 @@ class App:
         request = self._request
         assert request is not None
         self._waiting.for_another(dataclasses.replace(request, parameters=session.parameters))
+        if self._is_killed:
+            self.emit(
+                f"darc: the analysis of {session.spec} begins anew with the next 'run' "
+                "('darc stop' gives it up)"
+            )
+        self._is_killed = False
+
+    def may_be_killed(self) -> bool:
+        """The user asks for the program's end, and may think again. Whether it is as if darc were
+        not there; else it is to be left."""
+        session = self._session
+        self._is_killed = session is not None and session.paused
+        return self._is_killed
 
     def on_lost(self, pid: int, known: str | None = None) -> None:
         """The debugger knows of the program no more, though that lives; ``known`` tells why, where

@@ -113,7 +113,9 @@ def check_file(target: Target, request: Request) -> Request:
     runtimes.check(image, Path(path).name)
     if function.startswith("*") and request.resumed is None:
         segment = image.segment_of(address_of(function))
-        return replace(request, is_of_file=segment is not None and segment.executable)
+        if segment is not None and not segment.executable:
+            raise NotFoundError(f"at {function[1:]} is no code of {Path(path).name}")
+        return replace(request, is_of_file=segment is not None)
     plain = not any(c in function for c in "!:*") or "::" in function
     if function == "main" and image.unnamed_main is not None:
         return request

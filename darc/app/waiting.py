@@ -154,6 +154,7 @@ class Waiting:
         names = [s.name for s in load_image(Path(path)).symbols] if path is not None else []
         function = request.function
         uncalled = f"the program ended before {function} was called{instead(self._copies)}"
+        uncalled += self._target.unseen_calls
         is_known = self._is_found or function in names  # it may have been killed as it began
         self.fail(NotFoundError(uncalled if is_known else not_found(function, names)))
 

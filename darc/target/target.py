@@ -144,6 +144,12 @@ class Target(ABC):
     def executable(self) -> str | None:
         """Path of the program's file, also before it runs."""
 
+    @property
+    def unseen_calls(self) -> str:
+        """Which calls are not seen by how the debugger follows the program, as an end of a line;
+        "" for none."""
+        return ""
+
     @abstractmethod
     def check_supported(self) -> None:
         """Raises :class:`~darc.model.errors.UnsupportedError` for modes that darc refuses."""

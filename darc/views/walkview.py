@@ -10,14 +10,16 @@ from darc.model.walk import Chain, Walk, WalkGroup
 from darc.views.words import threads_text
 
 
-def draw_walk(known: Walk, show: Callable[[str], str]) -> Iterator[Text]:
-    """The lines of all groups, and what can be done next."""
+def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iterator[Text]:
+    """The lines of all groups, and what can be done next; ``is_over``: nothing comes behind it."""
     many = "window" if known.windows == 1 else "windows"
     yield Text(
         f"  {known.windows} {many} of {known.seconds:g}s; calls that hold at least "
         f"{known.threshold:.0%} of their threads' time that is not idle"
     )
-    if not known.groups:
+    if not known.groups and is_over:
+        yield Text("it ended before anything was known: 'darc walk' begins anew")
+    elif not known.groups:
         yield Text("nothing is known yet: let the program go on")
     number = 0
     for group in known.groups:

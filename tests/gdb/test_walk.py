@@ -201,6 +201,15 @@ def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
     assert "\te9 " not in done.section("code")
 
 
+def test_ctrl_c_before_anything_is_known(tmp_path: Path) -> None:
+    at_once = CTRL_C.replace("session.analysis._windows > 0", "not session.analysis._windows")
+    commands = [at_once, "darc walk", "run", mark("status"), "darc status", "kill"]
+    done = debug(tmp_path, build("evloop"), (), commands)
+    assert "darc: main: stopped" in done.section("status")
+    assert "it ended before anything was known: 'darc walk' begins anew" in done.section("status")
+    assert "let the program go on" not in done.gdb
+
+
 def test_attached_and_let_go(tmp_path: Path) -> None:
     """A server that has run for long: its loop was entered before anybody looked."""
     with server(build("server")) as running:

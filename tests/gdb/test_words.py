@@ -162,6 +162,43 @@ def test_run_of_a_program_that_stands_still_analyses_the_new_one(
     assert bool(done.report["root_cause_paths"]) is not stopped, done.gdb
 
 
+@pytest.mark.parametrize("command", ["kill", "darc stop"])
+def test_a_program_that_is_killed_is_analysed_in_the_next_run(
+    command: str, program: Path, tmp_path: Path
+) -> None:
+    """As where 'run' has ended it; 'darc stop' gives that up."""
+    commands = [] if current() is GDB else ["settings set auto-confirm true"]
+    commands += ["darc start handle", "run", mark("killed"), "kill", mark("again")]
+    commands += ["darc stop"] * (command == "darc stop")
+    done = debug(tmp_path, program, ("4000",), [*commands, "run", "darc status"])
+    told = "darc: the analysis of handle begins anew with the next 'run'"
+    assert told in done.section("killed")
+    assert done.section("again").count("choose a peak") == (command == "kill"), done.gdb
+
+
+def test_nothing_is_searched_for_where_no_peak_is_chosen(program: Path, tmp_path: Path) -> None:
+    commands = ["darc start handle", "run", mark("on"), "continue"]
+    done = debug(tmp_path, program, ("4000",), commands)
+    assert done.section("on").count("no peak of handle is chosen: the program goes on") == 1
+
+
+@gdb_alone("lldb records nothing")
+def test_recording_that_begins_behind_the_start(program: Path, tmp_path: Path) -> None:
+    commands = ["break main", "run", "delete", "darc start handle", "record", mark("refused")]
+    commands += ["continue", "record stop", mark("goes"), "continue"]
+    done = debug(tmp_path, program, ("4000",), commands)
+    assert "darc does not work while gdb records" in done.section("refused")
+    assert "choose a peak" in done.section("goes")
+
+
+@gdb_alone("lldb says so itself")
+def test_a_core_file_is_no_program_that_runs(program: Path, tmp_path: Path) -> None:
+    core = tmp_path / "core"
+    debug(tmp_path, program, ("4000",), ["break handle", "run", f"gcore {core}", "kill"])
+    done = debug(tmp_path, program, (), [f"core-file {core}", "darc start handle"])
+    assert "darc: gdb has a core file: darc needs a program that runs" in done.gdb
+
+
 @pytest.mark.parametrize(("peak", "status"), [(">1ms", 0), pytest.param(">100s", 1, id="never")])
 def test_required_root_cause_decides_the_exit_status(
     peak: str, status: int, program: Path, tmp_path: Path

@@ -96,7 +96,7 @@ def test_catch(app: FakeApp) -> None:
     request = begun(app)
     assert request.function == "handle"
     assert isinstance(request.analysis, partial)
-    assert request.analysis.keywords == {"seconds": 0.004}
+    assert request.analysis.keywords == {"seconds": 0.004, "known": None}
 
 
 def begun(app: FakeApp) -> Request:
@@ -119,6 +119,7 @@ def begun(app: FakeApp) -> Request:
             "handle",
             {"threshold": 0.1, "seconds": 0.5, "goes_below": True},
         ),
+        ("walk", "--window 5", "main", {"threshold": 0.25, "seconds": 5.0, "goes_below": False}),
         ("profile", "read_* 'A::*'", "read_* A::*", {"seconds": 5.0, "top": 20, "every": None}),
         ("profile", "f.c --time=2m --top 3", "f.c", {"seconds": 120.0, "top": 3, "every": None}),
     ],

@@ -45,4 +45,7 @@ def run(app: Actions, name: str, argline: str) -> None:
         app.emit(lines(help_text("".join(argline.split()[:1]))))
         return
     command = find_command(name)
+    if {"-h", "--help"} & set(argline.split()):
+        app.emit(lines(help_text(command.name)))
+        return
     command.action(app, command.parse(argline))

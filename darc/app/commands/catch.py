@@ -38,16 +38,21 @@ def _catch(app: Actions, parsed: Parsed) -> None:
         if before is None:
             raise UsageError("say of which function: 'darc catch FUNCTION --above TIME'")
         function = before.spec
+    known = before if before is not None and before.spec == function else None
+    found = None if known is None else known.snapshot()
+    if known is not None and isinstance(known.analysis, LateCalls):
+        found = known.analysis.known
+        if above is None and peak is None and (found is None or found.peak is None):
+            above = known.analysis.seconds
     if above is None:
-        known = before if before is not None and before.spec == function else None
-        above = seconds_of(None if known is None else known.snapshot(), peak)
+        above = seconds_of(found, peak)
     if above < LEAST_SECONDS:
         raise UsageError("'darc catch' stops in calls of at least 1ms: give a longer --above TIME")
     app.analyse(
         Request(
             function,
             app.parameters,
-            partial(LateCalls, seconds=above),
+            partial(LateCalls, seconds=above, known=found),
             replaces_finished=True,
             command="catch",
             describe=describe,
@@ -63,7 +68,8 @@ CATCH = Command(
         "A breakpoint on latency: the program goes on until a call of FUNCTION has been under way "
         "for TIME, at least 1ms, and stops inside it, in its thread. Without FUNCTION it is the "
         "one that was analysed last; without TIME, the fastest call of the peak that was chosen "
-        "there, or of --peak. 'continue' goes on to the next one, 'darc stop' ends it."
+        "there, or of --peak; where none was, the TIME of the last 'darc catch'. 'continue' goes "
+        "on to the next one, 'darc stop' ends it."
     ),
     examples=(
         ("darc catch serve --above 4ms", "Stop in a call that takes longer."),
@@ -71,6 +77,7 @@ CATCH = Command(
     ),
     parse=_parse,
     action=_catch,
+    takes_one=True,
     begins=True,
     options=(
         Option("--peak", "P", "As long as the calls of this peak take. Default: the chosen one."),

@@ -112,6 +112,8 @@ class Command:
     complete_argument: Callable[[Actions, str], list[str]] | None = None
     takes_file: bool = False
     """Whether the argument is the name of a file."""
+    takes_one: bool = False
+    """Whether it takes one argument at most."""
     begins: bool = False
     """Whether it may begin an analysis."""
     only_looks: bool = False

@@ -75,9 +75,20 @@ def _candidates(app: Actions, command: Command, before: Sequence[str], typed: st
         return [f"{name}={value}" for value in _values(app, options[name])]
     if typed.startswith("-"):
         return [option for option in options if option not in before]
-    if command.complete_argument is None:
+    if command.complete_argument is None or (command.takes_one and _has_argument(command, before)):
         return list(options) if not typed else []
+    if typed[:1] in ("'", '"'):
+        quote = typed[0]
+        return [f"{quote}{name}{quote}" for name in command.complete_argument(app, typed[1:])]
     return command.complete_argument(app, typed)
+
+
+def _has_argument(command: Command, before: Sequence[str]) -> bool:
+    metavars = {choice.name: choice.metavar for choice in command.options}
+    try:
+        return bool(split_options(f"darc {command.name}", before, metavars)[0])
+    except DarcError:
+        return False
 
 
 def _files(typed: str) -> list[str]:

@@ -99,6 +99,7 @@ PEAK = Command(
     parse=_parse_peak,
     action=_peak,
     complete_argument=peaks,
+    takes_one=True,
 )
 
 DESCEND = Command(

@@ -12,7 +12,7 @@ from darc.app.options import split_line, split_options
 from darc.code.patterns import parse_patterns
 from darc.model.errors import UsageError
 from darc.model.functionset import TOP
-from darc.model.profile import longer_time, parse_time
+from darc.model.profile import longer_time, parse_duration
 
 _OPTIONS = {"--time": "TIME", "--every": "TIME", "--top": "N"}
 _LEAST_EVERY = 0.01
@@ -25,10 +25,10 @@ def _parse(argline: str) -> Parsed:
     if not patterns:
         raise UsageError("darc profile needs functions: darc profile 'read_*' [--time 5s]")
     texts = dict(found)
-    seconds = parse_time(texts["--time"]) if "--time" in texts else _SECONDS
+    seconds = parse_duration(texts["--time"]) if "--time" in texts else _SECONDS
     if seconds <= 0:
         raise UsageError("--time: profiles take some time, such as 5s")
-    every = parse_time(texts["--every"]) if "--every" in texts else None
+    every = parse_duration(texts["--every"]) if "--every" in texts else None
     if every is not None and not _LEAST_EVERY <= every <= seconds / 2:
         raise UsageError("--every: intervals are of 10ms and more, and two fit into --time")
     if every is not None and seconds / every > _MOST_INTERVALS:

@@ -131,6 +131,7 @@ START = Command(
     ),
     parse=start_parser("start"),
     action=_start,
+    takes_one=True,
     begins=True,
     options=search_options(lambda parameter: parameter.default_text),
     complete_argument=functions,

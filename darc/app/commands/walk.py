@@ -12,7 +12,7 @@ from darc.app.finding import Request
 from darc.app.options import split_line, split_options
 from darc.collectors.walk_collector import WalkCollector
 from darc.model.errors import UsageError
-from darc.model.profile import parse_time
+from darc.model.profile import parse_duration
 
 _OPTIONS = {"--threshold": "SHARE", "--window": "TIME"}
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
@@ -32,7 +32,7 @@ def _parse(argline: str) -> Parsed:
                 f"--threshold: '{texts['--threshold']}' is no share from 1% to 100%, such as 25%"
             )
     if "--window" in texts:
-        seconds = parse_time(texts["--window"])
+        seconds = parse_duration(texts["--window"])
         if seconds < 0.05:
             raise UsageError("--window: a window takes at least 50ms, such as 2s")
     return Parsed(tuple(names), {"threshold": threshold, "seconds": seconds})
@@ -77,6 +77,7 @@ WALK = Command(
     ),
     parse=_parse,
     action=_walk,
+    takes_one=True,
     begins=True,
     options=(
         Option(

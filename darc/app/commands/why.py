@@ -6,7 +6,7 @@ from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.options import split_line, split_options
 from darc.app.pursuit import SECONDS, Pursuit
 from darc.model.errors import UsageError
-from darc.model.profile import parse_time
+from darc.model.profile import parse_duration
 
 
 def _parse(argline: str) -> Parsed:
@@ -16,7 +16,7 @@ def _parse(argline: str) -> Parsed:
             f"darc why takes no function: 'darc start {arguments[0]}' looks into that one"
         )
     texts = dict(found)
-    seconds = parse_time(texts["--time"]) if "--time" in texts else SECONDS
+    seconds = parse_duration(texts["--time"]) if "--time" in texts else SECONDS
     if seconds < 1:
         raise UsageError("--time: an answer takes a second at least, such as 30s")
     return Parsed((), {"seconds": seconds})

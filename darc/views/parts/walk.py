@@ -15,7 +15,8 @@ from darc.views.walkview import draw_walk
 
 def _lines(snapshot: Snapshot, known: Walk, style: Style) -> list[Text]:
     title = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}"
-    lines = [Text(title, "bold"), *draw_walk(known, style.name)]
+    is_over = snapshot.status.is_final
+    lines = [Text(title, "bold"), *draw_walk(known, style.name, is_over=is_over)]
     return lines + [Text(f"note: {style.note(note)}") for note in snapshot.notes]
 
 
