@@ -345,7 +345,7 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
 
 
 def session_of(analysis: object, root: Fnode | None = None) -> Session:
-    return cast("Session", SimpleNamespace(alive=False, analysis=analysis, root=root))
+    return cast("Session", SimpleNamespace(alive=False, analysis=analysis, root=root, program=None))
 
 
 def profiled(known: FunctionSet) -> Pursuit:
