@@ -12,7 +12,7 @@ from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps, Op, OpClass
 from darc.model.snapshot import Snapshot
-from darc.search.suspects import SLEEPS, agree, choice, is_disturbed, may_follow
+from darc.search.suspects import SLEEPS, agree, choice, is_disturbed, may_follow, usual
 
 FIRST_SECONDS = 3.0
 """After which it is first asked whether a function stands out; then after twice as long, and so
@@ -86,17 +86,17 @@ class SuspectProfiles(FunctionProfiles):
         return super().decide()
 
     def _stands_out(self) -> bool:
-        found = choice(self._known, nobody)
+        out = usual(self._known)
+
+        def is_out(function: Function) -> bool:
+            return function.address in out
+
+        found = choice(self._known, is_out)
         if found is None or is_disturbed(self._known, found):
             return False
         if self._clock.seconds >= _LONG:
             return True
-        return agree(self._known, nobody) and not may_follow(self._known, found)
-
-
-def nobody(_function: Function) -> bool:
-    """No function is out."""
-    return False
+        return agree(self._known, is_out) and not may_follow(self._known, found)
 
 
 class SuspectCauses(RootCauses):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from darc.analyses.why import (
     SuspectCauses,
@@ -43,6 +43,7 @@ from darc.search.suspects import (
     is_disturbed,
     returns,
     suspects,
+    usual,
     without,
 )
 from darc.session.session import Session
@@ -89,6 +90,8 @@ class Pursuit:
         self._parameters = parameters
         self._begun: float | None = None
         self._set = FunctionSet(())
+        self._usual: Mapping[int, tuple[Suspect, Function]] = {}
+        """Of the set, as :func:`~darc.search.suspects.usual`."""
         self._suspect: Suspect | None = None
         """Whom the search that goes on is for."""
         self._searched: list[tuple[Answer, Session | None]] = []
@@ -139,6 +142,7 @@ class Pursuit:
         self._stood.append((session, shown.program))
         if isinstance(analysis, SuspectProfiles):
             self._set, self._profiled, self._begun = analysis.known, True, analysis.timed_from
+            self._usual = usual(self._set)
             return
         suspect, self._suspect = self._suspect, None
         if suspect is None:
@@ -222,7 +226,7 @@ class Pursuit:
         return [answer for answer, _ in self._searched]
 
     def _is_seen(self, function: Function) -> bool:
-        return function.address in self._seen
+        return function.address in self._seen or function.address in self._usual
 
     @property
     def sessions(self) -> list[Session]:
@@ -273,6 +277,9 @@ class Pursuit:
             open=self._open(known, ranked, idle)[:MOST_ANSWERS],
             is_over=self._is_over or not session.alive,
             idle=tuple((o.suspect, o.idle) for o in idle if o.idle is not None),
+            usual=tuple(left_out for at, left_out in self._usual.items() if at not in self._seen)[
+                :MOST_ANSWERS
+            ],
         )
 
     @staticmethod
@@ -322,6 +329,7 @@ class Pursuit:
     ) -> tuple[Suspect, ...]:
         """Suspects that are slow by themselves, and that no search was for."""
         looked = {one.suspect.row.function.address for one in (*ranked, *idle)} | self._seen
+        looked |= self._usual.keys()
         return tuple(
             one
             for one in suspects(known)
@@ -340,6 +348,7 @@ class Pursuit:
         doubts = []
         out = {node.function.address for one in idle for path in one.paths for node in path.nodes}
         out |= {one.suspect.row.function.address for one in (*idle, *repeated)}
+        out |= self._usual.keys()
         if not agree(known, lambda function: function.address in out):
             doubts.append("the two halves of the time choose different functions")
         slower = [

@@ -184,6 +184,9 @@ class Why(Part):
     idle: tuple[tuple[Suspect, str], ...] = ()
     """Those that were left out, as they are slow where they wait for whatever comes next, and the
     functions that they wait in."""
+    usual: tuple[tuple[Suspect, Function], ...] = ()
+    """Those that were left out, as each call of another function has one of their slow calls, and
+    that function."""
 
     def function(self, number: int) -> Function | None:
         """That of an answer."""

@@ -61,6 +61,13 @@ _EXPECTED = 4
 _AS_OFTEN = 0.2
 """Slow calls, by the time that calls take, compared with those of a suspect."""
 
+_AS_MANY = 0.01
+"""By so much may differ how many calls two functions have that go together, as stops drop some."""
+
+_MOST_EACH = 8
+"""Calls in each call of another function: with more of them, it would be no wonder if one of them
+were slow every time by itself."""
+
 _LOW = 3
 """A bin is of a valley that holds at most such a part of the lower summit."""
 
@@ -226,6 +233,36 @@ def always_takes_it(known: FunctionSet, caller: Function, suspect: Suspect) -> b
         return False
     slow = sum(n for b, n in row.profile.bins.items() if b >= suspect.peak.first_bin)
     return slow * 2 > row.profile.count and slow * _ALIKE <= suspect.slow
+
+
+def usual(known: FunctionSet) -> dict[int, tuple[Suspect, Function]]:
+    """The suspects, by address, whose slow calls are what each call of another function always
+    does, with that function: nobody waits longer for these now and then."""
+    found = ((suspect, _usual_in(known, suspect)) for suspect in suspects(known))
+    return {s.row.function.address: (s, row.function) for s, row in found if row is not None}
+
+
+def _usual_in(known: FunctionSet, suspect: Suspect) -> FunctionProfile | None:
+    """Who has one of the suspect's slow calls in each of its own, and as many fast ones each time,
+    as far as their numbers and sums tell: as where a request has a function called for each of its
+    phases, and one of these does the work. What calls the suspect takes no less in all, and what
+    the suspect's slow calls call no more."""
+    profile = suspect.row.profile
+
+    def has_it(row: FunctionProfile) -> bool:
+        count = row.profile.count
+        if abs(count - suspect.slow) > _AS_MANY * count or row.profile.total <= profile.total:
+            return False
+        each = profile.count / count
+        slow = sum(n for b, n in row.profile.bins.items() if b >= suspect.peak.first_bin)
+        return (
+            abs(each - round(each)) <= _AS_MANY * each
+            and 2 <= round(each) <= _MOST_EACH
+            and slow >= (1 - _AS_MANY) * count
+        )
+
+    rows = [row for row in known.rows if row.function != suspect.row.function and has_it(row)]
+    return min(rows, key=lambda row: row.profile.total, default=None)
 
 
 def returns(known: FunctionSet, function: Function) -> bool:

@@ -42,12 +42,11 @@ def draw_why(
         yield Text(_slow(suspect, show), "bold")
         yield Text(f"  not looked into: 'darc start {show(suspect.name)} --peak {_peak(suspect)}'")
     for suspect, wait in known.idle:
-        name = show(suspect.name)
-        yield Text(f"  left out: {name} waits in {show(wait)}, as for its next work")
-        if known.verdict is not Verdict.FOUND:
-            yield Text(
-                f"    'darc start {name} --peak {_peak(suspect)}' looks into it all the same"
-            )
+        why = f"waits in {show(wait)}, as for its next work"
+        yield from _left_out(known, suspect, why, show)
+    for suspect, whole in known.usual:
+        why = f"is slow once in each call of {show(whole.name)}, which always takes as long"
+        yield from _left_out(known, suspect, why, show)
     for reason in known.reasons:
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
@@ -55,6 +54,13 @@ def draw_why(
         yield Text(f"  {_stood_still(known)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))
+
+
+def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Text]:
+    name = show(suspect.name)
+    yield Text(f"  left out: {name} {why}")
+    if known.verdict is not Verdict.FOUND:
+        yield Text(f"    'darc start {name} --peak {_peak(suspect)}' looks into it all the same")
 
 
 def _stood_still(known: Why) -> str:

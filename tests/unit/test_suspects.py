@@ -34,6 +34,7 @@ from darc.search.suspects import (
     may_follow,
     returns,
     suspects,
+    usual,
     without,
 )
 from darc.session.session import Session
@@ -297,6 +298,47 @@ def test_nothing_that_stands_out_is_said_in_words() -> None:
     text = status(shown(Why(Verdict.NOTHING, (), 5, 900, 4.0)), Style())
     assert text.startswith("darc: why: nothing stands out\n  900 calls of 5 functions in 4.0s\n")
     assert "'darc walk'" in text
+
+
+PHASES = {10: 500, 24: 100}
+"""Six calls for each of a hundred requests; one of them does the work."""
+
+
+def test_what_each_call_of_another_function_does_is_usual() -> None:
+    known = of(row("phase", PHASES), row("request", {25: 100}), row("plain", {10: 5000}))
+    ((suspect, whole),) = usual(known).values()
+    assert (suspect.name, whole.name) == ("phase", "request")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({24: 99}, id="it is what is called"),
+        pytest.param({25: 80}, id="not as many calls"),
+        pytest.param({10: 50, 26: 50}, id="half of its calls are fast"),
+    ],
+)
+def test_what_only_some_calls_do_is_not_usual(other: dict[int, int]) -> None:
+    assert names(of(row("phase", PHASES))) == ["phase"]
+    assert not usual(of(row("phase", PHASES), row("request", other)))
+
+
+def test_what_comes_once_in_many_calls_or_now_and_then_is_not_usual() -> None:
+    for fast in (5 * 100 + 50, 99 * 100):
+        slow_one = row("append", {10: fast, 24: 100})
+        assert not usual(of(slow_one, row("batch", {25: 100})))
+
+
+def test_what_is_usual_is_not_looked_into_and_told() -> None:
+    known = of(row("phase", PHASES), row("request", {25: 100}))
+    pursuit = profiled(known)
+    assert pursuit.next() is None
+    session = session_of(SimpleNamespace(status=Status.DONE))
+    why = pursuit.known(session, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known)))
+    assert why.verdict is Verdict.NOTHING
+    text = status(shown(why), Style())
+    assert "left out: phase is slow once in each call of request, which always takes as " in text
+    assert "'darc start phase --peak last' looks into it all the same\n" in text
 
 
 def test_what_was_left_out_is_told() -> None:

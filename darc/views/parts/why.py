@@ -34,6 +34,7 @@ def _to_json(known: Why) -> dict[str, Any]:
         "stopped_seconds": round(known.stopped_seconds, 6),
         "setup_seconds": round(known.setup_seconds, 6),
         "idle": [f"{suspect.name} in {wait}" for suspect, wait in known.idle],
+        "usual": [f"{suspect.name} in {whole.name}" for suspect, whole in known.usual],
         "answers": [_answer(one) for one in known.answers],
         "open": [_suspect(one) for one in known.open],
     }
