@@ -44,7 +44,7 @@ def draw_why(
     for suspect, wait in known.idle:
         why = f"waits in {show(wait)}, as for its next work"
         yield from _left_out(known, suspect, why, show)
-    for suspect, whole in known.usual:
+    for suspect, whole in known.usual if known.verdict is not Verdict.FOUND else ():
         why = f"is slow once in each call of {show(whole.name)}, which always takes as long"
         yield from _left_out(known, suspect, why, show)
     for reason in known.reasons:
