@@ -104,7 +104,7 @@ def test_kill_takes_the_program_and_nothing_else(running: Server, tmp_path: Path
     done = attach(
         tmp_path, running, [*ANALYSE[:1], "tbreak burn", "continue", "kill", "darc status"]
     )
-    assert "darc: handle: stopped" in done.gdb
+    assert "darc: handle: program ended" in done.gdb
     assert "Traceback" not in done.gdb
     assert running.read_line() == b""
 
