@@ -171,11 +171,16 @@ def _is_seldom(waits: Sequence[Fnode], kept: KeptOps | None) -> bool:
 
 
 def _is_all(sleeps: Sequence[Fnode], kept: KeptOps | None) -> bool:
-    """Whether fast calls consist of these sleeps as the slow ones do."""
-    fast = () if kept is None else kept.sample(OpClass.FASTEST)
-    timed = {one.node for op in fast for one in op.sums}
+    """Whether fast calls consist of these sleeps, or of others, as the slow ones do. Of a sleep
+    that no kept op had timed, what comes to it tells."""
+    if kept is None:
+        return False
+    slow, fast = kept.sample(OpClass.IN_PEAK), kept.sample(OpClass.FASTEST)
+    timed = {one.node for op in (*slow, *fast) for one in op.sums}
     lowest = {next((node for node in _way(sleep) if node in timed), sleep) for sleep in sleeps}
-    slept = sum(op.time_of(lowest) for op in fast)
+    lowest |= {node for node in timed if plain_name(node.function.symbol) in SLEEPS}
+    outermost = [node for node in lowest if lowest.isdisjoint(_way(node)[1:])]
+    slept = sum(op.time_of(outermost) for op in fast)
     return slept >= _ALL_OF_IT * sum(op.latency for op in fast) > 0
 
 

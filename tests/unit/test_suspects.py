@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.analyses.why import SuspectProfiles
+from darc.analyses.why import SuspectProfiles, idle_in
 from darc.app.pursuit import Pursuit
 from darc.code.callers import CallCounts, too_many
 from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.ops import KeptOps, Op, OpClass, Sum
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
@@ -41,6 +42,7 @@ from darc.session.session import Session
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import status
 from darc.views.style import Style
+from tests.unit.ops import made_op
 from tests.unit.test_functionset import HZ, function, row
 
 SECONDS = 2.0
@@ -381,6 +383,30 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
         "2 functions were not timed, as there are so many: 'darc profile PATTERN' times "
         "those that it names",
     )
+
+
+def slept(fast: str) -> Snapshot:
+    """A search that has found a sleep below ``dispatch``, whose fast calls take all their time in
+    ``fast``."""
+    root = Fnode(function("handle"))
+    dispatch = root.add_child(function("dispatch"), None)
+    sleep = dispatch.add_child(function("bulk"), None).add_child(function("usleep"), None)
+    nodes = {"dispatch": (dispatch,), "usleep": (dispatch, sleep)}
+
+    def op(number: int, kept_as: OpClass, latency: int, *called: Fnode) -> Op:
+        sums = [Sum(node, 1, latency - 10, latency - 10) for node in called]
+        return made_op(number, kept_as, latency, short=sums)
+
+    ops = [op(n, OpClass.IN_PEAK, 10**6, dispatch, sleep) for n in range(8)]
+    ops += [op(n, OpClass.FASTEST, 10**4, *nodes[fast]) for n in range(8, 16)]
+    path = RootCausePath((root, dispatch, *dispatch.children, sleep), Ending(Cause.BLOCKED, 20))
+    kept = KeptOps(HZ, tuple(ops), 8, 8)
+    return Snapshot("handle", Status.FOUND, Probes.PAD, ftree=root, paths=(path,), ops=kept)
+
+
+def test_a_sleep_that_fast_calls_do_not_come_to_is_a_cause() -> None:
+    assert idle_in(slept("dispatch")) is None
+    assert idle_in(slept("usleep")) == "usleep"
 
 
 # ------------------------------------------------------------------------------- its steps
