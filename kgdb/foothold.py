@@ -37,11 +37,7 @@ ROOMS = tuple(
 _FEW_FUNCTIONS = 500
 
 
-def rooms_for_set(functions: int) -> tuple[Room, ...]:
-    """The same for a set of so many functions, of which interrupts' calls are told apart. There are
-    two sizes, so that one set's tables are another one's."""
-    few = functions <= _FEW_FUNCTIONS
-    nodes, records, blocks = (128, 32768, 16384) if few else (512, 65536, 65536)
+def _rooms_of_set(nodes: int, records: int, blocks: int) -> tuple[Room, ...]:
     return tuple(
         Room(
             sites=8192,
@@ -57,10 +53,19 @@ def rooms_for_set(functions: int) -> tuple[Room, ...]:
     )
 
 
-def room_of_set(least: Room) -> tuple[Room, ...]:
-    """The rooms of which that is the smallest."""
-    few, many = rooms_for_set(1), rooms_for_set(_FEW_FUNCTIONS + 1)
-    return few if few[-1] == least else many
+_ROOMS_OF_FEW = _rooms_of_set(nodes=128, records=32768, blocks=16384)
+_ROOMS_OF_MANY = _rooms_of_set(nodes=512, records=65536, blocks=65536)
+
+
+def rooms_for_set(functions: int) -> tuple[Room, ...]:
+    """What the tables hold for a set of so many functions, of which interrupts' calls are told
+    apart. There are two sizes, so that one set's tables are another one's."""
+    return _ROOMS_OF_FEW if functions <= _FEW_FUNCTIONS else _ROOMS_OF_MANY
+
+
+def rooms_down_to(least: Room) -> tuple[Room, ...]:
+    """The rooms for a set of which that is the smallest."""
+    return next(rooms for rooms in (_ROOMS_OF_FEW, _ROOMS_OF_MANY) if rooms[-1] == least)
 
 
 _EXECMEM_MODULE_TEXT = 0

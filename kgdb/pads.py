@@ -22,7 +22,7 @@ from kgdb.foothold import (
     KernelFoothold,
     LeftFoothold,
     left_behind,
-    room_of_set,
+    rooms_down_to,
     rooms_for_set,
 )
 from kgdb.kernel import STACK_SHIFT, Kernel
@@ -105,7 +105,7 @@ class KernelPads(PadBackend):
         sets = kernel.gdbstub.sets_stack_pointer
         rooms: tuple[Room, ...] = ROOMS
         if room.blocks:
-            rooms = room_of_set(room)
+            rooms = rooms_down_to(room)
         own_version = agent.load().constants["DARC_ABI_VERSION"]
         found = left_behind(kernel.target, self._module_areas())
         return KernelFoothold(

@@ -63,14 +63,14 @@ class FunctionProfiles(Analysis):
         if not isinstance(subject.collector, SetCollector):
             raise UsageError("'darc profile' times functions by pads alone: '--probes pad'")
         self._set = subject.collector
-        if every is not None and every < _LEAST_EVERY and not self._set.looks_while_it_runs:
+        self._every = every
+        if every is not None and every < _LEAST_EVERY and self._stops_for_intervals:
             raise UsageError(
                 f"--every: a kernel stands still at the end of each interval: take one of "
                 f"{longer_time(_LEAST_EVERY)} or more"
             )
         self._wanted = seconds
         self._top = top
-        self._every = every
         self._intervals: list[Mapping[Function, Mapping[int, int]]] = []
         """The calls by bin at the end of each interval."""
         self._slices = collections.defaultdict[Function, TimeSlices](
@@ -114,9 +114,14 @@ class FunctionProfiles(Analysis):
         if self._hot or self._may_put_in:
             return 0.0
         until = self._wanted
-        if self._every is not None and not self._set.looks_while_it_runs:
+        if self._every is not None and self._stops_for_intervals:
             until = min(until, (len(self._intervals) + 1) * self._every)
         return until - self._clock.seconds
+
+    @property
+    def _stops_for_intervals(self) -> bool:
+        """Whether the program has to stand still at the end of each interval to be looked at."""
+        return not self._set.looks_while_it_runs
 
     @property
     def _may_put_in(self) -> bool:

@@ -136,11 +136,9 @@ def choose(
     left_out: dict[int, tuple[Function, str]] = {}
     for address in _unnamed(own) if unnamed and own is not None else ():
         functions[address] = program.function_at(address)
+    search = _Search(program, target, own, progress)
     for pattern in () if functions else patterns:
-        found = list(_find(program, target, pattern, own, progress))
-        if not found and program.has_more:
-            program.look_further()
-            found = list(_find(program, target, pattern, own, progress))
+        found = search.find(pattern)
         if not found:
             raise NotFoundError(f"no function is called {pattern.text}{_hint(pattern)}")
         for function, is_late in found:
@@ -160,42 +158,45 @@ def _hint(pattern: Pattern) -> str:
     return "" if pattern.scope is None else ": 'info sharedlibrary' lists what is loaded"
 
 
-def _find(
-    program: Program,
-    target: Target,
-    pattern: Pattern,
-    own: Module | None,
-    progress: Callable[[str], None],
-) -> Iterator[tuple[Function, bool]]:
-    """Each, and whether the program chooses its code late."""
-    if pattern.is_of_source:
-        assert pattern.scope is not None
-        for address in _of_source(target, pattern.scope, pattern):
-            yield program.function_at(address), False
-        return
-    if pattern.scope is not None:
-        modules = program.modules_called(pattern.scope)
-        yield from _of_modules(modules, pattern, progress)
-        return
-    first = [] if own is None else [own]
-    found = list(_of_modules(first, pattern, progress))
-    others = [m for m in program.modules if m is not own and m.name != "[vdso]"]
-    if not found:
-        others = [m for m in others if not m.name.startswith("ld")]
-        found = list(_of_modules(others, pattern, progress))
-    yield from found
+@dataclass(frozen=True)
+class _Search:
+    """Where functions are looked for; ``own`` is the program's own file."""
 
+    program: Program
+    target: Target
+    own: Module | None
+    progress: Callable[[str], None]
 
-def _of_modules(
-    modules: Sequence[Module], pattern: Pattern, progress: Callable[[str], None]
-) -> Iterator[tuple[Function, bool]]:
-    for number, module in enumerate(modules, 1):
-        progress(f"looks for functions in file {number} of {len(modules)}")
-        for symbol in module.image.symbols:
-            name = symbol.name
-            if not is_cold_name(name) and pattern.fits(name):
-                address = symbol.address + module.bias
-                yield Function(name, name, module.name, address, symbol.address), symbol.ifunc
+    def find(self, pattern: Pattern) -> list[tuple[Function, bool]]:
+        """What a pattern means: each, and whether the program chooses its code late. Of the rest of
+        the program only where it means nothing else."""
+        found = list(self._known(pattern))
+        if found or not self.program.has_more:
+            return found
+        self.program.look_further()
+        return list(self._known(pattern))
+
+    def _known(self, pattern: Pattern) -> Iterable[tuple[Function, bool]]:
+        """The same of what is known of the program by now."""
+        if pattern.is_of_source:
+            assert pattern.scope is not None
+            addresses = _of_source(self.target, pattern.scope, pattern)
+            return ((self.program.function_at(address), False) for address in addresses)
+        if pattern.scope is not None:
+            return self._in(self.program.modules_called(pattern.scope), pattern)
+        if self.own is not None and (found := list(self._in([self.own], pattern))):
+            return found
+        others = (m for m in self.program.modules if m is not self.own and m.name != "[vdso]")
+        return self._in([m for m in others if not m.name.startswith("ld")], pattern)
+
+    def _in(self, modules: Sequence[Module], pattern: Pattern) -> Iterator[tuple[Function, bool]]:
+        for number, module in enumerate(modules, 1):
+            self.progress(f"looks for functions in file {number} of {len(modules)}")
+            for symbol in module.image.symbols:
+                name = symbol.name
+                if not is_cold_name(name) and pattern.fits(name):
+                    address = symbol.address + module.bias
+                    yield Function(name, name, module.name, address, symbol.address), symbol.ifunc
 
 
 def _unnamed(own: Module) -> list[int]:
