@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from darc.analyses.late import LEAST_SECONDS, LateCalls
 from darc.app.standing import Standing, current_wait, standing
-from darc.model.errors import DarcError, UsageError
+from darc.model.errors import UsageError
 from darc.model.ops import Event, ObjectKind
 from darc.model.peaks import choose_peak
 from darc.model.snapshot import Snapshot
 from darc.session.session import Session
+from darc.target.memory import word_at
 from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
@@ -81,21 +82,14 @@ def _show(target: Target, session: Session, own: int) -> str | None:
 def _owner(target: Target, event: Event) -> int:
     """The id of the thread that has a lock now, by the lock's own words; 0: it names none."""
     at = _OWNER.get(event.kind)
-    return 0 if at is None else _number(target, event.object + at)
-
-
-def _number(target: Target, address: int) -> int:
-    try:
-        return int.from_bytes(target.memory.read(address, 4), "little")
-    except DarcError:
-        return 0
+    return 0 if at is None else word_at(target.memory, event.object + at, 4) or 0
 
 
 def _holder(target: Target, session: Session, event: Event, owner: int, style: Style) -> str:
     """Who has a lock now."""
     if owner and session.debuggee.thread_called(owner) is not None:
         return f"held by {_thread(target, session, owner, style)}"
-    is_free = event.kind is ObjectKind.LOCK and not _number(target, event.object)
+    is_free = event.kind is ObjectKind.LOCK and not word_at(target.memory, event.object, 4)
     then = "" if owner else " when the wait began"
     now = ", and free at this moment" if is_free else ""
     owner = owner or event.thread

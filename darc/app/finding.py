@@ -40,6 +40,7 @@ from darc.model.parameters import Parameters
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.session.session import Session
+from darc.target.memory import word_at
 from darc.target.target import Target
 from darc.views.style import Style
 
@@ -244,13 +245,7 @@ def _under_way(program: Program, target: Target) -> list[int]:
         with contextlib.suppress(DarcError):
             names = (PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER)
             pc, stack, frame = (target.threads.read_register(thread, name) for name in names)
-
-            def word(at: int) -> int | None:
-                try:
-                    return int.from_bytes(target.memory.read(at, 8), "little")
-                except DarcError:
-                    return None
-
+            word = functools.partial(word_at, target.memory)
             places |= dict.fromkeys(one.at for one in frames(program, pc, stack, frame, word))
     return list(places)
 

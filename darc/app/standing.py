@@ -22,6 +22,7 @@ from darc.code.unwind import path
 from darc.model.errors import DarcError
 from darc.model.ops import Event, ObjectKind, Stack
 from darc.session.session import Session
+from darc.target.memory import word_at
 from darc.target.target import Target
 
 _REGISTERS = PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER
@@ -91,7 +92,7 @@ def current_wait(
     """What the thread waits for at this moment; ``event`` is the begin of its last wait."""
     kind = _kind(where.names)
     if event is not None:
-        now = _word(target, event.stack.pointer)
+        now = word_at(target.memory, event.stack.pointer)
         if now is not None and session.program.module_at(now) is None:  # a pad of darc's own
             now = event.stack.words[0]
         event = None if is_over(event, where, now) else event
@@ -117,13 +118,6 @@ def _kind(names: Iterable[str]) -> ObjectKind | None:
             if pattern.match(name):
                 return kind
     return None
-
-
-def _word(target: Target, address: int) -> int | None:
-    try:
-        return int.from_bytes(target.memory.read(address, 8), "little")
-    except DarcError:
-        return None
 
 
 def _words(target: Target, stack: int) -> tuple[int, ...]:

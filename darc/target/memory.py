@@ -6,6 +6,8 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+from darc.model.errors import DarcError
+
 
 class Hidden(Protocol):
     """Memory that the debugger cannot reach by its addresses."""
@@ -41,3 +43,11 @@ class Memory(ABC):
 
     def flush(self) -> None:  # noqa: B027  most have nothing to do
         """What was written is in the program from now on."""
+
+
+def word_at(memory: Memory, address: int, size: int = 8) -> int | None:
+    """The number that stands there; ``None``: it cannot be read."""
+    try:
+        return int.from_bytes(memory.read(address, size), "little")
+    except DarcError:
+        return None
