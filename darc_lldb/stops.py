@@ -61,23 +61,23 @@ class Signal:
         self.number = number
         self._process = process
         signals = process.GetUnixSignals()
-        self._before = (
-            signals.GetShouldStop(number),
-            signals.GetShouldSuppress(number),
-            signals.GetShouldNotify(number),
-        )
-        self._set(True, True, False)
+        self._before = {
+            "stop": bool(signals.GetShouldStop(number)),
+            "suppress": bool(signals.GetShouldSuppress(number)),
+            "notify": bool(signals.GetShouldNotify(number)),
+        }
+        self._set(stop=True, suppress=True, notify=False)
 
     @property
     def stopped_before(self) -> bool:
         """Whether the program stops at it for the user's sake."""
-        return bool(self._before[0])
+        return self._before["stop"]
 
     def restore(self) -> None:
         """lldb does with it what it did."""
-        self._set(*self._before)
+        self._set(**self._before)
 
-    def _set(self, stop: bool, suppress: bool, notify: bool) -> None:
+    def _set(self, *, stop: bool, suppress: bool, notify: bool) -> None:
         signals = self._process.GetUnixSignals()
         signals.SetShouldStop(self.number, stop)
         signals.SetShouldSuppress(self.number, suppress)

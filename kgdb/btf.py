@@ -50,12 +50,13 @@ class Btf:
         head, types, types_size, strings, strings_size = struct.unpack_from("<5I", data, 4)
         self._types = data[head + types : head + types + types_size]
         self._strings = data[head + strings : head + strings + strings_size]
-        self._all: list[_Type] = [_Type(0, 0, 0, False, 0, 0)]
+        self._all: list[_Type] = [_Type(name=0, kind=0, count=0, flag=False, place=0, size=0)]
         at = 0
         while at < len(self._types):
             name, info, size = struct.unpack_from("<3I", self._types, at)
             kind, count = info >> 24 & 0x1F, info & 0xFFFF
-            self._all.append(_Type(name, kind, count, bool(info >> 31), at + 12, size))
+            flag = bool(info >> 31)
+            self._all.append(_Type(name, kind, count, flag=flag, place=at + 12, size=size))
             at += 12 + _extra(kind, count)
 
     def _name(self, offset: int) -> str:

@@ -140,7 +140,9 @@ class KernelDebuggee(Debuggee):
             way_in = program.way_in(function.address)
             # Not as the program reads it, which sees the nop through a probe of somebody else's.
             live = self._kernel.target.memory.read(way_in, len(FTRACE_NOP))
-            reason = _entry_problem(live, program.foreign_probes.is_for_tracers(way_in))
+            reason = _entry_problem(
+                live, is_for_tracers=program.foreign_probes.is_for_tracers(way_in)
+            )
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
         return []
@@ -155,7 +157,7 @@ class KernelDebuggee(Debuggee):
             return reason
         way_in = program.way_in(at)
         live = self._kernel.target.memory.read(way_in, len(FTRACE_NOP))
-        reason = _entry_problem(live, program.foreign_probes.is_for_tracers(way_in))
+        reason = _entry_problem(live, is_for_tracers=program.foreign_probes.is_for_tracers(way_in))
         if reason is None and way_in not in self._traceable:
             reason = "ftrace has no place at its entry (notrace)"
         if reason is None and at - self._kernel.bias in self._without_kprobes:
@@ -203,7 +205,7 @@ class KernelDebuggee(Debuggee):
         somebody else's was not there."""
         at = program.way_in(place)
         live = self._kernel.target.memory.read(at, len(FTRACE_NOP))
-        return program.untouchable(at) is None and _entry_problem(live, True) is None
+        return program.untouchable(at) is None and _entry_problem(live, is_for_tracers=True) is None
 
     # --------------------------------------------------------------------- memory
 
@@ -265,7 +267,7 @@ def _module(found: Loaded, image: ModuleImage) -> Module:
     )
 
 
-def _entry_problem(code: bytes, is_for_tracers: bool) -> str | None:
+def _entry_problem(code: bytes, *, is_for_tracers: bool) -> str | None:
     """Why a function cannot be entered by way of its ftrace nop, where ``code`` is now."""
     if code == FTRACE_NOP:
         return None

@@ -53,7 +53,7 @@ class _KernelSymbols(FunctionSymbols):
             values.setdefault(text, value)
             if index in executable and (kind == 2 or (kind == 0 and not text.startswith(".L"))):
                 rank = (kind == 0, len(text) - len(text.lstrip("_")), info >> 4 != 1, len(text))
-                yield Symbol(text, value, size, False, False, rank)
+                yield Symbol(text, value, size, ifunc=False, exported=False, rank=rank)
 
 
 class _OrcFrames(FrameDescriptions):

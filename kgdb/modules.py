@@ -66,7 +66,8 @@ class _ModuleSymbols(FunctionSymbols):
             text = strings[name : strings.find(b"\0", name)].decode("ascii", "replace")
             if text and not text.startswith((".L", "__pfx_")):
                 rank = (info & 15 != _FUNCTION, info >> 4 != 1, len(text))
-                yield Symbol(text, value - self._module.start, size, False, False, rank)
+                at = value - self._module.start
+                yield Symbol(text, at, size, ifunc=False, exported=False, rank=rank)
 
     def _text(self, address: int, size: int) -> bytes:
         """As much of it as there is."""
@@ -86,7 +87,7 @@ class ModuleImage(Image):
     def __init__(self, read: Read, module: Loaded) -> None:
         self.name = module.name
         self.entry = 0
-        self.segments = (Segment(0, module.end - module.start, 0, True),)
+        self.segments = (Segment(0, module.end - module.start, 0, executable=True),)
         self._headers = no_headers()
         self._debug_file = DebugFile(self._headers, Path("/"))
         self.symbols = _ModuleSymbols(read, module)

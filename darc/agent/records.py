@@ -94,8 +94,8 @@ class Records:
         try:
             word = int.from_bytes(self._read(slot, 8), "little")
         except TargetError:
-            return OpenSlot(serial, False)
-        return OpenSlot(serial, word == pad_back)
+            return OpenSlot(serial, stands=False)
+        return OpenSlot(serial, stands=word == pad_back)
 
     def is_stale(self, address: int) -> bool:
         record = self.call(address)

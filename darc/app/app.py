@@ -184,7 +184,7 @@ class App:
             return
         self._debuggee = debuggee = self._choose_debuggee(self._target)
         debuggee.check_supported()
-        self._say_farewell(False)
+        self._say_farewell(lost=False)
         self._leave_alone = debuggee.watch_over()
         program = debuggee.program()
         if request.members is not None and not debuggee.is_at_start():
@@ -341,7 +341,7 @@ class App:
             if self._waiting and self._target.attached:
                 self._modules_changed()  # not every debugger tells of files at an attach
             return
-        self._target.journal.stands(True)
+        self._target.journal.stands(stopped=True)
         session.on_user_stop()
         session.end_if_late()
         session.end_if_interrupted()
@@ -384,7 +384,7 @@ class App:
     def on_resume(self) -> None:
         """The program goes on."""
         self._is_killed = False
-        self._target.journal.stands(False)
+        self._target.journal.stands(stopped=False)
         session = self._session
         if session is not None and session.alive and self._monitor is None:
             style = Style(self.width, self.colour)
@@ -480,10 +480,10 @@ class App:
             self._target.frames.hide_pads()
 
     def _leave_process(self, *, lost: bool = False) -> None:
-        self._say_farewell(lost)
+        self._say_farewell(lost=lost)
         self._close_foothold()
 
-    def _say_farewell(self, lost: bool) -> None:
+    def _say_farewell(self, *, lost: bool) -> None:
         leave, self._leave_alone = self._leave_alone, None
         if leave is not None:
             leave(lost)

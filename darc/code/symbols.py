@@ -134,7 +134,15 @@ class FunctionSymbols:
                 if size > _LARGE_FUNCTION:
                     size = self._room(value, size)
                 is_exported = (text, value) in exported
-                yield Symbol(text, value, size, kind == 10, is_exported, rank, is_old)
+                yield Symbol(
+                    text,
+                    value,
+                    size,
+                    ifunc=kind == 10,
+                    exported=is_exported,
+                    rank=rank,
+                    is_old=is_old,
+                )
 
     @functools.cached_property
     def _tables(self) -> list[_Table]:
@@ -248,7 +256,8 @@ class FunctionSymbols:
             if table.strings[at : at + len(raw) + 1] not in (raw + b"\0", raw + b"@"):
                 continue
             if info & 15 in _FUNCTION_TYPES and index and value:
-                found.append(Symbol(name, value, size, info & 15 == 10, True, ()))
+                is_late = info & 15 == 10
+                found.append(Symbol(name, value, size, ifunc=is_late, exported=True, rank=()))
         return found
 
     @functools.cached_property

@@ -73,7 +73,7 @@ class _Numbering:
     numbers: dict[Fnode, int]
     backs: dict[Fnode, int]
     """Where a node's frame returns to: into the pad that it was entered through."""
-    rows: list[Node] = field(default_factory=lambda: [Node(0, 0, 0, True)])
+    rows: list[Node] = field(default_factory=lambda: [Node(0, 0, 0, timed=True)])
     lanes: dict[int, tuple[Fnode, Site, int]] = field(default_factory=dict)
     """The caller, indirect site and lane of a number."""
     routes: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
@@ -86,8 +86,8 @@ class _Numbering:
         parent: Fnode,
         child: Fnode | None,
         patch: Patch,
-        timed: bool,
         *,
+        timed: bool,
         passes: bool = False,
         is_others: bool = False,
     ) -> None:
@@ -103,7 +103,7 @@ class _Numbering:
         """The numbers from ``first`` on are those of the callees of ``node``, to be compared."""
         number = self.numbers[node]
         parent = self.rows[number].parent
-        self.rows[number] = Node(parent, first, len(self.rows) - first, True)
+        self.rows[number] = Node(parent, first, len(self.rows) - first, timed=True)
 
 
 class Instrumentation:
@@ -157,7 +157,7 @@ class Instrumentation:
             first = len(new.rows)
             for site, children in wanted:
                 if self._has_room(new.rows, [(site, children)]):
-                    self._number(new, node, site, children, node in analysed)
+                    self._number(new, node, site, children, timed=node in analysed)
                 else:
                     self._callees.fail(node, site, "there are too many callees")
             if node in analysed:
@@ -216,7 +216,13 @@ class Instrumentation:
         return len(rows) + more <= self._installer.max_nodes
 
     def _number(
-        self, new: _Numbering, node: Fnode, site: Site, children: Sequence[Fnode], timed: bool
+        self,
+        new: _Numbering,
+        node: Fnode,
+        site: Site,
+        children: Sequence[Fnode],
+        *,
+        timed: bool,
     ) -> None:
         """Numbers the callees of one call site of ``node``, if it can be patched."""
         patch = self._prepare(site, new.backs[node], node)
@@ -225,7 +231,7 @@ class Instrumentation:
         new.used[site.address] = patch
         new.routes.setdefault(site.address, []).append((new.numbers[node], len(new.rows)))
         if site.target is not None:
-            new.add(node, children[0], patch, timed)
+            new.add(node, children[0], patch, timed=timed)
             return
         targets = () if _is_single(site) else self._tables.sites.learned(patch.index)
         passed = [self._callees.passes(node, site, target) for target in targets]
@@ -234,7 +240,7 @@ class Instrumentation:
             passes = lane < len(passed) and passed[lane]
             is_others = lane == self._installer.max_targets
             child = self._callees.learned(node, site, lane)
-            new.add(node, child, patch, timed, passes=passes, is_others=is_others)
+            new.add(node, child, patch, timed=timed, passes=passes, is_others=is_others)
 
     def _prepare(self, site: Site, parent: int, node: Fnode) -> Patch | None:
         made = self._installer.prepare_site(site, parent)

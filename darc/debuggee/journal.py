@@ -81,7 +81,7 @@ class ProcessJournal(Journal):
                 "written down outside of it"
             ) from None
         self._stood = None
-        self.stands(True)
+        self.stands(stopped=True)
 
     def patches(self, places: Iterable[Place]) -> None:
         new = [place for place in places if place not in self._places]
@@ -112,7 +112,7 @@ class ProcessJournal(Journal):
         self._write({"unmaps": [place.start, place.stop]})
         self._tidy()
 
-    def stands(self, stopped: bool) -> None:
+    def stands(self, *, stopped: bool) -> None:
         if self._is_open and self._stood != stopped:
             with contextlib.suppress(TargetError):
                 self._write({"stands": stopped})

@@ -105,11 +105,11 @@ class ProcessPads(PadBackend):
         target = self._target
 
         def decide() -> Outcome:
-            target.journal.stands(True)
+            target.journal.stands(stopped=True)
             answer = handler()
             if answer.outcome is Outcome.STOP and answer.back:
                 lead_home(target, foothold, answer.slot)
-            target.journal.stands(answer.outcome is Outcome.STOP)
+            target.journal.stands(stopped=answer.outcome is Outcome.STOP)
             return answer.outcome
 
         target.bell.arm(self._signal, decide)

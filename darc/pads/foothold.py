@@ -494,7 +494,7 @@ class Foothold(ABC):
         tables.sites.write(parent, pad_back=self._areas[0].block, kind=limits["DARC_CALL"])
 
         def measure(entry: int, node: int = 1, *, timed: bool = True) -> _Cost:
-            nodes = [Node(0, 1, 3, True), *[Node(0, 0, 0, timed)] * 3]
+            nodes = [Node(0, 1, 3, timed=True), *[Node(0, 0, 0, timed=timed)] * 3]
             tables.sites.write_nodes(nodes, [(0, 1), (1, 2), (0, 3), (3, 1)], [])
             tables.sites.set(direct, timed=int(timed))
             tables.sites.set(parent, first_child=node)

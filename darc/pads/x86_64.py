@@ -126,20 +126,22 @@ class _Assembler:
         return bytes(self.code), cells
 
     def jump(self, target: int, name: str = "target") -> None:
-        distance = target - (self.here + 5)
-        if abs(distance) < NEAR:
-            self.emit(b"\xe9", struct.pack("<i", distance))
-        else:
-            self.cell(b"\xff\x25", name, target)
+        self._lead(target, name, near=b"\xe9", far=b"\xff\x25")
 
     def call(self, target: int, name: str = "target") -> None:
+        self._lead(target, name, near=b"\xe8", far=b"\xff\x15")
+
+    def _lead(self, target: int, name: str, *, near: bytes, far: bytes) -> None:
+        """By its distance where that fits; else through a cell called ``name``."""
         distance = target - (self.here + 5)
         if abs(distance) < NEAR:
-            self.emit(b"\xe8", struct.pack("<i", distance))
+            self.emit(near, struct.pack("<i", distance))
         else:
-            self.cell(b"\xff\x15", name, target)
+            self.cell(far, name, target)
 
-    def memory(self, opcode: bytes, digit: int, base: str, displacement: int, wide: bool) -> None:
+    def memory(
+        self, opcode: bytes, digit: int, base: str, displacement: int, *, wide: bool
+    ) -> None:
         """``opcode /digit [base + displacement]``; ``wide`` for 64-bit operands."""
         number = _NUMBERS[base]
         rex = (8 if wide else 0) | (number >> 3) | (digit >> 3 << 2)
@@ -216,8 +218,8 @@ def _filter(asm: _Assembler, slot: FrameRule, pushed: int, blocks: Sequence[int]
     if slot.through is not None:
         asm.emit(_PUSH_RAX)
         shift = pushed + 8 if slot.register == "rsp" else 0
-        asm.memory(b"\x8b", 0, slot.register, slot.through + shift, True)
-        asm.memory(b"\x8b", 0, "rax", slot.offset - 8 + 3, False)
+        asm.memory(b"\x8b", 0, slot.register, slot.through + shift, wide=True)
+        asm.memory(b"\x8b", 0, "rax", slot.offset - 8 + 3, wide=False)
         for block in blocks:
             asm.emit(b"\x3d", _block_word(block))
             asm.relative(b"\x0f\x84", "on path, rax pushed")
@@ -225,7 +227,7 @@ def _filter(asm: _Assembler, slot: FrameRule, pushed: int, blocks: Sequence[int]
         return
     shift = pushed if slot.register == "rsp" else 0
     for block in blocks:
-        asm.memory(b"\x81", 7, slot.register, slot.offset - 8 + 3 + shift, False)
+        asm.memory(b"\x81", 7, slot.register, slot.offset - 8 + 3 + shift, wide=False)
         asm.emit(_block_word(block))
         asm.relative(b"\x0f\x84", "on path")
 
@@ -235,10 +237,10 @@ def _load_slot(asm: _Assembler, slot: FrameRule, pushed: int, to: str) -> None:
     shift = pushed if slot.register == "rsp" else 0
     number = _NUMBERS[to]
     if slot.through is None:
-        asm.memory(b"\x8d", number, slot.register, slot.offset - 8 + shift, True)
+        asm.memory(b"\x8d", number, slot.register, slot.offset - 8 + shift, wide=True)
     else:
-        asm.memory(b"\x8b", number, slot.register, slot.through + shift, True)
-        asm.memory(b"\x8d", number, to, slot.offset - 8, True)
+        asm.memory(b"\x8b", number, slot.register, slot.through + shift, wide=True)
+        asm.memory(b"\x8d", number, to, slot.offset - 8, wide=True)
 
 
 def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:

@@ -99,7 +99,7 @@ class Journal:
     def unmaps(self, place: range) -> None:
         """These are about to be unmapped. Raises TargetError: it cannot be noted."""
 
-    def stands(self, stopped: bool) -> None:
+    def stands(self, *, stopped: bool) -> None:
         """The program is stopped for darc or for the user, or is about to go on."""
 
     def close(self, is_in: Callable[[Place], bool]) -> None:

@@ -48,7 +48,7 @@ def test_what_a_killed_debugger_has_noted(folder: Path) -> None:
     assert seen.passages == {HOLE.place.address: HOLE}
     assert seen.stood
     noted.gives_back()
-    noted.stands(False)
+    noted.stands(stopped=False)
     assert not found(folder).passages
     assert not found(folder).stood
     assert (folder / name_of(os.getpid())).stat().st_mode & 0o777 == 0o600
