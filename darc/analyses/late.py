@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
-from darc.collectors.collector import KeepsOps, Running, SeesOpenCalls
+from darc.collectors.collector import Running
 from darc.model.errors import UsageError
 from darc.model.ops import Event
 from darc.model.profile import Profile
@@ -48,15 +48,13 @@ class LateCalls(Analysis):
         super().__init__(subject)
         self.known = known
         collector = subject.collector
-        if (
-            not (isinstance(collector, KeepsOps) and isinstance(collector, SeesOpenCalls))
-            or collector.running() is None
-        ):
+        ops, open_calls = collector.ops, collector.open_calls
+        if ops is None or open_calls is None or open_calls.running() is None:
             raise UsageError(
                 "'darc catch' needs probes that can be read while the program runs: neither "
                 "breakpoints nor a kernel behind a gdb server can be"
             )
-        self._open: SeesOpenCalls = collector
+        self._open = open_calls
         self.seconds = seconds
         self._told: set[Hashable] = set()
         self._suspect: Running | None = None
@@ -65,8 +63,8 @@ class LateCalls(Analysis):
         """Calls that were late when they were looked at, and had ended when the program stood."""
         cycles = int(seconds * collector.hz)
         collector.search(cycles, _LONGEST)
-        collector.keep_ops(max(cycles // _SPANS, 1), (0, 0))
-        collector.watch_waits()
+        ops.keep_ops(max(cycles // _SPANS, 1), (0, 0))
+        ops.watch_waits()
         collector.await_user()
         self._status = Status.SEARCHING
 

@@ -29,7 +29,7 @@ from darc.analyses.secondlook import (
     why_not,
 )
 from darc.code.modules import Module
-from darc.collectors.collector import Collector, KeepsOps
+from darc.collectors.collector import Collector
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, Function, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
@@ -267,7 +267,7 @@ class RootCauses(Analysis):
     def _begin(self) -> Orders:
         low, high = self._profile.limits()
         self._collector.search(low, high)
-        keeper = self._keeper
+        keeper = self._collector.ops
         if keeper is not None:
             keeper.keep_ops(low // _SPANS_IN_PEAK, self._profile.limits_of_fastest())
         asked = time.thread_time()
@@ -367,24 +367,20 @@ class RootCauses(Analysis):
 
     # ------------------------------------------------------------- the closing round
 
-    @property
-    def _keeper(self) -> KeepsOps | None:
-        """The collector, where it can keep ops whole."""
-        return self._collector if isinstance(self._collector, KeepsOps) else None
-
     def _take_ops(self) -> None:
         """Keeps the ops of the round that is over."""
-        if self._keeper is None:
+        keeper = self._collector.ops
+        if keeper is None:
             return
         with contextlib.suppress(TargetError):  # the program may be gone
-            kept = self._keeper.kept_ops()
+            kept = keeper.kept_ops()
             self._ops.take(kept, is_closing=self._closing_until is not None)
 
     def _look_closer(self) -> bool:
         """Where the paths are known and calls inside the peak are frequent: lets the program go on
         for a moment with all calls on the paths timed, so that whole ops can be kept."""
         assert self._descent is not None
-        paths, keeper = self._descent.paths(), self._keeper
+        paths, keeper = self._descent.paths(), self._collector.ops
         if keeper is None or not keeper.may_look_closer:
             return False
         if not paths or not self.parameters.auto:

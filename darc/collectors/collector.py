@@ -101,7 +101,7 @@ class Running:
 
 
 class KeepsOps(ABC):
-    """A collector that can keep some ops whole. An analysis asks whether it is one."""
+    """Keeps some ops whole, for collectors that can (:attr:`Collector.ops`)."""
 
     @property
     def may_look_closer(self) -> bool:
@@ -124,8 +124,8 @@ class KeepsOps(ABC):
 
 
 class SeesOpenCalls(ABC):
-    """A collector that can tell which calls of f0 are under way. An analysis asks whether it is
-    one."""
+    """Tells which calls of f0 are under way, for collectors that can
+    (:attr:`Collector.open_calls`)."""
 
     @abstractmethod
     def running(self) -> Sequence[Running] | None:
@@ -189,6 +189,16 @@ class Collector(ABC):
         """What the user is to know of it before the program goes on. ``why`` says why it is this
         one, where ``--probes auto`` would rather have another."""
         del why
+        return None
+
+    @property
+    def ops(self) -> KeepsOps | None:
+        """What keeps some ops whole, where it can, since :meth:`install`."""
+        return None
+
+    @property
+    def open_calls(self) -> SeesOpenCalls | None:
+        """What tells which calls are under way, where it can, since :meth:`install`."""
         return None
 
     callees: Callees

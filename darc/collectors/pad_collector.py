@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,26 +12,23 @@ from darc import agent
 from darc.agent.damage import DAMAGED
 from darc.agent.layout import Read, Room, Write
 from darc.agent.memory import AgentMemory
-from darc.agent.rows import RunningOp
 from darc.code.architecture import FunctionCode
 from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Assignment, Collector, KeepsOps, Running, SeesOpenCalls
+from darc.collectors.collector import Assignment, Collector
 from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.instrumentation import Instrumentation
 from darc.collectors.losses import LOSSES, Losses
 from darc.collectors.suspension import Suspension
 from darc.collectors.tablegrowth import TableGrowth
-from darc.debuggee import clock
+from darc.collectors.wholeops import PadOps
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode
-from darc.model.ops import Event, KeptOps
 from darc.model.parameters import Loops, Probes
 from darc.model.profile import Profile
 from darc.pads.backend import BellAnswer, batch_size
-from darc.pads.guards import Guard
 from darc.pads.installer import PadInstaller
 from darc.search.contest import Vote
 from darc.search.descent import Orders
@@ -44,7 +40,7 @@ _NEVER = (1 << 63) - 1
 """So many calls are never seen: the agent does not ring until the user has chosen."""
 
 
-class PadCollector(Collector, KeepsOps, SeesOpenCalls):
+class PadCollector(Collector):
     """Pads and the agent in a process or a kernel."""
 
     kind = Probes.PAD
@@ -67,11 +63,11 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
         self._handlers = FaultHandlers(self._program, self._backend, self._note)
         keeps = self._measures_over_stops and self._debuggee.is_readable_while_it_runs
         self._suspension = Suspension(self._target, self._backend, keeps=keeps)
-        self._sees_waits = False
         self._is_set_up = False
         self._alive = True
         self.installer: PadInstaller
         self._instrumentation: Instrumentation
+        self._ops: PadOps
         self._growth: TableGrowth
         self._ahead: Ahead
         self._doorbell: Doorbell
@@ -93,6 +89,14 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
     def probe_cost(self) -> int:
         return self.tables.full_cost
 
+    @property
+    def ops(self) -> PadOps:
+        return self._ops
+
+    @property
+    def open_calls(self) -> PadOps:
+        return self._ops
+
     # ------------------------------------------------------------- begin and end
 
     def install(self, code: FunctionCode, needed: int) -> list[str]:
@@ -104,6 +108,9 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
         notes += self.foothold.free_stuck()
         self.callees = Callees(self._program, self.installer, self._note)
         self._instrumentation = Instrumentation(self.installer, self.callees, self._root)
+        self._ops = PadOps(
+            self._target, debuggee, self.installer, self._instrumentation, self._note
+        )
         notes += self._handlers.look(self.foothold)
         self._prepare(code)
         notes += self.installer.guards.put() + self._tell_code()
@@ -454,44 +461,6 @@ class PadCollector(Collector, KeepsOps, SeesOpenCalls):
 
     def search(self, low: int, high: int) -> None:
         self.tables.set(mode=1, peak_low=low, peak_high=high)
-
-    @property
-    def may_look_closer(self) -> bool:
-        return self._target.stops_unseen
-
-    def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
-        self.tables.kept.keep(least, fast)
-
-    def watch_waits(self) -> None:
-        self._sees_waits = self.installer.guards.has_waits
-        problems = self.installer.guards.put_waits()
-        if problems:
-            self._note(f"who waits for whom is not seen everywhere: {problems[0]}")
-
-    def kept_ops(self) -> KeptOps:
-        sees_switches = self.installer.guards.has(Guard.SWITCH)
-        kept = self._instrumentation.kept_ops(self.hz, sees_switches)
-        threads = {op.thread for op in kept.ops}
-        threads |= {event.thread for op in kept.ops for event in op.events}
-        names = {number: self._debuggee.thread_name(number) for number in threads if number}
-        known = {number: name for number, name in names.items() if name is not None}
-        return dataclasses.replace(
-            kept,
-            threads=known,
-            sees_waits=self._sees_waits,
-            sees_wake_ups=self.installer.guards.has(Guard.WAKE),
-        )
-
-    def running(self) -> Sequence[Running] | None:
-        if not self._debuggee.is_readable_while_it_runs:
-            return None
-        now, hz = clock.tsc_now(), self.hz
-        return [Running(op, op.life, (now - op.start) / hz) for op in self.tables.ops.running()]
-
-    def waits_for(self, call: Running) -> Event | None:
-        assert isinstance(call.key, RunningOp)
-        event = self.tables.ops.wait_of(call.key)
-        return None if event is None else self._instrumentation.event(event)
 
     def drop_open_calls(self) -> None:
         self.tables.begin_epoch()

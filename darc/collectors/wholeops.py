@@ -1,0 +1,80 @@
+"""Ops that the agent keeps whole, and calls of f0 that are under way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from darc.agent.memory import AgentMemory
+from darc.agent.rows import RunningOp
+from darc.collectors.collector import KeepsOps, Running, SeesOpenCalls
+from darc.collectors.instrumentation import Instrumentation
+from darc.debuggee import clock
+from darc.debuggee.debuggee import Debuggee
+from darc.model.ops import Event, KeptOps
+from darc.pads.guards import Guard
+from darc.pads.installer import PadInstaller
+from darc.target.target import Target
+
+
+class PadOps(KeepsOps, SeesOpenCalls):
+    """Those of one analysis; ``note`` takes what the user should know."""
+
+    def __init__(
+        self,
+        target: Target,
+        debuggee: Debuggee,
+        installer: PadInstaller,
+        instrumentation: Instrumentation,
+        note: Callable[[str], None],
+    ) -> None:
+        self._target = target
+        self._debuggee = debuggee
+        self._installer = installer
+        self._instrumentation = instrumentation
+        self._note = note
+        self._sees_waits = False
+
+    @property
+    def _tables(self) -> AgentMemory:
+        return self._installer.tables
+
+    @property
+    def may_look_closer(self) -> bool:
+        return self._target.stops_unseen
+
+    def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
+        self._tables.kept.keep(least, fast)
+
+    def watch_waits(self) -> None:
+        guards = self._installer.guards
+        self._sees_waits = guards.has_waits
+        problems = guards.put_waits()
+        if problems:
+            self._note(f"who waits for whom is not seen everywhere: {problems[0]}")
+
+    def kept_ops(self) -> KeptOps:
+        guards = self._installer.guards
+        sees_switches = guards.has(Guard.SWITCH)
+        kept = self._instrumentation.kept_ops(self._debuggee.hz, sees_switches)
+        threads = {op.thread for op in kept.ops}
+        threads |= {event.thread for op in kept.ops for event in op.events}
+        names = {number: self._debuggee.thread_name(number) for number in threads if number}
+        known = {number: name for number, name in names.items() if name is not None}
+        return dataclasses.replace(
+            kept,
+            threads=known,
+            sees_waits=self._sees_waits,
+            sees_wake_ups=guards.has(Guard.WAKE),
+        )
+
+    def running(self) -> Sequence[Running] | None:
+        if not self._debuggee.is_readable_while_it_runs:
+            return None
+        now, hz = clock.tsc_now(), self._debuggee.hz
+        return [Running(op, op.life, (now - op.start) / hz) for op in self._tables.ops.running()]
+
+    def waits_for(self, call: Running) -> Event | None:
+        assert isinstance(call.key, RunningOp)
+        event = self._tables.ops.wait_of(call.key)
+        return None if event is None else self._instrumentation.event(event)
