@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -23,23 +24,22 @@ from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
-from darc.collectors.collector import Assignment, Collector, HasFoothold, Way
-from darc.collectors.ways import kind_after, way_instead, ways_of
+from darc.collectors.collector import Assignment, Collector, Way
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
     DarcError,
-    ProbesImpossibleError,
     TargetError,
     UnsupportedError,
     UsageError,
 )
 from darc.model.ftree import Fnode
-from darc.model.parameters import OnFinish, Parameters, Probes
+from darc.model.parameters import OnFinish, Parameters
 from darc.model.snapshot import Snapshot
 from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
+from darc.session.collecting import Collecting
 from darc.session.figures import RunFigures
 from darc.session.lookahead import LookAhead
 from darc.session.remarks import cut_short, users_breakpoints
@@ -88,7 +88,6 @@ class Session:
         self.spec = spec
         self.parameters = parameters
         self._changed = changed
-        self._progress = progress
         self.notes = list(notes)
         self._entry = entry
         self._figures = RunFigures(target)
@@ -98,11 +97,21 @@ class Session:
         self.root = Fnode(program.function_at(entry))
         self._pid = target.pid
         self.debuggee = debuggee
-        self._foothold = foothold
         self._new_analysis = analysis
-        self._way = way
-        self._instead: str | None = None
-        """Why another way was taken than the one that ``auto`` tries first."""
+        assignment = Assignment(
+            target=target,
+            program=program,
+            debuggee=debuggee,
+            root=self.root,
+            spec=spec,
+            parameters=parameters,
+            listener=self,
+            note=self.notes.append,
+            foothold=foothold,
+            progress=progress,
+        )
+        self._collecting = Collecting(assignment, way)
+        self._takes_copies = way is None
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
         self._unless_called: str | None = None
         """What to say where no call of f0 was seen."""
@@ -118,64 +127,29 @@ class Session:
         Raises:
             DarcError: it cannot be; whatever was changed was undone.
         """
-        if self._foothold is None or self._foothold.identity != self.debuggee.identity:
+        if self.foothold is None or self.foothold.identity != self.debuggee.identity:
             self.notes += self.debuggee.pads.clean_up(self.program)  # before f0's code is read
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
         copies: list[str] = []
-        if self._way is None:
+        if self._takes_copies:
             copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
         self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
-        ways = ways_of(self.parameters.probes, self._way)
         try:
-            if self.parameters.probes is Probes.AUTO:
-                self._install_what_is_possible(code, ways)
-            else:
-                self._install(code, ways[0])
+            self._collecting.begin(functools.partial(self._install, code), self.note)
         except BaseException:
             self._over()
             raise
 
-    def _install_what_is_possible(self, code: FunctionCode, ways: Sequence[Way]) -> None:
-        """The first of ``ways``; the second where the program can take no probe of the first at all
-        and comes to no harm. Else, and where only f0 can take none, they are for the user to
-        choose."""
-        first, *others = ways
-        why = first.collector.risk(self.debuggee)
-        if why is None:
-            try:
-                self._install(code, first)
-                return
-            except ProbesImpossibleError as error:
-                why = str(error)
-        way, self._instead = way_instead(first, others, why, self.debuggee, self.spec)
-        self.notes.append(self._instead)
-        self._install(code, way)
-
     @property
     def openings(self) -> list[str]:
         """What the user is to know before the program goes on."""
-        found = (self.debuggee.opening, self.collector.opening(self._instead))
+        found = (self.debuggee.opening, self.collector.opening(self._collecting.instead))
         return [text for text in found if text is not None]
 
-    def _collector(self, way: Way) -> Collector:
-        assignment = Assignment(
-            target=self._target,
-            program=self.program,
-            debuggee=self.debuggee,
-            root=self.root,
-            spec=self.spec,
-            parameters=self.parameters,
-            listener=self,
-            note=self.notes.append,
-            foothold=self._foothold,
-            progress=self._progress,
-        )
-        return way.new(assignment)
-
     def _install(self, code: FunctionCode, way: Way) -> None:
-        collector = self.collector = self._collector(way)
+        collector = self.collector = self._collecting.new(way)
         parameters = self.parameters
         if parameters.lookahead is None:
             parameters = dataclasses.replace(parameters, lookahead=collector.auto_lookahead)
@@ -197,8 +171,7 @@ class Session:
             )
             installed = True
         finally:
-            if isinstance(collector, HasFoothold):
-                self._foothold = collector.foothold
+            self._collecting.leaves(collector)
             if not installed:
                 self._abandon()
 
@@ -210,7 +183,7 @@ class Session:
     @property
     def foothold(self) -> Foothold | None:
         """What stays in the process, for the next analysis of it."""
-        return self._foothold
+        return self._collecting.foothold
 
     def modules_changed(self) -> None:
         """The program has loaded or unloaded a file, or executes another one."""
@@ -543,13 +516,13 @@ class Session:
     def _fall_back(self) -> Outcome:
         """The next way takes the place of the one that has collected, where it does no harm."""
         before = self.collector
-        (way,) = ways_of(kind_after(before.kind), self._way)
+        way = self._collecting.after(before)
         why = way.collector.risk_of_fall_back(self.debuggee) or self.analysis.why_no_fall_back()
         if why is None:
             try:
                 before.remove()
                 self.notes += before.losses()
-                self.collector = self._collector(way)
+                self.collector = self._collecting.new(way)
                 self.notes += self.collector.install(self.program.function(self._entry), 0)
                 return self._go(self.analysis.fall_back(self.collector))
             except DarcError as error:
