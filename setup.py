@@ -24,7 +24,7 @@ def compile_agent(outdir: Path) -> None:
     module.build_scans(outdir.parent)
 
 
-class BuildPy(build_py):  # type: ignore[misc]
+class BuildPy(build_py):
     """The package's modules, and the agent beside them."""
 
     def run(self) -> None:
@@ -32,14 +32,14 @@ class BuildPy(build_py):  # type: ignore[misc]
         compile_agent(ROOT / AGENT if self.editable_mode else Path(self.build_lib) / AGENT)
 
 
-class BdistWheel(bdist_wheel):  # type: ignore[misc]
+class BdistWheel(bdist_wheel):
     """A wheel for every Python 3 on one platform: it carries machine code but no extension."""
 
     def get_tag(self) -> tuple[str, str, str]:
         return "py3", "none", super().get_tag()[2]
 
 
-class PlatformDistribution(Distribution):  # type: ignore[misc]
+class PlatformDistribution(Distribution):
     def has_ext_modules(self) -> bool:
         return True
 

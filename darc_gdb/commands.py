@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
+from typing import Any
 
 import gdb
 
@@ -142,7 +143,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     hooks.undisturbed = leaving.undisturbed
     gdb.events.before_prompt.connect(stopping.before_prompt)
     undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
-    for registry, handler in (
+    listeners: Iterable[tuple[Any, Callable[..., None]]] = (
         (gdb.events.stop, stopping.on_stop),
         (gdb.events.exited, leaving.on_exit),
         (gdb.events.cont, stopping.on_continue),
@@ -150,8 +151,9 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         (gdb.events.before_prompt, stopping.at_prompt),
         (gdb.events.gdb_exiting, leaving.on_exiting),
         *target.listeners(),
-    ):
-        waiting: Callable[..., None] = ctrlc.patient(handler)  # type: ignore[arg-type]
+    )
+    for registry, handler in listeners:
+        waiting = ctrlc.patient(handler)
         registry.connect(waiting)
         undo.callback(registry.disconnect, waiting)
     _LeaveHook(leaving, undo)

@@ -14,6 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def main() -> None:
     """See the module."""
@@ -71,7 +75,7 @@ def _enter(folder: Path, pid: int, most: int) -> bool:
     return False
 
 
-def _look_after(job: dict, folder: Path, pid: int, fifo: Path, settings: Path) -> None:  # type: ignore[type-arg]
+def _look_after(job: "dict[str, Any]", folder: Path, pid: int, fifo: Path, settings: Path) -> None:
     """Runs gdb; whatever becomes of it, the shell is let go."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from darc.model.errors import DarcError
 
@@ -28,6 +28,6 @@ def where_damaged(default: object) -> Callable[[_F], _F]:
             except Exception:  # see the module: the parsers' kinds cannot be listed
                 return default() if isinstance(default, type) else default
 
-        return wrapper  # type: ignore[return-value]
+        return cast("_F", wrapper)
 
     return decorate

@@ -13,7 +13,7 @@ import functools
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -90,7 +90,7 @@ _C = TypeVar("_C", bound=_Owned)
 
 def any_thread(function: _F) -> _F:
     """Marks a method that any thread may call at any time: it never asks the debugger."""
-    function.any_thread = True  # type: ignore[attr-defined]
+    vars(function)["any_thread"] = True
     return function
 
 
@@ -137,4 +137,4 @@ def _asserting(function: _F) -> _F:
         assert turn.is_own_thread(), f"{function.__name__} was called on another thread"
         return function(self, *args, **kwargs)
 
-    return wrapper  # type: ignore[return-value]
+    return cast("_F", wrapper)
