@@ -137,24 +137,33 @@ static inline int hands_on(const control *ctl, u32 member)
     return unlikely(ctl->from_member) && member + 1 == ctl->from_member && member >= ctl->free_members;
 }
 
-static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u32 member, u64 slot)
+/* The record of a call that begins at slot, from where it returns to back; 0: there is none left. entered tells
+ * whether a pad has entered the frame before, by where back leads: then no record is claimed for it. */
+static inline record *claim_frame(control *ctl, const site *s, u64 slot, u64 back, int *entered)
 {
-    u64 back = *(u64 *)slot, landing = 0;
-    if (!hands_on(ctl, member) && is_recursion(ctl, ctx, block, slot))
+    *entered = back == s->pad_back || own_back(ctl, back);
+    if (unlikely(*entered))
         return 0;
-    if (unlikely(back == s->pad_back || own_back(ctl, back))) {
-        enter_tail(ctl, ctx, block, member, slot, back);
-        return 0;
-    }
     record *rec = place(ctl, slot, 0);
     if (unlikely(rec->slot != slot))
         rec = claim_record(ctl, slot);
-    if (unlikely(!rec))
+    *entered = rec && back == rec->pad_back;
+    return rec;
+}
+
+static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u32 member, u64 slot)
+{
+    u64 back = *(u64 *)slot, landing = 0;
+    int entered;
+    if (!hands_on(ctl, member) && is_recursion(ctl, ctx, block, slot))
         return 0;
-    if (unlikely(back == rec->pad_back)) { /* the frame is one that a pad has entered */
+    record *rec = claim_frame(ctl, s, slot, back, &entered);
+    if (unlikely(entered)) {
         enter_tail(ctl, ctx, block, member, slot, back);
         return 0;
     }
+    if (unlikely(!rec))
+        return 0;
     if (s->landings && !(landing = claim_landing(ctl, s, back, block)))
         return 0;
     if (unlikely(rec->open)) { /* what stood there is gone, or was copied elsewhere */
