@@ -39,6 +39,8 @@ class KernelPads(PadBackend):
         self._kernel = kernel
         self._disarm: list[Callable[[], None]] = []
         self._has_limit = False
+        self._found: tuple[LeftFoothold, ...] | None = None
+        """What a cleaning has found, for the foothold that is asked for behind it."""
 
     def risk(self) -> str | None:
         return self._kernel.gdbstub.why_no_pads()
@@ -50,7 +52,8 @@ class KernelPads(PadBackend):
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
         notes = []
         own_version = agent.load().constants["DARC_ABI_VERSION"]
-        for left in left_behind(self._kernel.target, self._module_areas()):
+        self._found = self._left_behind()
+        for left in self._found:
             if left.version != own_version:
                 if left.tables.enabled:
                     raise UnsupportedError(
@@ -81,6 +84,9 @@ class KernelPads(PadBackend):
             kernel.gdbstub.lock_again(start, end)
         return restored
 
+    def _left_behind(self) -> tuple[LeftFoothold, ...]:
+        return tuple(left_behind(self._kernel.target, self._module_areas()))
+
     def _module_areas(self) -> Iterator[int]:
         kernel = self._kernel
         pointers = kernel.value("level3_kernel_pgt")
@@ -107,7 +113,9 @@ class KernelPads(PadBackend):
         if room.blocks:
             rooms = rooms_down_to(room)
         own_version = agent.load().constants["DARC_ABI_VERSION"]
-        found = left_behind(kernel.target, self._module_areas())
+        found, self._found = self._found, None
+        if found is None:
+            found = self._left_behind()
         return KernelFoothold(
             kernel.target,
             program,
