@@ -6,6 +6,7 @@ The floors are the folders in the order of :data:`darc.FLOORS`; all else is read
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -54,8 +55,13 @@ MODULES = {
 """Whatever ``from package import name`` may mean by a name that is a module."""
 
 
-def imports(file: Path) -> Iterator[Import]:
+@functools.cache
+def imports(file: Path) -> tuple[Import, ...]:
     """Every module that a file imports anywhere, also inside functions."""
+    return tuple(_imports(file))
+
+
+def _imports(file: Path) -> Iterator[Import]:
     package = list(file.with_suffix("").parts[:-1])
     for node in ast.walk(ast.parse((ROOT / file).read_text())):
         if isinstance(node, ast.Import):
