@@ -179,6 +179,7 @@ class RootCauses(Analysis):
         else:
             if self._second_look is None:
                 self._tell(widening(self._descent.under_way, self._descent.level))
+            self._tell(self._descent.passed)
             self._settle(_CUT_SHORT)
             self._status = early_status(self._descent.status, bool(self._descent.paths()))
 
@@ -284,6 +285,7 @@ class RootCauses(Analysis):
         return Descent(
             *(self.root, parameters, self._callees.expand, self._has_time),
             probe_cost=lambda: collector.probe_cost,
+            least=self._profile.limits()[0],
         )
 
     def _has_time(self) -> bool:
@@ -351,6 +353,7 @@ class RootCauses(Analysis):
         assert self._descent is not None
         if explanation := self._descent.explain():
             self._note(explanation)
+        self._tell(self._descent.passed)
         calls = for_breakpoints(self._untimed)
         self._second_look = SecondLook(calls)
         self._used |= self._collector.used
@@ -417,6 +420,7 @@ class RootCauses(Analysis):
         self._status = self._descent.status
         if explanation := self._descent.explain():
             self._note(explanation)
+        self._tell(self._descent.passed)
         self._settle(None)
         self._correct()
         tell_untimed(self._untimed, self._collector.kind, self._why_no_breakpoints)

@@ -160,8 +160,14 @@ def is_own(ending: Ending) -> bool:
 
 
 def _was_timed(node: Fnode, ending: Ending, kept: KeptOps) -> bool:
-    """Whether all that the cause took is in the ops."""
-    if node.parent is not None and node.parent not in kept.compared:
+    """Whether all that the cause took is in the ops. A function was timed where its callees were,
+    or its caller's, or where it has a sum."""
+    is_timed = (
+        node.parent is None
+        or not kept.compared.isdisjoint((node, node.parent))
+        or any(total.node is node for op in kept.ops for total in op.sums)
+    )
+    if not is_timed:
         return False
     return not node.children or node in kept.compared or _is_whole(node, ending)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from darc.model.ftree import Fnode, Totals
 from darc.search import decision
+from darc.search.decision import Taken
 
 NOTHING = Totals()
 
@@ -124,6 +125,15 @@ class Contest:
         """In how many of the in-peak calls a child was on the path."""
         return self.callee_totals.get(child, NOTHING).ops
 
+    def taken(self, by_longest: bool) -> list[Taken]:
+        """What the node itself took, without its callees, and then each child. An interrupt takes
+        what it takes in other functions, too: it is not known here."""
+        called = [self.callee_totals.get(child, NOTHING) for child in self.node.children]
+        parts = [self.totals, *called]
+        whole, *theirs = [one.max_sum if by_longest else one.sum for one in parts]
+        own = Taken(max(0, whole - sum(theirs)), self.ops)
+        return [own, *map(_taken, self.node.children, called)]
+
     def next_round(self, percentage: float, size: int, weigh: Callable[[Totals], int]) -> None:
         """Keep the winners of this batch and go on to the next one or to the last round, with at
         most ``size`` call sites each. When no batch has a winner, this one was the last round.
@@ -160,6 +170,10 @@ class Contest:
             for (child, mean), has_votes in zip(means.items(), by_votes, strict=True)
             if has_votes or mean >= enough
         }
+
+
+def _taken(child: Fnode, totals: Totals) -> Taken:
+    return Taken() if child.is_interrupt else Taken(totals.sum, totals.ops)
 
 
 _Handler = tuple[str, int]

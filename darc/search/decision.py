@@ -1,9 +1,17 @@
-"""Choosing root causes from votes (paper sections 3 and 6), and how sure the choice is."""
+"""Choosing root causes from votes (paper sections 3 and 6), and how sure the choice is.
+
+Beyond the paper: votes alone do not say how much is at stake. A call of f0 that is slow for
+something else passes through a function that is fast this time, and what is the largest part of
+next to nothing has a vote as well.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from darc.model.shares import SLIGHT
 
 CONFIDENT = 0.95
 """The confidence at which votes are decisive when ``decision_ops`` is auto."""
@@ -19,6 +27,27 @@ def chosen(votes: Sequence[int], percentage: float) -> list[bool]:
     # A product such as 0.1 * 30 must not end up above 3.
     needed = percentage * max(votes, default=0) - 1e-9
     return [count > 0 and count >= needed for count in votes]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a contestant took, in cycles, over in-peak calls of f0."""
+
+    sum: int = 0
+    ops: int = 0
+    """In how many of them it was there at all."""
+
+
+def merely_passed(wins: Sequence[bool], taken: Sequence[Taken], least: int) -> list[bool]:
+    """Which of the contestants that were chosen cannot have made a call of f0 slow: those that took
+    less than an eighth (:data:`~darc.model.shares.SLIGHT`) of what another one took, and in the
+    calls that they were in less than an eighth of ``least``, what the fastest call inside the peak
+    takes. Both, as a single call that the machine held up makes up most of a sum."""
+    most = max((one.sum for one, won in zip(taken, wins, strict=True) if won), default=0)
+    return [
+        won and one.sum * SLIGHT < most and one.sum * SLIGHT < least * one.ops
+        for won, one in zip(wins, taken, strict=True)
+    ]
 
 
 def confidence(votes: Sequence[int], percentage: float) -> float:

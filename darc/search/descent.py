@@ -73,7 +73,8 @@ class Descent:
 
     ``has_time`` is asked before a node is expanded that no decision needs yet
     (``--lookahead auto``): the program stands still meanwhile. A timed call takes
-    ``probe_cost`` cycles, as far as is known by then.
+    ``probe_cost`` cycles, as far as is known by then. The fastest call inside the peak takes
+    ``least`` cycles: what takes next to nothing of that is no root cause.
     """
 
     def __init__(
@@ -83,8 +84,11 @@ class Descent:
         expand: Callable[[Fnode], None],
         has_time: Callable[[], bool] = lambda: True,
         probe_cost: Callable[[], int] = lambda: 0,
+        least: int = 0,
     ) -> None:
         self._probe_cost = probe_cost
+        self._least_cycles = least
+        self._passed: dict[tuple[Fnode, Fnode], str] = {}
         self._root = root
         self._parameters = parameters
         self._expand = expand
@@ -255,6 +259,16 @@ class Descent:
         """What was seen where a path ended without a conclusion; empty when none did."""
         return "; ".join(self._inconclusive.values())
 
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """What had the votes of a root cause, and took next to nothing: in words, if anything."""
+        names = ", ".join(self._passed.values())
+        told = (
+            f"no root cause, though chosen by votes: {names}; next to nothing of a call inside the "
+            "peak is spent there"
+        )
+        return (told,) if names else ()
+
     # -- decisions ------------------------------------------------------------------------------
 
     def _judge(self, contest: Contest) -> list[Fnode]:
@@ -282,7 +296,7 @@ class Descent:
             return []
         sure = decision.confidence(ballot, percentage)
         self._confidence = min(sure, 1.0 if self._confidence is None else self._confidence)
-        own_wins, *children_win = decision.chosen(ballot, percentage)
+        own_wins, *children_win = self._winners(contest, ballot)
         if not self._parameters.auto:
             self._candidates += node.children
         short: list[int] = []
@@ -300,6 +314,19 @@ class Descent:
             node.end = self._ending(node, maxcount, bool(short), note)
         winners = [child for child in node.children if child.root_cause]
         return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
+
+    def _winners(self, contest: Contest, ballot: Sequence[int]) -> list[bool]:
+        """The node itself and its children: which are root causes."""
+        wins = decision.chosen(ballot, self._parameters.maxcount_percentage)
+        if not self._parameters.auto:
+            return wins
+        node = contest.node
+        passed = decision.merely_passed(wins, contest.taken(self._by_longest), self._least_cycles)
+        for one, count, is_passed in zip([node, *node.children], ballot, passed, strict=True):
+            if is_passed:
+                what = f"{node.function.name} itself" if one is node else one.function.name
+                self._passed[node, one] = f"{what} ({count} of {contest.ops})"
+        return [won and not gone for won, gone in zip(wins, passed, strict=True)]
 
     @property
     def _by_longest(self) -> bool:

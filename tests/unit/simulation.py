@@ -69,9 +69,11 @@ class Simulation:
         replay: bool = False,
         deepest: int = 50,
         root: Fnode | None = None,
+        least: int = 0,
     ) -> None:
         """With ``replay`` each decision sees the same calls of f0; no call is made below
-        ``deepest`` frames, so routines may call each other in circles."""
+        ``deepest`` frames, so routines may call each other in circles. The fastest call inside the
+        peak takes ``least`` cycles."""
         self.f0 = f0
         self.parameters = parameters
         self.replay = replay
@@ -84,7 +86,9 @@ class Simulation:
         self.op = 0
         self.root = root or Fnode(self.function(f0))
         self.bind(self.root, f0)
-        self.descent = Descent(self.root, parameters, self.expand, probe_cost=lambda: PROBE_COST)
+        self.descent = Descent(
+            self.root, parameters, self.expand, probe_cost=lambda: PROBE_COST, least=least
+        )
 
     def function(self, routine: Routine) -> Function:
         address = self.address(routine)

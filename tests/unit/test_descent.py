@@ -196,6 +196,41 @@ def test_several_paths_go_on_at_once() -> None:
     assert [names(orders.analyse) for orders in simulation.history] == [["f0"], ["a", "b"], []]
 
 
+def test_what_is_merely_passed_through_is_no_root_cause() -> None:
+    """In half of the slow calls ``send`` is fast, and ``lookup`` is all that there is of it."""
+    send = Routine("send", 1).call(Routine("lookup", 10)).call(Routine("wire", SLOW), [1, 0])
+    f0 = Routine("f0").call(Routine("disk", [1, SLOW])).call(send)
+    assert ["f0", "send", "lookup"] in search(f0).paths(), "by votes alone"
+    simulation = search(f0, least=SLOW)
+    assert simulation.paths() == [["f0", "disk"], ["f0", "send", "wire"]]
+    (told,) = simulation.descent.passed
+    assert told == (
+        "no root cause, though chosen by votes: lookup (10 of 20); next to nothing of a call "
+        "inside the peak is spent there"
+    )
+
+
+def test_its_own_time_that_is_merely_passed_is_none() -> None:
+    send = Routine("send", 10).call(Routine("wire", SLOW), [1, 0])
+    f0 = Routine("f0").call(Routine("disk", [1, SLOW])).call(send)
+    assert ["f0", "send"] in search(f0).paths()
+    assert search(f0, least=SLOW).paths() == [["f0", "disk"], ["f0", "send", "wire"]]
+
+
+def test_a_call_that_was_held_up_leaves_the_other_causes() -> None:
+    """One call of a thousand times as long is most of the sum."""
+    slow = Routine("wire", [*[SLOW, 1] * 9, 1000 * SLOW, 1])
+    f0 = Routine("f0").call(Routine("disk", [1, SLOW])).call(slow)
+    assert search(f0, least=SLOW).paths() == [["f0", "disk"], ["f0", "wire"]]
+
+
+def test_many_small_causes_stay() -> None:
+    f0 = Routine("f0", 1)
+    for number in range(20):
+        f0.call(Routine(f"part {number}", SLOW // 20))
+    assert len(search(f0, least=SLOW).paths()) == 20
+
+
 @pytest.mark.parametrize(("percentage", "paths"), [(0.2, 2), (0.5, 1), (1.0, 1)])
 def test_maxcount_percentage_is_what_a_minor_cause_needs(percentage: float, paths: int) -> None:
     common = Routine("common", [SLOW, SLOW, SLOW, 10])

@@ -99,12 +99,33 @@ def test_few_ops_tell_nothing() -> None:
         assert explain(path, made) == Explained(0)
 
 
+def untimed(kept: KeptOps) -> KeptOps:
+    """The same where no call below f0 was timed."""
+    bare = tuple(dataclasses.replace(op, sums=(), spans=()) for op in kept.ops)
+    return dataclasses.replace(kept, ops=bare, compared=frozenset())
+
+
 def test_what_was_not_timed_has_no_share() -> None:
     snapshot = ops.snapshot()
     assert snapshot.ops is not None
-    kept = dataclasses.replace(snapshot.ops, compared=frozenset())
+    kept = untimed(snapshot.ops)
     for path in snapshot.paths:
         assert explain(path, dataclasses.replace(snapshot, ops=kept)) == Explained(10)
+
+
+@pytest.mark.parametrize("compared", [(), ("1.7.1.1",)])
+def test_what_was_timed_has_a_share_though_its_caller_was_decided_on_before(
+    compared: tuple[str, ...],
+) -> None:
+    """The last round is of functions that are deep in the tree: their callers are followed, and not
+    timed."""
+    snapshot = ops.snapshot()
+    assert snapshot.ops is not None
+    assert snapshot.ftree is not None
+    nodes = frozenset(map(snapshot.ftree.find, compared))
+    kept = dataclasses.replace(snapshot.ops, compared=nodes)
+    found = explain(ops.path_of(snapshot, "usleep"), dataclasses.replace(snapshot, ops=kept))
+    assert found.share == pytest.approx(0.6, abs=0.001)
 
 
 def test_a_path_that_explains_next_to_nothing_is_told_beside_one_that_does() -> None:
@@ -117,8 +138,7 @@ def test_a_path_that_explains_next_to_nothing_is_told_beside_one_that_does() -> 
     ((path, share, most),) = slight((usleep, flush, fill), snapshot.ops)
     assert path == flush
     assert share * SLIGHT < most == pytest.approx((3 * MS - 100) / (5 * MS))
-    unknown = dataclasses.replace(snapshot.ops, compared=frozenset())
-    assert slight((usleep, flush, fill), unknown) == []
+    assert slight((usleep, flush, fill), untimed(snapshot.ops)) == []
 
 
 def watched(*off: tuple[int, int, OffReason]) -> Snapshot:
