@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 
@@ -28,6 +29,9 @@ from kgdb.program import KernelProgram
 from kgdb.remote import Remote
 
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
+_KASLR_STEP = 0x20_0000
+"""Of what a kernel has moved itself by (``MIN_KERNEL_ALIGN``)."""
+_BANNER = b"Linux version "
 
 
 class KernelDebuggee(Debuggee):
@@ -68,6 +72,8 @@ class KernelDebuggee(Debuggee):
 
     def check_supported(self) -> None:
         kernel = self._kernel
+        if kernel.bias % _KASLR_STEP:
+            raise _another_kernels(kernel.path)
         place = kernel.value("linux_banner")
         assert place is not None
         own = kernel.image.content(kernel.image.values["linux_banner"], 256).split(b"\0")[0]
@@ -77,11 +83,7 @@ class KernelDebuggee(Debuggee):
             kernel.enter()  # it stands in user mode, where the kernel is not mapped
             live = kernel.target.memory.read(place, len(own))
         if live != own:
-            shown = live.split(b"\0")[0].decode("ascii", "replace").split(" (")[0]
-            raise UnsupportedError(
-                f"{kernel.path} is not the running kernel's ('{shown or 'unreadable'}'): "
-                "load the vmlinux that it was built with"
-            )
+            raise _another_kernels(kernel.path, live)
         if kernel.bias:
             kernel.remote.move_symbols(
                 kernel.path, kernel.image.values["linux_banner"], kernel.bias
@@ -188,12 +190,23 @@ class KernelDebuggee(Debuggee):
     def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
         return iter(())  # nothing unwinds a kernel's stack but for a look
 
+    def why_no_waits(self, program: Program) -> str | None:
+        assert isinstance(program, KernelProgram)
+        kernel, switch = self._kernel, program.switch_place
+        if not kernel.remote.is_qemu:
+            return "that is not told through kgdb"
+        if (unknown := tasks.why_no_switches(kernel.image)) is not None:
+            return unknown
+        if switch is None:
+            return "darc does not know where this kernel's scheduler changes tasks"
+        if not self._is_free(program, switch):
+            return "a tracer of the kernel's own stands at finish_task_switch"
+        return None
+
     def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
         assert isinstance(program, KernelProgram)
         kernel, switch = self._kernel, program.switch_place
-        if not kernel.remote.is_qemu or not tasks.scheduler(kernel.image)["stack_of"]:
-            return
-        if switch is None or not self._is_free(program, switch):
+        if switch is None or self.why_no_waits(program) is not None:
             return  # then wake-ups have no sleep that they belong to
         yield Guard.SWITCH, switch, "finish_task_switch"
         wake = kernel.value("try_to_wake_up")
@@ -232,6 +245,16 @@ class KernelDebuggee(Debuggee):
         deaf_to = "neither Ctrl-C nor --max-time" if self._kernel.has_limit else "no Ctrl-C"
         return f"a kernel in kgdb hears {deaf_to}: 'darc-vm break', or its magic key (g), stops it"
 
+    def absent(self, parameters: Parameters) -> str | None:
+        kernel, task = self._kernel, parameters.task
+        if task is None:
+            return None
+        with contextlib.suppress(FormatError, TargetError):  # then nobody knows
+            if not tasks.is_there(kernel.target, kernel.image, kernel.bias, task):
+                what = f"no process {task} is" if isinstance(task, int) else f"no task {task} is"
+                return f"{what} there now: its calls are timed once it is"
+        return None
+
     def own_clock(self) -> Callable[[], int] | None:
         return self._kernel.gdbstub.clock()
 
@@ -254,6 +277,17 @@ class KernelDebuggee(Debuggee):
 
     def disarm_limit(self) -> None:
         self._kernel.disarm_limit()
+
+
+def _another_kernels(path: str, banner: bytes = b"") -> UnsupportedError:
+    """``banner`` is what the running kernel has where that file's own one has its banner."""
+    shown = ""
+    if banner.startswith(_BANNER):
+        shown = f" ({banner.split(bytes(1))[0].decode('ascii', 'replace').split(' (')[0]})"
+    return UnsupportedError(
+        f"{path} is not the running kernel's{shown}: load the vmlinux of the kernel that "
+        "'uname -r' names in the machine"
+    )
 
 
 def _module(found: Loaded, image: ModuleImage) -> Module:

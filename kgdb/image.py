@@ -25,6 +25,14 @@ from darc.code.modules import Module
 from darc.code.symbols import FunctionSymbols, Symbol
 from darc.model.errors import FormatError
 
+WHERE_SYMBOLS_ARE = (
+    "load the vmlinux that the kernel was built with, or that of its debugging package (Debian: "
+    "linux-image-…-dbg, in /usr/lib/debug/boot)"
+)
+
+_BOOT_HEADER = 0x202
+"""Where a bzImage tells that it is one (Documentation/arch/x86/boot.rst)."""
+
 _ORC_ENTRY = 6
 _ORC_BP, _ORC_SP, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 4, 5, 8, 9
 """How a frame is found (``ORC_REG_*``, orc_types.h); others are not to be met at a call."""
@@ -105,7 +113,9 @@ class KernelImage(Image):
         super().__init__(self._map, path.name)
         len(self.symbols)  # which fills in the values
         if "linux_banner" not in self.values:
-            raise FormatError(f"{path} is not a Linux kernel with symbols: load its vmlinux")
+            has_any = self._headers.section(".symtab") is not None
+            lacks = "has no symbols of a Linux kernel" if has_any else "has no symbols (stripped)"
+            raise FormatError(f"{path} {lacks}: {WHERE_SYMBOLS_ARE}")
 
     @functools.cached_property
     def symbols(self) -> FunctionSymbols:
@@ -142,6 +152,19 @@ class KernelModule(Module):
     """The kernel itself, among its modules."""
 
     image: KernelImage
+
+
+def what_lacks(path: Path) -> str | None:
+    """Of a file that is no vmlinux, but of a kernel, what it is not; ``None``: of none."""
+    try:
+        with path.open("rb") as file:
+            if file.read(_BOOT_HEADER + 4)[_BOOT_HEADER:] == b"HdrS":
+                return "is a kernel's boot image, without symbols"
+            if ELFFile(file).get_section_by_name(".BTF") is not None:
+                return "has a kernel's types alone (BTF), neither its code nor its functions"
+    except (OSError, ELFError):
+        pass
+    return None
 
 
 def is_kernel(path: Path) -> bool:

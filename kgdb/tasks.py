@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 
 from darc.agent.control import Words
 from darc.model.errors import FormatError, UnsupportedError
@@ -19,6 +20,8 @@ from kgdb.btf import Btf
 from kgdb.image import KernelImage
 
 _COMM_SIZE = 16
+_MOST_TASKS = 1 << 16
+"""A list that is longer is damaged."""
 _WORD = (1 << 64) - 1
 _KERNEL = 1 << 63
 """From here on addresses are the kernel's."""
@@ -99,6 +102,51 @@ def scheduler(image: KernelImage) -> Words:
         known.offset("sched_entity", "sched_delayed")
         stack = 0  # from 6.12 on: one that sleeps may stay on its queue
     return Words(stack_of=stack, queued_of=queued, state_of=state, id_of=number, name_of=name)
+
+
+def why_no_switches(image: KernelImage) -> str | None:
+    """Why :func:`scheduler` tells nothing; ``None`` where it does."""
+    known = scheduler(image)
+    if known["stack_of"]:
+        return None
+    if known["id_of"]:
+        return "from Linux 6.12 on a task that sleeps may stay on its queue (sched_delayed)"
+    return "the kernel's types (BTF) do not tell what a task does"
+
+
+def is_there(target: Target, image: KernelImage, bias: int, task: int | str) -> bool:
+    """Whether there is a process of that id, or a task of that name, at the moment. Raises
+    FormatError, TargetError: it cannot be told."""
+    first = image.values.get("init_task")
+    if first is None:
+        raise FormatError("the kernel has no init_task")
+    at, mask, value = _test(image, task)
+    size = (mask.bit_length() + 7) // 8
+    return any(
+        int.from_bytes(target.memory.read(one + at, size), "little") & mask == value
+        for one in _all(target, types(image), first + bias)
+    )
+
+
+def _all(target: Target, known: Btf, first: int) -> Iterator[int]:
+    """The addresses of all tasks, from that of the first one: each process's leader, and then the
+    threads, that one among them."""
+
+    def ring(head: int, member: int) -> Iterator[int]:
+        node = head
+        for _ in range(_MOST_TASKS):
+            node = int.from_bytes(target.memory.read(node, 8), "little")
+            if node == head:
+                return
+            yield node - member
+
+    tasks, thread = known.offset("task_struct", "tasks"), known.offset("task_struct", "thread_node")
+    signals = known.offset("task_struct", "signal")
+    threads = known.offset("signal_struct", "thread_head")
+    for leader in itertools.chain([first], ring(first + tasks, tasks)):
+        yield leader
+        own = int.from_bytes(target.memory.read(leader + signals, 8), "little")
+        yield from ring(own + threads, thread)
 
 
 def filter_of(

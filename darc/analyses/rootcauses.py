@@ -164,6 +164,17 @@ class RootCauses(Analysis):
         self._tell_choice()
         return self._go(self._begin())
 
+    def _how_far(self) -> str:
+        """How much was seen of what the next decision needs, where the calls of f0 that were seen
+        do not say so."""
+        task, needed = self.parameters.task, self._needed
+        if self._descent is not None:
+            voted = min(self._collector.voted, needed)
+            return f"; level {self._descent.level} had {voted} of {needed} calls inside the peak"
+        if task is not None and not self._profile.grown.count:
+            return f"; task {task} has not called it"
+        return ""
+
     def finish_early(self, why: str) -> None:
         self.collect()
         if self._closing_until is not None:
@@ -172,7 +183,7 @@ class RootCauses(Analysis):
         self._take_ops()
         self._ops.watch()
         self._keep_votes(alive=True)
-        self._note(f"{why}: this is what was known by then")
+        self._note(f"{why}: this is what was known by then{self._how_far()}")
         if self._descent is None:
             is_asked = self.parameters.peak is None and self._profile.at_choice.count > 0
             self._status = Status.NO_PEAK if is_asked else Status.INCONCLUSIVE

@@ -183,6 +183,8 @@ class App:
             self._waiting.for_program(finding.check_file(self._target, request))
             return
         self._debuggee = debuggee = self._choose_debuggee(self._target)
+        if request.unseen is not None:
+            finding.check_kind(request.unseen, debuggee)
         debuggee.check_supported()
         self._say_farewell(lost=False)
         self._leave_alone = debuggee.watch_over()

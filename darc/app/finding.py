@@ -136,6 +136,15 @@ def check_file(target: Target, request: Request) -> Request:
     return request
 
 
+def check_kind(command: str, debuggee: Debuggee) -> None:
+    """Of a ``command`` that is for processes alone. Raises UnsupportedError: it is a kernel."""
+    if not debuggee.is_readable_while_it_runs:
+        raise UnsupportedError(
+            f"'darc {command}' is for processes: in a kernel 'darc profile' shows where the time "
+            "goes, such as 'darc profile vfs_* --time 5s'"
+        )
+
+
 def check_inlined(target: Target, function: str) -> None:
     """Of a name that no code has. Raises InlinedError: there are copies of it elsewhere."""
     hosts = target.symbols.inlined_into(split_spec(function)[1])
@@ -221,8 +230,8 @@ def find_members(
         NotFoundError: a pattern means none.
         UnsupportedError: there are no sets here.
     """
-    if members.of_processes is not None and not debuggee.is_readable_while_it_runs:
-        raise UnsupportedError(f"'darc {members.of_processes}' is for processes")
+    if members.of_processes is not None:
+        check_kind(members.of_processes, debuggee)
     if debuggee.pads.room_for_set(1) is None:
         raise UnsupportedError(debuggee.pads.no_sets)
     entry = debuggee.entry()

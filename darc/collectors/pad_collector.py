@@ -109,7 +109,12 @@ class PadCollector(Collector):
         self.callees = Callees(self._program, self.installer, self._note)
         self._instrumentation = Instrumentation(self.installer, self.callees, self._root)
         self._ops = PadOps(
-            self._target, debuggee, self.installer, self._instrumentation, self._note
+            self._target,
+            debuggee,
+            self._program,
+            installer=self.installer,
+            instrumentation=self._instrumentation,
+            note=self._note,
         )
         notes += self._handlers.look(self.foothold)
         self._prepare(code)

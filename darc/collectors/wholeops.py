@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import RunningOp
+from darc.code.program import Program
 from darc.collectors.collector import KeepsOps, Running, SeesOpenCalls
 from darc.collectors.instrumentation import Instrumentation
 from darc.debuggee import clock
@@ -24,12 +25,15 @@ class PadOps(KeepsOps, SeesOpenCalls):
         self,
         target: Target,
         debuggee: Debuggee,
+        program: Program,
+        *,
         installer: PadInstaller,
         instrumentation: Instrumentation,
         note: Callable[[str], None],
     ) -> None:
         self._target = target
         self._debuggee = debuggee
+        self._program = program
         self._installer = installer
         self._instrumentation = instrumentation
         self._note = note
@@ -65,6 +69,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
             kept,
             threads=known,
             sees_waits=self._sees_waits,
+            why_no_waits=self._debuggee.why_no_waits(self._program),
             sees_wake_ups=guards.has(Guard.WAKE),
         )
 

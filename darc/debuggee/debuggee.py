@@ -75,6 +75,12 @@ class Debuggee(ABC):
         """What the user is to know before an analysis goes on."""
         return None
 
+    def absent(self, parameters: Parameters) -> str | None:
+        """What is to be timed by ``parameters`` and is not there at the moment, for the user;
+        ``None`` where it is, or nothing tells."""
+        del parameters
+        return None
+
     tells_of_files = True
     """Whether darc hears of code that is loaded later."""
 
@@ -232,6 +238,11 @@ class Debuggee(ABC):
 
     def thread_name(self, number: int) -> str | None:
         """What the thread with that id, as the program knows it, is called."""
+        return None
+
+    def why_no_waits(self, program: Program) -> str | None:
+        """Why it is not seen what its threads wait for; ``None`` where it may be."""
+        del program
         return None
 
     def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:

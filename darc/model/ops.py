@@ -249,6 +249,8 @@ class KeptOps:
     """Names of the threads that are told of, by their ids, where they are known."""
     sees_waits: bool = False
     """Whether their events tell what they waited for."""
+    why_no_waits: str | None = None
+    """Why they do not, where that is known."""
     sees_wake_ups: bool = False
     """Whether the events are a kernel's: who wakes tasks, and who runs in their places."""
     not_followed: int = 0

@@ -145,7 +145,11 @@ class Session:
     @property
     def openings(self) -> list[str]:
         """What the user is to know before the program goes on."""
-        found = (self.debuggee.opening, self.collector.opening(self._collecting.instead))
+        found = (
+            self.debuggee.opening,
+            self.debuggee.absent(self.parameters),
+            self.collector.opening(self._collecting.instead),
+        )
         return [text for text in found if text is not None]
 
     def _install(self, code: FunctionCode, way: Way) -> None:

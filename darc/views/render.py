@@ -254,6 +254,8 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         return [Text("no op inside the peak was kept: 'darc start' with a peak that is frequent")]
 
     if not kept.sees_waits:
+        if kept.why_no_waits is not None:
+            return [Text(f"what they waited for was not watched: {kept.why_no_waits}")]
         return [
             Text(
                 "what the ops that were kept waited for was not watched: too few of them came at "

@@ -175,7 +175,7 @@ def timeline(snapshot: Snapshot, number: int, style: Style) -> Shown:
     lines += _drawn(op, rows, kept.hz, style)
     if hidden:
         lines.append(Text(f"… {hidden} shorter calls; 'set darc verbose on' shows them", "dim"))
-    lines += map(Text, _rest(op, kept.hz, style))
+    lines += map(Text, _rest(op, kept, style))
     return write(lines, style)
 
 
@@ -303,9 +303,9 @@ def _state(op: Op, start: int, end: int) -> str:
     return max(times, key=lambda state: times[state])
 
 
-def _rest(op: Op, hz: int, style: Style) -> Iterator[str]:
+def _rest(op: Op, kept: KeptOps, style: Style) -> Iterator[str]:
     """What has no line of its own."""
-    cycles: Callable[[float], str] = lambda value: format_cycles(value, hz)  # noqa: E731
+    cycles: Callable[[float], str] = lambda value: format_cycles(value, kept.hz)  # noqa: E731
     spans: Counter[Fnode] = Counter(span.node for span in op.spans)
     times: Counter[Fnode] = Counter()
     for span in op.spans:
@@ -327,7 +327,8 @@ def _rest(op: Op, hz: int, style: Style) -> Iterator[str]:
     if op.lost:
         yield f"{op.lost} calls were lost: there is room for {len(op.spans)} in an op"
     if op.off is None:
-        yield "whether the thread ran or waited was not watched"
+        why = "" if kept.why_no_waits is None else f": {kept.why_no_waits}"
+        yield f"whether the thread ran or waited was not watched{why}"
     elif not op.off:
         yield "the thread was on the processor all the time"
     else:

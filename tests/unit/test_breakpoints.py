@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import pytest
@@ -349,6 +350,18 @@ def test_time_limit(assembled: Assemble) -> None:
     assert bench.machine.stopped
     assert bench.machine.target.breaks.on_hit == {}
     assert any("the time is up" in note for note in bench.notes)
+
+
+def test_a_search_that_time_ended_says_how_far_it_came(assembled: Assemble) -> None:
+    bench = Bench(assembled(PLAIN), start_ops=100, decision_ops=1000)
+    bench.slow("w")
+    bench.run(200)
+    bench.late = True
+    bench.run(10)
+    (told,) = (note for note in bench.notes if "the time is up" in note)
+    found = re.search(r"; level 1 had (\d+) of 1000 calls inside the peak$", told)
+    assert found, told
+    assert 0 < int(found[1]) < 1000
 
 
 def test_program_that_ends(assembled: Assemble) -> None:

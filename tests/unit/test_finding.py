@@ -13,7 +13,7 @@ from darc.code.demangle import without_arguments
 from darc.code.program import Program
 from darc.code.spelling import find_symbols, symbol_spelling
 from darc.code.symbols import FunctionSymbols, Symbol
-from darc.model.errors import NotFoundError
+from darc.model.errors import NotFoundError, UnsupportedError
 from tests.fake_target import FakeTarget, FakeWorld
 
 GET_INT = "_ZN5CacheIiE3getIcEEvT_"  # void Cache<int>::get<char>(char)
@@ -79,6 +79,7 @@ def test_names_without_arguments(name: str, plain: str) -> None:
 class Kernel:
     """A debuggee that finds no function, and never hears of code that is loaded later."""
 
+    is_readable_while_it_runs = False
     tells_of_files = False
 
     def check_supported(self) -> None:
@@ -110,6 +111,17 @@ def test_nothing_is_waited_for_in_a_kernel(name: str, told: str) -> None:
     with pytest.raises(NotFoundError) as error:
         commands.run(app, "start", name)
     assert str(error.value) == told
+    assert not app.is_busy
+
+
+@pytest.mark.parametrize("line", ["walk", "walk vfs_read", "why"])
+def test_what_is_for_processes_tells_what_to_type_in_a_kernel(line: str) -> None:
+    world = FakeWorld()
+    world.start()
+    app = App(world.target, lambda _: Kernel())  # type: ignore[arg-type, return-value]
+    command, _, arguments = line.partition(" ")
+    with pytest.raises(UnsupportedError, match=f"'darc {command}' is for processes: .*'darc prof"):
+        commands.run(app, command, arguments)
     assert not app.is_busy
 
 

@@ -17,10 +17,12 @@ from darc.code.headers import Segment
 from darc.code.lookup import Lookup
 from darc.code.modules import Module
 from darc.code.symbols import Symbol
-from darc.model.errors import FormatError, TargetError
+from darc.model.errors import FormatError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from darc.target.target import Target
+from kgdb import tasks
 from kgdb.btf import Btf
+from kgdb.debuggee import KernelDebuggee
 from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.image import KernelImage, KernelModule
 from kgdb.kernel import Kernel
@@ -513,6 +515,125 @@ def test_a_vmlinux_is_told_from_other_files(tmp_path: Path) -> None:
     assert not is_kernel(Path("/bin/true"))
     with pytest.raises(FormatError):
         KernelImage(other)
+
+
+def elf_with(name: str, flags: int = 0) -> bytes:
+    """An ELF file with one segment, and one section beside its names."""
+    segment = struct.pack("<2I6Q", 1, 5, 0, TEXT, TEXT, 64, 64, 0x1000)
+    names = b"\0.shstrtab\0" + name.encode() + b"\0"
+    rows = [bytes(64)]
+    for at, kind, start, size in ((11, 1, 120, 0), (1, 3, 120, len(names))):
+        rows.append(struct.pack("<2I4Q2I2Q", at, kind, flags, 0, start, size, 0, 0, 1, 0))
+    shoff = 120 + len(names)
+    head = b"\x7fELF\2\1\1".ljust(16, b"\0")
+    head += struct.pack("<2HI3QI6H", 2, 62, 1, TEXT, 64, shoff, 0, 64, 56, 1, 64, 3, 2)
+    return head + segment + names + b"".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (elf_with(".BTF"), "types alone"),
+        (bytes(0x202) + b"HdrS", "boot image"),
+        (elf_with(".text"), None),
+        (b"no ELF file", None),
+    ],
+)
+def test_what_a_kernels_file_lacks_is_told(tmp_path: Path, data: bytes, told: str | None) -> None:
+    from kgdb.image import is_kernel, what_lacks
+
+    file = tmp_path / "vmlinux"
+    file.write_bytes(data)
+    assert not is_kernel(file)
+    lacks = what_lacks(file)
+    assert lacks is None if told is None else told in (lacks or "")
+
+
+def test_a_vmlinux_that_was_stripped(tmp_path: Path) -> None:
+    file = tmp_path / "vmlinux"
+    file.write_bytes(elf_with("__ksymtab"))
+    with pytest.raises(FormatError, match=r"has no symbols \(stripped\): load the vmlinux"):
+        KernelImage(file)
+
+
+BANNER = b"Linux version 6.12.1 (builder) #1 SMP\n\0"
+OTHER_BANNER = b"Linux version 6.1.9 (builder)\0".ljust(len(BANNER), b"\1")
+
+
+@pytest.mark.parametrize(
+    ("bias", "live", "told"),
+    [
+        (0, BANNER, None),
+        (0x1000_0000, BANNER, None),
+        (
+            0,
+            b"Linux version 6.1.9 (builder)\0".ljust(len(BANNER), b"\1"),
+            r" \(Linux version 6.1.9\):",
+        ),
+        (0x1000_0000, b"\x8bUH\x89\xe5%s\x1b".ljust(len(BANNER), b"\1"), "kernel's: load"),
+        (0x0FD7_1230, b"", "kernel's: load"),
+    ],
+)
+def test_a_vmlinux_of_another_kernel_is_told_in_one_clear_line(
+    bias: int, live: bytes, told: str | None
+) -> None:
+    """Moved by what no kernel moves itself by, there is nothing to be read: whatever is there
+    is no banner."""
+    image = Image({"linux_banner": (TEXT, len(BANNER))}, BANNER)
+    fake = SimpleNamespace(
+        image=image, path="vmlinux", bias=bias, value=lambda name: image.values[name] + bias,
+        target=SimpleNamespace(memory=Memory((TEXT + bias, live))),
+        remote=SimpleNamespace(move_symbols=lambda *_: None),
+    )  # fmt: skip
+    debuggee = KernelDebuggee.__new__(KernelDebuggee)
+    debuggee._kernel = cast("Kernel", fake)
+    if told is None:
+        debuggee.check_supported()
+        return
+    with pytest.raises(UnsupportedError, match=told) as raised:
+        debuggee.check_supported()
+    assert str(raised.value).isprintable()
+
+
+TASKS, THREAD, SIGNAL, COMM, TGID, HEAD = 0, 16, 32, 40, 56, 8
+
+
+class TaskTypes:
+    """Of tasks in a machine that was made up."""
+
+    def offset(self, _structure: str, member: str) -> int:
+        return {
+            "tasks": TASKS, "thread_node": THREAD, "signal": SIGNAL,
+            "comm": COMM, "tgid": TGID, "thread_head": HEAD,
+        }[member]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "there"),
+    [("init", True), ("worker", True), ("work", False), (7, True), (8, False), ("a" * 20, True)],
+)
+def test_whether_there_is_a_task_of_that_name(
+    monkeypatch: pytest.MonkeyPatch, task: int | str, there: bool
+) -> None:
+    """Of processes, and of their threads: ``worker`` is one of process 7's."""
+    monkeypatch.setattr(tasks, "types", lambda _image: TaskTypes())
+    swapper, init, worker, signals = 0x1000, 0x2000, 0x3000, 0x4000
+
+    def made(at: int, tgid: int, name: str, thread: int) -> tuple[int, bytes]:
+        after = {swapper: init, init: swapper}.get(at, at) + TASKS
+        words = struct.pack("<QQQQQ", after, 0, thread, 0, signals if tgid else signals + 0x100)
+        return at, words + name.encode()[:15].ljust(16, b"\0") + struct.pack("<I", tgid)
+
+    memory = Memory(
+        made(swapper, 0, "a" * 20, signals + 0x100 + HEAD),
+        made(init, 7, "init", worker + THREAD),
+        made(worker, 7, "worker", signals + HEAD),
+        (signals + HEAD, struct.pack("<Q", init + THREAD)),
+        (signals + 0x100 + HEAD, struct.pack("<Q", swapper + THREAD)),
+    )
+    image = Image({"init_task": (swapper - 0x10, 64)})
+    target = cast("Target", SimpleNamespace(memory=memory))
+    assert tasks.is_there(target, cast(KernelImage, image), 0x10, task) is there
 
 
 def test_a_module_that_is_packed(tmp_path: Path) -> None:

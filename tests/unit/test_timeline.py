@@ -14,9 +14,10 @@ from darc.model.contrast import contrast
 from darc.model.errors import UsageError
 from darc.model.ops import KeptOps, Off, OffReason, OpClass, Span
 from darc.model.snapshot import Snapshot
+from darc.model.waits import Waits
 from darc.views import contrast as contrast_view
 from darc.views.exporters.json import json_text, ops_to_json
-from darc.views.render import paths
+from darc.views.render import paths, wait_lines
 from darc.views.style import Style
 from darc.views.timeline import op_list, timeline
 from tests.unit import ops, samples
@@ -83,6 +84,19 @@ def test_calls_stand_in_their_time() -> None:
         "  1 call of parse0, 270ns in all",
         "whether the thread ran or waited was not watched",
     ]
+
+
+def test_why_nobody_watched_the_thread_is_told_where_it_is_known() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ops is not None
+    kept = dataclasses.replace(snapshot.ops, why_no_waits="of such a kernel nothing tells")
+    text = timeline(dataclasses.replace(snapshot, ops=kept), 1, PLAIN)
+    told = "whether the thread ran or waited was not watched: of such a kernel nothing tells"
+    assert text.splitlines()[-1] == told
+    waits = Waits(ops=10, cycles=0, objects=())
+    known = dataclasses.replace(snapshot, ops=kept, waits=waits)
+    (line,) = wait_lines(known, PLAIN)
+    assert line.plain == "what they waited for was not watched: of such a kernel nothing tells"
 
 
 def test_what_the_thread_did_shows_in_the_bars() -> None:
