@@ -14,11 +14,14 @@ from darc.analyses.offvotes import Ballot, Rules, conclude
 from darc.collectors.callees import is_others
 from darc.model.ftree import Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
-from darc.model.shares import slight
+from darc.model.shares import slight, weigh
 from darc.search.descent import MAX_DEPTH_NOTE
 
 _MUCH = 0.25
 """Of the time of calls: so much of it is told of."""
+
+_LISTED = 3
+"""Causes that a line names."""
 
 
 def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> list[str]:
@@ -30,7 +33,7 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
     ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
     if len(ops) < LEAST_FOR_ESTIMATES:
         return []
-    found = conclude(paths, root, ops, rules)
+    found = conclude(paths, root, ops, rules, compared=kept.compared)
     for node, ending in found.endings.items():
         node.end = ending
     if found.preemption is None:
@@ -65,17 +68,67 @@ def leave_out_slight(paths: Sequence[RootCausePath], kept: KeptOps) -> list[str]
     the ftree; returns what the user is to be told."""
     notes = []
     for path, share, most in slight(paths, kept):
-        last = path.nodes[-1]
-        last.end = None
-        for node in reversed(path.nodes[1:]):
-            if any(below.end is not None for below in node.walk()):
-                break
-            node.state, node.root_cause = NodeState.REJECTED, False
+        _leave_out(path)
         notes.append(
-            f"{last.function.name} was chosen by votes, but explains {100 * share:.0f} % "
+            f"{path.nodes[-1].function.name} was chosen by votes, but explains {100 * share:.0f} % "
             f"of the peak's time, another cause {100 * most:.0f} %: it is no root cause"
         )
     return notes
+
+
+def leave_out_all(
+    paths: Sequence[RootCausePath],
+    kept: KeptOps,
+    fast: float,
+    *,
+    by_longest: bool,
+    are_all: bool = True,
+) -> list[str]:
+    """Votes tell what is the largest, however little that is: where all ``paths`` together explain
+    next to nothing of what makes calls slow, there is no root cause among them. What is known of
+    that is :func:`~darc.model.shares.weigh`'s, by the same arguments. Changes the ftree; returns
+    what the user is to be told, also where they explain the smaller part and ``are_all``: no other
+    path was being followed when the search was ended."""
+    weight = weigh(paths, kept, fast, by_longest=by_longest)
+    if weight is None or not weight.is_minor:
+        return []
+    share, names = f"{100 * weight.share:.0f} % of the peak's time", _names_of(paths)
+    explain = "explains" if len(names) == 1 else "together explain"
+    if not weight.is_next_to_nothing:
+        told = f"{_listed(names)} {explain} {share}: most of it has other causes"
+        return [told] if are_all else []
+    for path in paths:
+        _leave_out(path)
+    were, are = ("was", "it is no") if len(names) == 1 else ("were", "none is a")
+    return [f"{_listed(names)} {were} chosen by votes, but {explain} {share}: {are} root cause"]
+
+
+def _names_of(paths: Iterable[RootCausePath]) -> list[str]:
+    return list(dict.fromkeys(map(_name_of, paths)))
+
+
+def _name_of(path: RootCausePath) -> str:
+    """What the path ends in, with what f0 calls for it: ``flush → … → write``."""
+    names = [node.function.name for node in path.nodes]
+    first, *others = names[1:] or names
+    between = ["…"] if len(others) > 1 else []
+    return " → ".join([first, *between, *others[-1:]])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and 3 more``."""
+    if len(names) > _LISTED:
+        return f"{', '.join(names[:_LISTED])} and {len(names) - _LISTED} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _leave_out(path: RootCausePath) -> None:
+    """It is no root cause path: nor is any node on it that no other one goes through."""
+    path.nodes[-1].end = None
+    for node in reversed(path.nodes[1:]):
+        if node.end is not None or any(child.root_cause for child in node.children):
+            break
+        node.state, node.root_cause = NodeState.REJECTED, False
 
 
 def tell_others(paths: Iterable[RootCausePath]) -> None:

@@ -309,9 +309,12 @@ def conclude(
     ops: Sequence[Op],
     rules: Rules,
     note: Callable[[OwnTime], str | None] = lambda own: None,
+    compared: Collection[Fnode] | None = None,
 ) -> Conclusion:
     """What ``ops`` of f0 (``root``), of one class and all in the peak, say of ``paths``. Where none
-    of them was watched, nothing that the paths do not."""
+    of them was watched, nothing that the paths do not. Of fnodes that are not among those
+    ``compared`` the callees were not all timed, and their own time is not known (``None``: there
+    are none)."""
     paths = list(paths)
     nodes = dict.fromkeys(node for path in paths for node in path.nodes)
     ballot = votes(ops, root, nodes, rules)
@@ -319,8 +322,10 @@ def conclude(
     disputed: dict[Fnode, None] = {}
     for path in paths:
         last = path.nodes[-1]
-        endings[last] = ending_of(path.ending, last, root, ops, rules, note)
-        if ballot.ops and (first := _first_disputed(path, ballot, rules)) is not None:
+        is_known = compared is None or not last.children or last in compared
+        if is_known or last.decision is None:
+            endings[last] = ending_of(path.ending, last, root, ops, rules, note)
+        if ballot.ops and (first := _first_disputed(path, ballot, rules, compared)) is not None:
             disputed[first] = None
     wins = ballot.ops > 0 and ballot.preemption_wins(root, rules)
     return Conclusion(
@@ -328,12 +333,17 @@ def conclude(
     )
 
 
-def _first_disputed(path: RootCausePath, ballot: Ballot, rules: Rules) -> Fnode | None:
+def _first_disputed(
+    path: RootCausePath, ballot: Ballot, rules: Rules, compared: Collection[Fnode] | None
+) -> Fnode | None:
     for above, node in pairwise(path.nodes):
+        seen = ballot.votes.get(above, Vote())
         rivals = [ballot.votes.get(child, Vote()).votes for child in above.children]
-        own = ballot.votes.get(above, Vote()).own
         waited = ballot.preemption if above.parent is None else 0
-        chosen = decision.chosen([waited, own, *rivals], rules.percentage)
-        if not chosen[2 + above.children.index(node)]:
+        chosen = decision.chosen([waited, seen.own, *rivals], rules.percentage)
+        is_known = compared is None or above in compared
+        if is_known and seen.ops and not chosen[2 + above.children.index(node)]:
+            return node
+        if not is_known and waited and not chosen[1]:  # all that it calls is in its own time
             return node
     return None

@@ -140,6 +140,11 @@ class PeakProfile:
             return 0, 0
         return table[peaks[0].first_bin], min(table[peaks[0].last_bin + 1], low)
 
+    def mean_below(self) -> float:
+        """What the calls that are faster than the peak take on average, in cycles."""
+        assert self._peak is not None
+        return self._grown.mean_below(self._peak.first_bin)
+
     def slow_from(self) -> int:
         """Cycles from which on a call is slow, whether it reaches the chosen peak or not: beyond
         most calls of the next faster peak, and nearer to the chosen one than to that one's median,

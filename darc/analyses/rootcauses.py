@@ -14,7 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Analysis, Step, Subject
-from darc.analyses.corrections import hear_ops, leave_out_slight, tell_others
+from darc.analyses.corrections import (
+    hear_ops,
+    leave_out_all,
+    leave_out_slight,
+    tell_others,
+)
 from darc.analyses.offvotes import Rules
 from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.roundops import RoundOps
@@ -45,6 +50,7 @@ from darc.search.descent import (
     Descent,
     Orders,
     ended_paths,
+    outcome,
 )
 from darc.search.endings import widening
 
@@ -144,7 +150,13 @@ class RootCauses(Analysis):
             self._collector.await_in_peak(self._needed)
             return Step.GO_ON
         self._has_decided = True
-        return self._go(self._descent.decide(votes, counted))
+        before = len(self._paths)
+        orders = self._descent.decide(votes, counted)
+        if not orders.finished and len(self._paths) > before:
+            # In case it is ended from outside: on later levels these paths are not timed any more.
+            self._take_ops()
+            self._ops.watch()
+        return self._go(orders)
 
     def _look_at_profile(self) -> Step:
         self.collect()
@@ -180,8 +192,7 @@ class RootCauses(Analysis):
         if self._closing_until is not None:
             self._conclude()
             return
-        self._take_ops()
-        self._ops.watch()
+        self._take_last_ops()
         self._keep_votes(alive=True)
         self._note(f"{why}: this is what was known by then{self._how_far()}")
         if self._descent is None:
@@ -190,9 +201,8 @@ class RootCauses(Analysis):
         else:
             if self._second_look is None:
                 self._tell(widening(self._descent.under_way, self._descent.level))
-            self._tell(self._descent.passed)
-            self._settle(_CUT_SHORT)
-            self._status = early_status(self._descent.status, bool(self._descent.paths()))
+            self._close_up(_CUT_SHORT)
+            self._status = early_status(self._descent.status, bool(self._paths))
 
     def close(self, status: Status, alive: bool) -> None:
         if not self.finished and self._closing_until is not None:
@@ -200,10 +210,10 @@ class RootCauses(Analysis):
         elif not self.finished:
             self._keep_votes(alive)
             if alive:
-                self._take_ops()
-            self._ops.watch()
-            self._status = Status.FOUND if self._second_look else status
-            self._settle(_CUT_SHORT)
+                self._take_last_ops()
+            looked_twice = self._second_look is not None
+            self._close_up(_CUT_SHORT)
+            self._status = Status.FOUND if looked_twice and self._paths else status
 
     def fail(self) -> None:
         self._status = Status.INCONCLUSIVE
@@ -390,6 +400,12 @@ class RootCauses(Analysis):
             kept = keeper.kept_ops()
             self._ops.take(kept, is_closing=self._closing_until is not None)
 
+    def _take_last_ops(self) -> None:
+        """The same where the search is ended from outside: those of the level that it had come to,
+        if it does not have those that tell of the paths that have ended."""
+        if not self._paths or self._ops.of_this_run is None:
+            self._take_ops()
+
     def _look_closer(self) -> bool:
         """Where the paths are known and calls inside the peak are frequent: lets the program go on
         for a moment with all calls on the paths timed, so that whole ops can be kept."""
@@ -426,21 +442,31 @@ class RootCauses(Analysis):
 
     def _end(self) -> Step:
         assert self._descent is not None
-        self._ops.watch()
-        self._tell(self._ops.notes)
-        self._status = self._descent.status
         if explanation := self._descent.explain():
             self._note(explanation)
+        self._close_up(None)
+        self._status = outcome(self._paths)
+        return Step.END
+
+    @property
+    def _paths(self) -> tuple[RootCausePath, ...]:
+        return () if self._descent is None else self._descent.paths()
+
+    def _close_up(self, note: str | None) -> None:
+        """However it ends: corrects the paths that are known by then, and says what is to be known
+        of them. ``note`` is for those of a second look that had not ended again."""
+        self._ops.watch()
+        self._tell(self._ops.notes)
+        if self._descent is None:
+            return
         self._tell(self._descent.passed)
-        self._settle(None)
+        self._settle(note)
         self._correct()
         tell_untimed(self._untimed, self._collector.kind, self._why_no_breakpoints)
-        tell_others(self._descent.paths())
-        return Step.END
+        tell_others(self._paths)
 
     def _correct(self) -> None:
         """By what the ops of this run say of the paths."""
-        assert self._descent is not None
         kept, parameters = self._ops.of_this_run, self.parameters
         if kept is None:
             return
@@ -452,18 +478,21 @@ class RootCauses(Analysis):
                 percentage=parameters.maxcount_percentage,
                 slow_from=self._profile.slow_from(),
             )
-            self._doubts += hear_ops(self._descent.paths(), self.root, kept, rules)
+            self._doubts += hear_ops(self._paths, self.root, kept, rules)
         if parameters.auto:
-            self._tell(leave_out_slight(self._descent.paths(), kept))
+            self._tell(leave_out_slight(self._paths, kept))
+            fast, is_paper = self._profile.mean_below(), parameters.loops is Loops.PAPER
+            are_all = self._descent is not None and not self._descent.under_way
+            self._doubts += leave_out_all(
+                self._paths, kept, fast, by_longest=is_paper, are_all=are_all
+            )
 
     def _settle(self, note: str | None) -> None:
         """A second look is over; ``note`` is for paths that had not ended again."""
         if self._second_look is None:
             return
-        self._second_look.settle(note)
+        self._ops.forget(self._second_look.settle(note))
         self._second_look = None
-        if self.status is Status.INCONCLUSIVE:
-            self._status = Status.FOUND
 
     # ----------------------------------------------------------------- resuming
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from darc.analyses.names import ProgramNames
 from darc.analyses.waits import merge
@@ -60,6 +61,11 @@ class RoundOps:
         if not is_closing or sample >= min(before, LEAST_FOR_ESTIMATES):
             self._kept = self._unwatched = kept
             self._is_of_file = False
+
+    def forget(self, nodes: Collection[Fnode]) -> None:
+        """They call what was not timed in the ops, and may be in what these call their own."""
+        if nodes and self._kept is not None:
+            self._kept = replace(self._kept, compared=self._kept.compared.difference(nodes))
 
     def watch(self) -> None:
         """Says of the ops when their threads were off their processors, if that is not known yet.

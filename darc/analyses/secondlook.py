@@ -77,9 +77,9 @@ class SecondLook:
         """``calls`` are those that breakpoints time now."""
         self._before = {node: (node.end, node.decision) for node in calls if node.end is not None}
 
-    def settle(self, note: str | None) -> None:
+    def settle(self, note: str | None) -> list[Fnode]:
         """It is over: paths that do not go on end as they had before, those that had not ended
-        again with ``note``."""
+        again with ``note``. Returns where paths go on into what only this look has timed."""
         for node, (before, decision) in self._before.items():
             ended = [below for below in node.walk() if below.end is not None]
             if not ended:
@@ -87,6 +87,7 @@ class SecondLook:
             if node in ended or not ended:
                 node.end, node.state = before, NodeState.ROOT_CAUSE
                 node.decision = decision
+        return [node for node in self._before if any(child.root_cause for child in node.children)]
 
 
 def opening_note(node: Fnode, missed: Sequence[SiteReport]) -> str:

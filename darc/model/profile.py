@@ -140,6 +140,13 @@ class Profile:
         """
         return max(self.low(bin_number), (self.low(bin_number) + self.high(bin_number) + 1) / 2)
 
+    def mean_below(self, bin_number: int) -> float:
+        """The average latency in cycles, as bins tell, of the calls in lower bins than this one; 0
+        where there are none."""
+        below = {b: n for b, n in self.bins.items() if b < bin_number}
+        whole = sum(self.mean_cycles(b) * n for b, n in below.items())
+        return whole / sum(below.values()) if below else 0.0
+
     def quantile_bin(self, q: float) -> int | None:
         """The bin of the call that a part ``q`` (0 to 1) of all calls does not exceed.
 

@@ -12,7 +12,7 @@ Fewer than :data:`~darc.model.ops.LEAST_FOR_ESTIMATES` ops give neither.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
@@ -25,6 +25,13 @@ SLIGHT = 8
 """How many times what a path explains another one explains, for it to be no root cause. In one op
 the contributors in the bin of the largest are within a factor of two of it (paper 3); the share is
 over all ops."""
+
+NEXT_TO_NOTHING = 0.1
+"""Of what makes the calls of the peak slow: where all paths together explain less, no root cause is
+known."""
+
+MOST = 0.5
+"""Of that: where they explain less, other things make calls slow as well."""
 
 _OUTSIDE = 0.1
 """Part of the ops that is left out of the range of bins on each side."""
@@ -53,6 +60,30 @@ class Explained:
     without: Without | None = None
 
 
+@dataclass(frozen=True)
+class Weight:
+    """What several causes explain together of what makes the calls of the peak slow: of the time
+    that these take beyond the faster calls, and that is the program's own."""
+
+    share: float
+    """Of all the peak's time, as it is told: 0 to 1."""
+    part: float
+    """Of what makes its calls slow, at most: above 1 where the causes are in fast calls as well."""
+    touched: float
+    """The part of the calls of which they explain more than next to nothing."""
+
+    @property
+    def is_next_to_nothing(self) -> bool:
+        """Whether neither the time nor the calls are explained: a few of the calls may be so long
+        that most of the time is theirs."""
+        return self.part < NEXT_TO_NOTHING and self.touched < MOST
+
+    @property
+    def is_minor(self) -> bool:
+        """Whether most of the time is due to something else."""
+        return self.part < MOST
+
+
 def explain(path: RootCausePath, snapshot: Snapshot) -> Explained:
     """What the cause at the end of ``path`` explains of the kept ops of the peak."""
     kept, profile = snapshot.ops, snapshot.profile
@@ -70,19 +101,63 @@ def explain(path: RootCausePath, snapshot: Snapshot) -> Explained:
 def explained_together(paths: Sequence[RootCausePath], snapshot: Snapshot) -> float | None:
     """The share of the peak's time, from 0 to 1, that the causes of all ``paths`` have taken
     together, none of it twice; ``None`` where it is not known of each of them."""
-    kept, ops = snapshot.ops, _ops_of(paths[0], snapshot.ops) if paths else ()
+    taken = _taken_together(paths, snapshot.ops)
+    return None if taken is None else _share([(time, most) for _, time, most in taken])
+
+
+def weigh(
+    paths: Sequence[RootCausePath], kept: KeptOps | None, fast: float, *, by_longest: bool = False
+) -> Weight | None:
+    """What the causes of ``paths`` explain together, where a call that is faster than the peak
+    takes ``fast`` cycles; ``None`` where it is not known of each of them, or where nothing is left
+    to explain: the time in which a thread could have run is no function's, and counts only where
+    it is one of the causes. ``by_longest`` says that of each callee its longest call was taken out
+    of a function's own time (``--loops paper``), which is not known of ops."""
+    if by_longest and any(
+        is_own(path.ending) and not _is_whole(path.nodes[-1], path.ending) for path in paths
+    ):
+        return None
+    told = _taken_together(paths, kept)
+    taken = _taken_together(paths, kept, of_loops=_loop_and_caller)
+    if told is None or taken is None:
+        return None
+    is_ready = not any(path.ending.cause is Cause.PREEMPTION for path in paths)
+    slow = [(time, most - (_not_known(op) if is_ready else 0) - fast) for op, time, most in taken]
+    whole = sum(excess for _, excess in slow)
+    if whole <= 0:
+        return None
+    touched = sum(time >= NEXT_TO_NOTHING * excess for time, excess in slow)
+    explained = sum(time for time, _ in slow)
+    share = _share([(time, most) for _, time, most in told])
+    return Weight(share, explained / whole, touched / len(slow))
+
+
+def _not_known(op: Op) -> int:
+    """Cycles of an op in which its thread did nothing that anybody knows of."""
+    return op.off_time(OffReason.READY) + op.off_time(OffReason.UNKNOWN)
+
+
+def _taken_together(
+    paths: Sequence[RootCausePath],
+    kept: KeptOps | None,
+    of_loops: Callable[[Op, Fnode, Ending], int] | None = None,
+) -> Sequence[tuple[Op, int, int]] | None:
+    """The ops, each with the cycles that the causes took together, and all; ``None`` as for
+    :func:`explained_together`. ``of_loops`` tells what a loop took, if not as :func:`_time`."""
+    ops = _ops_of(paths[0], kept) if paths else ()
     if any(_by_switches(path, ops) for path in paths):
         ops = [op for op in ops if op.off is not None]
     found = []
     for path in _apart(paths, ops):
-        taken = _taken(path, ops, kept)
+        taken = _taken(path, ops, kept, of_loops)
         if taken is None:
             return None
         found.append(taken)
     if not found:
         return None
-    ops_of_all = zip(*found, strict=True)
-    return _share([(min(sum(time for time, _ in op), op[0][1]), op[0][1]) for op in ops_of_all])
+    mosts = [most for _, most in found[0]]
+    times = (sum(time for time, _ in of_op) for of_op in zip(*found, strict=True))
+    return [(op, min(time, m), m) for op, time, m in zip(ops, times, mosts, strict=True)]
 
 
 def _apart(paths: Sequence[RootCausePath], ops: Sequence[Op]) -> list[RootCausePath]:
@@ -135,7 +210,10 @@ def _by_switches(path: RootCausePath, ops: Sequence[Op]) -> bool:
 
 
 def _taken(
-    path: RootCausePath, ops: Sequence[Op], kept: KeptOps | None
+    path: RootCausePath,
+    ops: Sequence[Op],
+    kept: KeptOps | None,
+    of_loops: Callable[[Op, Fnode, Ending], int] | None = None,
 ) -> Sequence[tuple[int, int]] | None:
     """In each op the cycles that the cause took, and all; ``None`` where there are too few ops, or
     where not all that it takes was timed in them."""
@@ -144,9 +222,11 @@ def _taken(
         return None
     if not _by_switches(path, ops) and not _was_timed(node, ending, kept):
         return None
+    time_of = of_loops if of_loops is not None and ending.cause is Cause.LOOP else _time
     latencies = [max(1, op.latency - op.off_time(OffReason.STOPPED)) for op in ops]
     return [
-        (min(_time(op, node, ending), most), most) for op, most in zip(ops, latencies, strict=True)
+        (min(time_of(op, node, ending), most), most)
+        for op, most in zip(ops, latencies, strict=True)
     ]
 
 
@@ -197,6 +277,11 @@ def _time(op: Op, node: Fnode, ending: Ending) -> int:
     if cause is Cause.BLOCKED and op.off is not None and _has_spans(op, node):
         return _off_in(op, node, OffReason.BLOCKED)
     return op.latency if node.parent is None else op.time_of([node])
+
+
+def _loop_and_caller(op: Op, node: Fnode, ending: Ending) -> int:
+    """Cycles of a loop's calls and of their caller itself: of short calls a probe sees a part."""
+    return op.own_time_of(node) + _time(op, node, ending)
 
 
 def _has_spans(op: Op, node: Fnode) -> bool:

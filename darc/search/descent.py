@@ -461,7 +461,7 @@ class Descent:
             self._look_ahead(analyse, sites)
         self._contests = {node: self._contests.get(node) or Contest(node) for node in analyse}
         idle = not analyse and not self._pending
-        self._status = self._outcome() if idle else Status.SEARCHING
+        self._status = outcome(self.paths()) if idle else Status.SEARCHING
         return self._changed(analyse)
 
     def _new_contest(self, node: Fnode) -> Contest:
@@ -519,20 +519,21 @@ class Descent:
         )
         return self._last
 
-    def _outcome(self) -> Status:
-        ends = [path.ending for path in self.paths()]
-        if not ends:
-            return Status.INCONCLUSIVE
-        if any(end.note == MAX_DEPTH_NOTE for end in ends):
-            return Status.MAX_DEPTH
-        return Status.FOUND
-
 
 def ended_paths(root: Fnode) -> tuple[RootCausePath, ...]:
     """The root cause paths in the tree below f0, in its order."""
     return tuple(
         RootCausePath(tuple(node.route()), node.end) for node in root.walk() if node.end is not None
     )
+
+
+def outcome(paths: Iterable[RootCausePath]) -> Status:
+    """What a search is in the end that has found ``paths``: MAX_DEPTH when the depth cut any of
+    them off, INCONCLUSIVE when there is none, else FOUND."""
+    notes = [path.ending.note for path in paths]
+    if not notes:
+        return Status.INCONCLUSIVE
+    return Status.MAX_DEPTH if MAX_DEPTH_NOTE in notes else Status.FOUND
 
 
 def _is_leaf(node: Fnode) -> bool:

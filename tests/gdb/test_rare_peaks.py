@@ -7,6 +7,8 @@ from pathlib import Path
 
 from fixtures.build import build
 from tests import debugger
+from tests.gdb.test_slow_all_the_same import compiled
+from tests.unit.test_switches import needs_permission
 
 SLOW = ("handle", "flush", "write_out", "usleep", "nanosleep", "clock_nanosleep")
 DARC_STATUS = "darc status"
@@ -65,3 +67,27 @@ def test_a_time_in_which_nothing_was_called_is_doubled(tmp_path: Path) -> None:
         ["darc start handle --start-time 1us", "run", "darc histogram", "kill"],
     )
     assert re.search(r"handle: \d+ calls?", done.gdb), done.gdb
+
+
+RARE = """
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static volatile unsigned long sum;
+NOINLINE void deeper(void) { usleep(8000); sum++; }
+NOINLINE void deep(void) { deeper(); sum++; }
+NOINLINE void handle(unsigned op) { if (op % 200 == 0) deep(); sum++; }
+int main(void) { for (unsigned op = 1; op < 1000000; op++) { handle(op); usleep(700); } }
+"""
+"""Of its calls seven in a second are slow: too few for a closing round."""
+
+
+@needs_permission
+@debugger.IN_BOTH
+def test_calls_that_were_not_timed_any_more_put_no_path_in_doubt(tmp_path: Path) -> None:
+    """The ops that are kept are those of the deepest level."""
+    start = "darc start handle --peak >4ms --start-ops 600 --decision-ops 10 --lookahead 1"
+    program = compiled(tmp_path, RARE)
+    done = debugger.debug(tmp_path, program, (), [start, "run", debugger.REPORT, "kill"])
+    (path,) = done.paths
+    assert path[:3] == ("handle", "deep", "deeper"), done.gdb
+    assert "is no root cause" not in done.gdb, done.gdb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -122,6 +123,39 @@ int main(void)
 """
 """Three of five slow calls wait for a lock and read in no time; two read for long."""
 
+MANY = """
+#include <stdlib.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+#define OTHER(n) NOINLINE void other##n(unsigned us) { usleep(us); sum += n; }
+#define FIVE(n, a, b, c, d, e, what) what(n##a) what(n##b) what(n##c) what(n##d) what(n##e)
+#define TEN(n, what) FIVE(n, 0, 1, 2, 3, 4, what) FIVE(n, 5, 6, 7, 8, 9, what)
+#define CALL(n) case n - 10: other##n(us); break;
+static volatile unsigned long sum;
+static unsigned slow;
+TEN(1, OTHER) TEN(2, OTHER)
+NOINLINE void rest(unsigned us) { usleep(us); sum++; }
+NOINLINE void handle(unsigned op, unsigned us)
+{
+    sum++;
+    if (op % 20)
+        return;
+    if (op / 20 % 7 < 2) {
+        rest(1000);
+        return;
+    }
+    switch (slow++ % 20) {
+        TEN(1, CALL) TEN(2, CALL)
+    }
+}
+int main(int argc, char **argv)
+{
+    for (unsigned op = 0; op < 400000 && argc > 1; op++)
+        handle(op, atoi(argv[1]));
+}
+"""
+"""Of seven slow calls two rest, and each of the others sleeps in another one of 20 functions."""
+
 
 def compiled(folder: Path, source: str) -> Path:
     file, program = folder / "program.c", folder / "program"
@@ -182,3 +216,36 @@ def test_a_wait_is_one_where_other_slow_calls_had_nothing_to_wait_for(tmp_path: 
     assert causes.pop("handle", "preemption") == "preemption"
     assert causes.pop("read", None) == "blocked", done.gdb
     assert set(causes.values()) == {"blocked"}, done.gdb
+
+
+def many(folder: Path, us: int) -> debugger.Done:
+    start = "darc start handle --peak >800us --start-ops 1000 --decision-ops 20"
+    commands = [start, "run", debugger.REPORT, "kill"]
+    return debugger.debug(folder, compiled(folder, MANY), (str(us),), commands)
+
+
+@debugger.IN_BOTH
+def test_what_explains_next_to_nothing_is_no_root_cause(tmp_path: Path) -> None:
+    """It has the most votes, of calls that are short beside the others."""
+    done = many(tmp_path, 20000)
+    assert done.paths == [], done.gdb
+    assert done.report is not None
+    assert done.report["status"] == "not conclusive"
+    told = re.search(
+        r"rest → … → clock_nanosleep was chosen by votes, but explains (\d+) % of the peak's time",
+        done.gdb,
+    )
+    assert told is not None, done.gdb
+    assert int(told[1]) < 10
+
+
+@debugger.IN_BOTH
+def test_what_explains_the_smaller_part_is_told_to(tmp_path: Path) -> None:
+    done = many(tmp_path, 1000)
+    assert {path[:2] for path in done.paths} == {("handle", "rest")}, done.gdb
+    words = (
+        r"  rest → … → clock_nanosleep explains (\d+) % of the peak's time: most of it has other"
+    )
+    told = re.search(words, done.gdb)
+    assert told is not None, done.gdb
+    assert 10 <= int(told[1]) < 50

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from darc.analyses.corrections import hear_ops, leave_out_slight, tell_others
+from darc.analyses.corrections import hear_ops, leave_out_all, leave_out_slight, tell_others
 from darc.analyses.offvotes import Rules
 from darc.collectors.callees import OTHERS
 from darc.model.ftree import Cause, Ending, Fnode, Function, NodeState, RootCausePath
-from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, OpClass
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, Op, OpClass, Sum
 from darc.search.descent import MAX_DEPTH_NOTE, ended_paths
 from tests.unit import ops, samples
 from tests.unit.ops import MS
@@ -92,6 +92,114 @@ def test_what_explains_next_to_nothing_is_left_out_up_to_where_paths_part() -> N
     assert [path.nodes[-1] for path in before if path.nodes[-1].end is None] == [parse]
     assert (parse.root_cause, parse.state) == (False, NodeState.REJECTED)
     assert root.find("1.7").root_cause
+
+
+def test_where_a_rejected_path_parts_from_one_that_goes_on_nothing_else_is_left_out() -> None:
+    root, paths, kept = searched()
+    flush = root.find("1.7")
+    goes_on = flush.add_child(samples.function("sync"), samples.site(50))
+    samples.decide(goes_on, 20, 900)
+    parse = root.find("1.1")
+    samples.decide(parse, 20, 900)
+    parse.end = Ending(Cause.FUNCTION, 20)
+    for path in paths:
+        path.nodes[-1].end = None
+    fill = paths[1].nodes[-1]
+    short = root.find("1.7.1")
+    short.end = Ending(Cause.FUNCTION, 20)
+    fill.root_cause = paths[0].nodes[-1].root_cause = False
+    kept = dataclasses.replace(kept, ops=tuple(with_sum(op, short, 800) for op in kept.ops))
+    assert leave_out_all(ended_paths(root), kept, 2000, by_longest=False)
+    assert ended_paths(root) == ()
+    assert not short.root_cause
+    assert flush.root_cause, "it is on a way that has not ended"
+
+
+def with_sum(op: Op, node: Fnode, cycles: int) -> Op:
+    """The same op, in which calls of ``node`` took so long."""
+    others = [total for total in op.sums if total.node is not node]
+    return dataclasses.replace(op, sums=(*others, Sum(node, 1, cycles, cycles)))
+
+
+def found_alone(*names: str) -> tuple[Fnode, KeptOps]:
+    """The sample's tree, where the search has ended at these callees of f0."""
+    root, paths, kept = searched()
+    for path in paths:
+        path.nodes[-1].end = None
+        for node in path.nodes[1:]:
+            node.root_cause = False
+    for child in root.children:
+        if child.function.name in names:
+            samples.decide(child, 20, 900)
+            child.end = Ending(Cause.FUNCTION, 20)
+    return root, kept
+
+
+def test_what_explains_next_to_nothing_alone_is_no_root_cause_either() -> None:
+    root, kept = found_alone("parse0")
+    assert leave_out_all(ended_paths(root), kept, 2000, by_longest=False) == [
+        "parse0 was chosen by votes, but explains 0 % of the peak's time: it is no root cause"
+    ]
+    assert ended_paths(root) == ()
+    assert (root.children[0].root_cause, root.children[0].state) == (False, NodeState.REJECTED)
+
+
+def test_several_that_explain_next_to_nothing_are_named() -> None:
+    names = [f"parse{number}" for number in range(5)]
+    told = "were chosen by votes, but together explain 0 % of the peak's time: none is a root cause"
+    for count, words in ((2, "parse0 and parse1"), (5, "parse0, parse1, parse2 and 2 more")):
+        root, kept = found_alone(*names[:count])
+        (note,) = leave_out_all(ended_paths(root), kept, 2000, by_longest=False)
+        assert note == f"{words} {told}"
+
+
+def test_what_explains_the_smaller_part_stays_and_is_told() -> None:
+    root, paths, kept = searched()
+    paths[0].nodes[-1].end = None
+    (fill,) = ended_paths(root)
+    assert leave_out_all([fill], kept, 2000, by_longest=False) == [
+        "flush → fill explains 10 % of the peak's time: most of it has other causes"
+    ]
+    assert ended_paths(root) == (fill,)
+
+
+def test_a_path_is_named_by_its_ends() -> None:
+    _, paths, kept = searched()
+    waited = off(kept, 0, 5 * MS, OffReason.STOPPED)
+    (note,) = leave_out_all(paths[:1], waited, -2 * MS, by_longest=False)
+    assert note.startswith("flush → … → usleep was chosen by votes, but explains 0 % of ")
+
+
+def test_what_explains_most_of_it_stays_without_a_word() -> None:
+    root, paths, kept = searched()
+    assert leave_out_all(paths, kept, 2000, by_longest=False) == []
+    assert ended_paths(root) == paths
+
+
+def test_callees_that_were_not_timed_in_the_ops_dispute_nothing() -> None:
+    """Of a search that is cut short the ops are those of the level that it had come to."""
+    root, paths, kept = searched()
+    level = root.find("1.7.1").children
+    of_level = dataclasses.replace(
+        kept,
+        compared=frozenset({root.find("1.7.1")}),
+        ops=tuple(
+            dataclasses.replace(
+                op,
+                sums=tuple(total for total in op.sums if total.node in level),
+                spans=tuple(span for span in op.spans if span.node in level),
+            )
+            for op in kept.ops
+        ),
+    )
+    waited = off(of_level, MS, 2 * MS, OffReason.BLOCKED)
+    assert hear_ops(paths, root, waited, Rules()) == []
+    assert ended_paths(root) == paths
+    ready = off(of_level, MS // 4, 19 * MS // 4, OffReason.READY)
+    assert hear_ops(paths, root, ready, Rules()) == []
+    assert root.end is not None, "what f0 takes is known all the same"
+    assert root.end.cause is Cause.PREEMPTION
+    assert [path.nodes for path in ended_paths(root)] == [(root,)]
 
 
 def test_other_targets_are_told_once() -> None:

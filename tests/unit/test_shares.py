@@ -20,6 +20,7 @@ from darc.model.shares import (
     explain,
     explained_together,
     slight,
+    weigh,
 )
 from darc.model.snapshot import Snapshot
 from tests.unit import ops, samples
@@ -178,6 +179,83 @@ def test_what_others_took_is_not_the_functions() -> None:
     snapshot = watched((half, half + MS, OffReason.READY), (2 * MS, 3 * MS, OffReason.STOPPED))
     found = explain(ops.path_of(snapshot, "usleep"), snapshot)
     assert found.share == pytest.approx(1 / 4, abs=0.001)  # of what was left of the op
+
+
+def parse_of(snapshot: Snapshot) -> tuple[RootCausePath, KeptOps]:
+    """A path that explains nothing, and ops that tell so."""
+    assert snapshot.ftree is not None
+    assert snapshot.ops is not None
+    parse = snapshot.ftree.find("1.1")
+    return RootCausePath((snapshot.ftree, parse), Ending(Cause.FUNCTION, 20)), snapshot.ops
+
+
+def test_causes_are_weighed_by_what_slow_calls_take_beyond_fast_ones() -> None:
+    snapshot = ops.snapshot()
+    usleep = ops.path_of(snapshot, "usleep")
+    assert snapshot.ops is not None
+    found = weigh([usleep], snapshot.ops, 1.0)
+    assert found is not None
+    assert found.share == pytest.approx(0.6, abs=0.001) == pytest.approx(found.part, abs=0.001)
+    assert (found.touched, found.is_minor, found.is_next_to_nothing) == (1.0, False, False)
+    found = weigh([usleep], snapshot.ops, 2 * MS)
+    assert found is not None
+    assert found.part == pytest.approx(1.0, abs=0.001)
+    assert weigh([usleep], snapshot.ops, 5 * MS) is None, "nothing is left to explain"
+
+
+def test_next_to_nothing() -> None:
+    path, kept = parse_of(ops.snapshot())
+    found = weigh([path], kept, 2000)
+    assert found is not None
+    assert found.is_next_to_nothing
+    assert weigh([path], dataclasses.replace(kept, compared=frozenset()), 2000) is None
+    assert weigh([path], None, 2000) is None
+    assert weigh([], kept, 2000) is None
+
+
+def test_a_few_calls_that_take_very_long_are_not_all_that_is_to_explain() -> None:
+    snapshot = ops.snapshot()
+    usleep = ops.path_of(snapshot, "usleep")
+    assert snapshot.ops is not None
+    longer = [
+        dataclasses.replace(op, latency=op.latency * (100 if number < 3 else 1))
+        for number, op in enumerate(snapshot.ops.ops)
+    ]
+    found = weigh([usleep], dataclasses.replace(snapshot.ops, ops=tuple(longer)), 2000)
+    assert found is not None
+    assert found.part < 0.02
+    assert not found.is_next_to_nothing
+    assert found.is_minor, "but it is told"
+
+
+def test_time_that_others_had_the_processor_is_nothing_to_explain() -> None:
+    path, kept = parse_of(watched((MS // 4, 5 * MS, OffReason.READY)))
+    assert weigh([path], kept, MS // 4) is None
+    preempted = watched((0, 4 * MS, OffReason.READY))
+    assert preempted.ftree is not None
+    root = RootCausePath((preempted.ftree,), Ending(Cause.PREEMPTION, 20))
+    found = weigh([root], preempted.ops, 2000)
+    assert found is not None
+    assert found.part == pytest.approx(0.8, abs=0.001)
+
+
+def test_of_a_loop_of_short_calls_its_caller_is_a_part() -> None:
+    snapshot = ops.snapshot()
+    found = weigh([ops.path_of(snapshot, "fill")], snapshot.ops, 2000)
+    assert found is not None
+    assert found.share == pytest.approx(0.1)
+    assert found.part == pytest.approx(0.2, abs=0.001)
+
+
+def test_by_the_papers_rule_a_functions_own_time_is_not_known_of_ops() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ftree is not None
+    flush = snapshot.ftree.find("1.7")
+    own = RootCausePath((snapshot.ftree, flush), Ending(Cause.FUNCTION, 20))
+    assert weigh([own], snapshot.ops, 2000) is not None
+    assert weigh([own], snapshot.ops, 2000, by_longest=True) is None
+    usleep = ops.path_of(snapshot, "usleep")  # all that it takes
+    assert weigh([usleep], snapshot.ops, 2000, by_longest=True) is not None
 
 
 def test_interrupts_of_one_handler_count_wherever_they_came() -> None:
