@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 from rich.text import Text
@@ -27,6 +27,9 @@ _KERNELS_HALF = 1 << 63
 """Addresses of a kernel are in the upper half of all."""
 _FAR = 1 << 20
 """A call so many bytes behind its function's entry is in a part of it that stands elsewhere."""
+
+_LEAST_NAME = 20
+"""Columns for which details make room; a name has some of these at least, and a mark."""
 
 SHOWN_REJECTED = 3
 """Callees without a part in the result that are listed at a node, the best ones."""
@@ -55,18 +58,27 @@ def draw_tree(
     ``latency`` formats cycles.
     """
     stack: list[tuple[Fnode | str, str, str]] = [(root, "", "")]
+
+    def guided(guides: str, text: str, style: str) -> Text:
+        guides = guides if verbose else _last_of(guides, _room_for_guides(width))
+        line = Text(guides + text, style)
+        if not verbose:
+            line.truncate(width, overflow="ellipsis")
+        return line
+
     while stack:
         item, first, rest = stack.pop()
         if isinstance(item, str):
-            yield Text(first + item, "dim")
+            yield guided(first, item, "dim")
             continue
         yield _line(item, first=first, width=width, verbose=verbose, latency=latency, show=show)
         bar = "│ " if item.children else "  "
         if item.end is not None:
-            ending = ending_text(item.function.name, item.end, show)
-            yield Text(f"{rest}{bar}  {ending}", "italic")
+            yield guided(
+                f"{rest}{bar}  ", ending_text(item.function.name, item.end, show), "italic"
+            )
         elif item.decision is not None and not item.decision.is_conclusive:
-            yield Text(f"{rest}{bar}  {inconclusive_text(item.decision)}", "italic")
+            yield guided(f"{rest}{bar}  ", inconclusive_text(item.decision), "italic")
         below = _below(item, verbose)
         for index, child in reversed(list(enumerate(below))):
             is_last = index == len(below) - 1
@@ -193,35 +205,64 @@ def _line(
 ) -> Text:
     state = NodeState.ROOT_CAUSE if node.root_cause else node.state
     mark, style = _MARKS[state]
-    details = []
     totals = node.totals if node.site is None else node.called
     mean = latency(weight(totals) / totals.ops) if totals.ops else ""
-    if node.site is not None and node.parent is not None:
-        details += [
-            votes_text(node),
-            mean,
-            _repetition(node),
-            place(node.site, node.parent.function, show),
-            inlined(node.site, node.function.name, show),
-        ]
-    else:
-        details.append(mean)
-    details.append(_own_votes(node))
-    if node.state is NodeState.ANALYSIS:
-        details.append("in analysis")
-    tail = "  ".join(detail for detail in details if detail)
-    head = f"{first}{mark} {node.id} "
-    room = max(width - columns(head) - columns(tail) - 2, 12)
-    name = show(node.function.name)
+    is_called = node.site is not None and node.parent is not None
+    details = [
+        (votes_text(node) if is_called else "", 0),
+        (mean, 0),
+        (_repetition(node) if is_called else "", 1),
+        (_place_of(node, show), 3),
+        (inlined(node.site, node.function.name, show) if is_called else "", 4),
+        (_own_votes(node), 5),
+        ("in analysis" if node.state is NodeState.ANALYSIS else "", 2),
+    ]
+    number, name = node.id, show(node.function.name)
     if not verbose:
-        name = shorten(name, room)
+        first, number = (_last_of(text, _room_for_guides(width)) for text in (first, number))
+        room = width - columns(f"{first}{mark} {number}   ")
+        details = _fitting(details, room - min(columns(name), _LEAST_NAME))
+        name = shorten(name, max(room - columns(_joined(details)), _LEAST_NAME // 3))
+    tail = _joined(details)
     line = Text()
     line.append(first, "dim")
     line.append(f"{mark} ", style)
-    line.append(f"{node.id} ", "dim")
+    line.append(f"{number} ", "dim")
     line.append(name, "bold" if node.root_cause else style if style == "dim" else "")
     line.append(f"  {tail}" if tail else "", "dim")
+    if not verbose:
+        line.truncate(width, overflow="ellipsis")
     return line
+
+
+def _place_of(node: Fnode, show: Show) -> str:
+    if node.site is None or node.parent is None:
+        return ""
+    return place(node.site, node.parent.function, show)
+
+
+def _room_for_guides(width: int) -> int:
+    """So many columns are for what leads to an fnode, and as many for its number: the rest is for
+    the fnode."""
+    return max(width // 4 - 4, 4)
+
+
+def _fitting(details: Sequence[tuple[str, int]], room: int) -> list[tuple[str, int]]:
+    """Those of ``details`` that fit into so many columns: each comes with a number, and the one
+    with the highest goes first. Those with 0 stay."""
+    left = [detail for detail in details if detail[0]]
+    while columns(_joined(left)) > room and (most := max((n for _, n in left), default=0)):
+        left = [detail for detail in left if detail[1] != most]
+    return left
+
+
+def _joined(details: Iterable[tuple[str, int]]) -> str:
+    return "  ".join(text for text, _ in details if text)
+
+
+def _last_of(text: str, width: int) -> str:
+    """The last ``width`` characters, with a mark where some are missing."""
+    return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"
 
 
 def _below(node: Fnode, verbose: bool) -> Sequence[Fnode | str]:

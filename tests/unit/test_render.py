@@ -159,7 +159,7 @@ def test_escape_codes_only_with_colour_and_ascii_on_demand(
 
 
 def test_the_tree_marks_root_causes_and_hides_most_rejected_callees() -> None:
-    text = render.tree(samples.snapshot(), PLAIN)
+    text = render.tree(samples.snapshot(), Style(width=100))
     assert text.splitlines()[0].startswith("● 1 handle")
     flush = next(line for line in text.splitlines() if "1.7 flush" in line)
     assert "├─● 1.7 flush  20 of 20  4.2ms  mixture.c:25  (inlined flush_one)" in flush
@@ -208,6 +208,30 @@ def test_long_names_are_cut_to_the_width() -> None:
     assert "a" * 300 in render.tree(snapshot, Style(verbose=True))
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_the_lines_of_a_tree_fit_the_width(width: int) -> None:
+    """With what matters: the name, the votes and the latency of each fnode."""
+    root, paths = samples.tree()
+    node = paths[0].nodes[-1]
+    node.end = None
+    for number in range(20):
+        name = f"basic_string_view_append_{number}"
+        node = node.add_child(samples.function(name), samples.site(20 + number, "inlined_one"))
+        samples.decide(node, 20, 900_000)
+    node.end = Ending(Cause.FUNCTION, 20, note="1 of its calls could not be timed, maybe theirs")
+    lines = render.tree(samples.snapshot(ftree=root), Style(width=width)).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    below = [line for line in lines if "● 1 handle" not in line and "●" in line]
+    assert len(below) == 24
+    for line in below:
+        assert re.search(r"● \S+ \S{4,}  \d+ of 20  [\d.]+[µm]s", line), line
+    assert next(line for line in lines if "1.7 flush" in line)
+    assert any("mixture.c:25" in line for line in lines) == (width > 40), "where there is room"
+    whole = render.tree(samples.snapshot(ftree=root), Style(0))
+    assert "1.7.1.1" + 20 * ".1" + " basic_string_view_append_19" in whole
+    assert "maybe theirs" in whole
+
+
 def test_a_deep_tree_is_drawn() -> None:
     root = node = Fnode(samples.function("f"))
     for _ in range(3000):
@@ -216,7 +240,8 @@ def test_a_deep_tree_is_drawn() -> None:
 
 
 def test_a_width_without_limit_is_80_columns() -> None:
-    snapshot = samples.snapshot()
+    """But for the tree, which is as wide as its names."""
+    snapshot = samples.snapshot(ftree=None)
     assert report(snapshot, Style(0)) == report(snapshot, PLAIN)
 
 

@@ -85,7 +85,8 @@ TREE = Command(
         "20 calls in which it was compared with the other callees, and behind that is its "
         "mean latency in these; 'itself 2 of 20': the same of its own time, beside its own "
         "callees. '×20,000': so often it was called in each, and the latency is of all "
-        "these calls. 'set darc verbose on' lists every callee that was rejected, too."
+        "these calls. Lines are cut to the terminal's width, from what matters least; "
+        "'set darc verbose on' cuts none, and lists every callee that was rejected, too."
     ),
     examples=(("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
     parse=no_arguments("tree"),
