@@ -35,16 +35,23 @@ def insert(file: Path, line: str, before: str) -> None:
     file.write_text(text.replace(before, f"{line}{before}", 1))
 
 
+def _inside(block: str) -> str:
+    """What stands between the brackets of an example, or behind the dots of a class."""
+    return re.sub(r"\A(\(|class .*\n    \.\.\.)\n|^\)\n\Z", "", block, flags=re.M)
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy with a command, an analysis, a collector and an exporter more, and nothing else."""
+    """A copy with a command, a parameter, an analysis, a collector and an exporter more, and
+    nothing else."""
     tree = tmp_path_factory.mktemp("extended") / "tree"
     ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "seeds", "*.egg-info")
     shutil.copytree(ROOT, tree, ignore=ignored)
     (tree / ".venv").symlink_to(ROOT / ".venv")
     commands = tree / "darc" / "app" / "commands"
-    (mean,) = blocks("command")
+    mean, its_test = blocks("command")
     (commands / "mean.py").write_text(mean)
+    (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
     rate, its_command, its_test, its_part, split, its_views = blocks("analysis")
     (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
     (tree / "darc" / "model" / "split.py").write_text(its_part)
@@ -74,6 +81,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = "from darc.views.exporters.paths import PATHS\n"
     insert(exporters / "__init__.py", line, "from darc.views.exporters.text")
     insert(exporters / "__init__.py", ", PATHS", ")}\n")
+    field, domain, parameter = (_inside(block) for block in blocks("parameter"))
+    insert(tree / "darc/model/parameters.py", field, "\n    def __post_init__")
+    insert(tree / "darc/model/domains.py", domain, ')\n"""One for each field')
+    insert(tree / "darc/app/parameters.py", parameter, ')\n"""In the order of the fields')
     with (tree / "docs" / "glossary.md").open("a") as glossary:
         glossary.writelines(f"| `{name}` | another one |\n" for name in ADDED)
     run_python(tree, "tools/commands_page.py")
@@ -146,9 +157,17 @@ def test_an_exporter(tree: Path, tmp_path: Path) -> None:
     assert re.match(r"handle(;\w+)*$", written, re.M), done.gdb
 
 
+def test_a_parameter(tree: Path, tmp_path: Path) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["set darc virtual-calls 9", "show darc virtual-calls", "help darc start"]
+    done = debug(tmp_path, build("mixture"), (), [source, *commands], gdb=PLAIN_GDB)
+    assert re.search(r"virtual-calls.* 9\b", done.gdb), done.gdb
+    assert "--virtual-calls N" in done.gdb
+
+
 def test_what_proves_a_change(tree: Path) -> None:
-    """The example's own test; imports, docs, commands and reports are as the house wants them."""
-    tests = ["unit/test_rate.py", "unit/test_docs.py", "unit/test_commands.py"]
-    tests += ["unit/test_report.py", "contract/test_imports.py"]
+    """The examples' own tests; imports, docs, commands and reports are as the house wants them."""
+    tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_docs.py", "unit/test_commands.py"]
+    tests += ["unit/test_report.py", "unit/test_parameters.py", "contract/test_imports.py"]
     files = [str(tree / "tests" / name) for name in tests]
     run_python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
