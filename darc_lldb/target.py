@@ -13,7 +13,7 @@ from pathlib import Path
 
 import lldb
 
-from darc.debuggee import procfs
+from darc.debuggee import bell, procfs
 from darc.model.errors import UnsupportedError
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import State, Target
@@ -29,6 +29,13 @@ from darc_lldb.stops import OwnBreakpoints
 from darc_lldb.symbols import LldbSymbols
 from darc_lldb.threads import LldbThreads
 from darc_lldb.user_breaks import LldbUserBreakpoints
+
+_ELSEWHERE = (
+    "the program is in another PID namespace, where lldb takes its own stops of threads for the "
+    "program's signals, and may leave it stopped: take gdb, or lldb inside ('nsenter -t {pid} "
+    "-p -m')"
+)
+"""lldb-server knows its SIGSTOPs by their sender, and nobody inside sees it: that is 0 there."""
 
 
 @own_thread
@@ -98,6 +105,8 @@ class LldbTarget(Target):
         architecture = self.inferior.target.GetTriple().partition("-")[0]
         if architecture != "x86_64":
             raise UnsupportedError(f"darc needs a 64-bit x86 program, this one is {architecture}")
+        if not bell.own_pid_for(self.pid):
+            raise UnsupportedError(_ELSEWHERE.format(pid=self.pid))
 
     def unwatch(self) -> None:
         """See :meth:`Inferior.unwatch`."""

@@ -20,8 +20,7 @@ _CHUNK = 1 << 20
 
 def find(pid: int, thread: int, rsp: int) -> int | None:
     """The thread's fs base, ``None`` when it cannot be told by looking."""
-    status = procfs.status(pid, thread)
-    number = struct.pack("<i", int(status.get("NSpid", str(thread)).split()[-1]))
+    number = struct.pack("<i", procfs.own_id(pid, thread))
     with procfs.MemoryFile(pid) as memory:
         for region in _places(procfs.regions(pid), rsp):
             try:

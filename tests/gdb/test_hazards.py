@@ -6,6 +6,7 @@ answer is a wrong one. docs/safety.md lists them.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from fixtures.build import build, build_hazard, find
 from tests.debugger import (
     EXIT,
+    GDB,
     IN_BOTH,
     REPORT,
     ROOT,
@@ -688,3 +690,19 @@ def test_code_that_is_shared_with_children(tmp_path: Path) -> None:
         program.check()
         program.finish()
     assert "shared with other processes" in done.gdb
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a PID namespace")
+def test_threads_in_another_pid_namespace(tmp_path: Path) -> None:
+    """gdb analyses them. lldb takes its own stops for the program's signals: darc refuses there."""
+    commands = ["darc start handle --peak last --start-ops 500 --decision-ops 3", "continue"]
+    with running("threads", tmp_path, apart=True) as program:
+        done = debug(tmp_path, None, (), [*commands, REPORT], options=["-p", str(program.pid)])
+        wait_until_let_go(program.pid)
+        program.check()
+        assert not program.altered()
+        program.finish()
+    if current() == GDB:
+        assert ("handle", "lookup", "burn") in done.paths, done.gdb
+    else:
+        assert f"lldb inside ('nsenter -t {program.pid} -p -m')" in done.gdb

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from darc.debuggee import procfs
 from fixtures.build import build_hazard
 from tests.code import compare_code
 from tests.debugger import end_session, last_words, session_members, tracer
@@ -21,6 +22,7 @@ _OPS, _WRONG, _STOP, _READY, _SEEN = range(5)
 _LOOKS = 200
 _PAUSE_SECONDS = 0.05
 """How often, and how far apart, a program is looked at before it counts as hanging."""
+_APART = ("unshare", "--pid", "--fork", "--kill-child")
 _STILL = 20
 """As many looks in a row at a stopped thread that nobody traces: it stays so."""
 
@@ -34,9 +36,9 @@ class LeftStoppedError(HurtError):
 
 
 class Program:
-    """A running hazard."""
+    """A running hazard; ``apart``: in a PID namespace of its own, as in a container."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, *, apart: bool = False) -> None:
         self.name = name
         self.path = build_hazard(name)
         file = folder / f"{name}.{time.monotonic_ns()}.counters"
@@ -44,7 +46,7 @@ class Program:
         with file.open("r+b") as opened:
             self._counters = mmap.mmap(opened.fileno(), mmap.PAGESIZE)
         self._process = subprocess.Popen(
-            [self.path, file],
+            [*(_APART if apart else ()), self.path, file],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -52,6 +54,8 @@ class Program:
         )
         self.pid = self._process.pid
         self._wait_for(lambda: self._counter(_READY) != 0)
+        if apart:
+            (self.pid,) = procfs.children(self._process.pid)
 
     def _counter(self, number: int) -> int:
         value: int = struct.unpack_from("<Q", self._counters, 8 * number)[0]
@@ -85,7 +89,7 @@ class Program:
                 return
             still = still + 1 if stopped and tracer(self.pid) == 0 else 0
             if still > _STILL:
-                count = sum(len(_tasks(one)) for one in session_members(self.pid))
+                count = sum(len(_tasks(one)) for one in session_members(self._process.pid))
                 raise LeftStoppedError(
                     f"left stopped: {len(stopped)} of {count} threads"
                     f"{self._children_among(stopped)}"
@@ -97,7 +101,7 @@ class Program:
         """Threads of it and of its children that are stopped or traced."""
         return [
             task
-            for process in session_members(self.pid)
+            for process in session_members(self._process.pid)
             for task in _tasks(process)
             if _state(process, task) in "Tt"
         ]
@@ -113,7 +117,7 @@ class Program:
 
     def go_on(self) -> None:
         """As a person would who finds it stopped."""
-        for process in session_members(self.pid):
+        for process in session_members(self._process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
 
@@ -154,9 +158,9 @@ class Program:
 
 
 @contextlib.contextmanager
-def running(name: str, folder: Path) -> Iterator[Program]:
+def running(name: str, folder: Path, *, apart: bool = False) -> Iterator[Program]:
     """A :class:`Program`, gone at the end."""
-    made = Program(name, folder)
+    made = Program(name, folder, apart=apart)
     try:
         yield made
     finally:
