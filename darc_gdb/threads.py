@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import gdb
 
 from darc.code.processor import PROGRAM_COUNTER
+from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.ownthread import Turn, own_thread
 from darc.target.threads import Threads
@@ -30,13 +31,15 @@ class GdbThreads(Threads):
         self._counters = None
 
     def ids(self) -> Sequence[int]:
-        return [tid(t) for t in gdb.selected_inferior().threads()]
+        inferior = gdb.selected_inferior()
+        found = map(tid, inferior.threads())
+        return [thread for thread in found if not procfs.is_kernels(int(inferior.pid), thread)]
 
     def from_selected(self) -> Sequence[int]:
         """All threads, the selected one first."""
         thread, found = gdb.selected_thread(), self.ids()
-        first = [] if thread is None else [tid(thread)]
-        return first + [other for other in found if other not in first]
+        first = None if thread is None else tid(thread)
+        return sorted(found, key=lambda one: one != first)
 
     @translated
     def program_counters(self) -> Mapping[int, int]:

@@ -145,10 +145,8 @@ class Watcher:
         main = Path(f"/proc/{self._pid}")
         if (state := _state(main)) not in "ZX":
             return state in "tT"
-        try:
-            return all(_state(task) in "tTZX" for task in (main / "task").iterdir())
-        except OSError:
-            return True  # its end is told otherwise
+        threads = living.threads(self._pid)  # none: its end is told otherwise
+        return all(_state(main / "task" / str(thread)) in "tTZX" for thread in threads)
 
 
 def _state(folder: Path) -> str:

@@ -26,6 +26,7 @@ _PSEUDO_TERMINALS = range(136, 144)
 _MAPPING = re.compile(r"(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)")
 
 threads = living.threads
+is_kernels = living.is_kernels
 
 
 def regions(pid: int) -> tuple[Region, ...]:
@@ -275,19 +276,6 @@ def is_traced_and_stopped(pid: int) -> bool:
     return status(pid).get("State", "").startswith("t")
 
 
-_FLAGS, _PF_IO_WORKER = 6, 0x10
-
-
-def is_kernels(pid: int, thread: int) -> bool:
-    """Whether a thread of the process is one that the kernel has made for io_uring, which never
-    runs the program's code and has no registers or stack of its own (``PF_IO_WORKER``)."""
-    try:
-        text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace")
-        return bool(int(text.rpartition(")")[2].split()[_FLAGS]) & _PF_IO_WORKER)
-    except (OSError, ValueError, IndexError):
-        return False
-
-
 def own_id(pid: int, thread: int) -> int:
     """A thread's id as the process itself sees it: a container has its own."""
     ids = status(pid, thread).get("NSpid", "").split()
@@ -473,7 +461,7 @@ def waits_deeply(pid: int) -> bool:
     """Whether a thread of the process is in a wait that no signal ends: for a child of its vfork,
     for a device. A debugger that stops the process waits for that thread, with all others
     stopped."""
-    return any(living.state(pid, task) == "D" for task in threads(pid))
+    return any(living.state(pid, task) == "D" for task in living.tasks(pid))
 
 
 def is_pending(pid: int, signal: int) -> bool:

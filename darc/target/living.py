@@ -22,9 +22,28 @@ def state(pid: int, thread: int) -> str:
     return text.rpartition(")")[2].split(None, 1)[0]
 
 
+_FLAGS, _PF_IO_WORKER = 6, 0x10
+
+
+def is_kernels(pid: int, thread: int) -> bool:
+    """Whether a thread of the process is one that the kernel has made for io_uring, which never
+    runs the program's code and has no registers or stack of its own (``PF_IO_WORKER``)."""
+    try:
+        text = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes()
+        return bool(int(text.rpartition(b")")[2].split(None, 7)[_FLAGS]) & _PF_IO_WORKER)
+    except (OSError, ValueError, IndexError):
+        return False
+
+
 def threads(pid: int) -> list[int]:
-    """The threads of a process but for a first one that has ended, which takes no signals; none
-    when the process is gone."""
+    """The threads of a process that run the program's code: without the kernel's own, and without
+    a first one that has ended, which takes no signals; none when the process is gone. This is the
+    one place that tells which these are."""
+    return [task for task in tasks(pid) if not is_kernels(pid, task)]
+
+
+def tasks(pid: int) -> list[int]:
+    """The :func:`threads` and the kernel's own, which a debugger stops with the others."""
     try:
         found = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:

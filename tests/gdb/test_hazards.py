@@ -706,3 +706,24 @@ def test_threads_in_another_pid_namespace(tmp_path: Path) -> None:
         assert ("handle", "lookup", "burn") in done.paths, done.gdb
     else:
         assert f"lldb inside ('nsenter -t {program.pid} -p -m')" in done.gdb
+
+
+TELL_THREADS = """
+print("threads:", *app._target.threads.ids())
+"""
+
+
+def test_threads_of_io_uring_are_left_alone(tmp_path: Path) -> None:
+    """The kernel's own, in which a read waits."""
+    asked = tmp_path / "asked.py"
+    asked.write_text(TELL_THREADS)
+    start = "darc start handle --peak last --start-ops 500 --decision-ops 3"
+    commands = [TOOLS, start, f"with-app {asked}", "continue", REPORT]
+    with running("uring", tmp_path) as program:
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        wait_until_let_go(program.pid)
+        program.check()
+        assert not program.altered()
+        program.finish()
+    assert ("handle", "lookup", "burn") in done.paths, done.gdb
+    assert f"threads: {program.pid}\n" in done.gdb

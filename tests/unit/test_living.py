@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from darc.debuggee import procfs
 from darc.target import living
 from fixtures.build import build_leader
+from tests.kills.programs import running
 
 
 @pytest.fixture
@@ -46,3 +48,13 @@ def test_a_process_speaks_for_itself() -> None:
     own = os.getpid()
     assert living.speaker(own) == own
     assert own in living.threads(own)
+
+
+def test_threads_of_the_kernels_own_are_not_the_programs(tmp_path: Path) -> None:
+    """What io_uring has made in the process runs no code of the program's."""
+    with running("uring", tmp_path) as program:
+        (made,) = set(living.tasks(program.pid)) - {program.pid}
+        assert living.is_kernels(program.pid, made)
+        assert living.threads(program.pid) == [program.pid]
+        assert procfs.own_ids(program.pid) == {program.pid}
+        program.finish()
