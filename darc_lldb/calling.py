@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import lldb
 
@@ -17,6 +17,8 @@ from darc.target.target import Journal, State
 from darc_lldb import detours, registers
 from darc_lldb.inferior import Inferior
 from darc_lldb.threadcall import ThreadCall
+
+_Result = TypeVar("_Result")
 
 
 class _NoPlaceError(Exception):
@@ -61,27 +63,53 @@ class Calling:
         """Whether a thread runs for darc's sake alone."""
         self.interrupted = False
         """Whether the user has asked for a stop meanwhile."""
+        self._waiting: set[tuple[int, int]] = set()
+        """Threads that have waited for others in a call, with the number of that stop."""
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         """See :meth:`darc.target.target.Target.call`."""
-        return self.call_in(self._calling_thread(), address, arguments)
+        return self._in_a_thread(lambda thread: self.call_in(thread, address, arguments))
 
     def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
         """See :meth:`darc.target.target.Target.system_call`."""
-        return self._on_detour(self._calling_thread(), detour.Call(number, arguments))
+        what = detour.Call(number, arguments)
+        return self._in_a_thread(lambda thread: self._on_detour(thread, what))
 
-    def _calling_thread(self) -> lldb.SBThread:
+    def _in_a_thread(self, make: Callable[[lldb.SBThread], _Result]) -> _Result:
+        """Has a thread make a call, the next one where that waits for another thread."""
+        waiting: list[detour.WaitsError] = []
+        for thread in self._able():
+            key = int(self._target.stopped().GetStopID(True)), int(thread.GetThreadID())
+            if key in self._waiting:
+                continue
+            try:
+                return make(thread)
+            except detour.WaitsError as error:
+                waiting.append(error)
+                self._waiting.add(key)
+        if not waiting:
+            raise TargetError("every thread of the program waits for another one")
+        raise waiting[0]
+
+    def _able(self) -> Iterator[lldb.SBThread]:
+        """The threads that have some stack.
+
+        Raises:
+            TargetError: there is none.
+        """
         process = self._target.stopped()
         thread = process.GetThreadByID(self.thread or 0)
         first = thread if thread.IsValid() else process.GetSelectedThread()
         able = [one for one in (first, *user_threads(process)) if self._takes_calls(one)]
-        pid = int(process.GetProcessID())
+        pid, found = int(process.GetProcessID()), False
         for one in able:
             if has_stack(pid, {STACK_POINTER: registers.read(one, STACK_POINTER)}):
-                return one
-        if able:
+                found = True
+                yield one
+        if not able:
+            raise TargetError(detour.IN_32_BITS)
+        if not found:
             raise TargetError("no thread of the program has room on its stack for a call of darc's")
-        raise TargetError(detour.IN_32_BITS)
 
     @staticmethod
     def _takes_calls(thread: lldb.SBThread) -> bool:

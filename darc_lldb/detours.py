@@ -20,13 +20,16 @@ import lldb
 from darc.code.convention import GENERAL, KEPT, WORD
 from darc.code.processor import PROGRAM_COUNTER, RESULT
 from darc.debuggee import bell, detour, procfs
-from darc.debuggee.caller import Caller
+from darc.debuggee.caller import Caller, Patience
 from darc.model.errors import TargetError
 from darc.target.target import Journal
 from darc_lldb import registers, signals
 from darc_lldb.server import Halt, Server
 
 _ATTEMPTS = 20
+_ANSWER_SECONDS = 3.5
+"""lldb takes its server for lost where that does not answer within 5 s: a call that takes longer is
+interrupted, and goes on."""
 
 
 def make_call(
@@ -81,25 +84,35 @@ class BesideLldb(Caller):
         self._after = way.registers
         self._jump(way.entry)
         self._server.tell_all()
-        halt = self._go(way)
+        halt, waits = self._go(way)
         has_crashed = halt.signal in signals.CRASHES
-        if halt.signal != self.bell and not has_crashed:
+        if waits is None and halt.signal != self.bell and not has_crashed:
             self._after = self._take(halt, way)
         if way.place <= halt.pc < way.masked:  # a function that crashed may be below
-            raise _TakenElsewhereError
-        if has_crashed:
+            raise waits or _TakenElsewhereError
+        if waits is not None or has_crashed:
             registers.write_all(self._lldb_thread, self._kept)
             self._jump(way.leave)  # it has its mask of signals again
             self._go(way)
-            raise detour.failed(halt.signal)
+            raise waits or detour.failed(halt.signal)
 
-    def _go(self, way: detour.Detour) -> Halt:
-        """Lets the thread go until it has rung, raised a signal by itself, or is to take one."""
+    def _go(self, way: detour.Detour) -> tuple[Halt, detour.WaitsError | None]:
+        """Lets the thread go until it has rung, raised a signal by itself, is to take one, or was
+        stopped as it waits for another thread."""
         for _ in range(_ATTEMPTS):
-            halt = self._server.go()
+            patience = Patience(self.process, self.thread)
+            with patience.kept(self._knock, _ANSWER_SECONDS):
+                halt = self._server.go()
             if halt.signal not in (self.bell, *signals.INTERRUPTS) or halt.pc in way.rungs:
-                return halt
+                return halt, None
+            if patience.was_over:
+                return halt, patience.error()
         raise TargetError("a call of darc's in the program does not come back")
+
+    def _knock(self) -> None:
+        """Stops the thread, whatever it blocks. Any thread."""
+        blocked = procfs.blocks(self.process, self.thread, self.bell)
+        bell.send(self.process, self.thread, SIGSTOP if blocked else self.bell)
 
     def _take(self, halt: Halt, way: detour.Detour) -> Mapping[str, int]:
         """Lets the thread take a signal as if darc had not been there; its registers then."""
@@ -109,8 +122,7 @@ class BesideLldb(Caller):
             # Were the debugger gone by now, it would go all of its way again.
             self._jump(way.entry)
             registers.write_all(self._lldb_thread, detour.interrupted(self.registers, way))
-        blocked = procfs.blocks(self.process, self.thread, self.bell)
-        bell.send(self.process, self.thread, SIGSTOP if blocked else self.bell)
+        self._knock()
         for _ in range(_ATTEMPTS):
             halt = self._server.go(halt.signal)
             if halt.signal in (self.bell, *signals.INTERRUPTS, *signals.CRASHES):

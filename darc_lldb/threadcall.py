@@ -6,13 +6,16 @@ registers are set for the call, it alone runs to a return address, and the regis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from signal import SIGSTOP
 
 import lldb
 
 from darc.code.convention import GENERAL, HandMadeCall, free_slot
 from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
-from darc.debuggee import detour, procfs
+from darc.debuggee import bell, detour, procfs
+from darc.debuggee.caller import Patience
 from darc.model.errors import TargetError
 from darc.target.target import Place
 from darc_lldb import registers, signals
@@ -50,6 +53,7 @@ class ThreadCall:
         self._back = back
         self._note = note
         self.interrupted = False
+        self._patience = Patience(int(process.GetProcessID()), int(self._id))
 
     def run(self, address: int, arguments: Sequence[int]) -> int:
         """The function's result.
@@ -120,6 +124,9 @@ class ThreadCall:
                 return
             if error.Fail():
                 raise TargetError(f"lldb: {error.GetCString()}")
+            if self._patience.was_over:
+                self._swallow(call)
+                raise self._patience.error()
             if self._crashed():
                 self._swallow(call)
                 break
@@ -127,6 +134,13 @@ class ThreadCall:
         raise TargetError(f"the call of {call.address:#x} in the program stopped at {pc:#x}")
 
     def _run_to(self, address: int) -> lldb.SBError:
+        """The thread goes there, or waits for another one."""
+        process, thread = int(self._process.GetProcessID()), int(self._id)
+        self._patience = Patience(process, thread)
+        with self._patience.kept(lambda: bell.send(process, thread, SIGSTOP), math.inf):
+            return self._go_to(address)
+
+    def _go_to(self, address: int) -> lldb.SBError:
         error = lldb.SBError()
         self._thread.RunToAddress(address, error)
         if self._events is None or error.Fail():

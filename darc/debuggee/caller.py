@@ -8,17 +8,21 @@ back by itself.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from darc.debuggee import admission, detour, procfs
 from darc.debuggee.detour import Call, Detour, Ringer, WaitsError, plan
 from darc.model.errors import TargetError
 from darc.target import living
+from darc.target.ownthread import begin_thread
 from darc.target.target import Journal, Passage, Place
 
 _PATIENCE_SECONDS = 3.0
+_LOOK_SECONDS = 0.05
 
 
 def has_stack(process: int, registers: Mapping[str, int]) -> bool:
@@ -43,6 +47,8 @@ class Patience:
         self._thread = thread
         self._since = time.monotonic()
         self._ran: object = None
+        self.was_over = False
+        """Whether :meth:`is_over` has said so."""
 
     def is_over(self) -> bool:
         """Whether it has slept for a while, without having run."""
@@ -50,7 +56,29 @@ class Patience:
         sleeps = living.state(self._process, self._thread) in ("S", "D")
         if not sleeps or ran != self._ran:
             self._since, self._ran = now, ran
-        return now - self._since > _PATIENCE_SECONDS
+        self.was_over = self.was_over or now - self._since > _PATIENCE_SECONDS
+        return self.was_over
+
+    @contextlib.contextmanager
+    def kept(self, knock: Callable[[], None], seconds: float) -> Iterator[None]:
+        """The debugger waits, on this thread, until that one stops; another one of darc's looks on:
+        where it is over, and after ``seconds`` in any case, ``knock`` is to stop it. It may have
+        stopped by itself by then."""
+        stopped = threading.Event()
+
+        def look() -> None:
+            begin = time.monotonic()
+            while not stopped.wait(_LOOK_SECONDS):
+                if self.is_over() or time.monotonic() - begin > seconds:
+                    knock()
+                    return
+
+        watching = begin_thread(look, "darc-patience")
+        try:
+            yield
+        finally:
+            stopped.set()
+            watching.join()
 
     def error(self) -> WaitsError:
         """What the call has come to, which was given up."""
