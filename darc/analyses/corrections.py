@@ -38,7 +38,7 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
         node.end = ending
     if found.preemption is None:
         notes = [
-            f"without the time off the processor {node.function.name} is no root cause "
+            f"without the time ready or stopped {node.function.name} is no root cause "
             f"in {len(ops)} calls that were kept whole"
             for node in found.disputed
         ]

@@ -68,7 +68,13 @@ _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
 
 _CLOSING_SECONDS = 1.0
-"""For how long at most ops are kept when the paths are known."""
+"""For how long at most ops are kept when the paths are known, where many come in that time;"""
+
+_MORE_TIME = 1.5
+"""where few do, by how much longer than it takes on average until there are enough of them,"""
+
+_LONGEST_CLOSING = 20.0
+"""though for so many seconds at most."""
 
 
 class RootCauses(Analysis):
@@ -99,7 +105,6 @@ class RootCauses(Analysis):
         self._second_look: SecondLook | None = None
         """While breakpoints time calls that took no pad."""
         self._ops = RoundOps(self._program, self._switches, self.root, resumed)
-        self._has_decided = False
         self._closing_until: float | None = None
         """In seconds that the program has run: until then ops are kept on which no decision rests,
         with all calls on the paths timed."""
@@ -149,7 +154,6 @@ class RootCauses(Analysis):
             self._collector.apply_again()
             self._collector.await_in_peak(self._needed)
             return Step.GO_ON
-        self._has_decided = True
         before = len(self._paths)
         orders = self._descent.decide(votes, counted)
         if not orders.finished and len(self._paths) > before:
@@ -415,14 +419,20 @@ class RootCauses(Analysis):
             return False
         if not paths or not self.parameters.auto:
             return False  # drill-down by hand ends where the user has chosen the last node
-        if not self._has_decided or not self._is_frequent:
-            return False
         keeper.watch_waits()
-        self._closing_until = self._clock.seconds + _CLOSING_SECONDS
+        self._closing_until = self._clock.seconds + self._closing_seconds
         self._collector.apply(closing_orders(paths, self.parameters.max_probes))
-        self._needed = min(self.parameters.decision_ops or MOST_KEPT, MOST_KEPT)
+        enough = MOST_KEPT if self._is_frequent else LEAST_FOR_ESTIMATES
+        self._needed = min(self.parameters.decision_ops or enough, enough)
         self._collector.await_in_peak(self._needed)
         return True
+
+    @property
+    def _closing_seconds(self) -> float:
+        """Enough calls are kept in less than the time of a level, however rare they are."""
+        rate = self._profile.in_peak_per_second
+        needed = _MORE_TIME * LEAST_FOR_ESTIMATES / rate if rate else math.inf
+        return min(max(_CLOSING_SECONDS, needed), _LONGEST_CLOSING)
 
     @property
     def _is_frequent(self) -> bool:
