@@ -69,6 +69,23 @@ class GdbSymbols(Symbols):
         return list(dict.fromkeys(others))
 
     @translated
+    def knows_file(self, file: str) -> bool:
+        if not _PLAIN_FILE.fullmatch(file):
+            return False
+        try:
+            gdb.decode_line(f"{file}:1")
+        except gdb.error as error:
+            return re.search("No source file|No symbol table", str(error)) is None
+        return True
+
+    @translated
+    def function_at_line(self, file: str, line: int) -> str | None:
+        if not _PLAIN_FILE.fullmatch(file):
+            return None
+        hosts = (_host(place) for place in _places(f"{file}:{line}"))
+        return next((_name_of(host.function) for host in hosts if host is not None), None)
+
+    @translated
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
         if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(prefix or "f")):
             return []

@@ -17,6 +17,7 @@ import gdb
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
+from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, State, Target
 from darc_gdb.bell import GdbBell
@@ -36,6 +37,9 @@ from darc_gdb.user_breaks import GdbUserBreakpoints
 
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
 """What a program does not ask for. It ends in a core file, or in a handler that makes a report."""
+
+_AT_FILES = "stop-on-solib-events"
+"""gdb's setting: whether it stops where the program loads a file."""
 
 
 @own_thread
@@ -65,7 +69,9 @@ class GdbTarget(Target):
             self.turn, self.hooks, self.deciding, self.memory, self.threads, self._calls
         )
         self.user_breaks = GdbUserBreakpoints(self.turn, self.hooks)
-        self._modules_handler: Callable[[], None] | None = None
+        self._modules_handler: Callable[[], Outcome] | None = None
+        self._stops_at_file = False
+        """Whether gdb was made to stop where the program has loaded a file."""
         self._runs_so_far = 0
         self._interrupted = False
         self.dies = False
@@ -205,13 +211,26 @@ class GdbTarget(Target):
 
     # ----------------------------------------------------------- stops and bells
 
-    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+    def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
         self._modules_handler = handler
 
     def _on_new_objfile(self, _event: object) -> None:
         mine = self.inferiors.is_home(gdb.selected_inferior())
         if mine and self._modules_handler is not None and self.pid is not None:
-            self.hooks.guarded(self._modules_handler)
+            self.hooks.guarded(self._tell_modules)
+
+    def _tell_modules(self) -> None:
+        assert self._modules_handler is not None
+        outcome = self._modules_handler()
+        # gdb looks at its setting when everybody has heard of the file.
+        if outcome is Outcome.STOP and self.inferiors.runs and not self._stops_at_file:
+            self._stops_at_file = not gdb.parameter(_AT_FILES)
+            gdb.execute(f"set {_AT_FILES} 1", to_string=True)
+
+    def _go_on_at_files(self) -> None:
+        if self._stops_at_file:
+            self._stops_at_file = False
+            gdb.execute(f"set {_AT_FILES} 0", to_string=True)
 
     @property
     @any_thread
@@ -256,6 +275,7 @@ class GdbTarget(Target):
     def stopped(self, event: gdb.StopEvent) -> None:
         """Every stop of the program."""
         self.screen.stopped()
+        self._go_on_at_files()
         self.dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
         self._interrupted = isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGINT"
         if isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGSTOP":
@@ -286,6 +306,7 @@ class GdbTarget(Target):
     def on_exit(self) -> None:
         """The program is gone, and what was set at its addresses."""
         self.threads.moved()
+        self._go_on_at_files()
         self.deciding.forget()
         self.bell.forget()
         self.breaks.forget()

@@ -78,7 +78,7 @@ class Stopping:
             turn, inferior, lambda error: inferior.listeners.failed(error), self._followed_up
         )
         self.leaving = Leaving(inferior, self.guarded)
-        self.modules_handler: Callable[[], None] | None = None
+        self.modules_handler: Callable[[], Outcome] | None = None
         self.own_stops = 0
         self._asynchronous = False
         self._told: tuple[int, int] | None = None
@@ -180,20 +180,25 @@ class Stopping:
         self._threads.forget()
         self._tell_modules()
 
-    def _tell_modules(self) -> None:
-        if self.modules_handler is not None:
-            self.guarded(self.modules_handler)
+    def _tell_modules(self) -> bool:
+        """Whether the program is to stop for the user."""
+        try:
+            handler = self.modules_handler
+            return handler is not None and handler() is Outcome.STOP
+        except Exception as error:  # told to the user, in one place
+            self._tell(error)
+            return False
 
     def _react(self, reason: Reason, bell: frozenset[int]) -> bool:
         """Does what darc itself stopped for; ``bell`` were its signals then. True: the program
         is to stop for the user."""
         if reason.signal is not None:
             return reason.signal not in bell or self.bell.answer()
-        own = self._own
+        own, stays = self._own, False
         if any(own.watches_modules(number) for number in reason.breakpoints):
             own.watch_modules(self._inferior.target)
             self._tidy()
-            self._tell_modules()
+            stays = self._tell_modules()
         if any(own.is_once(number) for number in reason.breakpoints):
             handler = own.once_handler
             own.cancel_break()
@@ -201,8 +206,8 @@ class Stopping:
             if handler is not None:
                 self.guarded(handler)
                 self.guarded(self._inferior.listeners.before_continue)
-        stays = [self._hit(reason.thread, number) for number in reason.breakpoints]
-        return any(stays)
+        hits = [self._hit(reason.thread, number) for number in reason.breakpoints]
+        return stays or any(hits)
 
     def _hit(self, thread: int, number: int) -> bool:
         """A break, with all threads stopped. True: the program is to stop for the user."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import lldb
@@ -43,8 +43,31 @@ class LldbSymbols(Symbols):
             entry = context.GetFunction()
             source = context.GetCompileUnit().GetFileSpec()
             if entry.IsValid() and Path(str(source.fullpath or "")).match(file):
-                found.add(int(entry.GetStartAddress().GetLoadAddress(target)))
+                start = entry.GetStartAddress()
+                loaded = int(start.GetLoadAddress(target))
+                # Before the program runs nothing is loaded.
+                is_loaded = loaded != lldb.LLDB_INVALID_ADDRESS
+                found.add(loaded if is_loaded else int(start.GetFileAddress()))
         return sorted(found)
+
+    def knows_file(self, file: str) -> bool:
+        return any(True for _ in self._units(file))
+
+    def function_at_line(self, file: str, line: int) -> str | None:
+        for unit in self._units(file):
+            at = unit.FindLineEntryIndex(0, line, unit.GetFileSpec(), False)
+            if at < unit.GetNumLineEntries():
+                function = unit.GetLineEntryAtIndex(at).GetStartAddress().GetFunction()
+                if function.IsValid():
+                    return str(function.GetName())
+        return None
+
+    def _units(self, file: str) -> Iterator[lldb.SBCompileUnit]:
+        for module in self._inferior.target.module_iter():
+            for number in range(module.GetNumCompileUnits()):
+                unit = module.GetCompileUnitAtIndex(number)
+                if Path(str(unit.GetFileSpec().fullpath or "")).match(file):
+                    yield unit
 
     def inlined_into(self, function: str) -> Sequence[str]:
         found = [

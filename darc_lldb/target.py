@@ -15,6 +15,7 @@ import lldb
 
 from darc.debuggee import bell, procfs
 from darc.model.errors import UnsupportedError
+from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import State, Target
 from darc_lldb.breaks import LldbBreaks
@@ -156,7 +157,7 @@ class LldbTarget(Target):
         self.inferior.target.ClearModuleLoadAddress(self.inferior.target.GetModuleAtIndex(0))
         self._own.watch_start(self.inferior.target)
 
-    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+    def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
         self.stopping.modules_handler = handler
 
     def own_threads(self) -> Sequence[int]:

@@ -53,6 +53,9 @@ class _ModuleSymbols(FunctionSymbols):
     def may_name(self, part: str) -> bool:
         return True
 
+    def may_have(self, function: str) -> bool:
+        return True
+
     def _read(self) -> Iterator[Symbol]:
         raw = self._read_memory(self._module.kallsyms, 24)
         table, count, names = struct.unpack("<QI4xQ", raw)

@@ -262,7 +262,7 @@ class FakeTarget(Target):
         self.functions: dict[int, Callable[..., int]] = {}
         self.deciding = False
         self.stops = 0
-        self.modules_handler: Callable[[], None] | None = None
+        self.modules_handler: Callable[[], Outcome] | None = None
 
     # What a test does to the program.
 
@@ -350,7 +350,7 @@ class FakeTarget(Target):
         except CrashError:
             raise TargetError(f"the call of {address:#x} crashed") from None
 
-    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+    def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
         self.modules_handler = handler
 
     def own_threads(self) -> Sequence[int]:

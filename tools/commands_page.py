@@ -56,11 +56,13 @@ timed: with debug information darc names the functions that it is in, and does n
 When a function was not called, and compilers have made its callers call a copy of it (`f.part.0`),
 darc says at the end what to type for that.
 
-When several functions have the name, darc lists the exact spellings and does nothing. When none
+When several functions have the name, darc lists the exact spellings, eight at most, and does
+nothing; where that turns out as a library comes, a program that was launched stops there. When none
 has it yet, darc waits for a library that has, as gdb's `set breakpoint pending` says for
 breakpoints; in lldb always, as its own breakpoints do. Where nobody can be asked (`-batch`, input
-from no terminal, a front end) it waits. What no library has that is loaded with the program, and
-what cannot be analysed, is told when the program begins.
+from no terminal, a front end) it waits. Before `run` it tells at once what neither the program's
+file has nor the libraries that seem to be loaded with it, with near names. What no library has when
+the program begins, and what cannot be analysed, is told then.
 
 ## Peaks
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from darc.app import finding
+from darc.app import finding, naming
 from darc.app.finding import Request
 from darc.app.monitor import Monitor
 from darc.app.parameters import with_text
@@ -44,6 +44,7 @@ from darc.model.status import Status
 from darc.pads.foothold import Foothold
 from darc.saved import refit
 from darc.session.session import Message, Session
+from darc.target.outcome import Outcome
 from darc.target.target import State, Target
 from darc.views import render
 from darc.views.exporters.text import early_end, status
@@ -178,9 +179,16 @@ class App:
 
     def _begin_or_wait(self, request: Request) -> None:
         function = request.function
+        if request.members is None and request.resumed is None:
+            naming.check_form(function, request.command)
         if self._target.state is State.NONE:
             self._check_runnable(self._target)
-            self._waiting.for_program(finding.check_file(self._target, request))
+            progress = Progress(self._target.screen)
+            try:
+                checked = finding.check_file(self._target, request, progress)
+            finally:
+                progress.end()
+            self._waiting.for_program(*checked)
             return
         self._debuggee = debuggee = self._choose_debuggee(self._target)
         if request.unseen is not None:
@@ -506,16 +514,16 @@ class App:
         self._waiting.cancel()
         self._waiting.failure = None
 
-    def _modules_changed(self) -> None:
+    def _modules_changed(self) -> Outcome:
         if self._target.pid is None:
-            return
+            return Outcome.CONTINUE
         if self._session is not None and self._session.alive:
             self._session.modules_changed()
             if not self._session.alive:
                 self.tell()
         if self._session is not None and self._session.is_of_another():
             self._waiting.next_program()
-        self._waiting.modules_changed()
+        return self._waiting.modules_changed()
 
     def _breakpoints_changed(self) -> None:
         if self._session is not None and self._session.alive:

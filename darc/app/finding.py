@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from darc.analyses.analysis import Analysis, Subject
+from darc.app import naming
 from darc.code import runtimes
 from darc.code.callers import most_called
 from darc.code.lookup import Lookup
@@ -16,22 +17,13 @@ from darc.code.modules import load_image
 from darc.code.patterns import Chosen, Pattern, choose
 from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
 from darc.code.program import Program
-from darc.code.spelling import (
-    address_of,
-    find_symbols,
-    inlined_only,
-    not_found,
-    split_spec,
-    symbol_spelling,
-)
+from darc.code.spelling import address_of, split_spec
 from darc.code.unwind import frames
 from darc.collectors.collector import Way
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
-    AmbiguousError,
     DarcError,
-    InlinedError,
     NotFoundError,
     UnsupportedError,
     UsageError,
@@ -100,9 +92,11 @@ class Request:
         return self.function if self.members is None else self.members.text
 
 
-def check_file(target: Target, request: Request) -> Request:
+def check_file(
+    target: Target, request: Request, progress: Callable[[str], None] = lambda _: None
+) -> tuple[Request, str | None]:
     """Before 'run', what is wrong already is told at once. The request, with what the file tells of
-    it.
+    it, and what to say of a function that is not there yet. ``progress`` is told what is done.
 
     Raises:
         DarcError: nothing can come of it.
@@ -116,24 +110,15 @@ def check_file(target: Target, request: Request) -> Request:
         segment = image.segment_of(address_of(function))
         if segment is not None and not segment.executable:
             raise NotFoundError(f"at {function[1:]} is no code of {Path(path).name}")
-        return replace(request, is_of_file=segment is not None)
-    plain = not any(c in function for c in "!:*") or "::" in function
-    if function == "main" and image.unnamed_main is not None:
-        return request
-    matches = find_symbols([(image.symbols, 0)], function) if plain else set()
-    names = {symbol_spelling(image.symbols.names_at(a)[0]) for a in matches}
-    if len(matches) > 1 and len(names) == len(matches):
-        listed = ", ".join(sorted(names))
-        raise AmbiguousError(f"{function} names {len(matches)} functions: take one of {listed}")
-    is_known = bool(matches) or (
-        not function.isidentifier() and bool(target.symbols.functions_called(function))
-    )
-    if plain and not is_known:
-        check_inlined(target, function)
-        missing = not_found(function, (s.name for s in image.symbols))
-        if not target.screen.accepts_pending(f"{missing}; wait for a library that has it?"):
-            raise NotFoundError(missing)
-    return request
+        return replace(request, is_of_file=segment is not None), None
+    if function.startswith("*") or (function == "main" and image.unnamed_main is not None):
+        return request, None
+    missing = naming.missing(target, function, Path(path), progress)
+    if missing is not None and not target.screen.accepts_pending(
+        f"{missing}; wait for a library that has it?"
+    ):
+        raise NotFoundError(missing)
+    return request, missing
 
 
 def check_kind(command: str, debuggee: Debuggee) -> None:
@@ -143,13 +128,6 @@ def check_kind(command: str, debuggee: Debuggee) -> None:
             f"'darc {command}' is for processes: in a kernel 'darc profile' shows where the time "
             "goes, such as 'darc profile vfs_* --time 5s'"
         )
-
-
-def check_inlined(target: Target, function: str) -> None:
-    """Of a name that no code has. Raises InlinedError: there are copies of it elsewhere."""
-    hosts = target.symbols.inlined_into(split_spec(function)[1])
-    if hosts:
-        raise InlinedError(inlined_only(function, hosts))
 
 
 def find(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from darc.app import finding
+from darc.app import finding, naming
 from darc.app.finding import Request
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
@@ -20,7 +20,6 @@ from darc.code.spelling import instead, not_found
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
     DarcError,
-    InlinedError,
     NotFoundError,
     TargetError,
     UnchosenError,
@@ -70,6 +69,8 @@ class Waiting:
         self._begin_break: Callable[[], None] = lambda: None
         """Takes back what waits for the program to begin."""
         self._awaits_begin = False
+        self._will_begin = False
+        """Whether that is still to come."""
         self._looked: tuple[Request, int | None, Debuggee, bytes] | None = None
         """For what, in which program, and what was mapped there when all was looked at."""
 
@@ -78,10 +79,13 @@ class Waiting:
 
     # -------------------------------------------------------------------- begin
 
-    def for_program(self, request: Request) -> None:
-        """There is no program yet."""
+    def for_program(self, request: Request, missing: str | None = None) -> None:
+        """There is no program yet; ``missing`` says so where the function is not there either."""
         self.request = request
-        self._host.emit(f"darc: waits for {request.function}: type 'run'")
+        if missing is None:
+            self._host.emit(f"darc: waits for {request.function}: type 'run'")
+        else:
+            self._host.emit(f"darc: {missing}: waits for a library that has it: type 'run'")
 
     def for_another(self, request: Request) -> None:
         """The user has killed the program at a stop, perhaps by another 'run'."""
@@ -106,7 +110,7 @@ class Waiting:
         Raises:
             NotFoundError: it cannot, or darc may not wait there, or the user does not want to.
         """
-        finding.check_inlined(self._target, request.function)
+        naming.check_elsewhere(self._target, request.function)
         if not debuggee.tells_of_files:
             raise error
         if not may_wait(debuggee, request.parameters):
@@ -179,6 +183,7 @@ class Waiting:
 
     def _forget_begin(self) -> None:
         take_back, self._begin_break = self._begin_break, lambda: None
+        self._will_begin = False
         take_back()
 
     # ------------------------------------------------------------------- events
@@ -191,35 +196,44 @@ class Waiting:
                 f"darc: analyses {self.request.function} again in this run of the program"
             )
 
-    def modules_changed(self) -> None:
-        """The program has loaded or unloaded files: f0 may be there now."""
+    def modules_changed(self) -> Outcome:
+        """The program has loaded or unloaded files: f0 may be there now. Whether it is to stop, as
+        nothing can come of the wait."""
         request = self.request
         if request is None or self._has_looked(request):
-            return
+            return Outcome.CONTINUE
         try:
             debuggee, program = self._host.look()
-            self._await_begin(debuggee)
+            outcome = self._await_begin(debuggee)
             if self.request is None:
-                return
+                return outcome
             entry = finding.find(program, debuggee, self._target, request, hint=False)
             self._looks_no_more(request, debuggee)
         except UnchosenError as error:
             self._looks_no_more(request, debuggee)
             if may_wait(debuggee, request.parameters):
                 self._await_choice(error.resolver)
-            return
+            return Outcome.CONTINUE
         except NotFoundError:
             if not finding.asks_debugger(request):
                 self._looks_no_more(request, debuggee)
-            return  # it may come with a later library
+            return Outcome.CONTINUE  # it may come with a later library
         except DarcError as error:
-            self.fail(error)
-            return
+            if self._will_begin:  # then it is told again, at a better place to stop
+                return Outcome.CONTINUE
+            return self._failed(error)
         if not may_wait(debuggee, request.parameters):
             why = _CANNOT_WAIT % request.command
             self.fail(UsageError(f"{request.function} is there now; {why}"))
-            return
+            return Outcome.CONTINUE
         self.for_call(program, entry, request)
+        return Outcome.CONTINUE
+
+    def _failed(self, error: DarcError) -> Outcome:
+        """As :meth:`fail`, where the program goes on next: it stops, as it was started to be
+        analysed. One that was attached to has other things to do."""
+        self.fail(error)
+        return Outcome.CONTINUE if self._target.attached else Outcome.STOP
 
     def _looks_no_more(self, request: Request, debuggee: Debuggee) -> None:
         """As long as nothing else is mapped: the debugger tells of each file by itself, of hundreds
@@ -235,49 +249,49 @@ class Waiting:
         known, pid, debuggee, mapped = self._looked
         return known is request and pid == self._target.pid and debuggee.mapped() == mapped
 
-    def _await_begin(self, debuggee: Debuggee) -> None:
+    def _await_begin(self, debuggee: Debuggee) -> Outcome:
         """What will fail is told when all that is loaded with the program is there, not at its
         end."""
         entry = None if self._awaits_begin else debuggee.entry()
         if entry is None or debuggee.danger_of_breakpoints() is not None:
-            return
+            return Outcome.CONTINUE
         # lldb tells of files there, a static program has none to wait for.
         is_there = any(
             entry <= pc < entry + 16 for pc in self._target.threads.program_counters().values()
         )
         if not is_there and not debuggee.is_at_start():
-            return
+            return Outcome.CONTINUE
 
         def begin() -> Outcome:
             self._forget_begin()
-            self._begins()
-            return Outcome.CONTINUE
+            return self._begins()
 
         self._awaits_begin = True
         if is_there:
-            self._begins()
-            return
+            return self._begins()
         self._begin_break = self._target.breaks.set_break(entry, lambda _: begin)
+        self._will_begin = True
+        return Outcome.CONTINUE
 
-    def _begins(self) -> None:
+    def _begins(self) -> Outcome:
         request = self.request
         if request is None:
-            return
+            return Outcome.CONTINUE
         try:
             debuggee, program = self._host.look()
             entry = finding.find(program, debuggee, self._target, request)
             debuggee.check(program, program.function_at(entry), request.function)
         except UnchosenError:
-            return  # that is waited for
+            pass  # that is waited for
         except NotFoundError as error:
             try:
-                finding.check_inlined(self._target, request.function)
-            except InlinedError as inlined:
-                self.fail(inlined)
-            else:
-                self._host.emit(f"darc: {error}: waits for a library that has it")
+                naming.check_elsewhere(self._target, request.function)
+            except DarcError as elsewhere:
+                return self._failed(elsewhere)
+            self._host.emit(f"darc: {error}: waits for a library that has it")
         except DarcError as error:
-            self.fail(error)
+            return self._failed(error)
+        return Outcome.CONTINUE
 
     def _await_choice(self, resolver: int) -> None:
         """f0 is what the function at ``resolver`` returns when the program first calls it."""

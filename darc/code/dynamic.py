@@ -16,7 +16,7 @@ from darc.code.headers import Headers
 _SHT_RELA = 4
 _R_IRELATIVE = 37
 _R_COPY_LIKE = {6: "GLOB_DAT", 7: "JUMP_SLOT", 1: "64"}
-_DT_NEEDED, _DT_SONAME = 1, 14
+_DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 14, 15, 29
 
 
 class Dynamic:
@@ -82,6 +82,11 @@ class Dynamic:
     def soname(self) -> str | None:
         """The name that a library gives itself; it may be mapped from a file of another one."""
         return next(iter(self._dynamic_names(_DT_SONAME)), None)
+
+    @functools.cached_property
+    def search_paths(self) -> tuple[str, ...]:
+        """Where the libraries are looked for first that it needs, as it is written there."""
+        return (*self._dynamic_names(_DT_RPATH), *self._dynamic_names(_DT_RUNPATH))
 
     @where_damaged(list)
     def _dynamic_names(self, wanted: int) -> list[str]:

@@ -124,6 +124,13 @@ class Image:
         content = self._headers.content
         return content.read(0, content.size)
 
+    @functools.cached_property
+    @where_damaged(False)
+    def has_debug_information(self) -> bool:
+        """Whether it, or its separate debug file, tells of source files."""
+        files = (self._headers, self._debug_file.headers)
+        return any(one is not None and one.section(".debug_info") is not None for one in files)
+
     @where_damaged(False)
     def has_section(self, name: str) -> bool:
         """Whether the file has a section of that name."""

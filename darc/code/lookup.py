@@ -9,7 +9,14 @@ from pathlib import Path
 from darc.code.demangle import base_symbol, demangle_cxx, rust_spelling
 from darc.code.modules import Module
 from darc.code.program import Program
-from darc.code.spelling import address_of, find_symbols, is_cold_name, not_found, split_spec
+from darc.code.spelling import (
+    address_of,
+    ambiguous,
+    find_symbols,
+    is_cold_name,
+    not_found,
+    split_spec,
+)
 from darc.model.errors import AmbiguousError, NotFoundError, TargetError, UnchosenError
 from darc.model.ftree import CallKind
 from darc.target.target import Target
@@ -125,8 +132,7 @@ class Lookup:
             else f"*{address:#x} ({self._place(address)})"
             for address, spelling in spelt.items()
         ]
-        listed = ", ".join(sorted(exact))
-        raise AmbiguousError(f"{spec} names {len(resolved)} functions: take one of {listed}")
+        raise AmbiguousError(ambiguous(spec, exact))
 
     def _real_entry(self, address: int) -> int:
         """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells; else

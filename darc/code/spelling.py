@@ -32,7 +32,7 @@ def find_symbols(files: Iterable[tuple[FunctionSymbols, int]], name: str) -> set
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
     for symbols, bias in files:
-        if "operator" not in name and not symbols.may_name(last):
+        if "operator" not in name and not symbols.may_have(last):
             continue
         for symbol in symbols:
             raw = symbol.name
@@ -103,11 +103,26 @@ def _spaceless(text: str) -> str:
 
 def not_found(spec: str, names: Iterable[str]) -> str:
     """The error line for a function that does not exist, with near names."""
-    wanted = split_spec(spec)[1]
+    return f"no function is called {spec}{near_names(split_spec(spec)[1], names)}"
+
+
+def near_names(wanted: str, names: Iterable[str]) -> str:
+    """Those like ``wanted``, for the end of a line."""
     shown = {display_name(name) for name in names if _worth_showing(name, wanted)}
     near = difflib.get_close_matches(wanted, shown, 3, 0.6)
-    hint = f" (near names: {', '.join(near)})" if near else ""
-    return f"no function is called {spec}{hint}"
+    return f" (near names: {', '.join(near)})" if near else ""
+
+
+_MOST_LISTED = 8
+
+
+def ambiguous(spec: str, spellings: Iterable[str]) -> str:
+    """The error line for a name of several functions, each with what to type for it."""
+    listed = sorted(spellings)
+    more = len(listed) - _MOST_LISTED
+    rest = f" and {more} more: 'darc profile {spec}' times them all" if more > 0 else ""
+    shown = ", ".join(listed[:_MOST_LISTED])
+    return f"{spec} names {len(listed)} functions: take one of {shown}{rest}"
 
 
 _MOST_HOSTS = 5

@@ -23,6 +23,12 @@ _FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
 _OBJECT_TYPE = 1  # STT_OBJECT
 _GLOBAL, _WEAK = 1, 2
 
+_MOST_ENDS = 100
+"""Of so many names that end alike each is looked at, which takes as long as reading them does."""
+
+_BEHIND_NAMES = (b"\0", b"@", b".", b" ", b"")
+"""What may stand behind a function's name in a symbol that is not mangled."""
+
 _LARGE_FUNCTION = 1 << 20
 """Bytes from which on a symbol's size is not believed without a look."""
 
@@ -61,6 +67,22 @@ class _Table:
             start = self.strings.rfind(b"\0", 0, at) + 1 if is_end else at
             if any(map(self._is_defined, range(start, at + 1))):
                 return True
+        return False
+
+    def may_have(self, name: bytes) -> bool:
+        """Whether a symbol here can be that of a function called ``name``: one that is defined, is
+        called so and has only a version or a suffix behind it, or a mangled one, in which each name
+        stands behind its length."""
+        length = str(len(name)).encode()
+        behind = (length, length + b"_")  # as Rust parts it from what begins like a number
+        at, ends = -1, 0
+        while (at := self.strings.find(name, at + 1)) >= 0:
+            if self.strings[max(at - len(length) - 1, 0) : at].endswith(behind):
+                return True
+            if self.strings[at + len(name) : at + len(name) + 1] in _BEHIND_NAMES:
+                ends += 1  # of another name, or of all that linkers let share it
+                if ends > _MOST_ENDS or self._is_defined(at):
+                    return True
         return False
 
     def _is_defined(self, name: int) -> bool:
@@ -171,6 +193,14 @@ class FunctionSymbols:
         """Whether any symbol can have ``part`` in its name: asked before they are all unpacked."""
         wanted = part.encode("utf-8", "surrogateescape")
         return any(wanted in table.strings for table in self._tables)
+
+    def may_have(self, function: str) -> bool:
+        """Whether any symbol can be that of a function of this name, its last component without
+        arguments: asked before they are all unpacked."""
+        if not function.isidentifier():
+            return self.may_name(function)
+        wanted = function.encode("utf-8", "surrogateescape")
+        return any(table.may_have(wanted) for table in self._tables)
 
     def if_any(self, names: Iterable[str], end: str | None = None) -> list[Symbol]:
         """All symbols, where any of ``names`` is defined here, or a name that ends with ``end``;

@@ -32,6 +32,17 @@ class Symbols(ABC):
         """Names of the functions that copies of ``function`` stand in, each once: where compilers
         have put its code instead of calls. Also before the program runs."""
 
+    def knows_file(self, file: str) -> bool:
+        """Whether the program has code of the source file ``file``, as far as is known. Also before
+        it runs."""
+        del file
+        return True
+
+    def function_at_line(self, file: str, line: int) -> str | None:
+        """The name of the function that a line of a source file lies in, where that is known."""
+        del file, line
+        return None
+
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
         """Names of functions that are defined in the source file ``file``, for completion, where
         the debugger completes what darc offers; ``prefix`` is what is typed of them already."""

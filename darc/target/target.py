@@ -19,6 +19,7 @@ from darc.target.bell import Bell
 from darc.target.breaks import Breaks
 from darc.target.frames import Frames
 from darc.target.memory import Memory
+from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
@@ -210,9 +211,10 @@ class Target(ABC):
         return
 
     @abstractmethod
-    def when_modules_change(self, handler: Callable[[], None] | None) -> None:
+    def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
         """``handler`` is called whenever the program has loaded or unloaded a file, at a moment
-        when memory may be read and breakpoints set, but nothing called."""
+        when memory may be read and breakpoints set, but nothing called. It says whether the program
+        is to stop there for the user, if it goes on otherwise."""
 
     @abstractmethod
     def own_threads(self) -> Sequence[int]:

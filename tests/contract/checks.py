@@ -533,9 +533,10 @@ def check_modules_change(world: World) -> None:
     target = world.target
     seen: list[int] = []
 
-    def handler() -> None:
+    def handler() -> Outcome:
         seen.append(word_at(world, "word"))
         target.breaks.break_once(world.address("pass"), lambda: None)
+        return Outcome.CONTINUE
 
     target.when_modules_change(handler)
     world.go()
@@ -551,7 +552,12 @@ def check_modules_are_unloaded(world: World) -> None:
     world.start()
     world.go()
     seen: list[int] = []
-    world.target.when_modules_change(lambda: seen.append(1))
+
+    def handler() -> Outcome:
+        seen.append(1)
+        return Outcome.CONTINUE
+
+    world.target.when_modules_change(handler)
     world.go()
     assert seen
 

@@ -25,8 +25,8 @@ OVERLOADS = ("_ZN5Store3putEi", "_ZN5Store3putEl")
 class Named(list[Symbol]):
     """A file's symbols, as :class:`darc.code.symbols.FunctionSymbols` has them."""
 
-    def may_name(self, part: str) -> bool:
-        return any(part in symbol.name for symbol in self)
+    def may_have(self, function: str) -> bool:
+        return any(function in symbol.name for symbol in self)
 
 
 def found(name: str, *symbols: str) -> list[str]:

@@ -58,8 +58,8 @@ class Memory:
 class Symbols(list[Symbol]):
     """As :class:`darc.code.symbols.FunctionSymbols` has them."""
 
-    def may_name(self, part: str) -> bool:
-        return any(part in symbol.name for symbol in self)
+    def may_have(self, function: str) -> bool:
+        return any(function in symbol.name for symbol in self)
 
     def at(self, address: int) -> Symbol | None:
         return next((s for s in self if s.address <= address < s.address + s.size), None)

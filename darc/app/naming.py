@@ -1,0 +1,142 @@
+"""What can be told of a function's name before the program runs, by the program's file, by the
+libraries that are loaded with it, and by what the debugger knows of source files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from darc.code.elf import Image
+from darc.code.modules import load_image
+from darc.code.needed import loaded_with
+from darc.code.spelling import (
+    ambiguous,
+    find_symbols,
+    inlined_only,
+    is_called,
+    near_names,
+    not_found,
+    split_spec,
+    symbol_spelling,
+)
+from darc.model.errors import AmbiguousError, InlinedError, UsageError
+from darc.target.target import Target
+
+_PATTERN = re.compile(r"[^*?<(&\[\s][^*?<(&\[\s]*[*?][\w:*?]*")
+
+
+def check_form(name: str, command: str) -> None:
+    """Raises UsageError: it is a pattern, for many functions."""
+    if _PATTERN.fullmatch(name) and "operator" not in name:
+        raise UsageError(
+            f"{name} is a pattern, and 'darc {command}' takes one function: "
+            f"'darc profile {name}' times all that it means"
+        )
+
+
+def check_elsewhere(target: Target, name: str) -> None:
+    """Of a name that no code has.
+
+    Raises:
+        InlinedError: there are copies of it elsewhere.
+        UsageError: it is a line of a source file.
+    """
+    scope, last = split_spec(name)
+    if scope is not None and not scope.endswith("!") and last.isdecimal():
+        host = target.symbols.function_at_line(scope, int(last))
+        if host is not None:
+            there = f"{scope}:{host.split('(', 1)[0]}"
+            raise UsageError(f"{name} is a line, and darc times functions: '{there}' holds it")
+    hosts = target.symbols.inlined_into(last)
+    if hosts:
+        raise InlinedError(inlined_only(name, hosts))
+
+
+def missing(target: Target, name: str, path: Path, progress: Callable[[str], None]) -> str | None:
+    """What to say of a ``name`` that nothing has which is known before the program at ``path``
+    runs; a library that comes later may have it. ``None``: it is there.
+
+    Raises:
+        AmbiguousError: several functions have it.
+        DarcError: nothing can come of it.
+    """
+    scope, last = split_spec(name)
+    if scope is None:
+        return _plain(target, name, path, progress)
+    if scope.endswith("!"):
+        return _of_library(target, name, path, progress)
+    image = load_image(path)
+    found = set(target.symbols.functions_in(scope, last))
+    if found:
+        _check_one(name, image, found)
+        return None
+    check_elsewhere(target, name)
+    there = _spellings(image, find_symbols([(image.symbols, 0)], last))
+    hint = f": '{there[0]}' is elsewhere" if len(there) == 1 else ""
+    if target.symbols.knows_file(scope):
+        return f"no function of {scope} is called {last}{hint}" if hint else _near(name, image)
+    if not image.has_debug_information:
+        return f"no source file is called {scope}, as {path.name} has no debug information{hint}"
+    return f"no source file of {path.name} is called {scope}{hint}"
+
+
+def _plain(target: Target, name: str, path: Path, progress: Callable[[str], None]) -> str | None:
+    image = load_image(path)
+    found = find_symbols([(image.symbols, 0)], name)
+    if found:
+        _check_one(name, image, found)
+        return None
+    if not name.isidentifier() and target.symbols.functions_called(name):
+        return None
+    libraries = list(_libraries(path, progress))
+    if any(find_symbols([(one.symbols, 0)], name) for _, one in libraries):
+        return None
+    check_elsewhere(target, name)
+    for one in (image, *(one for _, one in libraries)):
+        told = _near(name, one)
+        if told != not_found(name, ()):
+            return told
+    return not_found(name, ())
+
+
+def _of_library(
+    target: Target, name: str, path: Path, progress: Callable[[str], None]
+) -> str | None:
+    scope, last = split_spec(name)
+    assert scope is not None
+    files = [(path, load_image(path)), *_libraries(path, progress)]
+    meant = [image for file, image in files if is_called(str(file), scope)]
+    if not meant:
+        near = near_names(scope[:-1], (file.name for file, _ in files))
+        return f"no library that is loaded with {path.name} is called {scope[:-1]}{near}"
+    for image in meant:
+        found = find_symbols([(image.symbols, 0)], last)
+        if found:
+            _check_one(name, image, found)
+            return None
+    check_elsewhere(target, name)
+    return _near(name, meant[0])
+
+
+def _libraries(path: Path, progress: Callable[[str], None]) -> Iterator[tuple[Path, Image]]:
+    for number, (file, image) in enumerate(loaded_with(path), 1):
+        progress(f"looks for the function in library {number}, {file.name}")
+        yield file, image
+
+
+def _check_one(name: str, image: Image, addresses: set[int]) -> None:
+    """Raises AmbiguousError where several functions of ``image`` are meant, which their whole names
+    tell from each other."""
+    spellings = _spellings(image, addresses)
+    if len(addresses) > 1 and len(spellings) == len(addresses):
+        raise AmbiguousError(ambiguous(name, spellings))
+
+
+def _spellings(image: Image, addresses: set[int]) -> list[str]:
+    named = (image.symbols.names_at(address) for address in addresses)
+    return sorted({symbol_spelling(names[0]) for names in named if names})
+
+
+def _near(name: str, image: Image) -> str:
+    return not_found(name, (symbol.name for symbol in image.symbols))
