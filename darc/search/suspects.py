@@ -58,7 +58,7 @@ _OTHERS = 3
 _EXPECTED = 4
 """Slow calls that there would be of one, as often as of a suspect: of fewer nothing can be told."""
 
-_AS_OFTEN = 0.2
+_AS_OFTEN = 0.4
 """Slow calls, by the time that calls take, compared with those of a suspect."""
 
 _AS_MANY = 0.01

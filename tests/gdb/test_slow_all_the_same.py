@@ -172,7 +172,9 @@ def test_of_one_peak_with_a_tail_the_last_is_the_tail(tmp_path: Path) -> None:
     done = debugger.debug(tmp_path, compiled(tmp_path, TAIL), (), commands)
     assert done.report is not None, done.gdb
     # On a busy machine the slowest ones are those that were preempted, or they have a peak.
-    assert set(done.paths) & {("handle", "rehash", "spin"), ("handle",)}, done.gdb
+    causes = [path["cause"] for path in done.report["root_cause_paths"]]
+    right = {("handle", "rehash", "spin"), ("handle",)}
+    assert set(done.paths) & right or causes == ["preemption"], done.gdb
     assert ("handle", "usual", "spin") not in done.paths, done.gdb
     if len(done.report["peaks"]) == 1:
         assert done.report["peak"]["number"] is None
