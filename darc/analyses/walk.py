@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.code.architecture import Site
-from darc.code.processor import is_system_call
+from darc.code.processor import is_system_call, jump_target
+from darc.code.standard_library import begins_threads, is_named_of_library, is_of_cxx
 from darc.code.unwind import Frame
 from darc.collectors.walk_collector import (
     EVENT_WAITS,
@@ -51,6 +52,13 @@ _WAITS = EVENT_WAITS | frozenset(
     wait waitpid wait3 wait4""".split()
 )
 """Where a thread waits for work, if a function that it never leaves calls that."""
+
+_SYSTEM_CALL = "syscall"
+"""The C library's, which C++'s makes to wait for a word to change, and not for locks."""
+
+_LEAST_LIBRARY = 0.2
+"""Of the threshold: what of C++'s library a loop calls is looked into from there on, as its waits
+are idle time, which all shares are without."""
 
 _LOOKS = 12
 """Moments at which stacks are looked at where a function has indirect calls: one of a callee with a
@@ -86,6 +94,13 @@ class _Node:
     below: list[_Node] = field(default_factory=list)
     idle: dict[int, float] = field(default_factory=dict)
     """Of each thread: waits for work that it calls itself."""
+    lends: frozenset[int] = frozenset()
+    """The threads whose loop calls it, or something that does, and it is of C++'s library: where it
+    waits, the loop does."""
+    waited: dict[str, float] = field(default_factory=dict)
+    """Thread-windows of such waits that it calls itself, by the function."""
+    idling: dict[str, float] = field(default_factory=dict)
+    """The same, and those of the library's functions below, as parts of its time."""
     is_done: bool = False
     calls: dict[int, int] = field(default_factory=dict)
     """In each thread, while the function above was looked into."""
@@ -100,6 +115,30 @@ class _Node:
     def path(self) -> list[_Node]:
         """From the start down to it."""
         return [*(() if self.above is None else self.above.path), self]
+
+    def is_lent(self, key: int) -> bool:
+        """Whether what it waits is the wait of the thread's loop, which it returns to."""
+        return key in self.lends and key not in self.base
+
+    def is_outermost(self, key: int) -> bool:
+        """Of what is lent to a thread's loop."""
+        return self.is_lent(key) and (self.above is None or not self.above.is_lent(key))
+
+    def lent(self) -> float:
+        """In threads."""
+        return sum(share for key, share in self.share.items() if self.is_lent(key))
+
+    def tell_idling(self) -> None:
+        """The window tells parts, not times: that of its own callers has its share, and others may
+        call it as well."""
+        found = dict(self.waited)
+        held = sum(found.values()) + sum(sum(one.share.values()) for one in self.below)
+        for one in self.below:
+            for name, part in one.idling.items():
+                found[name] = found.get(name, 0.0) + part * one.lent()
+        own = self.lent()
+        whole = held if 2 * held > own else own  # else most is its own, or not known
+        self.idling = {name: part / whole for name, part in found.items()} if whole else {}
 
 
 @dataclass
@@ -124,7 +163,12 @@ class _Group:
     def idle_of(self, key: int) -> float:
         """Which part of a thread's time is waits for work that functions call which it never
         leaves."""
-        return min(sum(node.idle.get(key, 0.0) for node in self.nodes()), 1.0)
+        idle = 0.0
+        for node in self.nodes():
+            idle += node.idle.get(key, 0.0)
+            if node.idling and node.is_outermost(key):
+                idle += node.share.get(key, 0.0) * sum(node.idling.values())
+        return min(idle, 1.0)
 
     def busy(self, whole: Mapping[int, float]) -> float:
         """Of the threads' ``whole`` time, in threads, what is not idle."""
@@ -133,11 +177,23 @@ class _Group:
     def share(self, node: _Node) -> float:
         """Of the group's time that is not idle."""
         busy = self.busy(node.whole)
-        held = sum(
-            max(share - self.idle_of(key), 0.0) if key in node.base else share
-            for key, share in node.share.items()
-        )
+        held = sum(self._held(node, key) for key in node.share)
         return min(held / busy, 1.0) if busy > 0 else 0.0
+
+    def _held(self, node: _Node, key: int) -> float:
+        share = node.share[key]
+        if key in node.base:
+            return max(share - self.idle_of(key), 0.0)
+        return share * (1.0 - sum(node.idling.values())) if node.is_lent(key) else share
+
+    def waits_told(self) -> dict[str, float]:
+        """All of its waits for work, in threads, by the function that was waited in."""
+        waits = dict(self.waits)
+        for node in self.nodes():
+            share = sum(part for key, part in node.share.items() if node.is_outermost(key))
+            for name, part in node.idling.items():
+                waits[name] = waits.get(name, 0.0) + part * share
+        return waits
 
 
 class CallWalk(Analysis):
@@ -243,6 +299,8 @@ class CallWalk(Analysis):
             if begins is not None:
                 at = begins.address
                 group = next((g for g in self._groups if g.root.function.address == at), None)
+            if begins is not None and begins_threads(begins):
+                continue  # it has just begun
             if begins is None or (group is not None and group.root.is_done):
                 self._left.add(stack.key)
                 continue
@@ -258,9 +316,34 @@ class CallWalk(Analysis):
         for number, function in reversed(list(enumerate(entered[:4]))):
             if plain_name(function.symbol) in _STARTERS and number + 1 < len(entered):
                 below = entered[number + 1 :]
-                return next((f for f in below if not self._is_unnamed_of_c(f)), None)
+                return self._own([f for f in below if not self._is_unnamed_of_c(f)])
         root = self.root.function.address
         return next((f for f in entered if f.address == root), self._start_without_names(entered))
+
+    def _own(self, entered: Sequence[Function]) -> Function | None:
+        """Of what a thread began with the first function that is no library's way to it."""
+        for number, function in enumerate(entered):
+            is_last = number + 1 == len(entered) or is_of_c(entered[number + 1].module)
+            hands_on = not number and begins_threads(function)
+            if is_last or not (hands_on or self._is_way_in(function)):
+                return function
+        return None
+
+    def _is_way_in(self, function: Function) -> bool:
+        """Whether it is the library's by its name, and calls one function that is not, once: where
+        there are more, or there is a loop, that is the program's code, compiled into it."""
+        if not is_named_of_library(function):
+            return False
+        code = self._program.function(function.address)
+        jumps = ((at, jump_target(one)) for at, one in code.instructions.items())
+        if any(to is not None and to <= at and code.contains(to) for at, to in jumps):
+            return False
+        called = (self._target(site) for site in code.sites)
+        own = [f for f in called if f is None or not (is_of_c(f.module) or self._is_of_library(f))]
+        return len(own) <= 1
+
+    def _is_of_library(self, function: Function) -> bool:
+        return is_named_of_library(function) or is_of_cxx(function)
 
     def _start_without_names(self, entered: Sequence[Function]) -> Function | None:
         """Of a thread that was begun by functions that no symbol names."""
@@ -324,6 +407,10 @@ class CallWalk(Analysis):
         nodes = [node for node in group.nodes() if not node.is_done]
         for node in nodes:
             if node.base:
+                return node
+        for node in nodes:
+            least = self._threshold * _LEAST_LIBRARY
+            if node.lends and not _repeats(node) and group.share(node) >= least:
                 return node
         for node in nodes:
             if self._is_wanted(group, node) and not _repeats(node):
@@ -499,17 +586,26 @@ class CallWalk(Analysis):
         node.is_done = True
 
     def _keep(self, group: _Group, node: _Node, below: Iterable[_Node]) -> None:
-        """Of what the threads' own loops call, waits for work are idle time, and no callees."""
+        """Of what the threads' own loops call, waits for work are idle time, and no callees; also
+        where C++'s library stands between them."""
+        waits = _WAITS | {_SYSTEM_CALL} if is_of_cxx(node.function) else _WAITS
         for one in below:
-            if plain_name(one.function.symbol) in _WAITS:
+            if plain_name(one.function.symbol) in waits:
+                name = one.function.name
+                for key in [key for key in one.share if node.is_lent(key)]:
+                    node.waited[name] = node.waited.get(name, 0.0) + one.share.pop(key)
                 for key in node.base & one.share.keys():
                     part = one.share.pop(key)
                     node.idle[key] = node.idle.get(key, 0.0) + part
-                    name = one.function.name
                     group.waits[name] = group.waits.get(name, 0.0) + part
                 one.base -= node.base
+            elif is_of_cxx(one.function):
+                one.lends = (node.base | node.lends) & one.share.keys()
             if one.share:
                 node.below.append(one)
+        for one in reversed(node.path):
+            if one.lends:
+                one.tell_idling()
 
     def _is_base(self, node: _Node, before: ThreadStack, after: ThreadStack | None) -> bool:
         """Whether a thread was in one call of ``node`` for all of the window."""
@@ -594,7 +690,7 @@ class CallWalk(Analysis):
         chains: list[Chain] = []
         if group.busy(group.root.share) > _NOTHING * whole:
             chains = sorted(self._chains(group, group.root), key=lambda c: -c.steps[-1].share)
-        waits = {name: part / whole for name, part in group.waits.items()}
+        waits = {name: part / whole for name, part in group.waits_told().items()}
         if group.event_waits:
             waits["epoll_wait"] = sum(group.event_waits.values()) / whole
         longest = sorted(waits.items(), key=lambda one: -one[1])

@@ -41,6 +41,7 @@ _SYSTEM_CALLS = re.compile(
 """mov eax, 157 (prctl) or 317 (seccomp), or mov rax, rdi; and soon behind it a syscall."""
 
 _STACK_POINTER = 7
+_FRAME_POINTER = 6
 _RETURN_COLUMN = 16
 """The return address in rows of frame information."""
 
@@ -87,6 +88,15 @@ class FrameDescriptions:
         index = bisect.bisect_right(rules, address, key=_first) - 1
         return rules[index][1] if index >= 0 else None
 
+    @where_damaged(None)
+    def kept_frame_pointer(self, address: int) -> int | None:
+        """Where from a frame's CFA the caller's rbp is at ``address``; ``None``: it is in rbp, or
+        nobody knows."""
+        extent = self.extent(address)
+        rows = [] if extent is None else self._rows(extent[0])
+        index = bisect.bisect_right(rows, address, key=_first) - 1
+        return rows[index][3] if index >= 0 else None
+
     @functools.lru_cache(maxsize=1024)  # noqa: B019
     @where_damaged(None)
     def landing_pads(self, address: int) -> frozenset[int] | None:
@@ -114,7 +124,7 @@ class FrameDescriptions:
         before = [row for row in rows if row[0] <= address]
         if not before:
             return True
-        _, cfa, returns = before[-1]
+        _, cfa, returns, _ = before[-1]
         if cfa.expr is not None:
             return False
         return returns and (cfa.reg is None or (cfa.reg, cfa.offset) == (_STACK_POINTER, 8))
@@ -178,8 +188,9 @@ class FrameDescriptions:
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019
     @where_damaged(list)
-    def _rows(self, start: int) -> list[tuple[int, Any, bool]]:
-        """Where a row begins, its CFA, and whether there is a caller to return to."""
+    def _rows(self, start: int) -> list[tuple[int, Any, bool, int | None]]:
+        """Where a row begins, its CFA, whether there is a caller to return to, and where from the
+        CFA that one's rbp is kept, if it is."""
         found = self._fde(start)
         if found is None:
             return []
@@ -188,9 +199,10 @@ class FrameDescriptions:
         instructions[:] = [i for i in instructions if i.opcode != _GNU_ARGS_SIZE]
         rows = found[2].get_decoded().table  # fails at an operation that pyelftools does not know
         returns = [getattr(row.get(_RETURN_COLUMN), "type", None) for row in rows]
+        ends = [kind == RegisterRule.UNDEFINED for kind in returns]
         return [
-            (row["pc"], row["cfa"], kind != RegisterRule.UNDEFINED)
-            for row, kind in zip(rows, returns, strict=True)
+            (row["pc"], row["cfa"], not is_end, _offset(row.get(_FRAME_POINTER)))
+            for row, is_end in zip(rows, ends, strict=True)
         ]
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019
@@ -198,7 +210,7 @@ class FrameDescriptions:
     def _rules(self, start: int) -> list[tuple[int, FrameRule | None]]:
         """Where each rule begins to hold, in order."""
         found: list[tuple[int, FrameRule | None]] = []
-        for pc, current, _ in self._rows(start):
+        for pc, current, _, _ in self._rows(start):
             if current.expr is not None:
                 found.append((pc, _expression_rule(bytes(current.expr))))
                 continue
@@ -298,8 +310,14 @@ class FrameDescriptions:
         return sorted(found, key=lambda f: f[0])
 
 
-def _first(row: tuple[int, FrameRule | None]) -> int:
-    return row[0]
+def _first(row: tuple[Any, ...]) -> int:
+    return int(row[0])
+
+
+def _offset(rule: Any) -> int | None:
+    """From the CFA to where a register is kept there."""
+    is_kept = getattr(rule, "type", None) == RegisterRule.OFFSET
+    return int(rule.arg) if is_kept else None
 
 
 def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]] | None:

@@ -273,6 +273,13 @@ class Program:
         module = self.module_at(address)
         return module.image.frames.rule(address - module.bias) if module is not None else None
 
+    def kept_frame_pointer(self, address: int) -> int | None:
+        """See :meth:`darc.code.frames.FrameDescriptions.kept_frame_pointer`."""
+        module = self.module_at(address)
+        if module is None:
+            return None
+        return module.image.frames.kept_frame_pointer(address - module.bias)
+
     def may_fault(self, instruction: Instruction) -> bool:
         """Whether it is to be executed in its place, as the program may know that place when the
         instruction faults (see :attr:`handled`)."""

@@ -3,6 +3,7 @@
 Frame information says where each frame's return address is (System V ABI, AMD64 supplement 3.7),
 as far as the copy reaches. Of registers only the stack pointer and rbp are known; where a function
 between has used rbp for something else, what it leads to is no return address, and the path ends.
+On a whole stack rbp is read where that function has kept it.
 """
 
 from __future__ import annotations
@@ -101,7 +102,11 @@ def frames(
         back = word(slot) if slot >= stack else None
         if back is None:
             break
-        if rule.register == FRAME_POINTER:
+        kept = program.kept_frame_pointer(look)
+        saved = None if kept is None else word(slot + 8 + kept)
+        if saved is not None:
+            frame = saved
+        elif rule.register == FRAME_POINTER:
             frame = word(frame) or 0
         found.append(Frame(look, slot))
         stack, look = slot + 8, back - 1

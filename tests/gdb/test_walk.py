@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.build import build, build_handing, build_workers
+from fixtures.build import build, build_handing, build_std_threads, build_workers
 from tests.debugger import (
     DARC_GDB,
     EXIT,
@@ -85,6 +85,31 @@ def test_many_idle_workers_and_a_busy_one(tmp_path: Path) -> None:
     (functions,) = chains(worker)
     assert functions == ("worker", "work", "hash"), done.gdb
     assert groups(done)["main"]["chains"] == []  # it waits for the others
+
+
+@pytest.mark.parametrize(
+    "flags", [("-O2",), ("-O0",), ("-O2", "-static-libstdc++")], ids=["O2", "O0", "static"]
+)
+@IN_BOTH
+def test_threads_of_the_standard_library(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """Each group begins in a function of the program's own. The waits for work are idle time, also
+    with functions of the library between; a wait within an answer is not."""
+    program = build_std_threads(*flags)
+    once = "tbreak work" if current() == GDB else "breakpoint set -o true -n work"
+    done = debug(tmp_path, program, (), [once, "run", WALK, "continue", REPORT, "kill"])
+    found = groups(done)
+    (asker,) = found.keys() - {"main", "worker", "compactor"}
+    assert [found[name]["threads"] for name in ("worker", "compactor", asker)] == [3, 1, 1]
+    waits = (("worker", "work", "pthread_cond_wait"), ("compactor", "compact", "nanosleep"))
+    for name, busy, wait in waits:
+        assert [one["function"] for one in found[name]["idle"]] == [wait], done.gdb
+        assert (name, busy) in {functions[:2] for functions in chains(found[name])}, done.gdb
+        assert not any(wait in functions for functions in chains(found[name])), done.gdb
+    assert [one["function"] for one in found["main"]["idle"]] == ["nanosleep"]
+    assert [one["function"] for one in found[asker]["idle"]] == ["pthread_cond_wait"]
+    waiting = [names for names in chains(found[asker]) if "pthread_cond_wait" in names]
+    assert waiting, done.gdb
+    assert all("answer" in names for names in waiting), done.gdb
 
 
 @IN_BOTH
