@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, TypeVar
 
-from darc.model.ftree import Fnode, Function, RootCausePath
+from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import Part, parts_of
@@ -142,15 +142,61 @@ class Answer:
 
     @property
     def agreement(self) -> float:
-        """The part of the votes that agree, where fewest do on the first path; 0 without one."""
+        """The part of the votes that agree with these causes together, where fewest do on the way
+        down; 0 without one."""
         if not self.paths:
             return 0.0
-        path = self.paths[0]
-        parts = [node.maxcount / node.compared_in for node in path.nodes[1:] if node.compared_in]
-        last = path.nodes[-1]
-        if last.decision is not None and last.decision.ops and last.self_maxcount:
-            parts.append(path.ending.maxcount / last.decision.ops)
-        return min(1.0, min(parts, default=1.0))
+        first = self.paths[0]
+        if _is_preemption(first):
+            root = first.nodes[0]
+            counted = root.decision.ops if root.decision is not None and root.self_maxcount else 0
+            return min(1.0, first.ending.maxcount / counted) if counted else 1.0
+        return _agreement([path for path in self.paths if not _is_preemption(path)], 0)
+
+
+def _is_preemption(path: RootCausePath) -> bool:
+    """Whether it is preemption wherever it fell: its votes are not those of nodes."""
+    return path.ending.cause is Cause.PREEMPTION and len(path.nodes) == 1
+
+
+def _agreement(paths: Sequence[RootCausePath], depth: int) -> float:
+    """The part of the votes at a node, the same one on all ``paths`` at that ``depth``, and below
+    it, that go to any of these, where fewest do.
+
+    A call may vote for several, and votes for one at least. So of the calls that were compared
+    those do not agree at most that voted for one that is not named; and no more agree than the
+    named ones have votes, nor fewer than one of them has.
+    """
+    node = paths[0].nodes[depth]
+    below: dict[Fnode, list[RootCausePath]] = {}
+    for path in paths:
+        if len(path.nodes) > depth + 1:
+            below.setdefault(path.nodes[depth + 1], []).append(path)
+    own = max((_own_votes(path) for path in paths if len(path.nodes) == depth + 1), default=0)
+    loops = {path.ending.loop_callee for path in paths if len(path.nodes) == depth + 1}
+    named = [own, *(child.maxcount for child in below)]
+    others = [c.maxcount for c in node.children if c not in below and c.function.name not in loops]
+    ops = node.totals.ops
+    if not ops and node.decision is not None:
+        ops = node.decision.ops
+    parts = [_agreement(those, depth + 1) for those in below.values()]
+    votes = sum(named)
+    if not ops or not (votes or below):
+        return min(parts, default=1.0)
+    against = sum(others) + (0 if own else node.self_maxcount)
+    here = min(votes, max(*named, ops - against)) / ops
+    further = own + sum(part * c.maxcount for part, c in zip(parts, below, strict=True))
+    return min(1.0, here, further / max(votes, 1))
+
+
+def _own_votes(path: RootCausePath) -> int:
+    """Those by which a path ends at its last node. What a function's own time was spent in is told
+    by other calls, those that were kept: there it is the votes for that time."""
+    last = path.nodes[-1]
+    if last.decision is None or not last.self_maxcount:
+        return 0
+    is_own = path.ending.cause in (Cause.BLOCKED, Cause.PREEMPTION)
+    return last.self_maxcount if is_own else path.ending.maxcount
 
 
 @dataclass(frozen=True)

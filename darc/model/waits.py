@@ -58,13 +58,14 @@ class Holder:
 
 @dataclass(frozen=True)
 class WaitedFor:
-    """One object, waited for at one place."""
+    """One object, waited for at one place, as a rule."""
 
     kind: ObjectKind
     name: str
     """Its symbol, else where it is."""
     path: tuple[str, ...]
-    """The functions in which f0's thread waited, innermost first, up to f0."""
+    """The functions in which f0's thread waited, innermost first, up to f0; none where it waited in
+    several: see :func:`over_paths`."""
     cycles: int
     """Σ over all ops."""
     ops: int
@@ -105,6 +106,30 @@ def together(objects: Iterable[WaitedFor]) -> tuple[WaitedFor, ...]:
     return tuple(sorted(made, key=lambda one: -one.cycles))
 
 
+def over_paths(waits: Waits) -> tuple[WaitedFor, ...]:
+    """The objects that were waited for, each as one in whatever functions it was; those that have
+    no name, and are :func:`together` at one place, are so at all."""
+    groups: list[tuple[set[object], list[WaitedFor]]] = []
+    for one in waits.objects:
+        keys: set[object] = {(one.kind, one.name)}
+        if one.name.startswith("0x"):
+            keys.add((one.kind, one.path))
+        same = [one]
+        for group in [group for group in groups if group[0] & keys]:
+            groups.remove(group)
+            keys |= group[0]
+            same = [*group[1], *same]
+        groups.append((keys, same))
+    made = (_capped(_as_one(same), waits.ops) if len(same) > 1 else same[0] for _, same in groups)
+    return tuple(sorted(made, key=lambda one: -one.cycles))
+
+
+def _capped(one: WaitedFor, ops: int) -> WaitedFor:
+    """An op that waited in several places is one."""
+    holders = (replace(holder, ops=min(holder.ops, ops)) for holder in one.holders)
+    return replace(one, ops=min(one.ops, ops), holders=tuple(holders))
+
+
 def _as_one(same: Sequence[WaitedFor]) -> WaitedFor:
     holders: dict[object, list[Holder]] = defaultdict(list)
     for one in same:
@@ -120,13 +145,15 @@ def _as_one(same: Sequence[WaitedFor]) -> WaitedFor:
         )
         for those in holders.values()
     )
+    names = {one.name for one in same}
+    count = len(names)
     return WaitedFor(
         kind=same[0].kind,
-        name="",
-        path=same[0].path,
+        name=names.pop() if len(names) == 1 else "",
+        path=same[0].path if len({one.path for one in same}) == 1 else (),
         cycles=sum(one.cycles for one in same),
         ops=sum(one.ops for one in same),
         waits=sum(one.waits for one in same),
         holders=tuple(sorted(merged, key=lambda one: -one.cycles)),
-        count=len(same),
+        count=count,
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
@@ -296,13 +296,36 @@ def without(found: Iterable[Suspect], seen: Callable[[Function], bool]) -> tuple
 
 
 def agree(known: FunctionSet, is_out: Callable[[Function], bool]) -> bool:
-    """Whether both halves of the time choose the same function first, of those that are not out."""
+    """Whether both halves of the time choose the same function first, of those that are not out. Of
+    two with the same slow calls, one in the other, it is all the same which one is chosen: what
+    they take in all differs by less than bins tell of a half."""
     halves = halves_of(known)
     if halves is None:
         return False
-    chosen = [choice(half, is_out) for half in halves]
-    functions = {None if one is None else one.row.function for one in chosen}
-    return len(functions) == 1 and None not in functions
+    one, two = (choice(half, is_out) for half in halves)
+    if one is None or two is None:
+        return False
+    return one.row.function == two.row.function or _go_together(known, one, two)
+
+
+def _go_together(known: FunctionSet, one: Suspect, two: Suspect) -> bool:
+    """Whether two functions, each chosen in a half of the time, have the same slow calls, as far as
+    it can be told: in all of the time, and as many of them in each interval."""
+    all_of_it = {suspect.row.function: suspect for suspect in suspects(known)}
+    first, second = (all_of_it.get(chosen.row.function) for chosen in (one, two))
+    if first is None or second is None or not are_alike(first, second):
+        return False
+    pairs = list(zip_longest(_slow_by_interval(first), _slow_by_interval(second), fillvalue=0))
+    return sum(map(min, pairs)) >= _ALIKE * sum(map(max, pairs))
+
+
+def _slow_by_interval(suspect: Suspect) -> list[int]:
+    """How many of its slow calls each interval has."""
+    first, last = suspect.peak.first_bin, suspect.peak.last_bin
+    return [
+        sum(n for b, n in bins.items() if b >= first and (last is None or b <= last))
+        for bins in suspect.row.lapse
+    ]
 
 
 def halves_of(known: FunctionSet) -> tuple[FunctionSet, FunctionSet] | None:

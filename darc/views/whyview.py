@@ -11,7 +11,7 @@ from darc.model.ops import KeptOps
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
-from darc.model.waits import Role, WaitedFor, together
+from darc.model.waits import Role, WaitedFor, over_paths
 from darc.model.why import Suspect, Verdict
 from darc.views.treeview import ending_text
 from darc.views.waitsview import holder_text, object_text
@@ -124,11 +124,11 @@ def _peak(suspect: Suspect) -> str:
 
 
 def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
-    """What was waited for longest, and who had it."""
+    """What was waited for longest, wherever it was, and who had it."""
     waits, kept = found.waits, found.ops
     if waits is None or kept is None or not kept.sees_waits or not waits.cycles:
         return
-    for one in together(waits.objects)[:1]:
+    for one in over_paths(waits)[:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles and _is_told(one):
             yield Text(f"    {_waited(one, waits.cycles, kept, show)}")
 

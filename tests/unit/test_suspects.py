@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
 
@@ -14,14 +15,15 @@ from darc.analyses.why import SuspectProfiles, idle_in
 from darc.app.pursuit import Pursuit
 from darc.code.callers import CallCounts, too_many
 from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
-from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
+from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
-from darc.model.ops import KeptOps, Op, OpClass, Sum
+from darc.model.ops import KeptOps, ObjectKind, Op, OpClass, Sum
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
 from darc.model.status import Status
+from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.model.why import Verdict
 from darc.search.suspects import (
     agree,
@@ -239,6 +241,27 @@ def test_both_halves_must_choose_the_same() -> None:
     assert not agree(of(steady), lambda _: False)
 
 
+def test_of_the_same_slow_calls_one_in_another_either_may_be_chosen() -> None:
+    """A little of what the outer one takes is in another bin: of the sums of halves nothing is
+    known but by bins."""
+    outer = half({20: 990, 21: 10, 24: 30}, {20: 1000, 24: 30}, "outer")
+    inner = half({20: 1000, 24: 30}, {20: 990, 21: 20, 24: 31}, "inner")
+    known = of(outer, inner, every=SECONDS / 2)
+    halves = halves_of(known)
+    assert halves is not None
+    chosen = [choice(one, lambda _: False) for one in halves]
+    assert [one.name for one in chosen if one is not None] == ["outer", "inner"]
+    assert agree(known, lambda _: False)
+
+
+def test_as_many_slow_calls_at_other_times_are_not_the_same() -> None:
+    first = half({20: 1000, 24: 40}, {20: 1000, 24: 25}, "first")
+    second = half({20: 1000, 24: 25}, {20: 1000, 24: 40}, "second")
+    known = of(first, second, every=SECONDS / 2)
+    assert are_alike(*suspects(known))
+    assert not agree(known, lambda _: False)
+
+
 BINS = st.dictionaries(st.integers(0, 40), st.integers(1, 1000), max_size=6)
 
 
@@ -274,6 +297,61 @@ def test_direct_calls_are_told_by_their_bytes() -> None:
     counts.add(code, 0x1000)
     counts.add(code, 0x1000)
     assert counts.found() == {0xFFF: 2, 0x1000: 0, 0x100B: 2}
+
+
+# ------------------------------------------------------------------------------- the votes
+
+
+def voted(parent: Fnode, ops: int, own: int = 0, **callees: int) -> list[Fnode]:
+    """The callees of a function, and itself, with their votes in so many calls."""
+    parent.totals, parent.self_maxcount = Totals(ops=ops), own
+    parent.decision = Decision(ops, 20, own)
+    found = [parent.add_child(function(name), None) for name in callees]
+    for child, votes in zip(found, callees.values(), strict=True):
+        child.maxcount = votes
+    return found
+
+
+def agreement(*paths: Sequence[Fnode], ending: Ending | None = None) -> float:
+    ending = Ending(Cause.BLOCKED, 9) if ending is None else ending
+    (suspect,) = suspects(of(row("handle", SLOW)))
+    made = tuple(RootCausePath(tuple(path[-1].route()), ending) for path in paths)
+    return Answer(suspect, Snapshot("handle", Status.FOUND, Probes.PAD, paths=made)).agreement
+
+
+def test_votes_for_any_of_the_causes_agree() -> None:
+    root = Fnode(function("handle"))
+    get, put, send = voted(root, 20, get=11, put=8, send=1)
+    assert agreement([get], [put]) == pytest.approx(0.95)
+    assert agreement([get]) == pytest.approx(0.55)
+    assert agreement([put]) == pytest.approx(0.4)
+    assert agreement([get], [send]) == pytest.approx(0.6)
+
+
+def test_a_cause_that_is_not_named_counts_against_wherever_it_is() -> None:
+    root = Fnode(function("handle"))
+    get, put = voted(root, 20, get=10, put=10)
+    lock, _ = voted(get, 20, lock=14, find=6)
+    (other,) = voted(put, 20, lock=20)
+    assert agreement([lock], [other]) == pytest.approx(0.85)
+    voted(root, 20, own=5)
+    assert agreement([lock], [other]) == pytest.approx(0.75)
+
+
+def test_a_call_that_votes_for_both_is_one() -> None:
+    """Ten vote for both, and ten for none of them."""
+    root = Fnode(function("handle"))
+    get, put, _ = voted(root, 20, get=10, put=10, send=10)
+    assert agreement([get], [put]) == pytest.approx(0.5)
+
+
+def test_what_kept_calls_tell_of_a_wait_is_no_vote_of_the_search() -> None:
+    root = Fnode(function("handle"))
+    (wait,) = voted(root, 20, poll=20)
+    voted(wait, 30, own=30, enable=0)
+    assert agreement([wait], ending=Ending(Cause.BLOCKED, 9)) == 1.0
+    voted(wait, 30, own=24)
+    assert agreement([wait], ending=Ending(Cause.FUNCTION, 24)) == pytest.approx(0.8)
 
 
 # ------------------------------------------------------------------------------- the answer
@@ -367,6 +445,26 @@ def test_a_search_without_an_end_says_how_far_it_came() -> None:
     found = Snapshot("slow", Status.INCONCLUSIVE, Probes.PAD, ftree=root)
     text = status(shown(Why(Verdict.UNKNOWN, (Answer(suspect, found),))), Style())
     assert "\n  why is not known: not conclusive\n  so far it is in slow → below\n" in text
+
+
+def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
+    (suspect,) = suspects(of(row("slow", SLOW)))
+    objects = []
+    for cycles, waits_in in (510, "get"), (480, "set"):
+        sweep = Holder(Role.HELD, "house", ("sweep",), cycles - 20, 9, (7,))
+        path = (waits_in, "slow")
+        objects.append(WaitedFor(ObjectKind.LOCK, "cache_lock", path, cycles, 9, 9, (sweep,)))
+    found = Snapshot(
+        "slow",
+        Status.FOUND,
+        Probes.PAD,
+        paths=(RootCausePath((Fnode(function("slow")),), Ending(Cause.BLOCKED, 20)),),
+        ops=KeptOps(HZ, sees_waits=True),
+        waits=Waits(19, 1000, tuple(objects)),
+    )
+    text = status(shown(Why(Verdict.FOUND, (Answer(suspect, found),))), Style())
+    line = 'waited for the lock cache_lock, 99 %, held by thread 7 "house" in sweep: 18 calls\n'
+    assert line in text
 
 
 def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None:

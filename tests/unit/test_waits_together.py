@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darc.model.ops import ObjectKind
-from darc.model.waits import Holder, Role, WaitedFor, Waits, together
+from darc.model.waits import Holder, Role, WaitedFor, Waits, over_paths, together
 from darc.views.waitsview import draw_waits
 
 
@@ -32,3 +32,20 @@ def test_the_lines_say_how_many() -> None:
     lines = [line.plain for line in draw_waits(waits, None, "get", lambda cycles: f"{cycles:.0f}")]
     assert lines[1] == "├─   4 %  waited for 4 locks in lookup ← get: 8 calls"
     assert lines[2] == '│  ├─   4 %  held by thread 7 "store" in sweep ← run: 8 calls'
+
+
+def test_the_same_lock_is_one_whatever_leads_to_it() -> None:
+    objects = (lock("cache", 600, ("get",)), lock("cache", 350, ("set",)), lock("log", 400))
+    first, second = over_paths(Waits(3, 1500, objects))
+    assert (first.name, first.count, first.cycles, first.ops) == ("cache", 1, 950, 3)
+    sweep, *_ = first.holders
+    assert (sweep.cycles, sweep.ops, sweep.threads) == (930, 3, (7,))
+    assert second == objects[2]
+
+
+def test_shards_that_several_functions_wait_for_are_one() -> None:
+    shards = [lock(f"0x7ff{n}", 100, ("get",)) for n in range(8)]
+    shards += [lock(f"0x7ff{n}", 50, ("set",)) for n in range(4, 12)]
+    found, other = over_paths(Waits(50, 1500, (*shards, lock("0x9", 30, ("put",)))))
+    assert (found.name, found.count, found.cycles) == ("", 12, 1200)
+    assert (other.name, other.count) == ("0x9", 1)
