@@ -12,6 +12,7 @@ import functools
 import time
 from collections.abc import Mapping, Sequence
 
+from darc.analyses.offvotes import Rules, own_time
 from darc.analyses.why import (
     SuspectCauses,
     SuspectProfiles,
@@ -25,8 +26,9 @@ from darc.code.callers import callers_of, too_many
 from darc.code.patterns import parse_patterns
 from darc.code.program import Program
 from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
-from darc.model.ftree import Function
+from darc.model.ftree import Cause, Function
 from darc.model.functionset import FunctionSet
+from darc.model.ops import OpClass
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.profile import OCTAVES
 from darc.model.shares import explained_together
@@ -171,7 +173,14 @@ class Pursuit:
                 callers and all(returns(self._set, one) for one in callers)
             ):
                 handed = wait
-        return Answer(suspect, shown, idle=idle, is_disturbed=is_all, handed=handed)
+        return Answer(
+            suspect,
+            shown,
+            idle=idle,
+            is_disturbed=is_all,
+            handed=handed,
+            spent_alike=_spent_alike(shown),
+        )
 
     def failed(self, why: str) -> None:
         """What :meth:`next` has asked for could not be begun."""
@@ -370,6 +379,20 @@ class Pursuit:
         if first.found is not None and first.found.status is not Status.FOUND:
             doubts.append("the search was not at its end")
         return doubts
+
+
+def _spent_alike(shown: Snapshot) -> float:
+    """See :attr:`Answer.spent_alike`: over all paths that end in what a function's own time was
+    spent in, each with the kept calls that voted for it."""
+    ops = () if shown.ops is None else shown.ops.sample(OpClass.IN_PEAK)
+    won = asked = 0
+    for path in shown.paths:
+        root, last, cause = path.nodes[0], path.nodes[-1], path.ending.cause
+        is_own = last.decision is not None and last.self_maxcount
+        if is_own and (cause is Cause.BLOCKED or (cause is Cause.PREEMPTION and last is not root)):
+            own = own_time(last, root, ops, Rules(shown.parameters.resolution))
+            won, asked = won + own.won[cause], asked + own.ops
+    return won / asked if asked else 1.0
 
 
 def _repeats(one: Answer, other: Answer) -> bool:

@@ -134,6 +134,9 @@ class Answer:
     handed: str | None = None
     """The function that its slow calls wait in, where that may be for the thread's next work, or
     for something that the call needs: nobody can tell."""
+    spent_alike: float = 1.0
+    """Of the kept calls that say what the paths' last functions spent their own time in, the part
+    that says what the causes do."""
 
     @property
     def paths(self) -> tuple[RootCausePath, ...]:
@@ -151,7 +154,8 @@ class Answer:
             root = first.nodes[0]
             counted = root.decision.ops if root.decision is not None and root.self_maxcount else 0
             return min(1.0, first.ending.maxcount / counted) if counted else 1.0
-        return _agreement([path for path in self.paths if not _is_preemption(path)], 0)
+        nodes = _agreement([path for path in self.paths if not _is_preemption(path)], 0)
+        return min(nodes, self.spent_alike)
 
 
 def _is_preemption(path: RootCausePath) -> bool:
@@ -191,7 +195,8 @@ def _agreement(paths: Sequence[RootCausePath], depth: int) -> float:
 
 def _own_votes(path: RootCausePath) -> int:
     """Those by which a path ends at its last node. What a function's own time was spent in is told
-    by other calls, those that were kept: there it is the votes for that time."""
+    by other calls, those that were kept (:attr:`Answer.spent_alike`): here it is the votes for that
+    time."""
     last = path.nodes[-1]
     if last.decision is None or not last.self_maxcount:
         return 0

@@ -17,7 +17,7 @@ from darc.code.callers import CallCounts, too_many
 from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
-from darc.model.ops import KeptOps, ObjectKind, Op, OpClass, Sum
+from darc.model.ops import KeptOps, ObjectKind, Off, OffReason, Op, OpClass, Sum
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
@@ -44,7 +44,7 @@ from darc.session.session import Session
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import status
 from darc.views.style import Style
-from tests.unit.ops import made_op
+from tests.unit.ops import call, made_op
 from tests.unit.test_functionset import HZ, function, row
 
 SECONDS = 2.0
@@ -572,6 +572,29 @@ def test_two_that_have_nothing_to_do_with_each_other_are_two() -> None:
     search(pursuit, "log_line", "write")
     last = search(pursuit, "serve", "read")
     assert told(pursuit.known(*last)) == ["log_line", "serve"]
+
+
+@pytest.mark.parametrize(("waited", "part"), [(20, 1.0), (11, 0.55)])
+def test_calls_that_spend_their_time_otherwise_do_not_agree(waited: int, part: float) -> None:
+    """The last function's own time has all votes; it waits in some calls, computes in others."""
+    pursuit = profiled(of(row("serve", SLOW)))
+    assert pursuit.next() is not None
+    root = Fnode(function("serve", 64))
+    (last,) = voted(root, 20, write=20)
+    voted(last, 30, own=30)
+    ops = []
+    for n in range(20):
+        off = (Off(50, 950, OffReason.BLOCKED),) if n < waited else ()
+        span = call(0, last, 10, 980)
+        ops.append(made_op(n, OpClass.IN_PEAK, 1000, [span], off=off))
+    path = RootCausePath((root, last), Ending(Cause.BLOCKED, waited))
+    found = Snapshot(
+        "serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,), ops=KeptOps(HZ, tuple(ops))
+    )
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    (answer,) = pursuit.known(session, found).answers
+    assert answer.agreement == pytest.approx(part)
 
 
 def test_the_stops_of_all_steps_are_told() -> None:
