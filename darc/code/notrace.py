@@ -58,6 +58,12 @@ def never_returns(callee: str | None) -> bool:
     return callee in _NEVER_RETURN or _ENDS_BADLY.match(callee) is not None
 
 
+NEVER_BACK = (
+    *("longjmp", "_longjmp", "siglongjmp", "__libc_longjmp", "__libc_siglongjmp", "__longjmp"),
+    *("__longjmp_chk", "____longjmp_chk", "_exit", "_Exit"),
+)
+"""Functions that leave their callers' frames or the program: no call of them ever ends."""
+
 NEVER_CALLED = ("_start", "_dl_start_user", "__start_context", "__restore_rt")
 """Symbols of code that is not entered by a call, for where no frame information tells."""
 

@@ -33,6 +33,9 @@ from darc.pads.installer import PadInstaller
 from darc.search.contest import Vote
 from darc.search.descent import Orders
 
+WATCHED = "darc watches it itself"
+"""Why what a guard stands at is not timed."""
+
 _MOST_EARLIER = 8
 """Footholds of earlier analyses that may be there beside the one in use: 2 MiB each, as a rule."""
 
@@ -157,13 +160,18 @@ class PadCollector(Collector):
         Raises:
             UnsupportedError: there can be none.
         """
-        problem = self.installer.prepare_f0(code)
+        problem = WATCHED if self._is_watched(code.entry) else self.installer.prepare_f0(code)
         if problem is not None:
             danger = self._debuggee.danger_of_breakpoints()
             raise UnsupportedError(
                 f"cannot time {self._spec}: {problem}; '--probes breakpoint' can, but stops the "
                 "program at every call" + ("" if danger is None else f", and {danger}")
             )
+
+    def _is_watched(self, entry: int) -> bool:
+        """Whether a guard is to stand there that nothing can be timed without."""
+        places = self._debuggee.guard_places(self._program)
+        return any(at == entry and not kind.is_of_waits for kind, at, _ in places)
 
     def _enable(self) -> None:
         """Lets the program lead there."""

@@ -21,7 +21,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.program import NotNowError
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.losses import LOSSES
-from darc.collectors.pad_collector import PadCollector
+from darc.collectors.pad_collector import WATCHED, PadCollector
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import Fnode, Function
 from darc.model.profile import Profile
@@ -216,7 +216,7 @@ class SetCollector(PadCollector):
         """Makes its pad; a string says why there can be none."""
         program, at = self._program, function.address
         if at in guards:
-            return "darc watches it itself"
+            return WATCHED
         try:
             code = self._debuggee.entry_code(program, function)
             if isinstance(code, str):

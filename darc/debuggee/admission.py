@@ -6,7 +6,7 @@ import os
 from signal import SIGCONT
 
 from darc.code import runtimes
-from darc.code.notrace import entered_otherwise, why_notrace
+from darc.code.notrace import NEVER_BACK, entered_otherwise, why_notrace
 from darc.code.program import SHARED, Program
 from darc.debuggee import clock, journal, procfs
 from darc.debuggee.leftbehind import LeftBehind, give_back_noted, left_behind
@@ -34,6 +34,8 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     reason = why_notrace(program, function) or entered_otherwise(program, function)
     if program.is_shared(function.address):
         reason = SHARED
+    if any(name in NEVER_BACK for name in program.names_at(function.address)):
+        reason = "it never returns"
     if reason is not None:
         raise UnsupportedError(f"cannot time {spec}: {reason}")
     return notes

@@ -38,3 +38,19 @@ def test_the_program_is_unharmed(function: str, tmp_path: Path) -> None:
     assert done.output == undisturbed(program, fixture.args)[1]
     assert "SIG" not in done.gdb, done.gdb
     assert "internal error" not in done.gdb, done.gdb
+
+
+WATCHED = {
+    **dict.fromkeys(("longjmp", "siglongjmp", "__longjmp_chk", "_exit"), "it never returns"),
+    **dict.fromkeys(("sigaction", "prctl"), "darc watches it itself"),
+}
+
+
+@pytest.mark.parametrize("function", WATCHED)
+def test_what_darc_watches_itself_is_refused(function: str, tmp_path: Path) -> None:
+    """By its name and why, not as code that somebody has changed."""
+    fixture, program = find("plt"), build("plt")
+    commands = ["tbreak handle", "run", f"darc start {function}"]
+    done = debug(tmp_path, program, fixture.args, commands)
+    assert f"darc: cannot time {function}: {WATCHED[function]}" in done.gdb
+    assert "has changed" not in done.gdb
