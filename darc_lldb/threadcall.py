@@ -23,6 +23,9 @@ from darc_lldb import registers, signals
 _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
 
+_ROUND = 32
+"""How far before ``back`` a thread goes round."""
+
 _RETURN, _INT3 = b"\xc3", b"\xcc"
 _ATTEMPTS = 20
 _PATIENCE_SECONDS = 60
@@ -78,30 +81,31 @@ class ThreadCall:
                 self._write(slot, word)
 
     def go_round(self) -> None:
-        """To where the thread stands, by a jump elsewhere: lldb then has that as the reason why it
-        stands there. A step would do, but the kernel has the thread go on step by step when lldb
-        is gone, and end.
+        """Away and back to where the thread stands: lldb then has that as the reason why it stands
+        there. A step would do, but the kernel has the thread go on step by step when lldb is gone,
+        and end. lldb's breakpoint is where nothing else runs: a process that shares the program's
+        memory, and that nobody traces, would end at one in the program's code.
 
         Raises:
             TargetError: it did not come back; the thread is where it was.
         """
         saved = {name: registers.read(self._thread, name) for name in (RESULT, PROGRAM_COUNTER)}
         restart = self._restart(saved)
-        home = saved[PROGRAM_COUNTER]
-        code = detour.NOP + detour.jump(home)
-        place = self._back - 16
+        code = detour.NOP + detour.NOP + detour.jump(saved[PROGRAM_COUNTER])
+        place = self._back - _ROUND
+        start = place + len(detour.NOP)
+        end = start + len(detour.NOP)
         original = self._read(place, len(code))
         self._note(Place(place, original, code))
-        own = self._read(home, 1)
-        self._note(Place(home, own, _INT3))  # lldb's breakpoint
+        self._note(Place(end, original[end - place :][:1], _INT3))  # lldb's breakpoint
         self._write(place, code)
         try:
             if restart:
                 registers.write(self._thread, RESULT, 0)
-            registers.write(self._thread, PROGRAM_COUNTER, place + len(detour.NOP))
-            error = self._run_to(home)
+            registers.write(self._thread, PROGRAM_COUNTER, start)
+            error = self._run_to(end)
             self._thread = self._process.GetThreadByID(self._id)
-            if error.Fail() or registers.read(self._thread, PROGRAM_COUNTER) != home:
+            if error.Fail() or registers.read(self._thread, PROGRAM_COUNTER) != end:
                 raise TargetError(f"thread {self._id} does not come back: {error.GetCString()}")
         finally:
             try:

@@ -91,3 +91,14 @@ def test_time_limit_on_a_server(running: Server, tmp_path: Path) -> None:
     assert done.report["status"] == "peak not chosen"
     assert done.report["profile"]["count"] > 0
     assert ", 0 altered" in done.section("code")
+
+
+def test_a_process_that_shares_the_programs_memory_lives(tmp_path: Path) -> None:
+    """Nobody traces it: a breakpoint of lldb's where both come would end it."""
+    with server(build("untraced")) as running:
+        for _ in range(2):
+            done = attach(tmp_path, running, [*ANALYSE, REPORT, "detach"])
+            assert done.paths == [PATH], done.gdb
+            let_go(running.pid)
+            running.operations()
+        assert running.finish() == 0
