@@ -44,6 +44,7 @@ ELSEWHERE = {
     *("fixups", "interrupted", "childwait", "forking"),
     *("asleep", "passedon", "preempted"),
     *("nest", "periodic"),
+    "untraced",  # attached to: gdb takes its breakpoints out of the shared memory as well
 }
 """Debuggers stop for the signals of the first, if they are not told otherwise (``test_faults.py``).
 Others tell of the debugger's own stops, or are to be attached to (``test_interrupted.py``). lldb 14
