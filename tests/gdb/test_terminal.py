@@ -352,7 +352,7 @@ def test_nothing_is_asked_in_batch(tmp_path: Path) -> None:
             arguments += ["-o", word]
     made = Terminal(tmp_path, arguments)
     try:
-        made.wait_for("waits for handel: type 'run'")
+        made.wait_for("waits for a library that has it: type 'run'")
         made.wait_for("no function is called handel")
         made.wait()
     finally:
