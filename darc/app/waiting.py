@@ -19,6 +19,7 @@ from darc.code.program import Program
 from darc.code.spelling import instead, not_found
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
+    AmbiguousError,
     DarcError,
     NotFoundError,
     TargetError,
@@ -230,10 +231,11 @@ class Waiting:
         return Outcome.CONTINUE
 
     def _failed(self, error: DarcError) -> Outcome:
-        """As :meth:`fail`, where the program goes on next: it stops, as it was started to be
-        analysed. One that was attached to has other things to do."""
+        """As :meth:`fail`, where the program goes on next. It stops where the user is to choose a
+        name. One that was attached to has other things to do."""
         self.fail(error)
-        return Outcome.CONTINUE if self._target.attached else Outcome.STOP
+        is_to_choose = isinstance(error, AmbiguousError) and not self._target.attached
+        return Outcome.STOP if is_to_choose else Outcome.CONTINUE
 
     def _looks_no_more(self, request: Request, debuggee: Debuggee) -> None:
         """As long as nothing else is mapped: the debugger tells of each file by itself, of hundreds
