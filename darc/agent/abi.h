@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 32
+#define DARC_ABI_VERSION 33
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -281,6 +281,7 @@ struct darc_control {
     u64 may_read_fs;     /* a process may read its fs base by an instruction of its own (rdfsbase) */
     u64 life_at;         /* where, seen from its fs base, a thread has the id of its own; 0: unknown */
     u64 lost_callers;    /* calls of f0, or of a set, not timed as all landings were taken */
+    u64 lost_jumps;      /* as they were none: code had jumped there */
     u64 lost_foreign;    /* and as they came from other code than this: */
     u64 code;            /* struct darc_code *, by address: whose calls of f0 get landings */
     u64 code_count;
@@ -537,9 +538,10 @@ struct darc_block {
     u32 serial;
     u32 member;   /* the number of the function, and 1 */
     u64 left;     /* calls that an exception or a longjmp has left: in no bin */
-    u64 dropped;  /* calls that spanned a stop */
+    u32 dropped;  /* calls that spanned a stop */
     u32 lost;     /* calls not timed as all landings were taken, */
-    u32 foreign;  /* and as they came from other than ordinary code; one that is full counts no more */
+    u32 foreign;  /* as they came from other than ordinary code, */
+    u32 jumps;    /* and as they were none: code had jumped there; one that is full counts no more */
     u32 bins[DARC_BLOCK_BINS]; /* a bin that is full counts no more */
 };
 

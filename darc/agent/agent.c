@@ -6,7 +6,8 @@
  *   - no lock, no loop without a bound, at most 256 bytes of stack;
  *   - no system call, but once a level when the bell rings, when an unwinder is about to look, when tables
  *     are full (which process is this?), and when the debugger gives no sign of life (is it gone?);
- *   - it reads and writes only shared memory (abi.h) and stack words of frames that live;
+ *   - it reads and writes only shared memory (abi.h) and stack words of frames that live, and reads what stands
+ *     before a caller's address in code of files;
  *   - whatever interrupts it (a signal handler that longjmps out, a coroutine switch) may cost a
  *     measurement and never more: a measurement in doubt is dropped;
  *   - the program always gets its own return address back.
@@ -66,6 +67,7 @@ typedef u64 __attribute__((may_alias)) state_word;
 /* One translation unit, so that what is common is inlined; each file needs those before it. */
 #include "x86_64.h"
 #include "kernel.h"
+#include "callers.c"
 #include "tables.c"
 #include "ops.c"
 #include "votes.c"

@@ -53,6 +53,7 @@ class Words(TypedDict, total=False):
     lost_callers: int
     lost_contexts: int
     lost_foreign: int
+    lost_jumps: int
     lost_moved: int
     lost_ops: int
     lost_records: int
@@ -174,8 +175,9 @@ class Control:
     """How many blocks of a set were asked for."""
     kept_next, sheet_next, not_kept, not_followed = Word(), Word(), Word(), Word()
     """Where room for an op is looked for next; how many found none; waits that found no place."""
-    lost_records, lost_callers, lost_foreign = Word(), Word(), Word()
-    """Calls that were not timed: no room, too many callers, callers in code that was generated."""
+    lost_records, lost_callers, lost_foreign, lost_jumps = Word(), Word(), Word(), Word()
+    """Calls that were not timed: no room, too many callers, callers in code that was generated, or
+    none, as code had jumped there."""
     lost_contexts, lost_ops = Word(), Word()
     """And as there were too many threads; ops whose exceptions were caught out of sight."""
 

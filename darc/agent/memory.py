@@ -206,6 +206,7 @@ class AgentMemory(Control):
             lost_ops=0,
             lost_callers=0,
             lost_foreign=0,
+            lost_jumps=0,
             short_of=0,
             least_span=self.blob.constants["DARC_NEVER"],
             fast_high=0,

@@ -34,6 +34,8 @@ class MemberCounts:
     """Calls that found no landing left: in no other figure."""
     foreign: int
     """Calls by other than ordinary code, which get none: likewise."""
+    jumps: int
+    """How often code had jumped there, and no call was to come back: likewise."""
     bins: Mapping[int, int]
 
     def merged(self, other: MemberCounts) -> MemberCounts:
@@ -49,6 +51,7 @@ class MemberCounts:
             dropped=self.dropped + other.dropped,
             lost=self.lost + other.lost,
             foreign=self.foreign + other.foreign,
+            jumps=self.jumps + other.jumps,
             bins=bins,
         )
 

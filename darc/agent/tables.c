@@ -47,25 +47,6 @@ static inline int claim(u64 *word, u64 value)
                || found == value);
 }
 
-/* Whether f0's call may be timed that comes back to this address. A runtime that makes code, or has it made in its
- * own way, may know it by return addresses (a garbage collector that looks for what frames hold), and would
- * not know a landing. */
-static COLD int is_ordinary(const control *ctl, u64 back)
-{
-    const struct darc_code *code = (const struct darc_code *)ctl->code;
-    u64 low = 0, high = ctl->code_count;
-    for (u32 step = 0; step < 32 && low < high && high <= DARC_MAX_CODE; step++) {
-        u64 middle = (low + high) / 2;
-        if (back < code[middle].start)
-            high = middle;
-        else if (back >= code[middle].end)
-            low = middle + 1;
-        else
-            return 1;
-    }
-    return 0;
-}
-
 /* Where a landing is looked for first. One function may have a thousand callers, and one caller, by a pointer, call
  * a thousand functions of a set. In the next analysis both are what they were; where a body is then, nobody knows. */
 static inline u32 first_landing(const site *s, u64 back)
@@ -82,6 +63,17 @@ static COLD u64 has_no_landing(u64 *lost, u32 *of_block)
     return 0;
 }
 
+/* Whether a caller that is seen for the first time gets a landing; it is counted that it does not. */
+static COLD int may_land(control *ctl, u64 back, struct darc_block *block)
+{
+    const struct darc_code *code = ordinary(ctl, back);
+    if (!code)
+        return (int)has_no_landing(&ctl->lost_foreign, block ? &block->foreign : 0);
+    if (!is_behind_call(ctl, code, back))
+        return (int)has_no_landing(&ctl->lost_jumps, block ? &block->jumps : 0);
+    return 1;
+}
+
 /* The landing of the site's function for callers that come back to this address; it is never used for another
  * address. 0: there is none, which is counted, in the block too where there is one. */
 static u64 claim_landing(control *ctl, const site *s, u64 back, struct darc_block *block)
@@ -93,8 +85,8 @@ static u64 claim_landing(control *ctl, const site *s, u64 back, struct darc_bloc
         u32 number = (first + step) % DARC_LANDING_FEW;
         if (step >= DARC_PROBE_LIMIT)
             number = DARC_LANDING_FEW + (first + step) % others;
-        if (unlikely(!words[number]) && !is_ordinary(ctl, back))
-            return has_no_landing(&ctl->lost_foreign, block ? &block->foreign : 0);
+        if (unlikely(!words[number]) && !may_land(ctl, back, block))
+            return 0;
         if (claim(&words[number], back) && claim(&bodies[number], s->body))
             return s->landings + (DARC_LANDING_CALLERS + number) * DARC_LANDING_SIZE;
     }

@@ -168,6 +168,13 @@ class CodeReader(Protocol):
     """The instruction that calls the kernel."""
     SIGNAL_RETURN: bytes
     """What a signal's handler returns to, which lets the kernel take up what that interrupted."""
+    CONTEXT_RETURN: bytes
+    """What a function returns to that a coroutine of the C library's begins with."""
+    LONGEST_CALL: int
+    """Bytes before a return address in which a call can be told."""
+
+    def ends_in_call(self, code: bytes) -> bool:
+        """Whether ``code``, :attr:`LONGEST_CALL` bytes, may end in a call."""
 
     def called_before(self, code: bytes, back: int) -> int | None:
         """Where a call leads that says so itself, and returns to ``back``, which ``code`` stands

@@ -17,10 +17,19 @@ from darc.code.linkage import Linkage
 from darc.code.looks import LOOKS, Looks
 from darc.code.modules import Module, ModuleFinder
 from darc.code.overlay import Overlay
-from darc.code.processor import FRAME_AT_ENTRY, FRAME_POINTER, read_function
+from darc.code.processor import (
+    CONTEXT_RETURN,
+    FRAME_AT_ENTRY,
+    FRAME_POINTER,
+    LONGEST_CALL,
+    SIGNAL_RETURN,
+    ends_in_call,
+    read_function,
+)
 from darc.code.sequences import Sequences
 from darc.code.spelling import is_called, is_cold_name
 from darc.code.symbols import Symbol
+from darc.model.errors import TargetError
 from darc.model.ftree import Cause, Fnode, Function
 from darc.target.target import Region, Target
 
@@ -233,19 +242,24 @@ class Program:
 
     def ordinary_code(self) -> list[range]:
         """Code that compilers have made, by address: not what a runtime makes, which it may know by
-        return addresses on stacks."""
+        return addresses on stacks. The program can read it."""
         found: list[range] = []
         for module in self.modules:
             bias, unframed = module.bias, module.image.frames.unframed
             for segment in module.image.segments:
                 at, last = segment.address, segment.address + segment.size
-                if not segment.executable:
+                if not segment.executable or not self._may_be_read(bias + at):
                     continue
                 for low, high in (*unframed, (last, last)):
                     if at <= low <= last:
                         found.append(range(bias + at, bias + low))
                         at = high
         return sorted((one for one in found if one), key=lambda one: one.start)
+
+    def _may_be_read(self, address: int) -> bool:
+        """Whether the program itself can read the code there."""
+        at = bisect.bisect_right(self._code_starts, address) - 1
+        return at < 0 or address >= self._code[at].end or "r" in self._code[at].permissions
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """The bytes of the function part around ``address``."""
@@ -335,6 +349,17 @@ class Program:
         """Whether ``address`` lies in an executable mapping."""
         at = bisect.bisect_right(self._code_starts, address) - 1
         return at >= 0 and address < self._code[at].end
+
+    def is_returned_to(self, address: int) -> bool:
+        """Whether a call may come back to ``address``: else no caller's address is what lies on top
+        of a stack there, as code may have jumped to what looks like a function."""
+        try:
+            if ends_in_call(self.read(address - LONGEST_CALL, LONGEST_CALL)):
+                return True
+            behind = self.read(address, len(SIGNAL_RETURN))
+        except TargetError:
+            return False
+        return behind.startswith((SIGNAL_RETURN, CONTEXT_RETURN))
 
     def is_shared(self, address: int) -> bool:
         """Whether the code at ``address`` is in memory that other processes may see as well: what

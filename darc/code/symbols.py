@@ -45,6 +45,8 @@ class Symbol:
     rank: tuple[int, ...]
     is_old: bool = False
     """Whether it is a version for programs that were linked long ago (``memcpy@GLIBC_2.2.5``)."""
+    has_type: bool = True
+    """Whether it says that it is a function's. Assembler by hand may leave that open."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ class FunctionSymbols:
                     exported=is_exported,
                     rank=rank,
                     is_old=is_old,
+                    has_type=kind != 0,
                 )
 
     @functools.cached_property

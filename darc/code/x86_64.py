@@ -507,6 +507,23 @@ def called_before(code: bytes, back: int) -> int | None:
     return back + int.from_bytes(code[1:], "little", signed=True)
 
 
+LONGEST_CALL = 7
+"""Bytes of a call from its opcode on."""
+
+CONTEXT_RETURN = bytes.fromhex("4889dc488b3c2448")
+"""``mov rsp, rbx; mov rdi, [rsp]``: where what glibc's ``makecontext`` began comes back to."""
+
+
+def ends_in_call(code: bytes) -> bool:
+    """Whether ``code``, :data:`LONGEST_CALL` bytes, may end in a call."""
+    for length in range(SHORT_JUMP, LONGEST_CALL + 1):
+        found = decode(code[-length:], 0)
+        is_whole = bool(found) and found[0].len == length
+        if is_whole and (found[0].is_call_near or found[0].is_call_near_indirect):
+            return True
+    return False
+
+
 def plt_slot(code: bytes, address: int) -> int | None:
     """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
     for instruction in decode(code, address)[:2]:

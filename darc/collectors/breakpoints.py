@@ -24,6 +24,7 @@ from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import HitClock
 from darc.collectors.hitcost import HitCost
 from darc.collectors.hitlimits import MAX_HITS, HitLimits
+from darc.collectors.losses import LOSSES
 from darc.collectors.opcount import NEVER, OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
 from darc.collectors.timedsites import MAX_TARGETS, TimedSites
@@ -278,6 +279,8 @@ class BreakpointCollector(Collector):
                 f"collected with breakpoints: each hit stopped the program for about {each}, which "
                 f"is taken out; latencies below about {least} cannot be told apart"
             )
+        if self._reactions.jumps:
+            found.append(f"{self._reactions.jumps} {LOSSES['lost_jumps']}")
         unreturned = self._reactions.unreturned
         if unreturned:
             found.append(

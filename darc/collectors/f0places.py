@@ -59,6 +59,11 @@ class F0Places:
         """Whether f0's end is not seen yet where it returns to ``back``."""
         return self._learns_callers and not self._places.at(back).caller
 
+    def may_learn(self, back: int) -> bool:
+        """Whether f0 may come back there at all: where code has jumped to what looks like a
+        function, that may be data, and no breakpoint may stand in it."""
+        return self._program.is_returned_to(back)
+
     def learn(self, back: int) -> bool:
         """f0's end is seen there from now on; not if there are too many such places."""
         if self._places.callers >= MAX_CALLERS:

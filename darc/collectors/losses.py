@@ -12,6 +12,8 @@ LOSSES = {
     "each function takes one for each place that calls it (docs/pad.md)",
     "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
     "may look for the return addresses",
+    "lost_jumps": "calls were not timed: code jumped there, and no call stands before the address "
+    "on top of the stack",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
 }

@@ -60,6 +60,8 @@ class Reactions:
         """Of each strand, that which is under way."""
         self.unreturned = 0
         """Calls that did not return, and whose end nothing tells."""
+        self.jumps = 0
+        """How often code had jumped to f0, and no call was to come back."""
 
     @property
     def open(self) -> int:
@@ -122,9 +124,14 @@ class Reactions:
         open_ = self._operations.get(hit.strand)
         if open_ is not None and self._still_runs(open_, rsp, back):
             return None  # recursion: only the outermost call is an operation
+        is_to_learn = self._f0.is_to_learn(back)
+        if is_to_learn and not self._f0.may_learn(back):
+            self._operations.pop(hit.strand, None)
+            self.jumps += 1
+            return None
         f0 = OpenCall(rsp, back, [(self._root, hit.now)])
         self._operations[hit.strand] = OpenOp(hit.now, [f0], self._count.cycles)
-        if self._f0.is_to_learn(back):
+        if is_to_learn:
             return functools.partial(self._learn_caller, back, hit.strand)
         return None
 

@@ -41,6 +41,7 @@ _AT_ONCE = 50
 _UNMEASURED = "it was called, and no call of it was measured to its end"
 _UNPLACED = "no landing was left for its calls (docs/pad.md)"
 _FOREIGN = "its calls came from code that was generated"
+_JUMPED_TO = "code jumped there: no call stands before the address on top of the stack"
 _UNKNOWN = "no call of it is known, and calls were lost of which darc cannot tell whose they were"
 
 _LONGEST_STOP = 0.1
@@ -335,11 +336,7 @@ class SetCollector(PadCollector):
     def unmeasured(self, counts: Mapping[Function, MemberCounts]) -> dict[Function, str]:
         """Functions of which ``counts`` has no call, though they were called, or may have been; and
         why. Any thread."""
-        found = {
-            function: _UNPLACED if one.lost else _FOREIGN if one.foreign else _UNMEASURED
-            for function, one in counts.items()
-            if not one.calls
-        }
+        found = {function: _why(one) for function, one in counts.items() if not one.calls}
         if self._losses.has("lost_blocks", "lost_contexts"):
             seen = {function.address for function in counts}
             found |= {f: _UNKNOWN for f in self.functions if f.address not in seen}
@@ -385,6 +382,15 @@ class SetCollector(PadCollector):
     @property
     def used(self) -> AbstractSet[int]:
         return frozenset(function.address for function in self.functions)
+
+
+def _why(counts: MemberCounts) -> str:
+    """Why no call was measured."""
+    if counts.lost:
+        return _UNPLACED
+    if counts.foreign:
+        return _FOREIGN
+    return _JUMPED_TO if counts.jumps else _UNMEASURED
 
 
 def _in_interrupts(function: Function) -> Function:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from darc.debuggee import procfs
-from fixtures.build import build_hazard
+from fixtures.build import Strip, build_hazard
 from tests.code import compare_code
 from tests.debugger import end_session, last_words, session_members, tracer
 
@@ -38,9 +38,11 @@ class LeftStoppedError(HurtError):
 class Program:
     """A running hazard; ``apart``: in a PID namespace of its own, as in a container."""
 
-    def __init__(self, name: str, folder: Path, *, apart: bool = False) -> None:
+    def __init__(
+        self, name: str, folder: Path, *, apart: bool = False, strip: Strip = None
+    ) -> None:
         self.name = name
-        self.path = build_hazard(name)
+        self.path = build_hazard(name, strip=strip)
         file = folder / f"{name}.{time.monotonic_ns()}.counters"
         file.write_bytes(bytes(mmap.PAGESIZE))
         with file.open("r+b") as opened:
@@ -158,9 +160,11 @@ class Program:
 
 
 @contextlib.contextmanager
-def running(name: str, folder: Path, *, apart: bool = False) -> Iterator[Program]:
+def running(
+    name: str, folder: Path, *, apart: bool = False, strip: Strip = None
+) -> Iterator[Program]:
     """A :class:`Program`, gone at the end."""
-    made = Program(name, folder, apart=apart)
+    made = Program(name, folder, apart=apart, strip=strip)
     try:
         yield made
     finally:

@@ -68,6 +68,9 @@ class Program(Code):
     def meaning(self, node: Fnode) -> None:
         return None
 
+    def is_returned_to(self, _address: int) -> bool:
+        return True
+
     def is_shared(self, _address: int) -> bool:
         return False
 

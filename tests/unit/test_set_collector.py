@@ -105,23 +105,26 @@ def test_where_there_are_no_more_pools_all_of_them_are_shared() -> None:
 
 
 def counts(**figures: int) -> MemberCounts:
-    none = dict.fromkeys(("calls", "sum", "max", "left", "dropped", "lost", "foreign"), 0)
+    names = ("calls", "sum", "max", "left", "dropped", "lost", "foreign", "jumps")
+    none = dict.fromkeys(names, 0)
     return MemberCounts(**{**none, **figures}, bins={})
 
 
 def test_what_was_called_is_not_said_to_be_uncalled() -> None:
-    functions = [function(16 * n) for n in range(1, 6)]
-    timed, unplaced, generated, endless, idle = functions
+    functions = [function(16 * n) for n in range(1, 7)]
+    timed, unplaced, generated, label, endless, idle = functions
     known: Mapping[Function, MemberCounts] = {
         timed: counts(calls=3, lost=4),
         unplaced: counts(lost=5),
         generated: counts(foreign=6),
+        label: counts(jumps=7),
         endless: counts(),
     }
     collector = made(functions)
     assert collector.unmeasured(known) == {
         unplaced: "no landing was left for its calls (docs/pad.md)",
         generated: "its calls came from code that was generated",
+        label: "code jumped there: no call stands before the address on top of the stack",
         endless: "it was called, and no call of it was measured to its end",
     }
     for name in ("lost_blocks", "lost_contexts"):

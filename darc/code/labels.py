@@ -1,0 +1,51 @@
+"""Labels: symbols in code that look like functions', and are not.
+
+What is written by hand may have no types (``.type NAME, @function``): then a loop's beginning, an
+interpreter's handler of an instruction, to which it jumps, and a table that stands among code have
+symbols as functions have. A patch in a table changes data, and what lies on top of the stack at a
+handler is anything. A function is what frame information begins at, or what a call leads to.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from darc.code.callers import CallCounts
+from darc.code.elf import Image
+from darc.code.program import Program
+
+LABEL = "it is a label: it has no type (.type, @function), and no call in the code leads to it"
+"""Why nothing is timed there."""
+
+
+def is_label(program: Program, address: int) -> bool:
+    """Whether nothing tells that what has symbols at ``address`` is a function."""
+    module = program.module_at(address)
+    if module is None:
+        return False
+    own = address - module.bias
+    if own not in _doubtful(module.image):
+        return False
+    if own in _called(module.image):
+        return False
+    names = [symbol.name for symbol in module.image.symbols.all_at(own) if symbol.exported]
+    others = (other for other in program.modules if other is not module)
+    return not names or not any(other.image.dynamic.imports_any(names) for other in others)
+
+
+@functools.lru_cache(maxsize=64)
+def _doubtful(image: Image) -> frozenset[int]:
+    """Where no symbol has a type, and no frame information begins, as the file has it."""
+    known = {symbol.address for symbol in image.symbols if symbol.has_type}
+    known.update(image.frames.starts)
+    return frozenset({symbol.address for symbol in image.symbols} - known)
+
+
+@functools.lru_cache(maxsize=64)
+def _called(image: Image) -> frozenset[int]:
+    """Those of them that a call in the file's own code leads to."""
+    counted = CallCounts(_doubtful(image))
+    for segment in image.segments:
+        if segment.executable:
+            counted.add(image.loaded(segment.address, segment.size) or b"", segment.address)
+    return frozenset(address for address, calls in counted.found().items() if calls)
