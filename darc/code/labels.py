@@ -18,8 +18,21 @@ LABEL = "it is a label: it has no type (.type, @function), and no call in the co
 """Why nothing is timed there."""
 
 
+def is_inside_another(program: Program, address: int) -> bool:
+    """Whether a label at ``address`` is in the middle of a function, by what the file tells."""
+    module = program.module_at(address)
+    if module is None or not is_label(program, address):
+        return False
+    image, own = module.image, address - module.bias
+    if image.frames.extent(own) is not None:
+        return True
+    typed = (symbol for symbol in image.symbols if symbol.has_type)
+    return any(symbol.address < own < symbol.address + symbol.size for symbol in typed)
+
+
 def is_label(program: Program, address: int) -> bool:
-    """Whether nothing tells that what has symbols at ``address`` is a function."""
+    """Whether nothing tells that what has symbols at ``address`` is a function. One that is called
+    through a pointer alone is taken for a label, too."""
     module = program.module_at(address)
     if module is None:
         return False

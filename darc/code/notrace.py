@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from darc.code.labels import LABEL, is_label
+from darc.code.labels import LABEL, is_inside_another
 from darc.code.looks import LOOKS
 from darc.code.program import Program
 from darc.model.errors import TargetError
@@ -128,7 +128,7 @@ def entered_otherwise(program: Program, function: Function) -> str | None:
     is_start = extent is not None and extent[0] == own
     if not is_start and _follows_call(program, address):
         return "it is not called: the call before it returns to it"
-    return LABEL if is_label(program, address) else None
+    return LABEL if is_inside_another(program, address) else None
 
 
 def _follows_call(program: Program, address: int) -> bool:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from darc.code.architecture import FunctionCode
+from darc.code.labels import LABEL, is_label
 from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
 from darc.debuggee import procfs
@@ -218,6 +219,8 @@ class Debuggee(ABC):
         """The code of a function of a set, as far as a pad at its entry needs it; a string says why
         none can stand there."""
         why = why_notrace(program, function) or entered_otherwise(program, function)
+        if why is None and is_label(program, function.address):
+            why = LABEL
         if why is None and program.is_rewritten(function.address, _PATCHED):
             why = "the program has changed its first bytes, and may do so again"
         if why is not None:

@@ -47,7 +47,8 @@ def test_labels_and_data_are_left_out_of_a_set(tmp_path: Path) -> None:
     done = attached(tmp_path, "darc profile * --time 1s", "continue", REPORT, "darc stop")
     why = left_out(done)
     labels = {name for name in why if why[name] == LABEL}
-    assert labels == {"bare_consts", "typed_consts", "framed_consts", "bare_inc", "bare_end"}
+    data = {"bare_consts", "typed_consts", "framed_consts"}
+    assert labels == data | {"bare_inc", "bare_end", "inside"}
     jumped = {name for name in why if JUMPS in why[name]}
     assert {"typed_inc", "framed_inc"} <= jumped
     assert CALLED | THIN | {"bare_run", "typed_run", "framed_run"} <= timed(done)
@@ -64,17 +65,16 @@ def test_the_slow_function_of_such_a_program_is_found(strip: bool, tmp_path: Pat
         assert done.paths[0][-1] in ("handle", "burn")
 
 
-def test_a_label_is_refused(tmp_path: Path) -> None:
-    """A table among the code as well: it is data, in which no jump of darc's may stand."""
-    for name in ("bare_inc", "bare_consts"):
-        done = attached(tmp_path, f"darc start {name}")
-        assert f"cannot time {name}: {LABEL}" in done.gdb
+def test_a_label_in_a_function_is_refused(tmp_path: Path) -> None:
+    done = attached(tmp_path, "darc start inside")
+    assert f"cannot time inside: {LABEL}" in done.gdb
 
 
 @IN_BOTH
+@pytest.mark.parametrize("name", ["bare_inc", "typed_inc"])
 @pytest.mark.parametrize("probes", ["pad", "breakpoint"])
-def test_nothing_is_timed_where_code_jumps(probes: str, tmp_path: Path) -> None:
-    """Not by a breakpoint either, which would stand in the data that lies there on the stack."""
-    start = f"darc start typed_inc --probes {probes} --max-time 2s --start-time 2s"
+def test_nothing_is_timed_where_code_jumps(probes: str, name: str, tmp_path: Path) -> None:
+    """Not by a breakpoint either, which would stand in what the stack tells of there."""
+    start = f"darc start {name} --probes {probes} --max-time 2s --start-time 2s"
     done = attached(tmp_path, start, "continue", REPORT, "darc report", "darc stop")
     assert re.search(rf"\d+ calls were not timed: {JUMPS}", done.gdb), done.gdb
