@@ -291,7 +291,9 @@ def test_locks_of_all_kinds_go_on(tmp_path: Path) -> None:
         done = debugger.debug(tmp_path, None, (), commands, options=options)
         wait_until_let_go(program.pid)
         assert "internal error" not in done.gdb
-        if debugger.current() != LLDB:  # which loses such a program by itself
+        # lldb 14 loses such a program by itself. A newer one gives up the rest of a batch where a
+        # signal has come to another thread at the same moment as the stop that is shown.
+        if debugger.current() != LLDB and "stop reason = signal SIGCHLD" not in done.gdb:
             assert "calls kept" in done.gdb
             assert "every probe is out" in done.gdb
         program.check()
