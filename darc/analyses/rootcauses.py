@@ -105,6 +105,7 @@ class RootCauses(Analysis):
         self._second_look: SecondLook | None = None
         """While breakpoints time calls that took no pad."""
         self._ops = RoundOps(self._program, self._switches, self.root, resumed)
+        self._has_decided = False
         self._closing_until: float | None = None
         """In seconds that the program has run: until then ops are kept on which no decision rests,
         with all calls on the paths timed."""
@@ -154,6 +155,7 @@ class RootCauses(Analysis):
             self._collector.apply_again()
             self._collector.await_in_peak(self._needed)
             return Step.GO_ON
+        self._has_decided = True
         before = len(self._paths)
         orders = self._descent.decide(votes, counted)
         if not orders.finished and len(self._paths) > before:
@@ -419,6 +421,8 @@ class RootCauses(Analysis):
             return False
         if not paths or not self.parameters.auto:
             return False  # drill-down by hand ends where the user has chosen the last node
+        if not self._has_decided and self.root.children:
+            return False  # what an earlier session has found stands
         keeper.watch_waits()
         self._closing_until = self._clock.seconds + self._closing_seconds
         self._collector.apply(closing_orders(paths, self.parameters.max_probes))

@@ -421,4 +421,4 @@ def test_ctrl_c_at_a_question(mixture: Terminal) -> None:
     assert "nothing is being analysed" in mixture.command("darc status")
     mixture.type("darc start no_such\n")
     mixture.wait_for(r"\(y or \[n\]\) ")
-    assert "darc: waits for no_such" in mixture.command("y")
+    assert "waits for a library that has it" in mixture.command("y")
