@@ -234,7 +234,7 @@ def _what(begin: Event, f0: str, name: Namer) -> tuple[str, tuple[str, ...]]:
     """The name of what is waited for, and in which functions."""
     if begin.kind is ObjectKind.PROCESSOR:
         return "", ()  # wherever that comes, it is one cause (DARC 3.6)
-    if begin.kind is ObjectKind.WAKE_UP:
+    if begin.kind in (ObjectKind.WAKE_UP, ObjectKind.CALL):
         above = begin.node.route()[1:] if begin.node is not None else ()
         return "", (*(node.function.name for node in reversed(above)), f0)
     return name.object(begin.kind, begin.object), name.path(begin.stack, f0)

@@ -2,7 +2,8 @@
 
 There every time off the processor is known with its reason, and so is who ends it: no lock has to
 be known for that. A sleep's time is divided into that up to the wake-up, and that until the task
-had a processor again.
+had a processor again. Of processes only the privileged are told who wakes; anybody, in which call
+a thread was blocked.
 """
 
 from __future__ import annotations
@@ -35,18 +36,29 @@ def sleeps_of(op: Op) -> list[Wait]:
 
 
 def waits_and_sleeps_of(op: Op) -> list[Wait]:
-    """The waits of an op of a process; where it is known who woke its thread, its other sleeps as
-    well."""
+    """The waits of an op of a process, and the other times in which its thread had no processor."""
     known = waits_of(op)
-    if op.wakers is None:
-        return known
-    sleeps = [
-        Wait(_begin(op, off, ObjectKind.WAKE_UP), off.end, tuple(_woken(off, op.wakers)))
+    others = [
+        Wait(_begin(op, off, kind), off.end, parts)
         for off in op.off or ()
-        if off.reason is OffReason.BLOCKED and off.end - off.start >= op.least
+        if off.end - off.start >= op.least
         if not any(wait.begin.time < off.end and off.start < wait.end for wait in known)
+        if (told := _other_wait(op, off)) is not None
+        for kind, parts in [told]
     ]
-    return sorted([*known, *sleeps], key=lambda wait: wait.begin.time)
+    return sorted([*known, *others], key=lambda wait: wait.begin.time)
+
+
+def _other_wait(op: Op, off: Off) -> tuple[ObjectKind, tuple[WaitPart, ...]] | None:
+    """What is known of a time off the processor in which nothing was waited for that is watched.
+    Where there was no room for some events it may have been that after all."""
+    if off.reason is OffReason.READY:
+        return ObjectKind.PROCESSOR, ()  # whose turn it was is not told of processes
+    if off.reason is not OffReason.BLOCKED:
+        return None
+    if op.wakers is not None:
+        return ObjectKind.WAKE_UP, tuple(_woken(off, op.wakers))
+    return None if op.lost_events else (ObjectKind.CALL, ())
 
 
 def _begin(op: Op, off: Off, kind: ObjectKind) -> Event:

@@ -30,7 +30,7 @@ from darc.debuggee import clock, perf, procfs
 from darc.debuggee import switch_history as history
 from darc.debuggee.perf import Ring, Switch
 from darc.debuggee.switch_history import Growth, Interval, Queued
-from darc.debuggee.wakers import Wakers
+from darc.debuggee.wakers import OTHER_IDS, Wakers, why_refused
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, OffWatch
 from darc.model.ops import Event, Off, OffReason
@@ -236,6 +236,7 @@ class Switches(OffWatch):
         self._used_up: deque[Growth] = deque(maxlen=_MOST_STOPS)
         self._throttled = self._looked = 0
         self._wakers: Wakers | None = None
+        self._why_no_wakers: str | None = None
         try:
             with _room_for_descriptors():
                 self._watch_all()
@@ -333,9 +334,13 @@ class Switches(OffWatch):
 
     def _watch_wakers(self) -> None:
         """For the privileged alone: what others may not see of other processes is not missed."""
-        if procfs.own_id(self._pid, self._pid) == self._pid:
-            with contextlib.suppress(OSError):
-                self._wakers = Wakers(self._pid)
+        if procfs.own_id(self._pid, self._pid) != self._pid:
+            self._why_no_wakers = OTHER_IDS
+            return
+        try:
+            self._wakers = Wakers(self._pid)
+        except OSError as error:
+            self._why_no_wakers = why_refused(error)
 
     def close(self) -> None:
         with self._lock:
@@ -425,6 +430,10 @@ class Switches(OffWatch):
                 self._stopped_at = None
 
     # ------------------------------------------------------------------- asking
+
+    @property
+    def why_no_wakers(self) -> str | None:
+        return self._why_no_wakers
 
     @property
     def missed(self) -> int:

@@ -48,6 +48,10 @@ _MOST_PROCESSES = 256
 """Of which is known what they are."""
 
 
+OTHER_IDS = "ids of processes are others here than the kernel's own (a container)"
+_NO_TRACEFS = "no tracefs is mounted ('mount -t tracefs tracefs /sys/kernel/tracing')"
+
+
 @dataclass(frozen=True)
 class _Process:
     """One that has woken a thread."""
@@ -178,14 +182,21 @@ def _number() -> int:
         OSError: there is none, or none that this process may ask for.
     """
     if Path("/proc/self/ns/pid").stat().st_ino != _FIRST_NAMESPACE:
-        raise FileNotFoundError("ids are others here than the kernel's own")
+        raise FileNotFoundError(OTHER_IDS)
     for folder in _FOLDERS:
         with contextlib.suppress(FileNotFoundError):
             told = (folder / _TRACEPOINT / "format").read_text()
             if not all(field in told for field in _FIELDS):
                 raise FileNotFoundError("the tracepoint tells something else here")
             return int((folder / _TRACEPOINT / "id").read_text())
-    raise FileNotFoundError("no tracefs is mounted")
+    raise FileNotFoundError(_NO_TRACEFS)
+
+
+def why_refused(error: OSError) -> str:
+    """Why there are no :class:`Wakers`, and what to do about it: a part of a sentence."""
+    if isinstance(error, PermissionError):
+        return "the kernel tells it root, or whoever has CAP_PERFMON and may read tracefs"
+    return str(error)
 
 
 def _code(pid: int) -> frozenset[Region]:

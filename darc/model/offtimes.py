@@ -50,6 +50,11 @@ class OffWatch(ABC):
     def missed(self) -> int:
         """How many threads could not be watched."""
 
+    @property
+    def why_no_wakers(self) -> str | None:
+        """Why :attr:`OffTimes.wakers` are not told, where they are not."""
+        return None
+
     @abstractmethod
     def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
         """For each of these calls (the thread; begin and end by the time-stamp counter, when it ran
@@ -103,7 +108,7 @@ def watched(kept: KeptOps, watch: OffWatch) -> WatchedOps:
     ops = [_with(op, times) for op, times in zip(kept.ops, answers, strict=True)]
     known = [times for times in answers if times is not None]
     return WatchedOps(
-        replace(kept, ops=tuple(ops)),
+        replace(kept, ops=tuple(ops), why_no_wakers=watch.why_no_wakers),
         doubtful=sum(times.doubtful for times in known),
         by_quota=sum(times.by_quota for times in known),
         unwatched=len(answers) - len(known),

@@ -102,9 +102,11 @@ class ObjectKind(str, Enum):
     FUTEX = "futex"
     """A word that the program itself makes a lock of, or something else."""
     WAKE_UP = "wake-up"
-    """In a kernel, whatever the task waits for: who wakes it is known."""
+    """Whatever it is: who wakes the thread, or the kernel's task, is known."""
+    CALL = "call"
+    """Whatever the call waits for in which the thread is: who wakes it is not told here."""
     PROCESSOR = "processor"
-    """In a kernel, by a task that could run: another one ran."""
+    """By a thread or a task that could run: another one ran."""
 
 
 class By(str, Enum):
@@ -251,6 +253,8 @@ class KeptOps:
     """Whether their events tell what they waited for."""
     why_no_waits: str | None = None
     """Why they do not, where that is known."""
+    why_no_wakers: str | None = None
+    """Why it is not told who wakes the threads of a process, where it is not."""
     sees_wake_ups: bool = False
     """Whether the events are a kernel's: who wakes tasks, and who runs in their places."""
     not_followed: int = 0

@@ -15,6 +15,7 @@ from rich.text import Text
 from darc.model.errors import UsageError
 from darc.model.ftree import RootCausePath
 from darc.model.functionset import FunctionSet
+from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, far_right, least_calls, tail_of
@@ -268,6 +269,9 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
 
     against = snapshot.waits_of_fastest
     lines = list(draw_waits(waits, against, snapshot.function, latency, style.name))
+    if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):
+        why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
+        lines.append(Text(why, "dim"))
     if kept.not_followed:
         lines.append(
             Text(f"{kept.not_followed} waits were not followed: too many at the same time", "dim")

@@ -22,6 +22,7 @@ _KINDS = {
     ObjectKind.THREAD: "the end of",
     ObjectKind.FUTEX: "the futex",
     ObjectKind.WAKE_UP: "a wake-up",
+    ObjectKind.CALL: "something",
     ObjectKind.PROCESSOR: "a processor",
 }
 
@@ -104,6 +105,8 @@ def _path(path: tuple[str, ...], show: Callable[[str], str]) -> str:
 def _object(one: WaitedFor, show: Callable[[str], str]) -> str:
     where = f" in {_path(one.path, show)}" if one.path else ""
     times = "" if one.waits == one.ops else f", {one.waits} times"
+    if one.kind is ObjectKind.CALL:
+        return f"blocked{where}: {_ops(one.ops)}{times}"
     return f"waited for {object_text(one, show)}{where}: {_ops(one.ops)}{times}"
 
 

@@ -128,8 +128,8 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     waits, kept = found.waits, found.ops
     if waits is None or kept is None or not kept.sees_waits or not waits.cycles:
         return
-    for one in over_paths(waits)[:1]:
-        if one.cycles >= _LEAST_WAIT * waits.cycles and _is_told(one):
+    for one in [one for one in over_paths(waits) if _is_told(one)][:1]:
+        if one.cycles >= _LEAST_WAIT * waits.cycles:
             yield Text(f"    {_waited(one, waits.cycles, kept, show)}")
 
 

@@ -176,9 +176,35 @@ def test_a_release_that_was_seen_is_told_by_itself() -> None:
     assert waited(one) == [(ObjectKind.LOCK, held)]
 
 
-def test_other_sleeps_are_told_only_where_their_wakers_are_known() -> None:
+def test_other_sleeps_are_told_with_their_wakers_where_these_are_known() -> None:
     sleeps = (asleep(MS, 5 * MS), asleep(6 * MS, 6 * MS + 50))
-    assert waited(process_op(wakers=None, off=sleeps)) == []
+    assert waited(process_op(wakers=None, off=sleeps)) == [(ObjectKind.CALL, [])]
     one = process_op(wakers=(outside(4 * MS),), off=sleeps)
     woke = [(Role.WOKE, 3 * MS), (Role.HANDED_OVER, MS)]
     assert waited(one) == [(ObjectKind.WAKE_UP, woke)]  # the other is too short
+
+
+def test_in_which_call_it_was_blocked_is_told_to_anybody() -> None:
+    root, _ = samples.tree()
+    flush, write = root.find("1.7"), root.find("1.7.1")
+    spans = (Span(flush, MS, 12 * MS), Span(write, 2 * MS, 11 * MS))
+    one = replace(op(off=(asleep(3 * MS, 10 * MS),), spans=spans), wakers=None)
+    (call,) = merge([one], "handle", Names(), waits_and_sleeps_of).objects
+    assert (call.kind, call.path) == (ObjectKind.CALL, ("write_out", "flush", "handle"))
+    assert (call.cycles, call.holders) == (7 * MS, ())
+
+
+def test_where_there_was_no_room_a_sleep_may_have_been_any_wait() -> None:
+    one = replace(process_op(wakers=None, off=(asleep(MS, 5 * MS),)), lost_events=1)
+    assert waited(one) == []
+
+
+def test_the_time_without_a_processor_is_told_but_within_waits() -> None:
+    def ready(start: int, end: int) -> Off:
+        return Off(start, end, OffReason.READY)
+
+    released = replace(begun(3 * MS, ObjectKind.LOCK, owner=7), is_release=True)
+    off = (ready(200, 900), ready(MS + 50, MS + 500), asleep(MS + 600, 4 * MS))
+    one = process_op(begun(MS, ObjectKind.LOCK), released, wakers=None, off=off)
+    kinds = [kind for kind, _ in waited(one)]
+    assert kinds == [ObjectKind.PROCESSOR, ObjectKind.LOCK]

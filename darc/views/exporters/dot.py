@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from darc.model.ops import ObjectKind
 from darc.model.snapshot import Snapshot
 from darc.model.waits import Role, Waits
 from darc.views.exporters.exporter import Exporter
@@ -27,7 +28,8 @@ def _text(snapshot: Snapshot, _style: Style) -> Shown:
 
 def _edges(waits: Waits) -> Iterator[str]:
     for number, one in enumerate(waits.objects, start=1):
-        what = f"{kind_text(one.kind)} {name(one.name)}".rstrip()
+        is_call = one.kind is ObjectKind.CALL
+        what = "blocked" if is_call else f"{kind_text(one.kind)} {name(one.name)}".rstrip()
         where = f"\nin {' <- '.join(map(name, one.path))}" if one.path else ""
         yield f"  object{number} [shape=ellipse, label={_quoted(what)}];"
         label = _quoted(f"{_share(one.cycles, waits.cycles)}{where}")
