@@ -35,7 +35,7 @@ def _observed(self: PadCollector) -> BellAnswer:
         return _on_bell(self)
     finally:
         if rang:
-            own.append(int((time.thread_time() - begin) * self.hz))
+            own.append(int((time.thread_time() - begin) * self.counting.hz))
 
 
 def report() -> None:

@@ -99,7 +99,11 @@ class InterruptAt(gdb.Command):
         def watch() -> None:
             while True:
                 session = darc_gdb.APP.session
-                if session is not None and session.alive and session.collector.seen >= calls:
+                if (
+                    session is not None
+                    and session.alive
+                    and session.collector.counting.seen >= calls
+                ):
                     os.kill(os.getpid(), signal.SIGINT)
                     return
                 moment.wait(0.001)

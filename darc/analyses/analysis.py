@@ -183,12 +183,12 @@ class Analysis(ABC):
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         """What a live line shows. Any thread, while the program runs, whose memory may not be
         ``readable`` then."""
-        seen = min(self._collector.seen, self.needed) if alive and readable else None
+        seen = min(self._collector.counting.seen, self.needed) if alive and readable else None
         return Snapshot(
             function=self.root.function.name,
             status=self._status,
             probes=self._collector.kind,
-            profile=self._collector.profile() if alive and readable else None,
+            profile=self._collector.counting.profile() if alive and readable else None,
             collected=seen,
             needed=self.needed,
             parameters=self.parameters,

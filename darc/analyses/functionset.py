@@ -75,7 +75,7 @@ class FunctionProfiles(Analysis):
         """The calls by bin at the end of each interval."""
         self._slices = collections.defaultdict[Function, TimeSlices](
             lambda: TimeSlices(_FIRST_SLICE),
-            {function: TimeSlices(_FIRST_SLICE) for function in self._set.functions},
+            {function: TimeSlices(_FIRST_SLICE) for function in self._set.pads.functions},
         )
         self._next_slice = _FIRST_SLICE
         self._marks = threading.Lock()
@@ -95,7 +95,7 @@ class FunctionProfiles(Analysis):
         self._gave_up = -_BETWEEN_STOPS
         self._hot: frozenset[Function] = frozenset()
         self._until: dict[Function, float] = {}
-        self._set.await_user()
+        self._set.counting.await_user()
         self.collect()
 
     # -------------------------------------------------------------------- time
@@ -128,7 +128,7 @@ class FunctionProfiles(Analysis):
         """Whether the pads are made, and wait for a stop; or time is up for making them."""
         if self._set.is_in or self._begun is None:
             return False
-        is_due = self._set.is_prepared and time.monotonic() - self._made_at >= _BETWEEN_STOPS
+        is_due = self._set.pads.is_prepared and time.monotonic() - self._made_at >= _BETWEEN_STOPS
         return is_due or self._is_patience_over
 
     @property
@@ -136,7 +136,7 @@ class FunctionProfiles(Analysis):
         return self._begun is not None and time.monotonic() - self._begun > _PATIENCE
 
     def look_ahead(self, seconds: float) -> bool:
-        return self._set.look_ahead(lambda: (), 0, seconds)
+        return self._set.pads.look_ahead(lambda: (), 0, seconds)
 
     def look(self) -> float:
         """Functions that are too hot go out at a stop that is asked for here: one whose probe
@@ -148,14 +148,14 @@ class FunctionProfiles(Analysis):
         due = now - before[0] >= _LOOK_SECONDS
         if not self._clock.goes or not (due or now >= self._next_mark):
             return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
-        counts, cost = self._set.counts(), self._set.call_cost
+        counts, cost = self._set.counting.counts(), self._set.counting.call_cost
         self._mark(now, counts)
         if self._hot or not due:
             return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
         self._looked = now, {function: one.calls for function, one in counts.items()}
         if now - self._gave_up < _BETWEEN_STOPS:
             return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
-        most = _HOT_SHARE * self._set.hz * (now - before[0])
+        most = _HOT_SHARE * self._set.counting.hz * (now - before[0])
         self._hot = frozenset(
             function
             for function, one in counts.items()
@@ -217,13 +217,13 @@ class FunctionProfiles(Analysis):
 
     def _make_or_put_in(self) -> None:
         """At a stop, which is short: what is not made by now is made at others, or never."""
-        if self._set.make_at_stop() or self._is_patience_over:
+        if self._set.pads.make_at_stop() or self._is_patience_over:
             self._set.put_in()
         else:
             self._made_at = time.monotonic()
 
     def collect(self) -> None:
-        counts, timed = self._set.counts(), self._set
+        counts, pads = self._set.counting.counts(), self._set.pads
         self._mark(self._clock.seconds, counts)
         rows = [
             self._whole_row(function, one)
@@ -231,12 +231,12 @@ class FunctionProfiles(Analysis):
             if one.calls or one.left or one.dropped
         ]
         seen = {row.function.address for row in rows}
-        unmeasured = timed.unmeasured(counts).items()
-        out = {f: why for f, why in unmeasured if f.address not in seen} | timed.left_out
-        self._probed = len(seen | {f.address for f in timed.functions if f not in timed.left_out})
+        unmeasured = self._set.counting.unmeasured(counts).items()
+        out = {f: why for f, why in unmeasured if f.address not in seen} | pads.left_out
+        self._probed = len(seen | {f.address for f in pads.functions if f not in pads.left_out})
         self._known = FunctionSet(
             ranked(rows),
-            tuple(f for f in timed.functions if f.address not in seen and f not in out),
+            tuple(f for f in pads.functions if f.address not in seen and f not in out),
             self._left_out + tuple(out.items()),
             round(self._clock.seconds, 3),
             self._every,
@@ -254,7 +254,7 @@ class FunctionProfiles(Analysis):
         return dataclasses.replace(self._row(function, one), slices=slices, lapse=tuple(lapse))
 
     def _row(self, function: Function, one: MemberCounts) -> FunctionProfile:
-        profile = Profile(1, self._set.hz, one.bins, sum(one.bins.values()), one.sum)
+        profile = Profile(1, self._set.counting.hz, one.bins, sum(one.bins.values()), one.sum)
         until = self._until.get(function)
         return FunctionProfile(
             function=function,
@@ -279,14 +279,14 @@ class FunctionProfiles(Analysis):
             function=self._spec,
             status=self._status,
             probes=self._collector.kind,
-            profile=_together(self._known, self._set.hz),
+            profile=_together(self._known, self._set.counting.hz),
             program=ProgramFigures(probes=self._set.timed if alive else self._probed),
             parameters=self.parameters,
             parts=parts_of(self._known),
         )
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
-        profile = self._set.profile() if alive and readable else None
+        profile = self._set.counting.profile() if alive and readable else None
         return Snapshot(
             function=self._spec,
             status=self._status,
@@ -300,7 +300,7 @@ class FunctionProfiles(Analysis):
     def stored(self, alive: bool) -> Stored:
         if alive:
             self.collect()
-        profile = _together(self._known, self._set.hz)
+        profile = _together(self._known, self._set.counting.hz)
         if not profile.count:
             raise UsageError("nothing was collected yet: let the program go on, then 'darc save'")
         return Stored(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
-from darc.collectors.collector import Running
+from darc.collectors.duties import Running
 from darc.model.errors import UsageError
 from darc.model.ops import Event
 from darc.model.profile import Profile
@@ -61,11 +61,11 @@ class LateCalls(Analysis):
         self.caught: Caught | None = None
         self.missed = 0
         """Calls that were late when they were looked at, and had ended when the program stood."""
-        cycles = int(seconds * collector.hz)
-        collector.search(cycles, _LONGEST)
+        cycles = int(seconds * collector.counting.hz)
+        collector.counting.search(cycles, _LONGEST)
         ops.keep_ops(max(cycles // _SPANS, 1), (0, 0))
         ops.watch_waits()
-        collector.await_user()
+        collector.counting.await_user()
         self._status = Status.SEARCHING
 
     # -------------------------------------------------------------------- time
@@ -134,7 +134,7 @@ class LateCalls(Analysis):
             function=self.root.function.name,
             status=self.status,
             probes=self._collector.kind,
-            profile=Profile.empty(self.parameters.resolution, self._collector.hz),
+            profile=Profile.empty(self.parameters.resolution, self._collector.counting.hz),
             program=ProgramFigures(),
             parameters=self.parameters,
         )

@@ -88,7 +88,7 @@ class RootCauses(Analysis):
         self._switches = subject.switches
         self._callees = collector.callees
         self._profile = PeakProfile(
-            Profile.empty(parameters.resolution, collector.hz),
+            Profile.empty(parameters.resolution, collector.counting.hz),
             resumed.peak if resumed is not None else None,
         )
         self._descent: Descent | None = None
@@ -146,14 +146,14 @@ class RootCauses(Analysis):
             return self._look_at_profile()
         if self._closing_until is not None:
             return self._conclude()
-        votes, counted = self._collector.votes(), self._collector.voted
+        votes, counted = self._collector.timing.votes(), self._collector.counting.voted
         if counted < self._needed:
-            self._collector.await_more(self._needed)
+            self._collector.counting.await_more(self._needed)
             return Step.GO_ON
         self._in_peak += counted
-        if self._collector.make_room(votes):
-            self._collector.apply_again()
-            self._collector.await_in_peak(self._needed)
+        if self._collector.timing.make_room(votes):
+            self._collector.timing.apply_again()
+            self._collector.counting.await_in_peak(self._needed)
             return Step.GO_ON
         self._has_decided = True
         before = len(self._paths)
@@ -187,7 +187,7 @@ class RootCauses(Analysis):
         do not say so."""
         task, needed = self.parameters.task, self._needed
         if self._descent is not None:
-            voted = min(self._collector.voted, needed)
+            voted = min(self._collector.counting.voted, needed)
             return f"; level {self._descent.level} had {voted} of {needed} calls inside the peak"
         if task is not None and not self._profile.grown.count:
             return f"; task {task} has not called it"
@@ -229,24 +229,24 @@ class RootCauses(Analysis):
         if self._profile_time is not None:
             self._profile_time = 2 * max(self._profile_time, self._clock.seconds)
         self._needed = min(2 * self._needed, MOST_CALLS)
-        self._collector.await_calls(self._needed)
+        self._collector.counting.await_calls(self._needed)
         return Step.GO_ON
 
     def _ask_for_peak(self) -> Step:
         self._status = Status.NO_PEAK
-        self._collector.await_user()
+        self._collector.counting.await_user()
         return Step.CHOOSE_PEAK
 
     def collect(self) -> None:
         # The profile of breakpoints which time what took no pad is another one.
         if self._collector is self._first_collector:
-            profile = self._collector.profile()
+            profile = self._collector.counting.profile()
             self._profile.take(profile, self._clock.seconds, is_searching=self.is_searching)
 
     def look(self) -> float:
         if self._descent is not None or self.finished:
             return math.inf
-        return self._profile.look(self._clock.seconds, self._collector.profile)
+        return self._profile.look(self._clock.seconds, self._collector.counting.profile)
 
     def look_ahead(self, seconds: float) -> bool:
         if not self._clock.goes or self.finished or self._closing_until is not None:
@@ -259,13 +259,14 @@ class RootCauses(Analysis):
                     module.image.warm_up()
                 return True
         levels = AUTO_LOOKAHEAD if self.parameters.lookahead is None else self.parameters.lookahead
-        return self._collector.look_ahead(self._likely, levels, seconds)
+        ahead = self._collector.ahead
+        return ahead is not None and ahead.look_ahead(self._likely, levels, seconds)
 
     def _likely(self) -> Sequence[Fnode]:
         """Whose callees will probably be timed next."""
         if self._descent is None:
             return (self.root,)
-        return self._descent.leaders(self._collector.votes())
+        return self._descent.leaders(self._collector.timing.votes())
 
     def choose_peak(self, spec: str) -> Step:
         """``darc peak``: the user's choice, at a stop.
@@ -285,7 +286,7 @@ class RootCauses(Analysis):
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
         self._tell_choice()
         self._stopped_at = math.inf  # it stands still for the user
-        self._collector.drop_open_calls()
+        self._collector.timing.drop_open_calls()
         return self._go(self._begin())
 
     def _tell_choice(self) -> None:
@@ -294,7 +295,7 @@ class RootCauses(Analysis):
 
     def _begin(self) -> Orders:
         low, high = self._profile.limits()
-        self._collector.search(low, high)
+        self._collector.counting.search(low, high)
         keeper = self._collector.ops
         if keeper is not None:
             keeper.keep_ops(low // _SPANS_IN_PEAK, self._profile.limits_of_fastest())
@@ -311,7 +312,7 @@ class RootCauses(Analysis):
         collector = self._collector
         return Descent(
             *(self.root, parameters, self._callees.expand, self._has_time),
-            probe_cost=lambda: collector.probe_cost,
+            probe_cost=lambda: collector.timing.probe_cost,
             least=self._profile.limits()[0],
         )
 
@@ -325,7 +326,7 @@ class RootCauses(Analysis):
         parameters = self.parameters
         if parameters.lookahead is not None:
             return parameters
-        cost = self._collector.probe_cost
+        cost = self._collector.timing.probe_cost
         if self._profile.goes_level_by_level(parameters.decision_ops, cost):
             return dataclasses.replace(parameters, lookahead=1)
         return parameters
@@ -335,7 +336,7 @@ class RootCauses(Analysis):
         if self._descent is None:
             raise UsageError("choose a peak first: 'darc peak N'")
         self._stopped_at = math.inf
-        self._collector.drop_open_calls()
+        self._collector.timing.drop_open_calls()
         return self._go(self._descent.choose(nodes))
 
     def _go(self, orders: Orders) -> Step:
@@ -348,11 +349,11 @@ class RootCauses(Analysis):
                 return Step.FALL_BACK
             return self.stay()
         if not orders.analyse:  # drill-down by hand: wait for the user
-            self._collector.await_user()
+            self._collector.counting.await_user()
             return Step.CHOOSE_NODES
-        self._collector.apply(orders)
+        self._collector.timing.apply(orders)
         self._needed = self._descent.in_peak_needed()
-        self._collector.await_in_peak(self._needed)
+        self._collector.counting.await_in_peak(self._needed)
         return Step.GO_ON
 
     # -------------------------------------------------------- calls that took no pad
@@ -371,7 +372,7 @@ class RootCauses(Analysis):
     def why_no_fall_back(self) -> str | None:
         return why_not(
             for_breakpoints(self._untimed),
-            hz=self._collector.hz,
+            hz=self._collector.counting.hz,
             spec=self._spec,
             calls_per_second=self._profile.calls_per_second,
         )
@@ -383,14 +384,14 @@ class RootCauses(Analysis):
         self._tell(self._descent.passed)
         calls = for_breakpoints(self._untimed)
         self._second_look = SecondLook(calls)
-        self._used |= self._collector.used
+        self._used |= self._collector.timing.used
         collector.callees.take_over(self._callees, self.root)
         self._collector, self._callees = collector, collector.callees
         children = {node: tuple(self._callees.fall_back(node)) for node in calls}
         self._tell(opening_note(node, missed) for node, missed in calls.items())
         lookahead = self.parameters.lookahead or collector.auto_lookahead
         parameters = dataclasses.replace(self.parameters, lookahead=lookahead)
-        collector.search(*self._profile.limits())
+        collector.counting.search(*self._profile.limits())
         self._status = Status.SEARCHING
         self._descent = self._new_descent(parameters)
         return self._go(self._descent.reopen(children))
@@ -425,10 +426,10 @@ class RootCauses(Analysis):
             return False  # what an earlier session has found stands
         keeper.watch_waits()
         self._closing_until = self._clock.seconds + self._closing_seconds
-        self._collector.apply(closing_orders(paths, self.parameters.max_probes))
+        self._collector.timing.apply(closing_orders(paths, self.parameters.max_probes))
         enough = MOST_KEPT if self._is_frequent else LEAST_FOR_ESTIMATES
         self._needed = min(self.parameters.decision_ops or enough, enough)
-        self._collector.await_in_peak(self._needed)
+        self._collector.counting.await_in_peak(self._needed)
         return True
 
     @property
@@ -548,7 +549,7 @@ class RootCauses(Analysis):
         assert self._descent is not None
         if not alive:
             return self._descent.open_contests({}, 0), self._in_peak
-        votes, counted = self._collector.votes(), self._collector.voted
+        votes, counted = self._collector.timing.votes(), self._collector.counting.voted
         return self._descent.open_contests(votes, counted), self._in_peak + counted
 
     def _keep_votes(self, alive: bool) -> None:
@@ -588,9 +589,9 @@ class RootCauses(Analysis):
         if alive and not readable:
             collected = None
         elif alive:
-            collected = min(self._collector.seen, self._needed)
+            collected = min(self._collector.counting.seen, self._needed)
             if self._collector is self._first_collector:
-                profile = self._collector.profile()
+                profile = self._collector.counting.profile()
         return Snapshot(
             function=self.root.function.name,
             status=self.status,
@@ -600,7 +601,7 @@ class RootCauses(Analysis):
             level=descent.level if descent is not None else 0,
             collected=collected,
             needed=self._needed,
-            program=ProgramFigures(probes=len(self._used | self._collector.used)),
+            program=ProgramFigures(probes=len(self._used | self._collector.timing.used)),
             parameters=self.parameters,
         )
 
@@ -609,13 +610,13 @@ class RootCauses(Analysis):
         if alive:
             self.collect()
         descent = self._descent
-        seen = self._collector.seen if alive and descent is not None else 0
+        seen = self._collector.counting.seen if alive and descent is not None else 0
         tree = self.root if descent is not None else None
         paths = descent.paths() if descent is not None else ()
         if self._resumed is not None and self._resumed.peak is not None:
             tree = self._resumed.root  # until the program has shown its profile again
             paths = ended_paths(tree)
-        used = self._used | self._collector.used
+        used = self._used | self._collector.timing.used
         return Snapshot(
             function=self.root.function.name,
             status=self.status,

@@ -20,14 +20,9 @@ from darc.code.architecture import Site
 from darc.code.processor import is_system_call, jump_target
 from darc.code.standard_library import begins_threads, is_named_of_library, is_of_cxx
 from darc.code.unwind import Frame
-from darc.collectors.walk_collector import (
-    EVENT_WAITS,
-    Counted,
-    ThreadStack,
-    WalkCollector,
-    is_of_c,
-    plain_name,
-)
+from darc.collectors.walk_collector import EVENT_WAITS, WalkCollector, is_of_c, plain_name
+from darc.collectors.walkcount import Counted
+from darc.collectors.walkstacks import ThreadStack
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Function
 from darc.model.part import parts_of
@@ -227,8 +222,8 @@ class CallWalk(Analysis):
         self._took = 0.0
         self._left: set[int] = set()
         self._known = Walk((), threshold, seconds)
-        self._walk.await_user()
-        self._stacks = self._walk.stacks()
+        self._walk.counting.await_user()
+        self._stacks = self._walk.stacks.all()
         self._see_threads()
         self._next()
 
@@ -242,10 +237,10 @@ class CallWalk(Analysis):
     def goes_on(self) -> None:
         if self._since is not None or self.finished:
             return
-        self._stacks = self._walk.stacks()
+        self._stacks = self._walk.stacks.all()
         self._see_threads()
         self._ran = {t: ran for t in self._stacks if (ran := self._walk.ran(t)) is not None}
-        self._walk.begin_window()
+        self._walk.windows.begin()
         self._since, self._start = time.monotonic(), self._walk.now
 
     @property
@@ -370,7 +365,7 @@ class CallWalk(Analysis):
             if not node.is_done:
                 self._begin_level(node)
                 return Step.GO_ON
-        self._stacks = self._walk.stacks()
+        self._stacks = self._walk.stacks.all()
         self._see_threads()
         if self._next():
             return Step.GO_ON
@@ -379,7 +374,7 @@ class CallWalk(Analysis):
         return Step.END
 
     def _look_at_stacks(self, node: _Node) -> None:
-        self._learn(node, self._walk.stacks())
+        self._learn(node, self._walk.stacks.all())
         node.looks -= 1
         if not node.looks:
             self._begin_level(node)
@@ -459,7 +454,7 @@ class CallWalk(Analysis):
     def _begin_level(self, node: _Node) -> None:
         way = " → ".join(one.function.name for one in node.path)
         self._walk.doing = f"window {self._windows + 1}, looks into {way}"
-        self._learn(node, self._walk.stacks())
+        self._learn(node, self._walk.stacks.all())
         code = self._program.function(node.function.address)
         jumper = node.function if any(site.kind.is_tail for site in code.sites) else None
         self._walk.begin_level(code.parts, self._callees(node), jumper)
@@ -526,12 +521,12 @@ class CallWalk(Analysis):
     def _measure(self, group: _Group, node: _Node) -> None:
         """What the window has shown of the calls of ``node``."""
         self._windows += 1
-        stacks, length = self._walk.stacks(), max(self._end - self._start, 1)
+        stacks, length = self._walk.stacks.all(), max(self._end - self._start, 1)
         before = [self._with_gone(node, stack) for stack in self._stacks.values()]
         if self._learn(node, stacks) and node.again < _MOST_AGAIN:
             node.again += 1
             return
-        counted = self._walk.counted(self._start, self._end)
+        counted = self._walk.windows.counted(self._start, self._end)
         after = {stack.key: self._with_gone(node, stack) for stack in stacks.values()}
         members = {function.address: function for function in self._callees(node)}
         below: dict[int, _Node] = {}
@@ -645,7 +640,7 @@ class CallWalk(Analysis):
         return min(max(first - self._start, 0.0), length), False
 
     def _is_still(self, frame: Frame, before: ThreadStack, after: ThreadStack | None) -> bool:
-        if after is None or frame.slot in self._walk.entered:
+        if after is None or frame.slot in self._walk.windows.entered:
             return False
         place = self._prefix(before, frame)
         return place is not None and place == self._prefix(after, frame)
@@ -682,7 +677,7 @@ class CallWalk(Analysis):
 
     def collect(self) -> None:
         groups = tuple(self._group(one) for one in self._groups if one.root.is_done)
-        left = tuple(self._walk.left_out.items())
+        left = tuple(self._walk.pads.left_out.items())
         self._known = Walk(groups, self._threshold, self._window, self._windows, left)
 
     def _group(self, group: _Group) -> WalkGroup:
@@ -718,7 +713,7 @@ class CallWalk(Analysis):
         code = self._program.function(node.function.address)
         if any(map(is_system_call, code.instructions.values())):
             return End.SYSTEM_CALL
-        if any(callee in self._walk.left_out for callee in self._callees(node)):
+        if any(callee in self._walk.pads.left_out for callee in self._callees(node)):
             return End.UNTIMED
         if node.is_jumper:
             return End.TAIL
@@ -732,7 +727,7 @@ class CallWalk(Analysis):
             function=self._spec,
             status=self._status,
             probes=self._collector.kind,
-            program=ProgramFigures(probes=len(self._walk.functions)),
+            program=ProgramFigures(probes=len(self._walk.pads.functions)),
             parameters=self.parameters,
             parts=parts_of(self._known),
         )

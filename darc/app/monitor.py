@@ -138,7 +138,7 @@ class Monitor:
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in
         how many seconds to look again."""
-        number = self._session.collector.signal
+        number = self._session.collector.summons.signal
         if number is None or now - self._knocked < _AGAIN:
             return look
         if self._is_awaited(now):
@@ -175,7 +175,7 @@ class Monitor:
         if self._runs_bare:
             patience = _BARE_SECONDS
         if now - late_since >= patience:
-            number = self._session.collector.signal
+            number = self._session.collector.summons.signal
             # The debugger may take its time. One signal too many would come to the program, or
             # stop it for the user, once darc does not listen any more.
             if number is not None:
@@ -198,7 +198,7 @@ class Monitor:
         from here, whatever they say."""
         if late_since is not None and now - late_since < _PATIENCE_SECONDS:
             return late_since
-        number = self._session.collector.signal
+        number = self._session.collector.summons.signal
         if number is not None and not self._session.debuggee.is_signalled(number):
             self._session.debuggee.send(number)
         return now
@@ -236,7 +236,7 @@ def ring_to_leave(
     machine's), by ``interrupt``. Whether it will: not where no probes are. Any thread."""
     if session is None or not session.alive or session.paused or session.debuggee.is_gone():
         return False
-    number = session.collector.signal
+    number = session.collector.summons.signal
     if number is None:
         if interrupt is not None:
             interrupt()

@@ -25,7 +25,8 @@ from darc.app.finding import Members, Request
 from darc.code.callers import callers_of, too_many
 from darc.code.patterns import parse_patterns
 from darc.code.program import Program
-from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
+from darc.collectors.memberpads import NO_TIME
+from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Cause, Function
 from darc.model.functionset import FunctionSet
 from darc.model.ops import OpClass

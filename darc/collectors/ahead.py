@@ -9,35 +9,79 @@ from collections.abc import Callable, Iterator, Sequence
 
 from darc.agent.layout import Read, Write
 from darc.code.program import NotNowError, Program
+from darc.collectors.callees import Callees
+from darc.collectors.duties import LooksAhead
+from darc.collectors.instrumentation import Instrumentation
+from darc.debuggee.debuggee import Debuggee
+from darc.model.ftree import Fnode
+from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 from darc.target.target import Target
 
 
-class Ahead:
-    """What one analysis prepares."""
+class Ahead(LooksAhead):
+    """What one analysis prepares, as long as it ``is_alive``."""
 
-    def __init__(self, target: Target, program: Program, installer: PadInstaller) -> None:
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        debuggee: Debuggee,
+        *,
+        foothold: Foothold,
+        installer: PadInstaller,
+        instrumentation: Instrumentation,
+        callees: Callees,
+        is_alive: Callable[[], bool],
+    ) -> None:
         self._target = target
         self._program = program
+        self._debuggee = debuggee
+        self._foothold = foothold
         self._installer = installer
+        self._instrumentation = instrumentation
+        self._callees = callees
+        self._is_alive = is_alive
         self._users: tuple[int, ...] = ()
         """Where the user's breakpoints stood when the program went on."""
         self._plan: Iterator[None] | None = None
         """What is left to be done."""
 
     def goes_on(self) -> None:
-        """The program is about to."""
         self._users = tuple(self._target.user_breaks.addresses())
 
     def plan_anew(self) -> None:
         """What was planned is not what is wanted next."""
         self._plan = None
 
-    def work(
+    def forget(self) -> None:
+        """What was read ahead may not hold any more."""
+        self.plan_anew()
+        self._callees.forget_ahead()
+        self._installer.forget_ahead()
+
+    def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
+        memory = self.memory()
+        if memory is None:
+            return False
+        return self._work(memory, lambda: self._instrumentation.ahead(nodes(), levels), seconds)
+
+    @property
+    def may_look(self) -> bool:
+        """Whether there is a program that runs but for moments, whose memory can be reached."""
+        can = self._foothold.memory_beside is not None
+        return can and self._is_alive() and not self._installer.patcher.paused
+
+    def memory(self) -> tuple[Read, Write] | None:
+        """Where something can be prepared now, as the program runs."""
+        if not self.may_look or self._debuggee.is_stopped():
+            return None
+        return self._foothold.memory_beside
+
+    def _work(
         self, memory: tuple[Read, Write], plan: Callable[[], Iterator[None]], seconds: float
     ) -> bool:
-        """Goes on with what was planned, or with another ``plan`` where nothing is left, for so
-        many seconds at most. Whether there is more to do."""
+        """Goes on with what was planned, or with another ``plan`` where nothing is left."""
         end = time.monotonic() + seconds
         with self.helping(memory):
             try:

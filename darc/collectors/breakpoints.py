@@ -13,28 +13,27 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 
 from darc.code.architecture import FunctionCode, Site
 from darc.code.program import Program
 from darc.collectors.breakplaces import BreakPlace, BreakPlaces
+from darc.collectors.breaktiming import BreakStops, BreakTiming
 from darc.collectors.callees import Callees
 from darc.collectors.collector import Assignment, Collector
+from darc.collectors.duties import Summons
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import HitClock
 from darc.collectors.hitcost import HitCost
 from darc.collectors.hitlimits import MAX_HITS, HitLimits
 from darc.collectors.losses import LOSSES
-from darc.collectors.opcount import NEVER, OpCount
+from darc.collectors.opcount import OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
 from darc.collectors.timedsites import MAX_TARGETS, TimedSites
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, TargetError, UnsupportedError
-from darc.model.ftree import CallKind, Fnode, Function
+from darc.model.ftree import CallKind, Function
 from darc.model.parameters import Loops, Probes
-from darc.model.profile import Profile, format_cycles
-from darc.search.contest import Vote
-from darc.search.descent import Orders
+from darc.model.profile import format_cycles
 from darc.target.outcome import Outcome
 
 
@@ -87,10 +86,11 @@ class BreakpointCollector(Collector):
         super().__init__(assignment)
         self.callees = Callees(self._program, _Accepts(), self._note)
         self._clock = self._new_clock()
-        self._hz = self._debuggee.hz
         by_longest = self._parameters.loops is Loops.PAPER
         resolution = self._parameters.resolution
-        self._count = OpCount(self._clock, resolution, self._hz, by_longest=by_longest)
+        self._count = self.counting = OpCount(
+            self._clock, resolution, self._debuggee.hz, by_longest=by_longest
+        )
         self._cost = HitCost(self._target, self._debuggee, self._clock)
         self._places = BreakPlaces(
             self._target, self._on_hit, is_wanted=self._cost.is_measured_at, cannot=self._cannot
@@ -108,10 +108,10 @@ class BreakpointCollector(Collector):
         self._limits = HitLimits(
             self._places, self._reactions, self._count, note=self._note, give_up=self._give_up
         )
-        self._cut_short = 0
-        self._orders = Orders()
+        self.timing = BreakTiming(self._sites, self._reactions, self._count, self._clock)
+        self._stops = self.stops = BreakStops(self._places, self._reactions)
+        self.summons = Summons()
         self._has_limit = False
-        self._signal: int | None = None
         self._pid: int | None = None
         self._first_bytes = b""
         self._entry = 0
@@ -137,7 +137,7 @@ class BreakpointCollector(Collector):
         self._pid = self._target.pid
         self._entry = code.entry
         self._first_bytes = self._target.memory.read(code.entry, 8)
-        self._count.needed = needed
+        self._count.await_calls(needed)
         self._f0.plan(code)
         self._f0.plan_guards()
         self._places.set_all()
@@ -145,14 +145,14 @@ class BreakpointCollector(Collector):
             raise UnsupportedError(f"cannot set a breakpoint at {self._spec}")
         if self._parameters.max_time is not None or self._parameters.start_time is not None:
             self._has_limit = True
-            self._signal = self._debuggee.arm_limit(self._on_limit)
+            self.summons = Summons(self._debuggee.arm_limit(self._on_limit))
         return []
 
     def remove(self) -> None:
         self._remove(is_there=True)
 
     def _remove(self, is_there: bool) -> None:
-        self.drop_open_calls()
+        self._reactions.drop_all()
         self._places.take_back_all()
         try:
             if self._has_limit:
@@ -174,24 +174,6 @@ class BreakpointCollector(Collector):
             )
         except TargetError:
             return False
-
-    # ---------------------------------------------------------- the user's stops
-
-    def pause(self) -> None:
-        self._places.paused = True
-        self._cut_short += self._reactions.open
-        self.drop_open_calls()
-        self._places.take_back_all()
-
-    def resume(self) -> list[str]:
-        self._places.paused = False
-        self.drop_open_calls()
-        self._places.set_all()
-        return []
-
-    @property
-    def paused(self) -> bool:
-        return self._places.paused
 
     def modules_changed(self) -> list[str]:
         self._debuggee.refresh(self._program)
@@ -227,7 +209,7 @@ class BreakpointCollector(Collector):
         return self._debuggee.waited_by(self._target.own_threads())
 
     def _give_up(self) -> Outcome:
-        self.drop_open_calls()
+        self._reactions.drop_all()
         why = (
             f"{MAX_HITS} hits of breakpoints and no end of a call of {self._spec}: signals may "
             "come faster than a breakpoint can be stepped over"
@@ -244,7 +226,7 @@ class BreakpointCollector(Collector):
     # ------------------------------------------------------------------- decisions
 
     def _decide(self) -> Outcome:
-        self.drop_open_calls()
+        self._reactions.drop_all()
         return self._listener.decide()
 
     def _on_limit(self) -> Outcome:
@@ -254,21 +236,8 @@ class BreakpointCollector(Collector):
         return self._decide()
 
     @property
-    def signal(self) -> int | None:
-        return self._signal
-
-    def hurry(self) -> None:
-        self._count.needed = 0
-
-    @property
-    def probe_cost(self) -> int:
-        """Of both hits, which is taken out: calls much shorter than that cannot be told apart."""
-        each = max(self._clock.cost, self._clock.exact_cost)
-        return 2 * each * self._hz // 10**9
-
-    @property
     def cut_short(self) -> int:
-        return self._cut_short
+        return self._stops.cut_short
 
     def losses(self) -> list[str]:
         found = []
@@ -290,67 +259,8 @@ class BreakpointCollector(Collector):
         return found
 
     def _shown(self, ns: float) -> str:
-        return format_cycles(ns * self._hz / 1e9, self._hz)
+        return format_cycles(ns * self._count.hz / 1e9, self._count.hz)
 
     @property
     def hits(self) -> tuple[int, float]:
         return self._clock.hits, self._clock.lost_seconds
-
-    # ------------------------------------------------------------------- counting
-
-    @property
-    def hz(self) -> int:
-        return self._hz
-
-    @property
-    def seen(self) -> int:
-        return self._count.seen
-
-    def profile(self) -> Profile:
-        return self._count.profile()
-
-    def await_calls(self, needed: int) -> None:
-        self._count.needed = needed
-
-    def await_in_peak(self, needed: int) -> None:
-        self._count.seen = 0
-        self._count.needed = needed
-
-    @property
-    def voted(self) -> int:
-        return self._count.tally.voted
-
-    def await_more(self, needed: int) -> None:
-        self._count.seen = self.voted
-        self._count.needed = needed
-
-    def await_user(self) -> None:
-        self._count.needed = NEVER
-
-    def search(self, low: int, high: int) -> None:
-        self._count.peak = (low, high)
-
-    def drop_open_calls(self) -> None:
-        self._reactions.drop_all()
-
-    # ----------------------------------------------------------- orders and votes
-
-    def apply(self, orders: Orders) -> None:
-        self._orders = orders
-        self._count.analyse = orders.analyse
-        self._count.tally.forget_votes()
-        self.drop_open_calls()
-        self._sites.apply(orders, self._count.ops)
-
-    def apply_again(self) -> None:
-        self.apply(self._orders)
-
-    def votes(self) -> dict[Fnode, Vote]:
-        return self._count.tally.votes()
-
-    def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
-        return False
-
-    @property
-    def used(self) -> AbstractSet[int]:
-        return self._sites.used

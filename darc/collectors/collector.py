@@ -6,29 +6,35 @@ A *collector* times the calls of f0 and of what it calls, and counts votes (pape
 peaks by their names nor decisions: when it has seen as many calls as it was asked for, it asks its
 :class:`Listener` what comes next.
 
+What it does beside living in the program are duties, a class each (:mod:`darc.collectors.duties`).
 Where a method does not say "any thread", it is called on the debugger's own thread while the
-program is stopped. Collectors count in cycles of a clock of :attr:`Collector.hz` Hz.
+program is stopped. Collectors count in cycles of a clock of :attr:`Counting.hz
+<darc.collectors.duties.Counting.hz>` Hz.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
 from darc.collectors.callees import Callees
+from darc.collectors.duties import (
+    Counting,
+    KeepsOps,
+    LooksAhead,
+    SeesOpenCalls,
+    Summons,
+    Timing,
+    UserStops,
+)
 from darc.debuggee.debuggee import Debuggee
 from darc.model.ftree import Fnode
-from darc.model.ops import Event, KeptOps
 from darc.model.parameters import Parameters, Probes
-from darc.model.profile import Profile
 from darc.pads.foothold import Foothold
-from darc.search.contest import Vote
-from darc.search.descent import Orders
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
@@ -85,56 +91,9 @@ class Assignment:
 class HasFoothold(Protocol):
     """A collector that leaves something in the debuggee, for the next analysis."""
 
-    foothold: Foothold | None
-
-
-@dataclass(frozen=True)
-class Running:
-    """A call of f0 that is under way."""
-
-    key: Hashable
-    """Tells it from all others."""
-    thread: int
-    """The id of its thread, as the program knows it; 0: not known."""
-    seconds: float
-    """For how long it has been."""
-
-
-class KeepsOps(ABC):
-    """Keeps some ops whole, for collectors that can (:attr:`Collector.ops`)."""
-
     @property
-    def may_look_closer(self) -> bool:
-        """Whether a round may be added in which ops are kept whole: it takes one stop more."""
-        return False
-
-    @abstractmethod
-    def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
-        """From now on some ops are kept whole: calls of f0 inside the peak, and those that take
-        from ``fast[0]`` to below ``fast[1]`` cycles (none where both are 0). Calls in them of at
-        least ``least`` cycles are kept one by one."""
-
-    @abstractmethod
-    def watch_waits(self) -> None:
-        """From now on ops that are kept tell what their threads wait for, and who releases it."""
-
-    @abstractmethod
-    def kept_ops(self) -> KeptOps:
-        """The ops that were kept since the orders. Learned callees join the ftree here."""
-
-
-class SeesOpenCalls(ABC):
-    """Tells which calls of f0 are under way, for collectors that can
-    (:attr:`Collector.open_calls`)."""
-
-    @abstractmethod
-    def running(self) -> Sequence[Running] | None:
-        """These calls; ``None``: that cannot be told while the program runs, here. Any thread."""
-
-    @abstractmethod
-    def waits_for(self, call: Running) -> Event | None:
-        """What that call began to wait for last, if it is known to wait for anything. The program
-        stands still."""
+    def foothold(self) -> Foothold | None:
+        """That."""
 
 
 class Collector(ABC):
@@ -191,18 +150,31 @@ class Collector(ABC):
         del why
         return None
 
-    @property
-    def ops(self) -> KeepsOps | None:
-        """What keeps some ops whole, where it can, since :meth:`install`."""
-        return None
+    ops: KeepsOps | None = None
+    """What keeps some ops whole, where it can, since :meth:`install`."""
 
-    @property
-    def open_calls(self) -> SeesOpenCalls | None:
-        """What tells which calls are under way, where it can, since :meth:`install`."""
-        return None
+    open_calls: SeesOpenCalls | None = None
+    """What tells which calls are under way, where it can, since :meth:`install`."""
+
+    ahead: LooksAhead | None = None
+    """What prepares for the next stop while the program runs, where it can, since
+    :meth:`install`."""
+
+    counting: Counting
+    """What counts the calls of f0, and when that is enough. This and what follows is there since
+    :meth:`install`."""
+
+    timing: Timing
+    """What carries out orders, and counts votes."""
+
+    stops: UserStops
+    """What becomes of the probes where the program stops for the user."""
+
+    summons: Summons
+    """How it calls for the debugger while the program runs."""
 
     callees: Callees
-    """The call sites of every fnode that was looked into; set when it is made."""
+    """The call sites of every fnode that was looked into."""
 
     # ------------------------------------------------------------- begin and end
 
@@ -241,36 +213,6 @@ class Collector(ABC):
         thread."""
         return None
 
-    # ---------------------------------------------------------- the user's stops
-
-    def stands(self) -> None:  # noqa: B027  most have no use for it
-        """The program has just stopped for the user: :meth:`pause` follows."""
-
-    @abstractmethod
-    def pause(self) -> None:
-        """The program stopped for the user: it looks as if there were no probe. Calls that are
-        under way are measured on only if the program goes on from here, by :meth:`resume`, and
-        not step by step."""
-
-    def passes(self) -> bool:
-        """In place of :meth:`pause`: the debugger will let the program go on by itself, and nobody
-        looks at it before. Whether probes are left in for that moment."""
-        return False
-
-    @property
-    def passing(self) -> bool:
-        """Whether they are, as :meth:`passes` has said so."""
-        return False
-
-    @abstractmethod
-    def resume(self) -> list[str]:
-        """The program is about to go on: probes are back. Tells which ones could not be."""
-
-    @property
-    @abstractmethod
-    def paused(self) -> bool:
-        """Whether probes are out, as the user steps through the program. Any thread."""
-
     def make_way(self) -> str | None:
         """The user has set a breakpoint. A string says why f0 cannot be timed any more."""
         return None
@@ -282,46 +224,6 @@ class Collector(ABC):
         Raises:
             UnsupportedError: f0 cannot be timed any more.
         """
-
-    # -------------------------------------------------------- while it runs
-
-    def beat(self) -> None:  # noqa: B027  most have nobody who waits for one
-        """A sign of life, several times a second. Any thread."""
-
-    def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
-        """While the program runs: prepares for timing what ``nodes``, which are timed now, call,
-        ``levels`` deep, as far as that goes in so many seconds. Whether there is more to do before
-        ``nodes`` are to be asked for again. On a thread that may help (:class:`Turn
-        <darc.target.ownthread.Turn>`)."""
-        del nodes, levels, seconds
-        return False
-
-    def goes_on(self) -> None:  # noqa: B027  most have nothing to do
-        """The program is about to go on, and :meth:`look_ahead` may be called."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for the debugger to look. Any thread."""
-        return False
-
-    @property
-    def rings_itself(self) -> bool:
-        """Whether it calls the debugger by itself when it waits. Any thread."""
-        return False
-
-    @property
-    def signal(self) -> int | None:
-        """A signal that makes the debugger look when a thread gets it. Any thread."""
-        return None
-
-    @abstractmethod
-    def hurry(self) -> None:
-        """Enough was seen, whatever it was: the listener is asked at the next call. Any thread."""
-
-    @property
-    def probe_cost(self) -> int:
-        """Cycles that a timed call adds to its caller; 0 where nobody has measured it."""
-        return 0
 
     def losses(self) -> list[str]:
         """What was not measured so far, and why."""
@@ -336,78 +238,6 @@ class Collector(ABC):
     def hits(self) -> tuple[int, float]:
         """How often the program was stopped to time a call, and for how many seconds in all."""
         return 0, 0.0
-
-    # ------------------------------------------------------------------- counting
-
-    @property
-    @abstractmethod
-    def hz(self) -> int:
-        """Cycles of its clock in a second."""
-
-    @property
-    @abstractmethod
-    def seen(self) -> int:
-        """Calls of f0 that counted since they were last asked for. Any thread."""
-
-    @abstractmethod
-    def profile(self) -> Profile:
-        """The profile of f0 so far. Any thread."""
-
-    @abstractmethod
-    def await_calls(self, needed: int) -> None:
-        """Asks the listener once f0 was called ``needed`` times in all."""
-
-    @abstractmethod
-    def await_in_peak(self, needed: int) -> None:
-        """Asks the listener after ``needed`` calls inside the peak from now on."""
-
-    @property
-    @abstractmethod
-    def voted(self) -> int:
-        """In how many calls inside the peak every vote was counted since the orders: what a
-        decision rests on. (:attr:`seen` may be off by a call for each thread that a stop has
-        caught on its way.)"""
-
-    @abstractmethod
-    def await_more(self, needed: int) -> None:
-        """Asks the listener once :attr:`voted` is ``needed``."""
-
-    @abstractmethod
-    def await_user(self) -> None:
-        """Asks nobody until something else is awaited: it is for the user to choose."""
-
-    @abstractmethod
-    def search(self, low: int, high: int) -> None:
-        """From now on only calls of f0 of at least ``low`` cycles and less than ``high`` count."""
-
-    @abstractmethod
-    def drop_open_calls(self) -> None:
-        """Calls that are under way are not measured: they span a stop."""
-
-    # ----------------------------------------------------------- orders and votes
-
-    @abstractmethod
-    def apply(self, orders: Orders) -> None:
-        """Times what the orders name and nothing else; votes are counted anew."""
-
-    @abstractmethod
-    def apply_again(self) -> None:
-        """The same orders once more, from the start."""
-
-    @abstractmethod
-    def votes(self) -> dict[Fnode, Vote]:
-        """What was counted since the orders; learned callees join the ftree here."""
-
-    def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
-        """Makes room for more targets of indirect calls where that could change the decision.
-        True: it did, so the round is to begin again."""
-        del votes
-        return False
-
-    @property
-    @abstractmethod
-    def used(self) -> AbstractSet[int]:
-        """The addresses of all call sites that were timed so far."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import time
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Stale
 from darc.collectors.collector import Listener
+from darc.collectors.duties import Summons
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.pads.backend import BellAnswer, PadBackend
 from darc.pads.installer import PadInstaller
@@ -16,7 +17,7 @@ _CARE_SECONDS = 1.0
 """Between two looks at what may change while the program runs."""
 
 
-class Doorbell:
+class Doorbell(Summons):
     """That of one analysis, whose ``listener`` decides."""
 
     def __init__(
@@ -26,6 +27,7 @@ class Doorbell:
         listener: Listener,
         handlers: FaultHandlers,
     ) -> None:
+        super().__init__()
         self._backend = backend
         self._installer = installer
         self._listener = listener
@@ -40,16 +42,18 @@ class Doorbell:
 
     @property
     def waits(self) -> bool:
-        """Whether the agent waits for the debugger to look. Any thread."""
         tables = self._tables
         return bool(tables.bell or tables.faults or tables.short_of or self._is_lost)
 
     @property
     def rings_itself(self) -> bool:
-        """Whether it calls the debugger by itself then. Any thread."""
         tables = self._tables
         ringing = tables.blob.constants["DARC_RINGING"]
         return bool(tables.bell_signal) and tables.bell == ringing
+
+    @property
+    def signal(self) -> int | None:
+        return self._backend.signal
 
     def heard(self) -> None:
         """The debugger looks."""
@@ -72,8 +76,7 @@ class Doorbell:
         self._backend.give_sign(self._tables, self._listener.seconds_left)
 
     def beat(self) -> None:
-        """The monitor's: a sign of life, and once a second a look at what may have changed. Any
-        thread."""
+        """And once a second a look at what may have changed."""
         self.give_sign()
         now = time.monotonic()
         if now - self._cared < _CARE_SECONDS:

@@ -16,6 +16,7 @@ from darc.agent.rows import KeptEvent, KeptOp, Node
 from darc.code.architecture import Site
 from darc.code.program import NotNowError
 from darc.collectors.callees import Callees
+from darc.collectors.duties import Timing
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function, Totals
 from darc.model.ops import (
@@ -106,7 +107,7 @@ class _Numbering:
         self.rows[number] = Node(parent, first, len(self.rows) - first, timed=True)
 
 
-class Instrumentation:
+class Instrumentation(Timing):
     """The patched call sites below f0 and what the agent counts for them."""
 
     def __init__(self, installer: PadInstaller, callees: Callees, root: Fnode) -> None:
@@ -129,8 +130,14 @@ class Instrumentation:
 
     @property
     def used(self) -> AbstractSet[int]:
-        """The addresses of all call sites that were timed so far."""
         return self._used
+
+    @property
+    def probe_cost(self) -> int:
+        return self._tables.full_cost
+
+    def drop_open_calls(self) -> None:
+        self._tables.begin_epoch()
 
     # ------------------------------------------------------------------ orders in
 
@@ -172,7 +179,6 @@ class Instrumentation:
         self._number_count = len(new.rows)
 
     def apply_again(self) -> None:
-        """The same orders once more, from the start."""
         self.apply(self._orders)
 
     def ahead(self, nodes: Iterable[Fnode], levels: int) -> Iterator[None]:
@@ -283,7 +289,6 @@ class Instrumentation:
     # ------------------------------------------------------------------ votes out
 
     def votes(self) -> dict[Fnode, Vote]:
-        """What the agent has counted since the orders; learned callees join the ftree here."""
         votes: dict[Fnode, Vote] = {}
         for number, total in self._tables.contexts.totals(self._number_count).items():
             node = self._numbered.get(number) or self._learn(number, total.ops)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from darc.collectors.duties import Counting
 from darc.collectors.hitclock import HitClock, Moment
 from darc.collectors.opencalls import OpenOp
 from darc.collectors.tally import Tally
@@ -17,7 +18,7 @@ NEVER = 1 << 62
 """So many calls are never seen."""
 
 
-class OpCount:
+class OpCount(Counting):
     """Counts those of one analysis. Latencies are in cycles of ``hz``, by the ``clock``."""
 
     def __init__(self, clock: HitClock, resolution: int, hz: int, *, by_longest: bool) -> None:
@@ -31,15 +32,44 @@ class OpCount:
         self.analyse: Iterable[Fnode] = ()
         """The fnodes whose callees vote."""
         self.needed = NEVER
-        self.seen = 0
-        """Calls that counted since they were last asked for."""
+        self._seen = 0
         self.ops = 0
         """All calls."""
 
     @property
+    def hz(self) -> int:
+        return self._hz
+
+    @property
+    def seen(self) -> int:
+        return self._seen
+
+    @property
+    def voted(self) -> int:
+        return self.tally.voted
+
+    def await_calls(self, needed: int) -> None:
+        self.needed = needed
+
+    def await_in_peak(self, needed: int) -> None:
+        self._seen, self.needed = 0, needed
+
+    def await_more(self, needed: int) -> None:
+        self._seen, self.needed = self.voted, needed
+
+    def await_user(self) -> None:
+        self.needed = NEVER
+
+    def hurry(self) -> None:
+        self.needed = 0
+
+    def search(self, low: int, high: int) -> None:
+        self.peak = (low, high)
+
+    @property
     def is_enough(self) -> bool:
         """Whether as many were seen as are needed."""
-        return self.seen >= self.needed
+        return self._seen >= self.needed
 
     def add(self, operation: OpenOp, now: Moment) -> bool:
         """A call of f0 is over. Whether it counts."""
@@ -54,7 +84,7 @@ class OpCount:
             if not low <= self._latency(begin, now) < high:
                 return False
             self.tally.add_votes(self.analyse, operation.sums)
-        self.seen += 1
+        self._seen += 1
         return True
 
     def _bin(self) -> None:
@@ -73,7 +103,6 @@ class OpCount:
         return max(self.cycles(begin, end), self._clock.cost * self._hz // (2 * 10**9))
 
     def profile(self) -> Profile:
-        """The profile of f0 so far. Any thread."""
         known = self.tally.profile()
         rest = Tally(self._resolution, self._hz)
         for begin, end in list(self._unbinned):

@@ -16,7 +16,7 @@ class Suspension:
     def __init__(self, target: Target, backend: PadBackend, *, keeps: bool) -> None:
         self._target = target
         self._backend = backend
-        self._keeps = keeps
+        self.keeps = keeps
         self._stood: tuple[int | None, int] | None = None
         """The number of the latest stop, and the time-stamp counter when it began."""
         self._suspended: Suspended | None = None
@@ -76,7 +76,7 @@ class Suspension:
     def _standstill(
         self, installer: PadInstaller, foothold: Foothold, *, closes: bool = True
     ) -> Standstill | None:
-        if not self._keeps:
+        if not self.keeps:
             return None
         assert self._stood is not None
         return Standstill.take(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import RunningOp
 from darc.code.program import Program
-from darc.collectors.collector import KeepsOps, Running, SeesOpenCalls
+from darc.collectors.duties import KeepsOps, Running, SeesOpenCalls
 from darc.collectors.instrumentation import Instrumentation
 from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee

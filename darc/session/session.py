@@ -294,7 +294,7 @@ class Session:
         self._stands()
         if self._alive:
             self._switches.stands()
-            self.collector.stands()
+            self.collector.stops.stands()
 
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
@@ -311,15 +311,15 @@ class Session:
         anybody looks at it: whether the probes are left in."""
         if not self._alive or self.collector.lost() is not None:
             return False
-        return self._unless_damaged(self.collector.passes, False)
+        return self._unless_damaged(self.collector.stops.passes, False)
 
     @property
     def passing(self) -> bool:
         """Whether they are, and the program stands still."""
-        return self._alive and self.collector.passing
+        return self._alive and self.collector.stops.passing
 
     def _pause(self) -> None:
-        self.collector.pause()
+        self.collector.stops.pause()
         self.analysis.collect()
 
     def end_if_interrupted(self) -> None:
@@ -340,13 +340,13 @@ class Session:
             self._unless_damaged(self._resume, None)
 
     def _resume(self) -> None:
-        self.notes += self.collector.resume()
+        self.notes += self.collector.stops.resume()
         self._goes_on()
 
     @property
     def paused(self) -> bool:
         """Whether the program runs without probes, as the user steps through it. Any thread."""
-        return self._alive and self.collector.paused
+        return self._alive and self.collector.stops.paused
 
     def beat(self) -> None:
         """A sign of life to the probes, several times a second. Any thread."""
@@ -354,7 +354,7 @@ class Session:
             self._switches.drain()
             if (why := self.collector.damage()) is not None:
                 raise TargetError(why)
-            self.collector.beat()
+            self.collector.summons.beat()
 
     # ---------------------------------------------------------------- decisions
 
@@ -461,7 +461,8 @@ class Session:
     def _goes_on(self) -> None:
         self.analysis.goes_on()
         self._switches.goes_on()
-        self.collector.goes_on()
+        if self.collector.ahead is not None:
+            self.collector.ahead.goes_on()
         self._ahead.goes_on(is_readable=self.debuggee.is_readable_while_it_runs)
 
     def _stands(self) -> None:
@@ -481,7 +482,7 @@ class Session:
     def time_up_soon(self) -> None:
         """Asks the collector to call at the next call of f0, whatever was seen. Any thread."""
         if self._alive:
-            self.collector.hurry()
+            self.collector.counting.hurry()
 
     def _decide(self) -> Outcome:
         if self.time_is_up():
@@ -601,12 +602,12 @@ class Session:
     @property
     def rings(self) -> bool:
         """Whether the debugger was asked for and gave no answer yet. Any thread."""
-        return self._alive and self.collector.waits
+        return self._alive and self.collector.summons.waits
 
     @property
     def rings_itself(self) -> bool:
         """Whether it was asked by a signal of the program's own. Any thread."""
-        return self.rings and self.collector.rings_itself
+        return self.rings and self.collector.summons.rings_itself
 
     def note(self, text: str) -> None:
         """Keeps something that the user should know. Any thread."""

@@ -128,7 +128,7 @@ KILL_AT_300_CALLS = """
 import os, signal, threading
 def kill():
     moment = threading.Event()
-    while app.session.collector.seen < 300:
+    while app.session.collector.counting.seen < 300:
         moment.wait(0.001)
     os.kill(os.getpid(), signal.SIGKILL)
 threading.Thread(target=kill, daemon=True).start()

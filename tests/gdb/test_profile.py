@@ -187,7 +187,7 @@ def test_what_comes_at_equal_distances_of_time(tmp_path: Path) -> None:
 
 CTRL_C = (
     "python import os, signal; from darc.session.session import Session; "
-    "Session.beat = lambda session: session.collector.seen > 1000 and "
+    "Session.beat = lambda session: session.collector.counting.seen > 1000 and "
     "os.kill(session._pid, signal.SIGINT)"
 )
 """As the terminal does to the program, once it has made some calls."""
@@ -246,7 +246,8 @@ def test_programs_that_make_it_hard(tmp_path: Path, name: str) -> None:
 
 TELL_PUT_IN = (
     "python from darc.collectors.set_collector import SetCollector as S; put_in = S.put_in; "
-    "S.put_in = lambda own: (print('left', len(own._to_make), 'of', len(own.functions)), "
+    "S.put_in = lambda own: (print('left', len(own.pads._to_make), 'of', "
+    "len(own.pads.functions)), "
     "put_in(own))"
 )
 

@@ -41,7 +41,7 @@ import darc_gdb
 from darc_gdb import APP
 
 def end():
-    while APP.session is None or APP.session.collector.seen < 200:
+    while APP.session is None or APP.session.collector.counting.seen < 200:
         moment.wait(0.001)
     os.kill(os.getpid(), signal.SIGKILL)
 

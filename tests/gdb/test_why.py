@@ -179,7 +179,11 @@ CTRL_C = (
 def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
     """While functions are timed, and while one is searched."""
     for when, known in (
-        ("'set' in session.analysis.snapshot(True).parts and session.collector.seen > 999", "open"),
+        (
+            "'set' in session.analysis.snapshot(True).parts "
+            "and session.collector.counting.seen > 999",
+            "open",
+        ),
         ("session.analysis.is_searching", "answers"),
     ):
         commands = [

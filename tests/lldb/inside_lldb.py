@@ -203,7 +203,7 @@ def interrupt_at(
     def watch() -> None:
         while not done.wait(0.005):
             session = app.session
-            if session is not None and session.alive and session.collector.seen >= wanted:
+            if session is not None and session.alive and session.collector.counting.seen >= wanted:
                 assert session.foothold is not None
                 os.kill(session.foothold.identity, signal.SIGSTOP)
                 return

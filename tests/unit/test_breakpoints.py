@@ -130,7 +130,7 @@ def test_profile_is_without_the_hits(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), peak=None, start_ops=50)
     bench.slow("h")
     bench.run()
-    profile = bench.collector.profile()
+    profile = bench.collector.counting.profile()
     profile.check()
     assert profile.count >= 50
     slow = profile.bins[bin_of(40 * MS, 1)]
@@ -225,7 +225,7 @@ def test_frames_that_vanish(assembled: Assemble) -> None:
         except ThrownError:
             bench.machine.registers["rsp"] = top
             bench.machine.now += 70 * MS
-    profile = bench.collector.profile()
+    profile = bench.collector.counting.profile()
     assert profile.count == 20
     assert max(profile.bins) < 20
 
@@ -259,7 +259,7 @@ def test_one_thread_alone(assembled: Assemble) -> None:
     bench.run(10)
     bench.machine.switch(TID + 1, STACK - 0x30000)
     bench.run(10)
-    assert bench.collector.profile().count == 10
+    assert bench.collector.counting.profile().count == 10
     with pytest.raises(NotFoundError):
         Bench(assembled(PLAIN), thread=4711)
     with pytest.raises(UsageError, match="--task is for kernels"):
@@ -297,17 +297,17 @@ def test_at_a_stop_for_the_user_nothing_is_there(assembled: Assemble) -> None:
 
     def stop(name: str) -> int:
         if name == "w" and bench.call == 5:
-            collector.pause()
-            assert collector.paused
+            collector.stops.pause()
+            assert collector.stops.paused
             assert bench.machine.target.breaks.on_hit == {}
             bench.machine.now += 1000 * MS
-            collector.resume()
+            collector.stops.resume()
         return 0
 
     bench.machine.latency = stop
     bench.run(10)
-    assert collector.profile().count == 9
-    assert max(collector.profile().bins) < 20
+    assert collector.counting.profile().count == 9
+    assert max(collector.counting.profile().bins) < 20
 
 
 def test_a_call_site_that_is_hit_too_often(assembled: Assemble) -> None:
@@ -372,4 +372,4 @@ def test_program_that_ends(assembled: Assemble) -> None:
     bench.machine.target.end()
     bench.collector.gone()
     assert bench.collector.outlives
-    assert bench.collector.profile().count == 15
+    assert bench.collector.counting.profile().count == 15

@@ -22,9 +22,11 @@ from darc.code.callers import most_called
 from darc.code.patterns import Chosen, choose, parse_patterns
 from darc.code.program import NotNowError, Program
 from darc.code.symbols import Symbol
-from darc.collectors import set_collector
+from darc.collectors import memberpads
 from darc.collectors.losses import Losses
-from darc.collectors.set_collector import NO_TIME, SetCollector
+from darc.collectors.memberpads import NO_TIME, MemberPads
+from darc.collectors.set_collector import SetCollector
+from darc.collectors.setcount import SetCounting
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
@@ -163,7 +165,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(functionset, "time", made)
     monkeypatch.setattr(runclock, "time", made)
-    monkeypatch.setattr(set_collector, "time", made)
+    monkeypatch.setattr(memberpads, "time", made)
     return made
 
 
@@ -178,7 +180,15 @@ class Members:
 
 
 class Beside:
-    """A helper that nobody interrupts."""
+    """A helper that nobody interrupts, while the program runs."""
+
+    may_look = True
+
+    def __init__(self, made: Set) -> None:
+        self._made = made
+
+    def memory(self) -> object:
+        return None if self._made.stopped else (None, None)
 
     def is_over(self) -> bool:
         return False
@@ -190,53 +200,61 @@ class Beside:
     def goes_on(self) -> None:
         pass
 
-    def plan_anew(self) -> None:
+
+class Pads(MemberPads):
+    """They take as long as ``made`` says."""
+
+    def __init__(self, made: Set, count: int) -> None:
+        self.functions = tuple(Function(f"f{n}", f"f{n}", "prog", n, n) for n in range(count))
+        self._to_make = collections.deque(range(1, count))
+        self._at_stop = collections.deque()
+        self.left_out = {}
+        self._ahead = Beside(made)  # type: ignore[assignment]
+        self._made = made
+
+    def make(self, number: int) -> str | None:
+        made = self._made
+        if not made.stopped and number <= made.not_now:
+            raise NotNowError
+        made.clock.now += made.cost
+        made.members.members.add(number)
+        return None
+
+
+class Counting(SetCounting):
+    """None was called."""
+
+    hz = 10**9
+
+    def await_user(self) -> None:
         pass
+
+    def counts(self) -> Mapping[Function, MemberCounts]:
+        return {}
 
 
 class Set(SetCollector):
     """A set whose pads take ``cost`` seconds each; those in ``at_stop`` cannot be made while the
     program runs."""
 
-    hz = 10**9
-
     def __init__(self, clock: Clock, count: int, cost: float, at_stop: int = 0) -> None:
-        self.functions = tuple(Function(f"f{n}", f"f{n}", "prog", n, n) for n in range(count))
-        self._to_make = collections.deque(range(1, count))
-        self._at_stop = collections.deque()
         self._is_in = False
-        self._alive = True
-        self.left_out = {}
         self._losses = Losses({"lost_blocks": "", "lost_contexts": ""})
-        self._ahead = Beside()  # type: ignore[assignment]
         self.clock, self.cost, self.not_now = clock, cost, at_stop
         self.stopped = True
         self.members = Members()
         self.members.members.add(0)
         self.installer = self.members  # type: ignore[assignment]
-        self.foothold = SimpleNamespace(memory_beside=(None, None))  # type: ignore[assignment]
+        self.pads = Pads(self, count)
+        nothing = cast(Any, None)
+        self.counting = Counting(nothing, nothing, self.pads, self._losses)
         self._debuggee = SimpleNamespace(  # type: ignore[assignment]
-            is_stopped=lambda: self.stopped, is_readable_while_it_runs=True
+            is_readable_while_it_runs=True
         )
-
-    paused = False
-
-    def await_user(self) -> None:
-        pass
-
-    def _prepare_next(self) -> None:
-        number = self._to_make[0]
-        if not self.stopped and number <= self.not_now:
-            raise NotNowError
-        self.clock.now += self.cost
-        self.members.members.add(self._to_make.popleft())
-
-    def counts(self) -> Mapping[Function, MemberCounts]:
-        return {}
 
 
 def analysis_of(made: Set, kind: type[FunctionProfiles], **how: Any) -> FunctionProfiles:
-    root = Fnode(made.functions[0])
+    root = Fnode(made.pads.functions[0])
     nobody = cast("SwitchWatch", None)
     program = cast("Program", None)
     notes: list[str] = []
@@ -278,15 +296,15 @@ def test_when_patience_is_over_what_is_made_is_timed(clock: Clock) -> None:
     stops = run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
     assert stops == [0.0]
     assert 50 < made.timed < 150
-    assert len(made.left_out) == 2000 - made.timed
-    assert set(made.left_out.values()) == {NO_TIME}
+    assert len(made.pads.left_out) == 2000 - made.timed
+    assert set(made.pads.left_out.values()) == {NO_TIME}
 
 
 def test_pads_that_are_made_at_stops_take_several(clock: Clock) -> None:
     made = Set(clock, 100, cost=0.01, at_stop=60)
     stops = run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
     assert made.timed == 100
-    assert made.left_out == {}
+    assert made.pads.left_out == {}
     assert len(stops) > 3
     assert max(stops) < 0.2
 
@@ -308,7 +326,7 @@ def test_a_stop_of_the_debuggers_own_puts_it_off_for_a_moment(clock: Clock) -> N
     """As for each new thread: there is more to be done, at once."""
     made = Set(clock, 100, cost=0.01)
     before = clock.now
-    assert made.look_ahead(lambda: (), 0, 0.005)
+    assert made.pads.look_ahead(lambda: (), 0, 0.005)
     assert made.timed == 1
     assert 0 < clock.now - before < 0.1
 

@@ -10,6 +10,7 @@ import pytest
 
 from darc.app import monitor
 from darc.app.monitor import Monitor
+from darc.collectors.duties import Summons
 from darc.model.errors import TargetError
 from darc.session.session import Session
 from darc.target.target import Target
@@ -54,7 +55,8 @@ class Debuggee:
 class Collector:
     """Its bell is a signal."""
 
-    signal: int | None = BELL
+    def __init__(self) -> None:
+        self.summons = Summons(BELL)
 
 
 class Analysis:

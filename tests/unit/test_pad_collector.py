@@ -121,7 +121,7 @@ class World:
         )
         self.foothold = cast(Foothold, self.collector.foothold)
         self.installer = Installer(self.tables)
-        self.collector._take(cast(Any, self.installer))
+        self.collector._take(cast(Any, self.foothold), cast(Any, self.installer))
         self.collector._is_set_up = True
 
     def rings(self) -> None:

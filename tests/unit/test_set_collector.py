@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from darc import agent
 from darc.agent.rows import MemberCounts
-from darc.collectors.collector import Assignment
-from darc.collectors.set_collector import SetCollector
-from darc.model.ftree import Fnode, Function
-from darc.model.parameters import Parameters
-from tests.fake_target import FakeTarget
+from darc.collectors.losses import Losses
+from darc.collectors.memberpads import Pools
+from darc.collectors.setcount import SetCounting
+from darc.model.ftree import Function
 
 MODULE_SIZE = 0x10000
 
@@ -54,25 +54,11 @@ class Foothold:
         return list(self.pools)
 
 
-class Debuggee:
-    pads = None
-
-
-def made(functions: list[Function], most: int = 16) -> SetCollector:
-    return SetCollector(
-        Assignment(
-            target=FakeTarget(),
-            program=cast(Any, Program()),
-            debuggee=cast(Any, Debuggee()),
-            root=Fnode(functions[0]),
-            spec="*",
-            parameters=Parameters(),
-            listener=cast(Any, None),
-            note=lambda text: None,
-            foothold=cast(Any, Foothold(most)),
-        ),
-        functions,
-    )
+def made(functions: list[Function], most: int = 16) -> Counter[int]:
+    """How many of the functions share a pool, where there are at most so many."""
+    pools, area = Pools(cast(Any, Program()), cast(Any, Foothold(most))), cast(Any, Based(0))
+    found = (pools.one_for(area, one.address, functions) for one in functions)
+    return Counter(pool.base for pool in found if pool is not None)
 
 
 def function(address: int) -> Function:
@@ -89,8 +75,8 @@ def test_hundred_functions_share_landings_whatever_files_they_are_in(
         for module in range(modules)
         for n in range(each)
     ]
-    collector, area = made(functions), cast(Any, Based(0))
-    found = Counter(collector._pool_for(area, one.address) for one in functions)
+    found = made(functions)
+    assert found.total() == len(functions)
     limits = agent.load().constants
     room = limits["DARC_LANDINGS"] - limits["DARC_LANDING_CALLERS"]
     assert max(found.values()) * 8 <= room
@@ -98,8 +84,7 @@ def test_hundred_functions_share_landings_whatever_files_they_are_in(
 
 def test_where_there_are_no_more_pools_all_of_them_are_shared() -> None:
     functions = [function((1 + n) * MODULE_SIZE) for n in range(1000)]
-    collector, area = made(functions, most=4), cast(Any, Based(0))
-    found = Counter(collector._pool_for(area, one.address) for one in functions)
+    found = made(functions, most=4)
     assert len(found) == 4
     assert max(found.values()) < 400
 
@@ -120,14 +105,16 @@ def test_what_was_called_is_not_said_to_be_uncalled() -> None:
         label: counts(jumps=7),
         endless: counts(),
     }
-    collector = made(functions)
-    assert collector.unmeasured(known) == {
+    losses = Losses({"lost_blocks": "", "lost_contexts": ""})
+    pads = SimpleNamespace(functions=functions)
+    counting = SetCounting(cast(Any, None), cast(Any, None), cast(Any, pads), losses)
+    assert counting.unmeasured(known) == {
         unplaced: "no landing was left for its calls (docs/pad.md)",
         generated: "its calls came from code that was generated",
         label: "code jumped there: no call stands before the address on top of the stack",
         endless: "it was called, and no call of it was measured to its end",
     }
     for name in ("lost_blocks", "lost_contexts"):
-        collector._losses._counts[name] = 1
-        assert "darc cannot tell whose" in collector.unmeasured(known)[idle]
-        collector._losses._counts[name] = 0
+        losses._counts[name] = 1
+        assert "darc cannot tell whose" in counting.unmeasured(known)[idle]
+        losses._counts[name] = 0

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from darc.analyses.why import SuspectProfiles, idle_in
 from darc.app.pursuit import Pursuit
 from darc.code.callers import CallCounts, too_many
-from darc.collectors.set_collector import MOST_FUNCTIONS, NO_TIME
+from darc.collectors.memberpads import NO_TIME
+from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
 from darc.model.ops import KeptOps, ObjectKind, Off, OffReason, Op, OpClass, Sum

@@ -1,0 +1,107 @@
+"""Where threads stand, with the calls of which the agent has the return addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
+from darc.code.program import Program
+from darc.code.unwind import Frame, frames
+from darc.collectors.walkcount import OpenMembers
+from darc.model.errors import DarcError
+from darc.pads.foothold import Foothold
+from darc.target.target import Target
+
+_WORDS = 8192
+"""Of a stack that are looked at."""
+
+
+@dataclass(frozen=True)
+class ThreadStack:
+    """Where a thread stands: its key in the agent, and its frames, the outermost first."""
+
+    key: int
+    frames: tuple[Frame, ...]
+
+
+class Stacks:
+    """The stacks of one program's threads; ``tell`` is called before each that is read."""
+
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        foothold: Foothold,
+        calls: OpenMembers,
+        tell: Callable[[], None],
+    ) -> None:
+        self._target = target
+        self._program = program
+        self._foothold = foothold
+        self._calls = calls
+        self._tell = tell
+
+    def all(self) -> dict[int, ThreadStack]:
+        """Of all threads, by the system's ids. The program stands still."""
+        records = self._calls.all()
+        backs = {record["slot"]: record["back"] for record in records}
+        had = {record["slot"]: self._calls.had(record) for record in records}
+        found = {}
+        for thread in self._target.threads.ids():
+            self._tell()
+            try:
+                stack = self._stack(thread, backs)
+                found[thread] = ThreadStack(stack.key, tuple(self._with_gone(stack.frames, had)))
+            except DarcError:
+                continue  # it has just ended
+        return found
+
+    def _with_gone(
+        self, found: Sequence[Frame], had: Mapping[int, Sequence[int]]
+    ) -> Iterator[Frame]:
+        """The frames, with the functions before each that have handed it on."""
+        for frame in found:
+            now = self._program.function_at(frame.at).address
+            for address in had.get(frame.slot, ()):
+                if self._program.function_at(address).address == now:
+                    break
+                yield Frame(address, frame.slot)
+            yield frame
+
+    def _stack(self, thread: int, backs: Mapping[int, int]) -> ThreadStack:
+        target, foothold, tables = self._target, self._foothold, self._foothold.tables
+        names = (PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER, THREAD_POINTER)
+        pc, stack, frame, key = (target.threads.read_register(thread, name) for name in names)
+        slots: dict[int, int] = dict(backs)
+        if tables.bell and tables.bell_slot:
+            slots[tables.bell_slot] = tables.bell_return
+        raw = _read_stack(target.memory.read, stack)
+
+        def word(at: int) -> int | None:
+            if at in slots:
+                return slots[at]
+            begin = at - stack
+            if not 0 <= begin <= len(raw) - 8:
+                return None
+            return int.from_bytes(raw[begin : begin + 8], "little")
+
+        if foothold.holds(pc):
+            above = [slot for slot in slots if stack <= slot < stack + len(raw)]
+            if not above:
+                return ThreadStack(key, ())
+            slot = min(above)
+            pc, stack = slots[slot], slot + 8
+            raw = raw[slot + 8 - target.threads.read_register(thread, STACK_POINTER) :]
+        found = frames(self._program, pc, stack, frame, word)
+        return ThreadStack(key, tuple(reversed(found)))
+
+
+def _read_stack(read: Callable[[int, int], bytes], stack: int) -> bytes:
+    size = 8 * _WORDS
+    while size >= 8:
+        try:
+            return read(stack, size)
+        except DarcError:
+            size //= 2
+    return b""
