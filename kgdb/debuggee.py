@@ -28,6 +28,13 @@ from kgdb.pads import KernelPads
 from kgdb.program import KernelProgram
 from kgdb.remote import Remote
 
+_WATCHED = {
+    Guard.WAKE: "try_to_wake_up",
+    Guard.WORK: "process_one_work",
+    Guard.DISK: "submit_bio",
+    Guard.DISK_END: "bio_endio",
+}
+"""Where a kernel tells who waits for whom, besides its scheduler."""
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _KASLR_STEP = 0x20_0000
 """Of what a kernel has moved itself by (``MIN_KERNEL_ALIGN``)."""
@@ -209,9 +216,10 @@ class KernelDebuggee(Debuggee):
         if switch is None or self.why_no_waits(program) is not None:
             return  # then wake-ups have no sleep that they belong to
         yield Guard.SWITCH, switch, "finish_task_switch"
-        wake = kernel.value("try_to_wake_up")
-        if wake is not None and self._is_free(program, wake):
-            yield Guard.WAKE, wake, "try_to_wake_up"
+        for kind, name in _WATCHED.items():
+            place = kernel.value(name)
+            if place is not None and self._is_free(program, place):
+                yield kind, place, name
 
     def _is_free(self, program: KernelProgram, place: int) -> bool:
         """Whether the nop at a function's entry is nobody's: the program is read as if a probe of

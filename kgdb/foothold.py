@@ -30,8 +30,8 @@ _KERNEL_CODE = 0x10
 """The selector of the kernel's code segment (``__KERNEL_CS``)."""
 _AREA_SIZE = 1 << 20
 ROOMS = tuple(
-    Room(sites=4096, nodes=4096, routes=8192, records=16384, contexts=contexts)
-    for contexts in (64, 16)
+    Room(sites=4096, nodes=4096, routes=8192, records=16384, contexts=contexts, moments=moments)
+    for contexts, moments in ((64, 2048), (16, 512))
 )
 """What the tables hold: the second where there is no memory for the first."""
 _FEW_FUNCTIONS = 500

@@ -8,7 +8,6 @@ sum passes 2**64 (kernel commit "x86/percpu/64: Use relative percpu offsets").
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterator
@@ -98,19 +97,32 @@ def scheduler(image: KernelImage) -> Words:
         stack, queued, state, number, name = (known.offset("task_struct", one) for one in members)
     except FormatError:
         return Words(stack_of=0, queued_of=0, state_of=0, id_of=0, name_of=0)
-    with contextlib.suppress(FormatError):
-        known.offset("sched_entity", "sched_delayed")
-        stack = 0  # from 6.12 on: one that sleeps may stay on its queue
-    return Words(stack_of=stack, queued_of=queued, state_of=state, id_of=number, name_of=name)
+
+    def where(structure: str, member: str) -> int:
+        try:
+            return known.offset(structure, member)
+        except FormatError:
+            return 0
+
+    return Words(
+        stack_of=stack,
+        queued_of=queued,
+        # From 6.12 on one that sleeps stays on its queue until it would have been its turn
+        # (kernel commit "sched/fair: Implement delayed dequeue").
+        delayed_of=where("task_struct", "se.sched_delayed"),
+        state_of=state,
+        id_of=number,
+        name_of=name,
+        cpu_of=where("task_struct", "thread_info.cpu"),
+        work_of=where("work_struct", "func"),
+        last_of=where("worker", "last_func"),
+    )
 
 
 def why_no_switches(image: KernelImage) -> str | None:
     """Why :func:`scheduler` tells nothing; ``None`` where it does."""
-    known = scheduler(image)
-    if known["stack_of"]:
+    if scheduler(image)["stack_of"]:
         return None
-    if known["id_of"]:
-        return "from Linux 6.12 on a task that sleeps may stay on its queue (sched_delayed)"
     return "the kernel's types (BTF) do not tell what a task does"
 
 

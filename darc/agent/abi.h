@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 33
+#define DARC_ABI_VERSION 34
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -73,6 +73,8 @@ typedef unsigned long u64;
 #define DARC_WAIT_HASHES 64        /* found by so many hashes of what they wait for; */
 #define DARC_WAITER_STEPS 32       /* places that one may take of these */
 #define DARC_TAKERS 4              /* releases of a condition's mutex that are told of after each signal */
+#define DARC_MOMENT_WORDS 32       /* of the stack, of what a kernel's tasks did meanwhile */
+#define DARC_REQUESTS 512          /* to disks that are under way, by a hash of their addresses */
 #define DARC_KEPT_FEW 1024         /* so many of the fastest are looked at in a round, as they are many */
 
 #define DARC_MAX_FROM 4            /* stretches of code of a function whose calls a walk times */
@@ -132,7 +134,10 @@ enum darc_site_kind {
     DARC_SEM_WAIT_UNTIL = 21,   /* of sem_timedwait: it is a time, */
     DARC_SEM_WAIT_BY_CLOCK = 22, /* and of sem_clockwait: it is a clock, and the third one a time. */
     DARC_SWITCH = 24,   /* a kernel's finish_task_switch: one task has left the processor, another one has it */
-    DARC_WAKE = 25,     /* and its try_to_wake_up */
+    DARC_WAKE = 25,     /* its try_to_wake_up, */
+    DARC_WORK = 29,     /* its process_one_work, */
+    DARC_DISK = 30,     /* its submit_bio, and */
+    DARC_DISK_END = 31, /* its bio_endio */
     /* As DARC_RWLOCK, _UNTIL and _BY_CLOCK, of those that read: other readers do not keep them waiting. */
     DARC_RDLOCK = 26,
     DARC_RDLOCK_UNTIL = 27,
@@ -226,6 +231,10 @@ struct darc_control {
     u64 handler_at;      /* and where an action has its handler */
     u64 stack_of;        /* offsets in a task: its stack; 0: switches are not watched, */
     u64 queued_of;       /* whether it is on a queue of those that could run, */
+    u64 delayed_of;      /* though it sleeps, 0: none is then; */
+    u64 cpu_of;          /* its processor's number, 0: not known; */
+    u64 work_of;         /* offsets in a work_struct: its function, 0: not known; */
+    u64 last_of;         /* and in a worker: the function of the one that it did last; */
     u64 state_of;        /* for what it waits to be woken, */
     u64 id_of;           /* its id, */
     u64 name_of;         /* and its name, of 16 bytes */
@@ -299,6 +308,10 @@ struct darc_control {
     u64 sheet_next;      /* atomic; and how many were asked for since all were free */
     u64 not_kept;        /* atomic; ops that found none */
     u64 not_followed;    /* atomic; waits that found no place */
+    u64 moments;         /* in a kernel: struct darc_moment *, as many struct darc_words and DARC_REQUESTS struct darc_request, */
+    u64 moment_room;     /* and how many there are, a power of two; 0: none */
+    u64 moment_next;     /* atomic; how many were written since the last stop */
+    u64 away;            /* atomic; how many kept ops have no processor now, and above the 16th bit in which epoch */
     u64 blocks;          /* of a set: struct darc_block *, */
     u64 block_room;      /* how many there are, */
     u64 block_next;      /* atomic; and how many were asked for */
@@ -460,6 +473,42 @@ struct darc_sheet {
     struct darc_event events[DARC_SHEET_EVENTS]; /* or struct darc_switch, DARC_MAX_SWITCHES of them */
 };
 
+/* What tasks of a kernel do while a kept op's one has no processor. */
+enum darc_moment_kind {
+    DARC_MOMENT_NONE = 0,
+    DARC_MOMENT_SWITCH = 1, /* task has the processor that other had, which was ready, or not */
+    DARC_MOMENT_WAKE = 2,   /* other wakes task */
+    DARC_MOMENT_WORK = 3,   /* task begins to do work for others, of the function what */
+    DARC_MOMENT_DISK = 4,   /* a request that task had submitted when it was the time what has ended */
+};
+
+struct darc_moment {
+    u64 time;     /* TSC; written last */
+    u32 kind;     /* enum darc_moment_kind */
+    u32 cpu;
+    u32 task;     /* ids; 0: an interrupt, or what runs where nothing is to be done */
+    u32 other;
+    u64 how;      /* of a switch: whether the other one is ready; of a wake-up: bits of preempt_count that are of no task */
+    u64 what;     /* of work: its function, */
+    u64 before;   /* and that of the work before it */
+    u64 stack;    /* where words begin: of a switch the task's, of a wake-up the other one's, at the function's entry */
+    u64 frame;    /* its rbp */
+    u64 name[2];  /* the task's; of a wake-up the other one's */
+};
+
+struct darc_words {
+    u64 words[DARC_MOMENT_WORDS];
+};
+
+/* A request to a disk (struct bio) that is under way. */
+struct darc_request {
+    u64 request;
+    u64 time;
+    u32 task;
+    u32 unused;
+    u64 name[2];
+};
+
 /* One op with its calls, while it runs and after that. */
 struct darc_kept {
     u64 owner;    /* atomic; struct darc_context * whose op it is, 0: free */
@@ -565,5 +614,6 @@ _Static_assert(DARC_SHEET_EVENTS * DARC_EVENT_SHEETS == DARC_MAX_EVENTS && DARC_
                "an op's sheets");
 _Static_assert(sizeof(struct darc_sheet) >= DARC_MAX_SWITCHES * sizeof(struct darc_switch), "switches fit into one");
 _Static_assert(sizeof(struct darc_block) == 256, "a block");
+_Static_assert(sizeof(struct darc_moment) == 80, "a moment");
 _Static_assert(sizeof(struct darc_sum) == 24 && sizeof(struct darc_total) == 48, "per node");
 #endif

@@ -78,6 +78,7 @@ typedef u64 __attribute__((may_alias)) state_word;
 #include "kernel.c"
 #include "unwind.c"
 #include "waits.c"
+#include "moments.c"
 #include "switches.c"
 #include "guards.c"
 #include "calibrate.c"

@@ -15,6 +15,7 @@ class Words(TypedDict, total=False):
 
     action_at: int
     analysis_count: int
+    away: int
     batch: int
     bell: int
     bell_return: int
@@ -24,8 +25,10 @@ class Words(TypedDict, total=False):
     closing_cost: int
     code_count: int
     contexts: int
+    cpu_of: int
     current_at: int
     deadline: int
+    delayed_of: int
     debugger: int
     epoch: int
     exiting: int
@@ -47,6 +50,7 @@ class Words(TypedDict, total=False):
     interrupt_members: int
     kept_next: int
     landing_count: int
+    last_of: int
     least_span: int
     loops: int
     lost_blocks: int
@@ -63,6 +67,7 @@ class Words(TypedDict, total=False):
     member_cost: int
     member_inner: int
     mode: int
+    moment_next: int
     name_of: int
     needed: int
     no_calls: int
@@ -103,6 +108,7 @@ class Words(TypedDict, total=False):
     tsc_step: int
     vectors_at: int
     wake: int
+    work_of: int
 
 
 class Word:
@@ -175,6 +181,8 @@ class Control:
     """How many blocks of a set were asked for."""
     kept_next, sheet_next, not_kept, not_followed = Word(), Word(), Word(), Word()
     """Where room for an op is looked for next; how many found none; waits that found no place."""
+    moment_next = Word()
+    """How many moments of a kernel were written down."""
     lost_records, lost_callers, lost_foreign, lost_jumps = Word(), Word(), Word(), Word()
     """Calls that were not timed: no room, too many callers, callers in code that was generated, or
     none, as code had jumped there."""

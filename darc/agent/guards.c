@@ -84,4 +84,10 @@ static COLD void guard(control *ctl, const site *s, u64 slot, const u64 *first_a
         watch_switch(ctl, &entered);
     if (s->kind == DARC_WAKE)
         watch_wake(ctl, &entered);
+    if (s->kind == DARC_WORK && watches_switches(ctl))
+        watch_work(ctl, &entered);
+    if (s->kind == DARC_DISK && watches_switches(ctl))
+        watch_disk(ctl, &entered);
+    if (s->kind == DARC_DISK_END && watches_switches(ctl))
+        watch_disk_end(ctl, &entered);
 }

@@ -9,7 +9,7 @@ from darc.agent import words
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
 from darc.agent.layout import Read, Write
-from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch
+from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch, task_name
 
 
 @guarded
@@ -45,7 +45,12 @@ class KeptOpTables:
             at, size = self._control.field(name)
             self._write(at, bytes(size))
         self._control.set(
-            kept_next=0, sheet_next=0, not_kept=0, not_followed=0, fast_high=self._fast_high
+            kept_next=0,
+            sheet_next=0,
+            moment_next=0,
+            not_kept=0,
+            not_followed=0,
+            fast_high=self._fast_high,
         )
 
     def ops(self) -> list[KeptOp]:
@@ -124,7 +129,7 @@ class KeptOpTables:
         raw = self._read(first, size * count) if first else b""
         for out, back, is_ready, after, name in struct.iter_unpack("<2Q2I16s", raw):
             if out in during and back in during and out < back:
-                yield KeptSwitch(out, back, bool(is_ready), after, _name(name))
+                yield KeptSwitch(out, back, bool(is_ready), after, task_name(name))
 
     def events(self, entry: int, count: int, during: range) -> list[KeptEvent]:
         """Of the first ``count`` of an op whose entry is there those in the time ``during``."""
@@ -148,7 +153,7 @@ class KeptOpTables:
                     frame=event["frame"],
                     stack=event["stack"],
                     words=words(row[at : at + length]),
-                    name=_name(row[named : named + 16]),
+                    name=task_name(row[named : named + 16]),
                     is_followed=event["kind"] != blob.constants["DARC_EVENT_UNFOLLOWED"],
                 )
             )
@@ -177,8 +182,3 @@ class KeptOpTables:
             for n in range(self._blob.constants["DARC_KEPT_CLASSES"])
         ]
         return seen[0], seen[1], self._control.not_kept, self._control.not_followed
-
-
-def _name(raw: bytes) -> str:
-    """What a kernel has written into ``task_struct.comm``."""
-    return raw.split(b"\0")[0].decode("utf-8", "replace")

@@ -22,9 +22,9 @@ def _pages(size: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """How much each table holds. ``nodes``, ``records`` and ``contexts`` are powers of two;
-    ``kept`` are ops with all their calls, ``sheets`` what these have for waits and switches,
-    ``blocks`` what threads have of functions of a set."""
+    """How much each table holds. ``nodes``, ``records``, ``contexts`` and ``moments`` are powers of
+    two; ``kept`` are ops with all their calls, ``sheets`` what these have for waits and switches,
+    ``blocks`` what threads have of functions of a set, ``moments`` what a kernel's tasks did."""
 
     sites: int
     nodes: int
@@ -34,6 +34,7 @@ class Room:
     kept: int = 128
     sheets: int = 512
     blocks: int = 0
+    moments: int = 0
 
     def holds(self, other: Room) -> bool:
         """Whether what fits into ``other`` fits into this too."""
@@ -133,6 +134,7 @@ class Layout:
     records: int
     kept: int
     sheets: int
+    moments: int
     blocks: int
     contexts: int
     size: int
@@ -171,6 +173,7 @@ def plan(blob: Blob, room: Room) -> Layout:
         "records": sizes["darc_record"] * room.records,
         "kept": sizes["darc_kept"] * room.kept,
         "sheets": sizes["darc_sheet"] * room.sheets,
+        "moments": moments_size(blob, room.moments),
         "blocks": sizes["darc_block"] * room.blocks,
         "contexts": contexts_size(blob, context_size, room.contexts),
     }
@@ -190,6 +193,13 @@ def contexts_size(blob: Blob, context_size: int, contexts: int) -> int:
     return _pages(blob.sizes["darc_contexts"] + (context_size + 4) * contexts)
 
 
+def moments_size(blob: Blob, moments: int) -> int:
+    """Bytes of so many moments, their stacks, and the requests that are under way."""
+    each = blob.sizes["darc_moment"] + blob.sizes["darc_words"]
+    requests = blob.sizes["darc_request"] * blob.constants["DARC_REQUESTS"]
+    return moments * each + requests if moments else 0
+
+
 def records_size(blob: Blob, records: int) -> tuple[int, int]:
     """Bytes of the list of records in use, and of the records behind it."""
     return _pages(4 * records), _pages(blob.sizes["darc_record"] * records)
@@ -197,7 +207,7 @@ def records_size(blob: Blob, records: int) -> tuple[int, int]:
 
 _NAMED = (
     *("live", "doorbell", "sites", "nodes", "routes", "analysis", "record_list", "code"),
-    *("records", "kept", "sheets", "blocks"),
+    *("records", "kept", "sheets", "moments", "blocks"),
 )
 """Tables whose addresses the control structure has under the same names."""
 
@@ -221,11 +231,13 @@ def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
         kept=values["kept_room"],
         sheets=values["sheet_room"],
         blocks=values["block_room"],
+        moments=values["moment_room"],
     )
     sizes = (values["tables_size"], values["context_size"], values["totals_at"])
     if (
-        not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room)[:-1])
+        not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room)[:-2])
         or not 0 <= room.blocks <= _MOST_OF_ANY
+        or not 0 <= room.moments <= _MOST_OF_ANY
         or not all(0 < size <= _MOST_BYTES for size in sizes)
         or values["older_count"] > len(older)
     ):

@@ -12,6 +12,7 @@ from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
 from darc.agent.keptops import KeptOpTables
 from darc.agent.layout import Layout, Read, Room, Write, records_size
+from darc.agent.moments import Moments
 from darc.agent.openops import OpenOps
 from darc.agent.records import Records
 from darc.agent.sets import SetCounts
@@ -22,7 +23,7 @@ from darc.model.profile import thresholds
 _CONSTANT = (
     "magic version live sites nodes routes records contexts analysis record_list code "
     "older_count node_mask record_mask context_size totals_at site_room route_room tables_size "
-    "life_at thread_key kept kept_room sheets sheet_room blocks block_room"
+    "life_at thread_key kept kept_room sheets sheet_room moments moment_room blocks block_room"
 ).split()
 """Fields of the control structure that nobody but :class:`AgentMemory` writes to any more."""
 
@@ -46,6 +47,7 @@ class AgentMemory(Control):
         self.contexts = ThreadContexts(self, read, write)
         self.records = Records(self, self.contexts, self.sites, read, write)
         self.kept = KeptOpTables(self, read, write)
+        self.moments = Moments(self, read)
         self.ops = OpenOps(self, self.contexts, self.records, self.kept, read, write)
         self.members = SetCounts(self, self.contexts.addresses, read, write)
 
@@ -118,6 +120,8 @@ class AgentMemory(Control):
             kept_room=layout.room.kept,
             sheets=base + layout.sheets,
             sheet_room=layout.room.sheets,
+            moments=base + layout.moments,
+            moment_room=layout.room.moments,
             blocks=base + layout.blocks,
             block_room=layout.room.blocks,
             least_span=self.blob.constants["DARC_NEVER"],

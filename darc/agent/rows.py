@@ -180,6 +180,30 @@ class KeptSwitch:
     """and its name."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeptMoment:
+    """What a kernel's task did while another one, that of a kept op, had no processor: ``struct
+    darc_moment`` of ``abi.h``."""
+
+    time: int
+    kind: int
+    cpu: int
+    task: int
+    other: int
+    how: int
+    what: int
+    before: int
+    stack: int
+    frame: int
+    words: tuple[int, ...]
+    name: str
+
+
+def task_name(raw: bytes) -> str:
+    """What a kernel has written into ``task_struct.comm``."""
+    return raw.split(b"\0")[0].decode("utf-8", "replace")
+
+
 @dataclass(frozen=True)
 class KeptOp:
     """An op as the agent has kept it; ``life`` is its thread's own id, where that is known."""

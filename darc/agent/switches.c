@@ -25,14 +25,6 @@ static int may_write(const control *ctl, context *ctx)
     return ctx->idle != 0;
 }
 
-/* The running task's, of 16 bytes. */
-static void copy_name(const control *ctl, u64 *to)
-{
-    const u64 *name = (const u64 *)(per_cpu(ctl->current_at) + ctl->name_of);
-    to[0] = name[0];
-    to[1] = name[1];
-}
-
 /* Room is taken at once, as who wakes the task writes there. */
 static void leave_processor(control *ctl, context *ctx, u64 task, u64 now)
 {
@@ -51,12 +43,13 @@ static void leave_processor(control *ctl, context *ctx, u64 task, u64 now)
             struct darc_switch *one = &switches[count];
             one->out = now;
             one->in = 0;
-            one->ready = *(const u32 *)(task + ctl->queued_of) != 0;
+            one->ready = is_ready(ctl, task);
             one->next = *(const u32 *)(per_cpu(ctl->current_at) + ctl->id_of);
             copy_name(ctl, one->name);
         }
         ctx->left_serial = ctx->serial;
         ctx->left = now;
+        count_away(ctl, 1);
     } else {
         ctx->not_kept = ctx->serial;
     }
@@ -68,6 +61,8 @@ static void come_back(control *ctl, context *ctx, u64 now)
 {
     if (!ctx || !ctx->left)
         return;
+    if (ctx->epoch == ctl->epoch)
+        count_away(ctl, -1UL);
     struct darc_kept *entry = (struct darc_kept *)ctx->kept;
     if (ctx->left_serial == ctx->serial && may_write(ctl, ctx) && is_own(ctx, entry)) {
         u32 last = entry->switch_count - 1;
@@ -79,12 +74,15 @@ static void come_back(control *ctl, context *ctx, u64 now)
 }
 
 /* The task that runs now has the processor that the first argument had. */
-static COLD void watch_switch(control *ctl, const struct entered *by)
+static COLD void watch_switch(control *ctl, struct entered *by)
 {
     if (!watches_switches(ctl) || !is_kernel_pointer(by->first))
         return;
     u64 now = tsc();
+    by->shift = DARC_STACK_SHIFT;
     leave_processor(ctl, context_of(ctl, by->first), by->first, now);
+    if (is_one_away(ctl))
+        note_switch(ctl, by, now);
     come_back(ctl, find_context(ctl, by->slot, 0), now);
 }
 
@@ -96,15 +94,17 @@ static COLD void watch_wake(control *ctl, struct entered *by)
         || !(*(const u32 *)(task + ctl->state_of) & (u32)by->second)
         || per_cpu(ctl->current_at) == task)
         return;
+    if (KERNEL_STACK(by->slot) == KERNEL_STACK(per_cpu(ctl->stack_at) - 1))
+        by->shift = DARC_STACK_SHIFT; /* an interrupt's stack ends at some page */
+    u64 where = per_cpu(ctl->preempt_at) & DARC_NOT_TASK;
+    if (is_one_away(ctl))
+        note_wake(ctl, by, where);
     const context *ctx = context_of(ctl, task);
     if (!ctx || !ctx->op || !ctx->left || ctx->left_serial != ctx->serial || ctx->epoch != ctl->epoch)
         return;
     struct darc_kept *entry = (struct darc_kept *)ctx->kept;
     if (!is_own(ctx, entry))
         return;
-    if (KERNEL_STACK(by->slot) == KERNEL_STACK(per_cpu(ctl->stack_at) - 1))
-        by->shift = DARC_STACK_SHIFT; /* an interrupt's stack ends at some page */
-    u64 where = per_cpu(ctl->preempt_at) & DARC_NOT_TASK;
     struct darc_event *event = note_event(ctl, entry, by, where, DARC_EVENT_RELEASE, running_task(ctl), DARC_NO_PARENT);
     if (event && !where)
         copy_name(ctl, event->name);

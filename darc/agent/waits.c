@@ -63,6 +63,15 @@ static inline u32 own_node(const context *ctx)
     return ctx->top ? ((const record *)ctx->top)->node : DARC_NO_PARENT;
 }
 
+/* The stack of who enters, from the return address on, to where it may end. */
+static inline void copy_stack(const struct entered *by, u64 *words, u32 count)
+{
+    for (u32 i = 0; i < count; i++) {
+        u64 at = by->slot + 8 * i;
+        words[i] = (at + 7) >> by->shift == by->slot >> by->shift ? *(const u64 *)at : 0;
+    }
+}
+
 /* 0: there is no room. */
 static struct darc_event *note_event(control *ctl, struct darc_kept *entry, const struct entered *by, u64 object,
                                      u32 kind, u32 life, u32 node)
@@ -86,10 +95,7 @@ static struct darc_event *note_event(control *ctl, struct darc_kept *entry, cons
     event->frame = by->frame;
     event->stack = by->slot;
     event->name[0] = event->name[1] = 0;
-    for (u32 i = 0; i < DARC_EVENT_WORDS; i++) { /* where it may end */
-        u64 at = by->slot + 8 * i;
-        event->words[i] = (at + 7) >> by->shift == by->slot >> by->shift ? *(const u64 *)at : 0;
-    }
+    copy_stack(by, event->words, DARC_EVENT_WORDS);
     BARRIER();
     event->time = tsc();
     return event;

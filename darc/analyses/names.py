@@ -41,6 +41,10 @@ class ProgramNames:
                 break
         return tuple(found)
 
+    def function(self, address: int) -> str:
+        """The function that is there."""
+        return self._program.function_at(address).name
+
     def _backs(self, stack: Stack) -> tuple[int, ...]:
         """The return addresses, innermost first, behind the C library's function that it is in."""
         if not stack.pc:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from darc.analyses.behind import Behind
 from darc.analyses.names import ProgramNames
 from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
@@ -91,7 +93,9 @@ class RoundOps:
             return self._waits_of_file.get(kept_as)
         if self._waits.get(kept_as, (None,))[0] is not self._kept:
             namer = ProgramNames(self._program, self._kept.threads)
-            divide = sleeps_of if self._kept.sees_wake_ups else waits_and_sleeps_of
+            divide = waits_and_sleeps_of
+            if self._kept.sees_wake_ups:
+                divide = functools.partial(sleeps_of, behind=Behind(self._kept))
             sample = self._kept.sample(kept_as)
             merged = merge(sample, self._root.function.name, namer, divide)
             self._waits[kept_as] = self._kept, merged

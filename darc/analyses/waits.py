@@ -14,7 +14,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from darc.model.ops import By, Event, ObjectKind, OffReason, Op, Stack
 from darc.model.waits import Holder, Role, WaitedFor, Waits
@@ -33,6 +33,9 @@ class Namer(Protocol):
     def thread(self, number: int) -> str:
         """What a thread is called."""
 
+    def function(self, address: int) -> str:
+        """The function that is there."""
+
 
 @dataclass(frozen=True)
 class WaitPart:
@@ -42,6 +45,8 @@ class WaitPart:
     end: int
     role: Role
     by: Event | None = None
+    behind: tuple[WaitPart, ...] = ()
+    """In a kernel: what whoever it is did in that time itself."""
 
 
 @dataclass(frozen=True)
@@ -166,11 +171,16 @@ def _parts(op: Op, begin: Event, releases: Sequence[Event], end: int) -> Iterato
         yield WaitPart(now, end, Role.NOT_SEEN)
 
 
+_Holders: TypeAlias = "dict[tuple[Role, str, tuple[str, ...], bool], _Sum]"
+"""By what they have to do with it, their names, their functions, and whether they are outside."""
+
+
 @dataclass
 class _Sum:
     cycles: int = 0
     ops: set[int] = field(default_factory=set)
     threads: set[int] = field(default_factory=set)
+    behind: _Holders = field(default_factory=lambda: defaultdict(_Sum))
 
     def add(self, cycles: int, op: int, by: Event | None = None) -> None:
         self.cycles += cycles
@@ -183,9 +193,7 @@ class _Sum:
 class _Object:
     own: _Sum = field(default_factory=_Sum)
     waits: int = 0
-    holders: dict[tuple[Role, str, tuple[str, ...], bool], _Sum] = field(
-        default_factory=lambda: defaultdict(_Sum)
-    )
+    holders: _Holders = field(default_factory=lambda: defaultdict(_Sum))
 
 
 def merge(
@@ -205,15 +213,22 @@ def merge(
             one.own.add(wait.cycles, op.number)
             one.waits += 1
             for part in wait.parts:
-                who, path = _who(part, name)
-                if begin.kind is ObjectKind.THREAD:
-                    path = ()  # where the C library ends all threads
-                is_outside = part.by is not None and part.by.is_outside
-                total = one.holders[part.role, who, path, is_outside]
-                total.add(part.end - part.start, op.number, part.by)
+                _add(one.holders, part, op.number, begin.kind, name)
     objects = [_waited_for(key, one) for key, one in found.items()]
     objects.sort(key=lambda o: -o.cycles)
     return Waits(count, cycles, tuple(objects), lost, not_followed)
+
+
+def _add(holders: _Holders, part: WaitPart, op: int, kind: ObjectKind, name: Namer) -> None:
+    who, path = _who(part, name)
+    if kind is ObjectKind.THREAD:
+        path = ()  # where the C library ends all threads
+    is_outside = part.by is not None and part.by.is_outside
+    total = holders[part.role, who, path, is_outside]
+    total.add(part.end - part.start, op, part.by)
+    for one in part.behind:
+        if one.role is not Role.DISK or _TIMERS.isdisjoint(path):
+            _add(total.behind, one, op, kind, name)
 
 
 def _not_followed(op: Op, waits: Sequence[Wait]) -> int:
@@ -250,11 +265,23 @@ _WAKES = frozenset(
 """A kernel's functions that only pass on that somebody is to be woken."""
 
 
+_SLEEPS = frozenset(("__schedule", "schedule", "schedule_preempt_disabled", "io_schedule"))
+"""Those that only pass on that somebody wants to sleep."""
+
+_TIMERS = frozenset(("hrtimer_wakeup", "process_timeout", "hrtimer_interrupt"))
+"""Who is woken in one of these has not waited for a disk."""
+
+
 def _who(part: WaitPart, name: Namer) -> tuple[str, tuple[str, ...]]:
     if part.by is None:
         return "", ()
+    if part.role is Role.DID:
+        return "", (name.function(part.by.object),) if part.by.object else ()
+    if part.role is Role.SLEPT:
+        path = name.path(part.by.stack, None)
+        return "", tuple(itertools.dropwhile(lambda function: function in _SLEEPS, path)) or path
     who = part.by.name or name.thread(part.by.thread)
-    if part.role in (Role.HELD_FIRST, Role.RAN):
+    if part.role in (Role.HELD_FIRST, Role.RAN, Role.DISK):
         return who, ()
     if part.by.kind is ObjectKind.WAKE_UP:
         path = name.path(part.by.stack, None)
@@ -263,13 +290,18 @@ def _who(part: WaitPart, name: Namer) -> tuple[str, tuple[str, ...]]:
 
 
 def _waited_for(key: tuple[ObjectKind, str, tuple[str, ...]], one: _Object) -> WaitedFor:
+    kind, name, path = key
+    holders = _holders(one.holders)
+    return WaitedFor(kind, name, path, one.own.cycles, len(one.own.ops), one.waits, holders)
+
+
+def _holders(found: _Holders) -> tuple[Holder, ...]:
     holders = [
         Holder(
             *(role, who, path, total.cycles, len(total.ops), tuple(sorted(total.threads))),
             is_outside=outside,
+            behind=_holders(total.behind),
         )
-        for (role, who, path, outside), total in one.holders.items()
+        for (role, who, path, outside), total in found.items()
     ]
-    holders.sort(key=lambda holder: -holder.cycles)
-    kind, name, path = key
-    return WaitedFor(kind, name, path, one.own.cycles, len(one.own.ops), one.waits, tuple(holders))
+    return tuple(sorted(holders, key=lambda holder: -holder.cycles))

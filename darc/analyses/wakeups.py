@@ -9,7 +9,9 @@ a thread was blocked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from darc.analyses.behind import Behind
 from darc.analyses.waits import Wait, WaitPart, waits_of
 from darc.model.ftree import Fnode
 from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, Stack
@@ -26,10 +28,11 @@ _KINDS = {
 }
 
 
-def sleeps_of(op: Op) -> list[Wait]:
-    """The times in which the task of an op had no processor, by time."""
+def sleeps_of(op: Op, behind: Behind | None = None) -> list[Wait]:
+    """The times in which the task of an op had no processor, by time; ``behind`` knows what others
+    did meanwhile."""
     return [
-        Wait(_begin(op, off, kind), off.end, tuple(_parts(op, off, kind)))
+        Wait(_begin(op, off, kind), off.end, tuple(_parts(op, off, kind, behind)))
         for off in op.off or ()
         if (kind := _KINDS.get(off.reason)) is not None
     ]
@@ -80,12 +83,29 @@ def _innermost(op: Op, time: int) -> Fnode | None:
     return None if found is None else found.node
 
 
-def _parts(op: Op, off: Off, kind: ObjectKind) -> Iterator[WaitPart]:
+def _parts(op: Op, off: Off, kind: ObjectKind, behind: Behind | None) -> Iterator[WaitPart]:
     during = [e for e in op.events if e.kind is kind and off.start <= e.time <= off.end]
-    if kind is ObjectKind.PROCESSOR and during:
+    if kind is not ObjectKind.PROCESSOR:
+        for part in _woken(off, during):
+            yield _with_behind(op, part, behind)
+        return
+    others = behind.others(op.thread, off.start, off.end) if behind is not None else ()
+    if others and sum(one.end - one.start for one in others) >= (off.end - off.start) // 2:
+        yield from others
+    elif during:
         yield WaitPart(off.start, off.end, Role.RAN, during[0])
     else:
         yield from _woken(off, during)
+
+
+def _with_behind(op: Op, part: WaitPart, behind: Behind | None) -> WaitPart:
+    if behind is None:
+        return part
+    if part.role is Role.HANDED_OVER:
+        return replace(part, behind=behind.others(op.thread, part.start, part.end))
+    if part.by is None:
+        return part
+    return replace(part, behind=behind.waker(part.by, op.thread, part.start, part.end))
 
 
 def _woken(off: Off, wakers: Iterable[Event]) -> Iterator[WaitPart]:

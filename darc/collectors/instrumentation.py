@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from darc.agent.rows import KeptEvent, KeptOp, Node
+from darc.agent.rows import KeptEvent, KeptMoment, KeptOp, Node
 from darc.code.architecture import Site
 from darc.code.program import NotNowError
 from darc.collectors.callees import Callees
@@ -22,7 +22,10 @@ from darc.model.ftree import Fnode, Function, Totals
 from darc.model.ops import (
     By,
     Event,
+    History,
     KeptOps,
+    Moment,
+    MomentKind,
     ObjectKind,
     Off,
     OffReason,
@@ -65,6 +68,13 @@ _OBJECTS = {
 
 _SOFT = 0xFFFF
 """Bits of preempt_count up to those of soft interrupts; those of interrupts stand above."""
+
+
+def _context(preempt_count: int) -> By:
+    """By the bits of it that tell that no task runs."""
+    if not preempt_count:
+        return By.TASK
+    return By.SOFT_INTERRUPT if preempt_count <= _SOFT else By.INTERRUPT
 
 
 @dataclass
@@ -307,19 +317,44 @@ class Instrumentation(Timing):
         kept = sorted(tables.kept.ops(), key=lambda op: (op.is_fast, op.start))
         seen = tables.kept.seen()
         least = tables.least_span
-        ops = (
+        found = tuple(
             self._kept_op(number, op, least, sees_switches)
             for number, op in enumerate(kept, start=1)
         )
         in_peak, fastest, not_kept, not_followed = seen
         return KeptOps(
             hz,
-            tuple(ops),
+            found,
             in_peak,
             fastest,
             not_kept=not_kept,
+            history=self._history(found) if sees_switches else History(),
             not_followed=not_followed,
             compared=self._compared(),
+        )
+
+    def _history(self, ops: Sequence[Op]) -> History:
+        """What tasks did while those of ``ops`` had no processor."""
+        times = [(off.start, off.end) for op in ops for off in op.off or ()]
+        kept, since = self._tables.moments.during(times)
+        constants = self._tables.blob.constants
+        kinds = {constants[kind.value]: kind for kind in MomentKind}
+        moments = tuple(self._moment(one, kinds[one.kind]) for one in kept if one.kind in kinds)
+        return History(moments, since)
+
+    def _moment(self, kept: KeptMoment, kind: MomentKind) -> Moment:
+        return Moment(
+            time=kept.time,
+            kind=kind,
+            cpu=kept.cpu,
+            task=kept.task,
+            other=kept.other,
+            is_ready=kind is MomentKind.SWITCH and bool(kept.how),
+            by=_context(kept.how) if kind is MomentKind.WAKE else By.TASK,
+            work=kept.what if kind is MomentKind.WORK else 0,
+            before=kept.before,
+            name=kept.name,
+            stack=Stack(kept.stack, kept.frame, self._installer.own_words(kept.words)),
         )
 
     def _compared(self) -> frozenset[Fnode]:
@@ -367,9 +402,7 @@ class Instrumentation(Timing):
         own = self._installer.own_words(kept.words)
         stack = Stack(kept.stack, kept.frame, own)
         kind = self._objects.get(kept.what, ObjectKind.LOCK)
-        by = By.TASK
-        if kind is ObjectKind.WAKE_UP and kept.object:
-            by = By.SOFT_INTERRUPT if kept.object <= _SOFT else By.INTERRUPT
+        by = _context(kept.object) if kind is ObjectKind.WAKE_UP else By.TASK
         return Event(
             time=kept.time,
             object=kept.object,

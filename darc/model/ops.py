@@ -155,6 +155,53 @@ class Event:
     """Of a wait: whether those who release the object could be told that somebody waits."""
 
 
+class MomentKind(Enum):
+    """What a kernel's task does. The values are the agent's names (``abi.h``)."""
+
+    SWITCH = "DARC_MOMENT_SWITCH"
+    """It has the processor that another one had."""
+    WAKE = "DARC_MOMENT_WAKE"
+    """It is woken by another one, or by an interrupt."""
+    WORK = "DARC_MOMENT_WORK"
+    """It begins to do what others have queued."""
+    DISK = "DARC_MOMENT_DISK"
+    """A request that it had for a disk has ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """What a kernel's task did, while that of an op had no processor."""
+
+    time: int
+    kind: MomentKind
+    cpu: int
+    task: int
+    """Its id; 0: the task that runs where nothing is to be done, or nobody."""
+    other: int = 0
+    """Who had the processor before; who wakes: 0 is an interrupt."""
+    is_ready: bool = False
+    """Of a switch: whether the other one could have gone on."""
+    by: By = By.TASK
+    """Of a wake-up: in what context it is."""
+    work: int = 0
+    """The address of the function that is about to work, and of that which did before."""
+    before: int = 0
+    name: str = ""
+    """The task's; of a wake-up that of who wakes."""
+    stack: Stack = Stack(0, 0, ())
+    """The task's, as it comes back to; of a wake-up that of who wakes."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What all tasks did while those of kept ops had no processor."""
+
+    moments: tuple[Moment, ...] = ()
+    """By time."""
+    since: int = 0
+    """From then on none is missing, in the times that are asked for."""
+
+
 @dataclass(frozen=True)
 class Op:
     """One call of f0."""
@@ -257,6 +304,8 @@ class KeptOps:
     """Why it is not told who wakes the threads of a process, where it is not."""
     sees_wake_ups: bool = False
     """Whether the events are a kernel's: who wakes tasks, and who runs in their places."""
+    history: History = History()
+    """In a kernel."""
     not_followed: int = 0
     """Waits whose releases could not be watched, as there were too many at the same time."""
     compared: frozenset[Fnode] = frozenset()

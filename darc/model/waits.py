@@ -29,6 +29,14 @@ class Role(str, Enum):
     """or what is done behind interrupts: timers, the network, disks."""
     RAN = "ran"
     """In a kernel: it had the processor meanwhile, at first."""
+    DID = "did"
+    """In a kernel, of who is behind a wait: it ran itself,"""
+    SLEPT = "slept"
+    """it slept, until it was woken,"""
+    READY = "ready"
+    """or it could have run, but others had the processor."""
+    DISK = "disk"
+    """A disk had requests of its to serve."""
     HANDED_OVER = "handed over"
     """Nobody: the object was free, and the thread had not come to run yet."""
     NOT_SEEN = "not seen"
@@ -54,6 +62,8 @@ class Holder:
     """The ids of those that did so,"""
     is_outside: bool = False
     """which are processes, not the program's own threads."""
+    behind: tuple[Holder, ...] = ()
+    """In a kernel: what it did in that time itself, and for whom it waited; most time first."""
 
 
 @dataclass(frozen=True)
@@ -131,20 +141,6 @@ def _capped(one: WaitedFor, ops: int) -> WaitedFor:
 
 
 def _as_one(same: Sequence[WaitedFor]) -> WaitedFor:
-    holders: dict[object, list[Holder]] = defaultdict(list)
-    for one in same:
-        for holder in one.holders:
-            key = (holder.role, holder.thread, holder.path, holder.is_outside)
-            holders[key].append(holder)
-    merged = (
-        replace(
-            those[0],
-            cycles=sum(one.cycles for one in those),
-            ops=sum(one.ops for one in those),
-            threads=tuple(dict.fromkeys(thread for one in those for thread in one.threads)),
-        )
-        for those in holders.values()
-    )
     names = {one.name for one in same}
     count = len(names)
     return WaitedFor(
@@ -154,6 +150,24 @@ def _as_one(same: Sequence[WaitedFor]) -> WaitedFor:
         cycles=sum(one.cycles for one in same),
         ops=sum(one.ops for one in same),
         waits=sum(one.waits for one in same),
-        holders=tuple(sorted(merged, key=lambda one: -one.cycles)),
+        holders=_merged(holder for one in same for holder in one.holders),
         count=count,
     )
+
+
+def _merged(holders: Iterable[Holder]) -> tuple[Holder, ...]:
+    """Those who do the same, as one."""
+    alike: dict[object, list[Holder]] = defaultdict(list)
+    for holder in holders:
+        alike[holder.role, holder.thread, holder.path, holder.is_outside].append(holder)
+    merged = (
+        replace(
+            those[0],
+            cycles=sum(one.cycles for one in those),
+            ops=sum(one.ops for one in those),
+            threads=tuple(dict.fromkeys(thread for one in those for thread in one.threads)),
+            behind=_merged(behind for one in those for behind in one.behind),
+        )
+        for those in alike.values()
+    )
+    return tuple(sorted(merged, key=lambda one: -one.cycles))

@@ -48,12 +48,21 @@ class Guard(Enum):
     """Of a kernel: a task has left the processor, and another one has it."""
     WAKE = "DARC_WAKE"
     """Of a kernel: a task is about to be woken."""
+    WORK = "DARC_WORK"
+    """Of a kernel: a worker is about to do what others have queued,"""
+    DISK = "DARC_DISK"
+    """a task has a request for a disk,"""
+    DISK_END = "DARC_DISK_END"
+    """and one has ended."""
 
     @property
     def is_of_waits(self) -> bool:
         """Whether it only tells who waits, and for whom: without it nothing else is wrong."""
-        return self in WAIT_AT or self in (Guard.SWITCH, Guard.WAKE)
+        return self in WAIT_AT or self in OF_KERNELS
 
+
+OF_KERNELS = (Guard.SWITCH, Guard.WAKE, Guard.WORK, Guard.DISK, Guard.DISK_END)
+"""What tells of a kernel's tasks who waits for whom."""
 
 HIDE_AT = (
     "_Unwind_RaiseException",

@@ -47,18 +47,22 @@ def object_to_json(one: WaitedFor) -> dict[str, object]:
         "cycles": one.cycles,
         "ops": one.ops,
         "waits": one.waits,
-        "holders": [
-            {
-                "role": holder.role.value,
-                "thread": holder.thread,
-                "threads": list(holder.threads),
-                "path": list(holder.path),
-                "cycles": holder.cycles,
-                "ops": holder.ops,
-                **({"outside": True} if holder.is_outside else {}),
-            }
-            for holder in one.holders
-        ],
+        "holders": [_holder_to_json(holder) for holder in one.holders],
+    }
+
+
+def _holder_to_json(holder: Holder) -> dict[str, object]:
+    more: dict[str, object] = {"outside": True} if holder.is_outside else {}
+    if holder.behind:
+        more["behind"] = [_holder_to_json(one) for one in holder.behind]
+    return {
+        "role": holder.role.value,
+        "thread": holder.thread,
+        "threads": list(holder.threads),
+        "path": list(holder.path),
+        "cycles": holder.cycles,
+        "ops": holder.ops,
+        **more,
     }
 
 
@@ -105,8 +109,14 @@ def _waited_for(content: object, where: str) -> WaitedFor:
     )
 
 
-def _holder(content: object, where: str) -> Holder:
-    more = read_mapping(content, where).keys() & {"outside"}
+_DEEPEST = 64
+"""A file with more than that is damaged."""
+
+
+def _holder(content: object, where: str, depth: int = 0) -> Holder:
+    if depth > _DEEPEST:
+        damaged(where, f"at most {_DEEPEST} one behind the other")
+    more = read_mapping(content, where).keys() & {"outside", "behind"}
     found = read_object(content, where, " ".join(("role thread path cycles ops threads", *more)))
     outside = found.get("outside", False)
     if not isinstance(outside, bool):
@@ -120,6 +130,10 @@ def _holder(content: object, where: str) -> Holder:
         ops=read_count(found["ops"], f"{where}.ops"),
         threads=tuple(read_count(number, f"{where}.threads") for number in threads),
         is_outside=outside,
+        behind=tuple(
+            _holder(row, f"{where}.behind", depth + 1)
+            for row in read_list(found.get("behind", []), f"{where}.behind")
+        ),
     )
 
 

@@ -13,6 +13,9 @@ from darc.views.words import name
 SHOWN = 6
 """Objects and holders each that are listed, the ones with most time."""
 
+_LEAST_BEHIND = 100
+"""What is behind a wait is shown from this part of all time on."""
+
 _KINDS = {
     ObjectKind.LOCK: "the lock",
     ObjectKind.RWLOCK: "the read-write lock",
@@ -33,6 +36,10 @@ _ROLES = {
     Role.INTERRUPT: "woken by an interrupt",
     Role.SOFT_INTERRUPT: "woken by a soft interrupt",
     Role.RAN: "meanwhile ran",
+    Role.DID: "it ran itself",
+    Role.SLEPT: "it slept",
+    Role.READY: "it could have run",
+    Role.DISK: "the disk served",
     Role.HANDED_OVER: "free by then: until the thread ran again",
     Role.NOT_SEEN: "no release was seen: it gave up, or was released past the C library",
     Role.NOT_FOLLOWED: "not followed: there was no room for who released it",
@@ -64,11 +71,8 @@ def draw_waits(
         yield Text(f"├─ {_share(one.cycles, waits.cycles)}  {_object(one, show)}")
         holders = one.holders[:SHOWN]
         for number, holder in enumerate(holders):
-            branch = "└─" if number == len(holders) - 1 else "├─"
-            yield Text(
-                f"│  {branch} {_share(holder.cycles, waits.cycles)}  "
-                f"{holder_text(holder, one.kind, show)}"
-            )
+            is_last = number == len(holders) - 1
+            yield from _holder_lines(holder, one.kind, waits.cycles, "│  ", is_last, show)
     if more := objects[SHOWN:]:
         share = _share(sum(one.cycles for one in more), waits.cycles)
         yield Text(f"├─ {share}  {len(more)} more", "dim")
@@ -83,6 +87,25 @@ def draw_waits(
     if waits.lost:
         many = "1 release" if waits.lost == 1 else f"{waits.lost} releases"
         yield Text(f"there was no room for {many}", "dim")
+
+
+def _holder_lines(
+    holder: Holder,
+    kind: ObjectKind,
+    whole: int,
+    guides: str,
+    is_last: bool,
+    show: Callable[[str], str],
+) -> Iterator[Text]:
+    """One, and what is behind it."""
+    share = _share(holder.cycles, whole)
+    branch = "└─" if is_last else "├─"
+    yield Text(f"{guides}{branch} {share}  {holder_text(holder, kind, show)}")
+    behind = [one for one in holder.behind if one.cycles * _LEAST_BEHIND >= whole][:SHOWN]
+    guides += "   " if is_last else "│  "
+    for number, one in enumerate(behind):
+        is_last = number == len(behind) - 1
+        yield from _holder_lines(one, kind, whole, guides, is_last, show)
 
 
 def kind_text(kind: ObjectKind) -> str:
@@ -122,7 +145,7 @@ def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) ->
     if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN, Role.NOT_FOLLOWED):
         return _IN_KERNELS.get((kind, holder.role), _ROLES[holder.role])
     where = f" in {_path(holder.path, show)}" if holder.path else ""
-    if holder.role in (Role.INTERRUPT, Role.SOFT_INTERRUPT):
+    if holder.role in (Role.INTERRUPT, Role.SOFT_INTERRUPT, Role.DID, Role.SLEPT, Role.READY):
         return f"{_ROLES[holder.role]}{where}: {_ops(holder.ops)}"
     threads = holder.threads
     thread = "process" if holder.is_outside else "task" if kind in _OF_TASKS else "thread"
@@ -130,6 +153,8 @@ def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) ->
     if len(threads) > 1:
         who = f"{len(threads)} {'processes' if holder.is_outside else f'{thread}s'}"
     named = f' "{show(holder.thread)}"' if holder.thread else ""
+    if holder.role is Role.DISK and not threads:
+        who = "requests of nobody's that is known"
     role = "until the end of" if kind is ObjectKind.THREAD else _ROLES[holder.role]
     if (kind, holder.role) in _IN_KERNELS:
         role = _IN_KERNELS[kind, holder.role]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from darc.model.ops import ObjectKind
 from darc.model.snapshot import Snapshot
-from darc.model.waits import Role, Waits
+from darc.model.waits import Holder, Role, Waits
 from darc.views.exporters.exporter import Exporter
 from darc.views.style import Style
 from darc.views.waitsview import holder_text, kind_text
@@ -41,6 +41,15 @@ def _edges(waits: Waits) -> Iterator[str]:
             yield f"  {who} [label={_quoted(holder_text(holder, one.kind, name))}];"
             share = _quoted(_share(holder.cycles, waits.cycles))
             yield f"  object{number} -> {who} [label={share}];"
+            yield from _behind(who, holder, one.kind, waits.cycles)
+
+
+def _behind(who: str, holder: Holder, kind: ObjectKind, whole: int) -> Iterator[str]:
+    for place, one in enumerate(holder.behind, start=1):
+        inner = f"{who}_{place}"
+        yield f"  {inner} [label={_quoted(holder_text(one, kind, name))}];"
+        yield f"  {who} -> {inner} [label={_quoted(_share(one.cycles, whole))}];"
+        yield from _behind(inner, one, kind, whole)
 
 
 def _share(part: int, whole: int) -> str:
