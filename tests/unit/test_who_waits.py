@@ -104,6 +104,9 @@ class Nameless:
     def object(self, kind: ObjectKind, address: int) -> str:
         return ""
 
+    def function(self, address: int) -> str:
+        raise AssertionError(hex(address))
+
     def thread(self, number: int) -> str:
         return ""
 
