@@ -1,0 +1,73 @@
+"""The chains of calls that hold a group's time: what a walk has found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from darc.analyses.walkcode import WalkCode
+from darc.analyses.walkgroups import ThreadGroup, WalkNode
+from darc.code.processor import is_system_call
+from darc.code.program import Program
+from darc.model.ftree import Function
+from darc.model.walk import Chain, ChainStep, End, WalkGroup
+
+_NOTHING = 0.0005
+"""Of a group's time: less is not told."""
+
+
+class Chains:
+    """Those that hold ``threshold`` of their group's time; the functions ``left_out`` took no
+    pad."""
+
+    def __init__(
+        self,
+        program: Program,
+        code: WalkCode,
+        threshold: float,
+        left_out: AbstractSet[Function],
+    ) -> None:
+        self._program = program
+        self._code = code
+        self._threshold = threshold
+        self._left_out = left_out
+
+    def told(self, group: ThreadGroup) -> WalkGroup:
+        """What is told of a group."""
+        whole = max(len(group.threads), 1)
+        chains: list[Chain] = []
+        if group.busy(group.root.share) > _NOTHING * whole:
+            chains = sorted(self._chains(group, group.root), key=lambda c: -c.steps[-1].share)
+        waits = {name: part / whole for name, part in group.waits_told().items()}
+        if group.event_waits:
+            waits["epoll_wait"] = sum(group.event_waits.values()) / whole
+        longest = sorted(waits.items(), key=lambda one: -one[1])
+        idle = tuple((name, part) for name, part in longest if part > _NOTHING)
+        return WalkGroup(
+            group.name, len(group.threads), idle, tuple(chains), group.ran, group.ready
+        )
+
+    def _chains(self, group: ThreadGroup, node: WalkNode) -> Iterator[Chain]:
+        further = [one for one in node.below if group.share(one) >= self._threshold]
+        for one in further:
+            yield from self._chains(group, one)
+        if further:
+            return
+        steps = tuple(
+            ChainStep(one.function, 1.0 if one.above is None else group.share(one))
+            for one in node.path
+        )
+        own = max(steps[-1].share - sum(group.share(one) for one in node.below), 0.0)
+        yield Chain(steps, self._end_of(node), own)
+
+    def _end_of(self, node: WalkNode) -> End:
+        if not node.is_done:
+            return End.CUT_SHORT
+        code = self._program.function(node.function.address)
+        if any(map(is_system_call, code.instructions.values())):
+            return End.SYSTEM_CALL
+        if any(callee in self._left_out for callee in self._code.callees(node)):
+            return End.UNTIMED
+        if node.is_jumper:
+            return End.TAIL
+        return End.INDIRECT if self._code.has_unknown(node) else End.ITSELF
