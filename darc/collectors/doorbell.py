@@ -8,6 +8,7 @@ from darc.agent.memory import AgentMemory
 from darc.agent.rows import Stale
 from darc.collectors.collector import Listener
 from darc.collectors.faulthandlers import FaultHandlers
+from darc.debuggee import clock
 from darc.pads.backend import BellAnswer, PadBackend
 from darc.pads.installer import PadInstaller
 from darc.target.outcome import Outcome
@@ -25,7 +26,10 @@ class Doorbell:
         installer: PadInstaller,
         listener: Listener,
         handlers: FaultHandlers,
+        *,
+        shares_clock: bool,
     ) -> None:
+        """``shares_clock`` says that the program's time-stamp counter is the debugger's."""
         self._backend = backend
         self._installer = installer
         self._listener = listener
@@ -33,6 +37,12 @@ class Doorbell:
         self._seen_stale: frozenset[Stale] = frozenset()
         self._cared = 0.0
         self._is_lost = False
+        self._shares_clock = shares_clock
+        self._answered: int | None = None
+        """When the debugger's last look was over, by the counter."""
+        self.unheard_cycles = 0
+        """For how long the threads that rang have waited until the debugger looked, and from then
+        on that it had looked until they went on: the last one's going on is not known."""
 
     @property
     def _tables(self) -> AgentMemory:
@@ -54,7 +64,18 @@ class Doorbell:
     def heard(self) -> None:
         """The debugger looks."""
         self._is_lost = False
-        self._backend.change_bell(self._tables)
+        tables = self._tables
+        if self._shares_clock and tables.bell:
+            rang = tables.bell_start
+            if self._answered is not None:  # where the thread was led on at once it has no end
+                self.unheard_cycles += max(0, min(tables.bell_end, rang) - self._answered)
+            self.unheard_cycles += max(0, clock.tsc_now() - rang)
+        self._answered = None
+        self._backend.change_bell(tables)
+
+    def answered(self) -> None:
+        """The debugger has looked, and lets the program go on, or not."""
+        self._answered = clock.tsc_now() if self._shares_clock else None
 
     def decide(self) -> BellAnswer:
         """The listener's answer; the agent may ring again."""

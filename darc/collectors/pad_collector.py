@@ -133,7 +133,13 @@ class PadCollector(Collector):
         assert self.foothold is not None
         self.installer = installer
         self._ahead = Ahead(self._target, self._program, installer)
-        self._doorbell = Doorbell(self._backend, installer, self._listener, self._handlers)
+        self._doorbell = Doorbell(
+            self._backend,
+            installer,
+            self._listener,
+            self._handlers,
+            shares_clock=self._debuggee.is_readable_while_it_runs,
+        )
         self._growth = TableGrowth(
             self._target,
             self._backend,
@@ -343,6 +349,7 @@ class PadCollector(Collector):
             answer = self._answer()
         if self._alive:
             self._doorbell.give_sign()  # as the monitor may not get to run while the program does
+            self._doorbell.answered()
         return answer
 
     def _answer(self) -> BellAnswer:
@@ -428,6 +435,10 @@ class PadCollector(Collector):
     @property
     def rings_itself(self) -> bool:
         return self._doorbell.rings_itself
+
+    @property
+    def hits(self) -> tuple[int, float]:
+        return 0, self._doorbell.unheard_cycles / self.hz
 
     @property
     def signal(self) -> int | None:
