@@ -11,7 +11,7 @@ MATRIX_ARGS ?=
 KILLS_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb test-long matrix kills fuzz kernel test-kernel bench-kernel lint types bench bench-real soak fixtures clean distclean
+.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb test-long matrix kills fuzz slow-calls kernel test-kernel bench-kernel lint types bench bench-real soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 440 MB once)'
 	@echo 'make test-long tests that take minutes each, on kernels of other releases too (downloads 1.6 GB once)'
 	@echo 'make kills     debuggers are killed 1,000 times, and the programs go on (KILLS_ARGS=…)'
+	@echo 'make slow-calls the fixtures where system calls for processes, mappings, futexes and clocks take longer'
 	@echo 'make fuzz      damaged files, names and lines by the thousand; none may end in a traceback'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
@@ -88,6 +89,11 @@ test-lldb: setup test-packages
 matrix: setup test-packages
 	@$(PY) -m tests.matrix $(MATRIX_ARGS)
 
+# The fixtures again, where their system calls for processes, mappings, futexes and clocks take longer.
+slow-calls: setup test-packages
+	@gcc -O2 -Wall -Wextra tests/delays/slow_calls.c -o build/slow_calls
+	@build/slow_calls $(CURDIR)/build/fixtures $(PY) -m pytest -n $(JOBS) tests/gdb/test_fixtures.py $(PYTEST_ARGS)
+
 # Debuggers are killed 1,000 times, and as many bare ones: an hour or two.
 kills: setup lldb-packages
 	@$(PY) -m tests.kills $(KILLS_ARGS)
@@ -122,9 +128,10 @@ types: $(STAMP)
 bench: setup lldb-packages
 	@$(PY) -m benchmarks
 
-# Needs redis-server, nginx, ffmpeg and clang; some three minutes.
+# Installs the programs; some eight minutes. One of them: ARGS='--only redis'.
 bench-real: setup
-	@$(PY) -m benchmarks.real
+	@bash tools/benchmarks.sh real
+	@$(PY) -m benchmarks.real $(ARGS)
 
 # For as long as the programs' own tests take, several times.
 soak: setup

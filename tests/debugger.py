@@ -98,6 +98,10 @@ class Done:
         return sections[name]
 
 
+STOOD_STILL = r"^ +the program stood still for \S+ in \d+ stops?; before, for \S+, for its probes$"
+"""What an analysis has cost the program, as it is told."""
+
+
 def mark(name: str) -> str:
     """A command that begins a :meth:`Done.section`."""
     return f"echo <{name}>\\n"

@@ -427,8 +427,7 @@ class RootCauses(Analysis):
         keeper.watch_waits()
         self._closing_until = self._clock.seconds + self._closing_seconds
         self._collector.timing.apply(closing_orders(paths, self.parameters.max_probes))
-        enough = MOST_KEPT if self._is_frequent else LEAST_FOR_ESTIMATES
-        self._needed = min(self.parameters.decision_ops or enough, enough)
+        self._needed = closing_calls(self.parameters.decision_ops, self._is_frequent)
         self._collector.counting.await_in_peak(self._needed)
         return True
 
@@ -641,6 +640,15 @@ class RootCauses(Analysis):
             waits=self._ops.waits_of(OpClass.IN_PEAK),
             waits_of_fastest=self._ops.waits_of(OpClass.FASTEST),
         )
+
+
+def closing_calls(decision_ops: int | None, is_frequent: bool) -> int:
+    """How many calls inside the peak a closing round is held for: as many as a level takes, but
+    enough to tell what the causes explain, however few the user decides by. The slowest one is kept
+    beside those that tell."""
+    least = LEAST_FOR_ESTIMATES + 1
+    enough = MOST_KEPT if is_frequent else least
+    return min(max(decision_ops or enough, least), enough)
 
 
 def closing_orders(paths: Sequence[RootCausePath], most: int) -> Orders:

@@ -153,6 +153,8 @@ class App:
         began = time.monotonic()
         self._begin_or_wait(request)
         self._pursuit = pursuit
+        if self._session is not None:
+            self._session.was_set_up(time.monotonic() - began)
         if pursuit is not None and self._session is not None:
             pursuit.setup_seconds = time.monotonic() - began
 
@@ -579,6 +581,7 @@ class App:
         session.on_user_stop()  # the patches come with the program's going on
         for line in session.openings:
             self.emit(f"darc: {line}")
+        session.was_set_up(time.monotonic() - began)
         if self._pursuit is not None and is_first:
             self._pursuit.setup_seconds = time.monotonic() - began
 

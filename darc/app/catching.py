@@ -14,6 +14,7 @@ from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
 from darc.views.waitsview import kind_text
+from darc.views.words import stood_still
 
 _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
@@ -46,8 +47,8 @@ def seconds_of(known: Snapshot | None, peak: str | None) -> float:
 
 
 def describe(target: Target, session: Session, style: Style) -> str:
-    """One line on the call that the program stands in: for how long, in which functions, and who
-    has what it waits for."""
+    """The call that the program stands in: for how long, in which functions, and who has what it
+    waits for; and what the analysis has cost the program so far."""
     analysis = session.analysis
     if not isinstance(analysis, LateCalls) or analysis.caught is None:
         return f"darc: {style.name(session.spec)} is over"
@@ -69,7 +70,9 @@ def describe(target: Target, session: Session, style: Style) -> str:
         text += f"; in another thread: '{how}'"
     if analysis.missed:
         text += f" ({analysis.missed} late calls before had ended by the time of the stop)"
-    return text
+    cost = session.cost
+    told = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
+    return f"{text}\n  {told}"
 
 
 def _show(target: Target, session: Session, own: int) -> str | None:

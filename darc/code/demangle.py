@@ -1,8 +1,7 @@
 """The names of functions as people read them, by one demangler for every debugger.
 
 C++ names are demangled by the C++ runtime's own ``__cxa_demangle`` (ctypes: nothing is started
-inside the debugger, and gdb and lldb have the library loaded), Rust's by
-:mod:`darc.code.rust_names`.
+inside the debugger, and gdb and lldb have the library loaded), Rust's by rustc's own demangler.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 
-from darc.code.rust_names import demangle_rust
+import pyderust
 
 _LONGEST = 1 << 14
 """Characters of a symbol that is demangled; compilers' longest are some thousands."""
@@ -34,6 +33,8 @@ _DATA = re.compile(
 _QUALIFIERS = re.compile(r"(?: (?:const|volatile|noexcept|&&|&))+$")
 _SCOPE_QUALIFIERS = re.compile(r"(?: (?:const|volatile|noexcept|&&|&))+::")
 _RUST_HASH = re.compile("17(h[0-9a-f]{16})E$")
+_CUT_SHORT = re.compile(r"\{(?:invalid syntax|recursion limit reached|size limit reached)\}")
+"""What rustc's demangler writes where it gives up in the middle of a name."""
 _TAG = re.compile(r"\[abi:[^\]]*\]")
 _ARRAY = re.compile(r"(?<=\)) ?(?:\[\d*\])+$")
 _POINTER = re.compile(r"\((?:[\w:<>, ]*[*&]+)(?: const| volatile)*+\s*(?=[A-Za-z_(~])")
@@ -179,6 +180,23 @@ def rust_spelling(symbol: str) -> str | None:
         return None
     digest = _RUST_HASH.search(base)
     return plain_rust(shown) if digest is None else f"{plain_rust(shown)}::{digest[1]}"
+
+
+def demangle_rust(symbol: str) -> str | None:
+    """The path that a Rust ``symbol`` (without suffixes) stands for, v0 (RFC 2603) or legacy,
+    without crates' disambiguators, the legacy hash and the types of constants: these tell a reader
+    nothing and change with every build.
+
+    ``None`` when it is not one of Rust's, or not well formed. The hash alone tells Rust's legacy
+    names from C++'s.
+    """
+    if not symbol.startswith("_R") and not (symbol.startswith("_ZN") and _RUST_HASH.search(symbol)):
+        return None
+    try:
+        shown: str = pyderust.demangle(symbol)
+    except ValueError:  # its own errors, and text that is no UTF-8
+        return None
+    return None if _CUT_SHORT.search(shown) else shown
 
 
 def demangle_cxx(symbol: str) -> str | None:

@@ -236,7 +236,9 @@ class Collector(ABC):
 
     @property
     def hits(self) -> tuple[int, float]:
-        """How often the program was stopped to time a call, and for how many seconds in all."""
+        """How often the program was stopped to time a call, and for how many seconds in all; with
+        those in which a thread that had asked for a decision waited for it to begin, and for the
+        program to go on behind it."""
         return 0, 0.0
 
 

@@ -9,6 +9,7 @@ from darc.agent.rows import Stale
 from darc.collectors.collector import Listener
 from darc.collectors.duties import Summons
 from darc.collectors.faulthandlers import FaultHandlers
+from darc.debuggee import clock
 from darc.pads.backend import BellAnswer, PadBackend
 from darc.pads.installer import PadInstaller
 from darc.target.outcome import Outcome
@@ -26,7 +27,10 @@ class Doorbell(Summons):
         installer: PadInstaller,
         listener: Listener,
         handlers: FaultHandlers,
+        *,
+        shares_clock: bool,
     ) -> None:
+        """``shares_clock`` says that the program's time-stamp counter is the debugger's."""
         super().__init__()
         self._backend = backend
         self._installer = installer
@@ -35,6 +39,12 @@ class Doorbell(Summons):
         self._seen_stale: frozenset[Stale] = frozenset()
         self._cared = 0.0
         self._is_lost = False
+        self._shares_clock = shares_clock
+        self._answered: int | None = None
+        """When the debugger's last look was over, by the counter."""
+        self.unheard_cycles = 0
+        """For how long the threads that rang have waited until the debugger looked, and from then
+        on that it had looked until they went on: the last one's going on is not known."""
 
     @property
     def _tables(self) -> AgentMemory:
@@ -58,7 +68,18 @@ class Doorbell(Summons):
     def heard(self) -> None:
         """The debugger looks."""
         self._is_lost = False
-        self._backend.change_bell(self._tables)
+        tables = self._tables
+        if self._shares_clock and tables.bell:
+            rang = tables.bell_start
+            if self._answered is not None:  # where the thread was led on at once it has no end
+                self.unheard_cycles += max(0, min(tables.bell_end, rang) - self._answered)
+            self.unheard_cycles += max(0, clock.tsc_now() - rang)
+        self._answered = None
+        self._backend.change_bell(tables)
+
+    def answered(self) -> None:
+        """The debugger has looked, and lets the program go on, or not."""
+        self._answered = clock.tsc_now() if self._shares_clock else None
 
     def decide(self) -> BellAnswer:
         """The listener's answer; the agent may ring again."""

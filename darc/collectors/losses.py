@@ -11,7 +11,7 @@ LOSSES = {
     "lost_callers": "calls were not timed: there was no landing left for a caller of theirs, and "
     "each function takes one for each place that calls it (docs/pad.md)",
     "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
-    "may look for the return addresses",
+    "may look for the return addresses: functions that they call can be timed",
     "lost_jumps": "calls were not timed: code jumped there, and no call stands before the address "
     "on top of the stack",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",

@@ -126,7 +126,13 @@ class PadCollector(Collector):
             callees=self.callees,
             is_alive=lambda: self._alive,
         )
-        self._doorbell = Doorbell(self._backend, installer, self._listener, self._handlers)
+        self._doorbell = Doorbell(
+            self._backend,
+            installer,
+            self._listener,
+            self._handlers,
+            shares_clock=self._debuggee.is_readable_while_it_runs,
+        )
         self._growth = TableGrowth(
             self._target,
             self._backend,
@@ -265,6 +271,7 @@ class PadCollector(Collector):
             answer = self._answer()
         if self._alive:
             self._doorbell.give_sign()  # as the monitor may not get to run while the program does
+            self._doorbell.answered()
         return answer
 
     def _answer(self) -> BellAnswer:
@@ -310,6 +317,12 @@ class PadCollector(Collector):
             return None
         assert self.foothold is not None
         return DAMAGED if self.foothold.is_damaged() else None
+
+    @property
+    def hits(self) -> tuple[int, float]:
+        if not self._is_set_up:
+            return 0, 0.0
+        return 0, self._doorbell.unheard_cycles / self.counting.hz
 
     @property
     def cut_short(self) -> int:

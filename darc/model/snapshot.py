@@ -48,11 +48,11 @@ class ProgramFigures:
     """What the analysis did to the program.
 
     ``stops`` counts the times the program was stopped for darc and ``stopped_seconds`` is their
-    sum, from where its probes are set up: not that, nor what comes before (libraries that load
-    while f0 is waited for); ``in_peak_calls`` are the calls inside the peak over all levels;
-    ``probes`` are the call sites that were timed, over all levels. Both are ``None`` of an analysis
-    that has no such thing: then the report is silent about it, and about root causes where nobody
-    looks into a peak.
+    sum, from where its probes are set up: not that, which took ``setup_seconds``, nor what comes
+    before (libraries that load while f0 is waited for); ``in_peak_calls`` are the calls inside the
+    peak over all levels; ``probes`` are the call sites that were timed, over all levels. Both are
+    ``None`` of an analysis that has no such thing: then the report is silent about it, and about
+    root causes where nobody looks into a peak.
     """
 
     stops: int = 0
@@ -60,6 +60,7 @@ class ProgramFigures:
     in_peak_calls: int | None = None
     probes: int | None = None
     sites: tuple[SiteReport, ...] = ()
+    setup_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

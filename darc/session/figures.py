@@ -22,6 +22,7 @@ class RunFigures:
         self._stopped_seconds = 0.0
         self._own_stops_before = target.own_stops
         self._own_stops = 0
+        self._setup_seconds = 0.0
 
     @property
     def seconds(self) -> float:
@@ -33,8 +34,14 @@ class RunFigures:
         """The program stands still for a decision."""
         begin = time.monotonic()
         self._stops += 1
-        yield
-        self._stopped_seconds += time.monotonic() - begin
+        try:
+            yield
+        finally:
+            self._stopped_seconds += time.monotonic() - begin
+
+    def was_set_up(self, seconds: float) -> None:
+        """It took so long until its probes were ready, while the program stood still."""
+        self._setup_seconds = seconds
 
     def count_stops(self) -> None:
         """Takes down how often darc has stopped the program. What it does after the end is not
@@ -55,4 +62,5 @@ class RunFigures:
             program,
             stops=max(self._stops + number, self._own_stops),
             stopped_seconds=round(self._stopped_seconds + seconds, 6),
+            setup_seconds=round(self._setup_seconds, 6),
         )

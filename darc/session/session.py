@@ -35,7 +35,7 @@ from darc.model.errors import (
 )
 from darc.model.ftree import Fnode
 from darc.model.parameters import OnFinish, Parameters
-from darc.model.snapshot import Snapshot
+from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import EXECUTED, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
@@ -141,6 +141,10 @@ class Session:
         except BaseException:
             self._over()
             raise
+
+    def was_set_up(self, seconds: float) -> None:
+        """All that came before, with what found the functions, took so long."""
+        self._figures.was_set_up(seconds)
 
     @property
     def openings(self) -> list[str]:
@@ -598,6 +602,11 @@ class Session:
             warnings=tuple(warnings),
             elapsed_seconds=self._figures.seconds,
         )
+
+    @property
+    def cost(self) -> ProgramFigures:
+        """How often, and for how long, the program has stood still by now."""
+        return self._figures.added_to(ProgramFigures(), self.collector.hits)
 
     @property
     def rings(self) -> bool:

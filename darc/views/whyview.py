@@ -15,7 +15,7 @@ from darc.model.waits import Role, WaitedFor, over_paths
 from darc.model.why import Suspect, Verdict
 from darc.views.treeview import ending_text
 from darc.views.waitsview import holder_text, object_text
-from darc.views.words import calls_text, functions_text
+from darc.views.words import calls_text, functions_text, stood_still
 
 Show = Callable[[str], str]
 
@@ -51,7 +51,7 @@ def draw_why(
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
     if known.stops:
-        yield Text(f"  {_stood_still(known)}")
+        yield Text(f"  {stood_still(known.stops, known.stopped_seconds, known.setup_seconds)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))
 
@@ -61,15 +61,6 @@ def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Te
     yield Text(f"  left out: {name} {why}")
     if known.verdict is not Verdict.FOUND:
         yield Text(f"    'darc start {name} --peak {_peak(suspect)}' looks into it all the same")
-
-
-def _stood_still(known: Why) -> str:
-    stops = "1 stop" if known.stops == 1 else f"{known.stops} stops"
-    stood, before = (
-        format_cycles(round(seconds * 1e9), 10**9)
-        for seconds in (known.stopped_seconds, known.setup_seconds)
-    )
-    return f"the program stood still for {stood} in {stops}; before, for {before}, for its probes"
 
 
 def _answer(

@@ -14,6 +14,8 @@ import unicodedata
 
 from rich.cells import cell_len
 
+from darc.model.profile import format_cycles
+
 NAME_WIDTH = 200
 """Columns that a name takes in a view at most."""
 
@@ -197,3 +199,11 @@ def elapsed_text(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes:02}min"
     return f"{minutes}min{rest:02}s" if minutes else f"{rest}s"
+
+
+def stood_still(stops: int, seconds: float, before: float) -> str:
+    """What an analysis has cost the program: ``seconds`` in ``stops``, and what it took ``before``
+    these to make its probes."""
+    count = "1 stop" if stops == 1 else f"{stops} stops"
+    stood, made = (format_cycles(round(one * 1e9), 10**9) for one in (seconds, before))
+    return f"the program stood still for {stood} in {count}; before, for {made}, for its probes"

@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.build import build, build_waiting
 from tests import debugger
-from tests.debugger import IN_BOTH, attempt, mark
+from tests.debugger import IN_BOTH, STOOD_STILL, attempt, mark
 
 CATCH = "darc catch handle --above 2ms"
 CAUGHT = re.compile(
@@ -25,6 +25,7 @@ def test_inside_the_call_again_and_again(tmp_path: Path) -> None:
     stops = [part for number in range(3) for part in ("continue", mark(f"stop{number}"), "bt")]
     commands = [CATCH, "run", mark("first"), "bt", *stops, "darc stop", "continue", debugger.EXIT]
     done = debugger.debug(tmp_path, build_waiting(), ("holders", "2000"), commands)
+    assert len(re.findall(STOOD_STILL, done.gdb, re.M)) == 4, done.gdb
     told = " ".join(done.gdb.split("\n")).replace("darc: ", "\n")
     assert told.count("handle under way for ") == 4, done.gdb
     holders = CAUGHT.findall(told)  # the lock may be free at that moment

@@ -22,6 +22,13 @@ def program() -> Path:
     return build("mixture")
 
 
+def test_few_calls_decide_and_enough_are_kept(program: Path, tmp_path: Path) -> None:
+    """What the causes explain is known however few calls a level takes."""
+    done = debug(tmp_path, program, ("100000",), [f"{START} --decision-ops 3", "run", REPORT])
+    assert done.report is not None, done.gdb
+    assert [path["kept_ops"] >= 8 for path in done.report["root_cause_paths"]] == [True], done.gdb
+
+
 def test_ops_are_listed_drawn_and_compared(program: Path, tmp_path: Path) -> None:
     commands = [START, mark("found"), "run", mark("list"), "darc ops", mark("one"), "darc ops 1"]
     commands += [mark("compared"), "darc compare", REPORT, mark("wrong"), attempt("darc ops 1000")]

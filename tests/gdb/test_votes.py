@@ -25,23 +25,27 @@ def decided(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @debugger.IN_BOTH
 @pytest.mark.parametrize(
-    ("threads", "ops", "start_ops"),
-    [(2, 4000, 640), (8, 2000, 640), (8, 2000, 100), (80, 900, 6400)],
+    ("threads", "ops", "start_ops", "by_hand"),
+    [
+        (2, 4000, 640, False),
+        (8, 2000, 640, False),
+        (8, 2000, 640, True),
+        (8, 2000, 100, False),
+        (80, 900, 6400, False),
+    ],
 )
-def test_votes_of_many_threads(threads: int, ops: int, start_ops: int, tmp_path: Path) -> None:
+def test_votes_of_many_threads(
+    threads: int, ops: int, start_ops: int, by_hand: bool, tmp_path: Path
+) -> None:
     """What a thread had not told of the profile's calls is no vote; nor is a vote that a stop cut
     short."""
-    done = debugger.debug(
-        tmp_path,
-        build("crowd"),
-        (str(ops), str(threads)),
-        [
-            f"darc start handle --peak '>800us' --start-ops {start_ops} --lookahead 1",
-            "run",
-            debugger.REPORT,
-            "kill",
-        ],
-    )
+    start = f"darc start handle --start-ops {start_ops} --lookahead 1"
+    commands = [f"{start} --peak '>800us'", "run"]
+    if by_hand:  # threads have told of few of their calls when the choice comes
+        commands = [start, "run", "darc peak '>800us'", "continue"]
+    program = build("crowd")
+    commands += [debugger.REPORT, "kill"]
+    done = debugger.debug(tmp_path, program, (str(ops), str(threads)), commands)
     report = done.report
     assert report is not None, done.gdb
     assert [path["functions"] for path in done.root_causes] == [PATH], done.gdb

@@ -15,6 +15,7 @@ from tests.debugger import (
     GDB,
     IN_BOTH,
     REPORT,
+    STOOD_STILL,
     Done,
     attempt,
     current,
@@ -56,6 +57,7 @@ def test_a_loop_that_never_returns(tmp_path: Path) -> None:
     ]
     done = debug(tmp_path, build("evloop"), (), commands)
     assert re.search(r"^darc: main: done$", done.gdb, re.M), done.gdb
+    assert re.search(STOOD_STILL, done.gdb, re.M), done.gdb
     main = groups(done)["main"]
     assert [one["function"] for one in main["idle"]] == ["epoll_wait"]
     found = chains(main)

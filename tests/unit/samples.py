@@ -95,6 +95,7 @@ def snapshot(**changes: Any) -> Snapshot:
                 SiteReport("flush", 0x131F, None, SiteState.FELL_BACK, "short indirect call"),
                 SiteReport("flush", 0x1321, "setjmp", SiteState.NOT_POSSIBLE, "returns twice"),
             ),
+            0.0625,
         ),
         notes=("the TSC is not invariant here",),
         elapsed_seconds=75.4,

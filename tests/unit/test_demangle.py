@@ -2,14 +2,14 @@
 
 import shutil
 import subprocess
+import sysconfig
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.code import demangle
-from darc.code.demangle import base_symbol, display_name, without_signature
-from darc.code.rust_names import demangle_rust
+from darc.code.demangle import base_symbol, demangle_rust, display_name, without_signature
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 STRING_SYMBOL = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
@@ -91,6 +91,7 @@ RUST = {
     ),
     "_RMC0INtC8arrayvec8ArrayVechKj7b_E": "<arrayvec::ArrayVec<u8, 123>>",
     "_RIC0FUKCG0_RL1_hRL0_tEuE": None,
+    "_ZN3foo3barE": "foo::bar",  # C++'s, as it has no hash
     "_ZN1r4main17h086b0cfd890a8ea9E": "r::main",
     "_ZN3std2rt10lang_start28_$u7b$$u7b$closure$u7d$$u7d$17ha86af84d9cc65291E": (
         "std::rt::lang_start::{{closure}}"
@@ -187,7 +188,7 @@ def test_any_declaration_is_stripped_without_error(text: str) -> None:
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
 def test_loads_inside_gdb() -> None:
     code = (
-        "import sys; sys.path[:0] = ['.']\n"
+        f"import sys; sys.path[:0] = ['.', {sysconfig.get_path('purelib')!r}]\n"
         "from darc.code.demangle import display_name; print(display_name('_ZN2ns5ClassIiE1fEi'))"
     )
     result = subprocess.run(

@@ -48,9 +48,23 @@ def test_decisions_take_stops_and_time(bench: Bench) -> None:
 
 def test_a_stop_that_failed_is_one(bench: Bench) -> None:
     known = figures_of(bench)
-    with pytest.raises(TargetError), known.stop():
-        raise TargetError("the program is gone")
-    assert known.added_to(ProgramFigures(), (0, 0.0)).stops == 1
+
+    def fails() -> None:
+        with known.stop():
+            bench.now += 0.5
+            raise TargetError("the program is gone")
+
+    with pytest.raises(TargetError):
+        fails()
+    found = known.added_to(ProgramFigures(), (0, 0.0))
+    assert (found.stops, found.stopped_seconds) == (1, 0.5)
+
+
+def test_what_was_before_is_no_stop(bench: Bench) -> None:
+    known = figures_of(bench)
+    known.was_set_up(2.5)
+    found = known.added_to(ProgramFigures(), (0, 0.0))
+    assert (found.stops, found.stopped_seconds, found.setup_seconds) == (0, 0.0, 2.5)
 
 
 def test_stops_after_the_end_are_not_counted(bench: Bench) -> None:

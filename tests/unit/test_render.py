@@ -24,7 +24,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
-from darc.views.exporters.text import report, status
+from darc.views.exporters.text import early_end, report, status
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
 from tests.unit import samples
@@ -330,6 +330,17 @@ def test_status_says_what_is_missing() -> None:
         PLAIN,
     )
     assert "0 calls seen of 100" in pending
+
+
+def test_a_program_that_ends_without_a_call_says_what_is_known_of_that() -> None:
+    notes = ("7 calls were not timed: they came from code that was generated",)
+    seen = samples.snapshot(status=Status.ENDED, peak=None, paths=(), notes=notes)
+    none = dataclasses.replace(seen, profile=samples.profile({}))
+    assert str(early_end(seen, PLAIN)).count("\n") == 0
+    assert str(early_end(none, PLAIN)).splitlines() == [
+        "darc: handle: program ended: 0 calls seen of 100",
+        f"  {notes[0]}",
+    ]
 
 
 def test_status_says_what_was_not_seen() -> None:

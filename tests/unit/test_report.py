@@ -134,6 +134,7 @@ def test_the_json_report_is_schema_1() -> None:
     assert report["program"] == {
         "stops": 4,
         "stopped_seconds": 0.041235,
+        "setup_seconds": 0.0625,
         "in_peak_calls": 60,
         "probes": 12,
         "sites": [

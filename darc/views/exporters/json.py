@@ -72,6 +72,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "program": {
             "stops": program.stops,
             "stopped_seconds": round(program.stopped_seconds, 6),
+            "setup_seconds": round(program.setup_seconds, 6),
             "in_peak_calls": program.in_peak_calls or 0,
             "probes": program.probes or 0,
             "sites": [

@@ -11,7 +11,7 @@ from darc.model.hints import CallsAnother, Comes, Hint, Tick, hints
 from darc.model.snapshot import Snapshot
 from darc.saved.sets import to_part
 from darc.views.lapse import draw_hints
-from darc.views.parts.part import PartView
+from darc.views.parts.part import PartView, cost_lines
 from darc.views.setview import draw_set
 from darc.views.style import Style
 from darc.views.words import calls_text, functions_text
@@ -27,6 +27,7 @@ def _lines(snapshot: Snapshot, known: FunctionSet, style: Style) -> list[Text]:
     top = len(known.rows) if style.verbose or style.whole_names else known.top
     lines += draw_set(known, top, style.width, style.name)
     lines += draw_hints(known, top, style.name)
+    lines += cost_lines(snapshot)
     lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
     return lines
 

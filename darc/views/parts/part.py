@@ -11,6 +11,7 @@ from rich.text import Text
 from darc.model.part import Part
 from darc.model.snapshot import Snapshot
 from darc.views.style import Style
+from darc.views.words import stood_still
 
 _Part = TypeVar("_Part", bound=Part)
 
@@ -23,3 +24,11 @@ class PartView(Generic[_Part]):
     kind: type[_Part]
     lines: Callable[[Snapshot, _Part, Style], Iterable[Text]]
     to_json: Callable[[_Part], Any]
+
+
+def cost_lines(snapshot: Snapshot) -> list[Text]:
+    """What the analysis has cost the program, where it was stopped."""
+    cost = snapshot.program
+    if not cost.stops:
+        return []
+    return [Text(f"  {stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)}")]

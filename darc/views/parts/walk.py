@@ -8,7 +8,7 @@ from rich.text import Text
 
 from darc.model.snapshot import Snapshot
 from darc.model.walk import Walk
-from darc.views.parts.part import PartView
+from darc.views.parts.part import PartView, cost_lines
 from darc.views.style import Style
 from darc.views.walkview import draw_walk
 
@@ -17,6 +17,7 @@ def _lines(snapshot: Snapshot, known: Walk, style: Style) -> list[Text]:
     title = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}"
     is_over = snapshot.status.is_final
     lines = [Text(title, "bold"), *draw_walk(known, style.name, is_over=is_over)]
+    lines += cost_lines(snapshot)
     return lines + [Text(f"note: {style.note(note)}") for note in snapshot.notes]
 
 
