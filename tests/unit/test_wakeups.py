@@ -69,6 +69,9 @@ class Names:
     def thread(self, number: int) -> str:
         return ""
 
+    def function(self, address: int) -> str:
+        return f"{address:#x}"
+
 
 def told(one: Op) -> list[list[tuple[Role, int, int]]]:
     return [[(p.role, p.start, p.end) for p in found.parts] for found in sleeps_of(one)]

@@ -107,6 +107,9 @@ class Nameless:
     def thread(self, number: int) -> str:
         return ""
 
+    def function(self, address: int) -> str:
+        return f"{address:#x}"
+
 
 def test_a_semaphores_wait_is_divided_at_each_post() -> None:
     """Of a pool: who passed it on first had it until then."""
