@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from darc.collectors import doorbell
 from darc.collectors.doorbell import Doorbell
+from darc.debuggee import clock
 
 
 class Program:
@@ -17,7 +17,7 @@ class Program:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, shares_clock: bool = True) -> None:
         self.now = 1000
         self.tables = SimpleNamespace(bell=0, bell_start=0, bell_end=0)
-        monkeypatch.setattr(doorbell.clock, "tsc_now", lambda: self.now)
+        monkeypatch.setattr(clock, "tsc_now", lambda: self.now)
         backend = SimpleNamespace(change_bell=lambda tables: None)
         installer = SimpleNamespace(tables=self.tables)
         nobody = cast(Any, None)
