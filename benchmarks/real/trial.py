@@ -53,7 +53,8 @@ class Latencies:
 class Measured:
     """One program. ``stops`` are the decisions' (seconds each, but for the last), ``own`` for how
     long of these darc was on a processor, ``stopped`` all the time that the report tells,
-    ``setup`` that before the first probe was ready, ``answer`` from gdb's start to its end, all in seconds; ``load`` the machine's when it began."""
+    ``setup`` that before the first probe was ready, ``answer`` that from gdb's start to its end,
+    all in seconds; ``load`` the machine's when it began."""
 
     name: str
     evidence: str
