@@ -26,7 +26,8 @@ calls slow is put in by the workload.
 - kernel: {kernel}; gdb: {gdb}; load when each began: {loads}
 
 The clients' *longest* request is that which met the attach (of gdb, darc or not) or the start of
-the analysis; *stops* are those of darc's decisions, *in all* has the end of the search as well.
+the analysis; *start* is how long `darc start` took, with the program standing still; *stops* are
+those of darc's decisions, *in all* has the end of the search as well.
 """
 
 
@@ -40,14 +41,14 @@ def page(found: Sequence[tuple[RealProgram, Measured]]) -> str:
     lines = [
         *head.splitlines(),
         "",
-        "| program | right | stops | median | longest | in all | p99 alone | gdb | darc |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| program | right | start | stops | median | longest | in all | p99 alone | gdb | darc |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for subject, one in found:
         trials = (one.alone, one.attached, one.analysed)
         p99 = [ms(trial.p99) if subject.connect else "" for trial in trials]
-        cells = [one.name, "yes" if one.is_right else "**no**", str(len(one.stops)), *_stops(one)]
-        lines.append(f"| {' | '.join([*cells, ms(one.stopped), *p99])} |")
+        cells = [one.name, "yes" if one.is_right else "**no**", ms(one.setup), str(len(one.stops))]
+        lines.append(f"| {' | '.join([*cells, *_stops(one), ms(one.stopped), *p99])} |")
     for subject, one in found:
         lines += ["", *section(subject, one)]
     return "\n".join(lines).rstrip() + "\n"
@@ -75,7 +76,7 @@ def section(subject: RealProgram, one: Measured) -> list[str]:
         f"gdb's start and attach with it; decisions stopped it {len(one.stops)} times: median "
         f"{middle}, longest {longest}; of that darc was on a processor for "
         f"{ms(statistics.median(own))}, at most {ms(max(own))}. {ms(one.stopped)} in all, with the "
-        "end of the search.",
+        f"end of the search; before, `darc start` took {ms(one.setup)}.",
         "",
     ]
     trials = (("alone", one.alone), ("gdb", one.attached), ("darc", one.analysed))

@@ -53,7 +53,8 @@ class Latencies:
 class Measured:
     """One program. ``stops`` are the decisions' (seconds each, but for the last), ``own`` for how
     long of these darc was on a processor, ``stopped`` all the time that the report tells,
-    ``answer`` from gdb's start to its end, all in seconds; ``load`` the machine's when it began."""
+    ``setup`` that before the first probe was ready, ``answer`` that from gdb's start to its end,
+    all in seconds; ``load`` the machine's when it began."""
 
     name: str
     evidence: str
@@ -62,6 +63,7 @@ class Measured:
     stops: tuple[float, ...]
     own: tuple[float, ...]
     stopped: float
+    setup: float
     answer: float
     load: float
     alone: Latencies
@@ -109,6 +111,7 @@ def measure(subject: RealProgram) -> Measured:
         stops=tuple(stop for stop, _ in known),
         own=tuple(on for _, on in known),
         stopped=report["program"]["stopped_seconds"],
+        setup=report["program"]["setup_seconds"],
         answer=took[0],
         load=load,
         alone=alone,

@@ -611,7 +611,8 @@ class App:
             self.emit(render.histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
         elif what is Message.CAUGHT and describe is not None:
-            self.emit(describe(self._target, session, style))
+            for line in describe(self._target, session, style).splitlines():
+                self.emit(line)
         elif shown.paths:
             self.emit(render.paths(shown, style))
         else:
