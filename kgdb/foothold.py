@@ -31,7 +31,7 @@ _KERNEL_CODE = 0x10
 _AREA_SIZE = 1 << 20
 ROOMS = tuple(
     Room(sites=4096, nodes=4096, routes=8192, records=16384, contexts=contexts, moments=moments)
-    for contexts, moments in ((64, 2048), (16, 512))
+    for contexts, moments in ((64, 8192), (16, 512))
 )
 """What the tables hold: the second where there is no memory for the first."""
 _FEW_FUNCTIONS = 500

@@ -41,10 +41,17 @@ _ORC_BP, _ORC_SP, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 4, 5, 8, 9
 class _KernelSymbols(FunctionSymbols):
     """Those of the symbol table, without a look at dynamic ones."""
 
-    def __init__(self, headers: Headers, debug_file: DebugFile, values: dict[str, int]) -> None:
-        """``values`` is filled in when they are read."""
+    def __init__(
+        self,
+        headers: Headers,
+        debug_file: DebugFile,
+        values: dict[str, int],
+        sizes: dict[str, int],
+    ) -> None:
+        """``values`` and ``sizes`` are filled in when they are read."""
         super().__init__(headers, debug_file)
         self._values = values
+        self._sizes = sizes
 
     def _read(self) -> Iterator[Symbol]:
         headers = self._headers
@@ -59,6 +66,8 @@ class _KernelSymbols(FunctionSymbols):
                 continue
             text = strings[name : strings.find(b"\0", name)].decode("ascii", "replace")
             values.setdefault(text, value)
+            if kind == 1:
+                self._sizes.setdefault(text, size)
             if index in executable and (kind == 2 or (kind == 0 and not text.startswith(".L"))):
                 rank = (kind == 0, len(text) - len(text.lstrip("_")), info >> 4 != 1, len(text))
                 yield Symbol(text, value, size, ifunc=False, exported=False, rank=rank)
@@ -105,6 +114,8 @@ class KernelImage(Image):
         self.path = path
         self.values: dict[str, int] = {}
         """Of every symbol, also of data, its value."""
+        self.sizes: dict[str, int] = {}
+        """Of every object, in bytes."""
         try:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -119,7 +130,7 @@ class KernelImage(Image):
 
     @functools.cached_property
     def symbols(self) -> FunctionSymbols:
-        return _KernelSymbols(self._headers, self._debug_file, self.values)
+        return _KernelSymbols(self._headers, self._debug_file, self.values, self.sizes)
 
     @functools.cached_property
     def frames(self) -> FrameDescriptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,8 @@ _CALL, _JUMP = 0xE8, 0xE9
 _DIRECT = (_CALL, _JUMP)
 _NOTHING = (Mnemonic.NOP, Mnemonic.INT3)
 _SAMPLE = 16
+_LARGEST_OPERATIONS = 4096
+"""Bytes of a structure of functions; what is larger is none."""
 
 _UNTOUCHABLE = (
     ("__entry_text_start", "__entry_text_end"),
@@ -170,6 +173,18 @@ class KernelProgram(Program):
         """The live address of a kernel's symbol."""
         found = self.kernel.image.values.get(name)
         return None if found is None else found + self.kernel.bias
+
+    def operations(self, name: str) -> list[int]:
+        place, size = self.value(name), self.kernel.image.sizes.get(name, 0)
+        if place is None or not 8 <= size <= _LARGEST_OPERATIONS:
+            return []
+        raw = self._target.memory.read(place, size & ~7)
+        found = dict.fromkeys(address for (address,) in struct.iter_unpack("<Q", raw))
+        return [
+            address
+            for address in found
+            if self.is_code(address) and self.function_at(address).address == address
+        ]
 
     # --------------------------------------------------------------------- code
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
+import struct
+from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from darc.agent import words
 from darc.agent.control import Control
@@ -19,23 +23,38 @@ class Moments:
         self._control = control
         self._read = read
 
-    def during(self, times: Iterable[tuple[int, int]]) -> tuple[list[KeptMoment], int]:
-        """Those in any of these stretches of the TSC, by time, with their stacks, and since when
-        none is missing. The program stands still."""
+    def during(
+        self, times: Iterable[tuple[int, int]], tasks: Iterable[int]
+    ) -> tuple[list[KeptMoment], int]:
+        """Those in any of these stretches of the TSC, by time, and since when none is missing; with
+        the stacks of those who wake ``tasks``, of who wakes these, and so on. The program stands
+        still, for as long as this takes."""
         blob, room = self._control.blob, self._control.layout.room.moments
-        wanted = sorted(times)
+        wanted = _merged(times)
         written = self._control.moment_next if room else 0
         if not wanted or not written:
             return [], 0
         size, first = blob.sizes["darc_moment"], self._control.base + self._control.layout.moments
         raw = self._read(first, size * min(written, room))
-        rows = [raw[at : at + size] for at in range(0, len(raw), size)]
-        clock = [words(row[:8])[0] for row in rows]
-        since = min(filter(None, clock), default=0) if written > room else 0
-        kept = [n for n, time in enumerate(clock) if any(a <= time <= b for a, b in wanted)]
-        stacks = self._stacks(kept, first + room * size)
-        found = [self._moment(rows[number], stacks[number]) for number in kept]
+        rows = list(_ROW.iter_unpack(raw))
+        since = min(filter(None, (row[0] for row in rows)), default=0) if written > room else 0
+        kept = [n for n, row in enumerate(rows) if _is_in(row[0], wanted)]
+        asked = self._with_wakers([rows[number] for number in kept], set(tasks))
+        of_kinds = {blob.constants[kind] for kind in ("DARC_MOMENT_SWITCH", "DARC_MOMENT_WAKE")}
+        has_stack = [n for n in kept if rows[n][1] in of_kinds and rows[n][3] in asked]
+        stacks = self._stacks(has_stack, first + room * size)
+        found = [KeptMoment(*rows[n][:-1], task_name(rows[n][-1]), stacks.get(n, ())) for n in kept]
         return sorted(found, key=lambda moment: moment.time), since
+
+    def _with_wakers(self, rows: list[tuple[Any, ...]], tasks: set[int]) -> set[int]:
+        wake, wakers = self._control.blob.constants["DARC_MOMENT_WAKE"], defaultdict(set)
+        for row in rows:
+            if row[1] == wake:
+                wakers[row[3]].add(row[4])
+        fresh = tasks
+        while fresh := set().union(*(wakers[task] for task in fresh)) - tasks:
+            tasks = tasks | fresh
+        return tasks
 
     def _stacks(self, numbers: list[int], first: int) -> dict[int, tuple[int, ...]]:
         """By the numbers, which are in order; those that stand together are read together."""
@@ -53,12 +72,25 @@ class Moments:
             numbers = numbers[count:]
         return found
 
-    def _moment(self, row: bytes, stack: tuple[int, ...]) -> KeptMoment:
-        blob = self._control.blob
-        at, size = blob.fields["darc_moment.name"]
-        values = blob.unpack("darc_moment", row)
-        return KeptMoment(**values, words=stack, name=task_name(row[at : at + size]))
 
+_ROW = struct.Struct("<Q4I5Q16s")
+"""``struct darc_moment``, whose fields are those of :class:`KeptMoment`."""
 
 _GAP = 4
 """So many stacks are rather read than left out: a packet takes as long."""
+
+
+def _merged(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same stretches, by time, none of which touches another one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(times):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _is_in(time: int, stretches: list[tuple[int, int]]) -> bool:
+    place = bisect.bisect_right(stretches, (time, 1 << 64)) - 1
+    return place >= 0 and stretches[place][0] <= time <= stretches[place][1]

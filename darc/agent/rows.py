@@ -180,7 +180,7 @@ class KeptSwitch:
     """and its name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class KeptMoment:
     """What a kernel's task did while another one, that of a kept op, had no processor: ``struct
     darc_moment`` of ``abi.h``."""
@@ -195,8 +195,9 @@ class KeptMoment:
     before: int
     stack: int
     frame: int
-    words: tuple[int, ...]
     name: str
+    words: tuple[int, ...]
+    """Of its stack; none where nobody asks for them."""
 
 
 def task_name(raw: bytes) -> str:

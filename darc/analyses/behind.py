@@ -69,6 +69,8 @@ class Behind:
         """Of a sleep of ``task`` that ``by`` has ended."""
         if start < self._since:
             return ()
+        if by.by is By.TASK and not by.thread:
+            return ()  # the task of a processor that has nothing to do: each has one
         if by.by is By.TASK:
             return tuple(self._life(by.thread, start, end, (task, by.thread)))
         woken = [
@@ -172,7 +174,7 @@ class Behind:
         event = replace(event, thread=wake.other)
         if wake.by is not By.TASK:
             behind = self._disk_of(wake, start, wake.time)
-        elif wake.other in chain or len(chain) >= DEEPEST:
+        elif wake.other in (0, *chain) or len(chain) >= DEEPEST:
             behind = ()
         else:
             behind = tuple(self._life(wake.other, start, wake.time, (*chain, wake.other)))

@@ -34,7 +34,7 @@ then."""
 _BETWEEN_STOPS = 0.5
 """Seconds between two stops at which functions go out, or pads are made."""
 
-_LEAST_EVERY = 2.0
+_LEAST_EVERY = 1.0
 """Seconds of an interval where counts can only be read at a stop; the monitor asks for one a second
 at most."""
 

@@ -265,7 +265,12 @@ _WAKES = frozenset(
 """A kernel's functions that only pass on that somebody is to be woken."""
 
 
-_SLEEPS = frozenset(("__schedule", "schedule", "schedule_preempt_disabled", "io_schedule"))
+_SLEEPS = frozenset(
+    (
+        *("finish_task_switch", "__schedule", "schedule", "schedule_preempt_disabled"),
+        *("io_schedule", "schedule_timeout", "io_schedule_timeout"),
+    )
+)
 """Those that only pass on that somebody wants to sleep."""
 
 _TIMERS = frozenset(("hrtimer_wakeup", "process_timeout", "hrtimer_interrupt"))

@@ -171,6 +171,9 @@ class _Search:
         """What a pattern means: each, and whether the program chooses its code late. Of the rest of
         the program only where it means nothing else."""
         found = list(self._known(pattern))
+        if not found and pattern.scope is None:
+            operations = self.program.operations(pattern.text)
+            found = [(self.program.function_at(address), False) for address in operations]
         if found or not self.program.has_more:
             return found
         self.program.look_further()

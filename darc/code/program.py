@@ -385,6 +385,12 @@ class Program:
     def look_further(self) -> None:
         """Looks for those."""
 
+    def operations(self, name: str) -> list[int]:
+        """The functions that an object of that name leads to: in a kernel, the operations of a file
+        system or a driver (``struct file_operations`` and the like)."""
+        del name
+        return []
+
     def untold(self, spec: str) -> str:
         """What its files cannot tell of a function that was not found, for the end of a line."""
         del spec

@@ -336,7 +336,7 @@ class Instrumentation(Timing):
     def _history(self, ops: Sequence[Op]) -> History:
         """What tasks did while those of ``ops`` had no processor."""
         times = [(off.start, off.end) for op in ops for off in op.off or ()]
-        kept, since = self._tables.moments.during(times)
+        kept, since = self._tables.moments.during(times, (op.thread for op in ops))
         constants = self._tables.blob.constants
         kinds = {constants[kind.value]: kind for kind in MomentKind}
         moments = tuple(self._moment(one, kinds[one.kind]) for one in kept if one.kind in kinds)

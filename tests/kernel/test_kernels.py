@@ -155,3 +155,34 @@ def test_a_lock_that_another_task_holds(name: str, tmp_path: Path) -> None:
             assert path[:2] == ("vfs_write", "ext4_file_write_iter"), done.gdb
             assert cause == "blocked" or path[-1] in SPINS, (causes, done.gdb)
         assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OTHERS)
+def test_who_is_waited_for(name: str, tmp_path: Path) -> None:
+    """A task that sleeps may stay on its queue from 6.12 on (``sched_delayed``): it is blocked, not
+    one that could have run, and whoever wakes it is told."""
+    with plain(name, "filelock") as started:
+        done = started.debug(
+            tmp_path,
+            "darc start fcntl_setlk --task filelock --start-ops 1000 --peak '>1ms'",
+            "continue",
+            debugger.REPORT,
+            "darc waits",
+            "darc stop",
+        )
+        assert done.report is not None, done.gdb
+        in_peak = [op for op in done.report["ops"]["kept"] if op["class"] == "in peak"]
+        assert len(in_peak) >= 8, done.gdb
+        for op in in_peak:
+            slept = sum(s["end"] - s["start"] for s in op["spans"] if s["function"] == "schedule")
+            blocked = sum(
+                off["end"] - off["start"] for off in op["off"] if off["reason"] == "blocked"
+            )
+            assert 0.5 * slept <= blocked <= op["end"] - op["start"], (op, done.gdb)
+        woke: dict[str, int] = {}
+        for waited in done.report["waits"]["in_peak"]["objects"]:
+            for one in waited["holders"]:
+                if waited["kind"] == "wake-up" and one["role"] == "woke":
+                    woke[one["thread"]] = woke.get(one["thread"], 0) + one["cycles"]
+        assert max(woke, key=lambda thread: woke[thread]) == "rebuild", done.gdb

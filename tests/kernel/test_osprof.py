@@ -1,0 +1,76 @@
+"""OSprof's cases (OSDI'06) on a kernel: a lock by its profile, and a journal by the time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgdb.vm.machine import Machine
+from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
+from tests.kernel.test_analysis import assert_unharmed
+
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """Its clock counts instructions; each case has a disk of its own."""
+    with workload("osprof", icount=True, disk_iops=200) as started:
+        yield started
+
+
+def profiled(
+    machine: Machine, folder: Path, *commands: str
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """The rows of the report, by function, and what was printed."""
+    file = folder / "report.json"
+    output = debug(machine, *commands, "continue", f"darc report -o {file}", "darc stop")
+    assert file.exists(), output
+    part = json.loads(file.read_text())["set"]
+    return {row["function"]: row for row in part["functions"]}, output
+
+
+def test_llseek_waits_for_reads_of_who_shares_the_file(machine: Machine, tmp_path: Path) -> None:
+    """OSprof 6.1: the lock, how often it is found held, and for how long, by arithmetic alone: the
+    calls that wait are as slow as the reads that they wait for. The operations of a file system are
+    named by the structure that has them."""
+    rows, output = profiled(
+        machine,
+        tmp_path,
+        "set darc task llseek",
+        "darc profile ksys_lseek ksys_read ext2_file_operations --time 6s",
+    )
+    seek, read = rows["ksys_lseek"], rows["ksys_read"]
+    inner = rows["ext2_file_read_iter"]
+    assert abs(seek["calls"] - read["calls"]) <= 2, output
+    assert abs(inner["calls"] - read["calls"]) <= 2, output
+    assert not any("mmap" in name for name in rows), output  # which nobody has called
+    hz_bins = {int(bin_): count for bin_, count in seek["bins"].items()}
+    waited = sum(count for bin_, count in hz_bins.items() if bin_ >= 17)  # beyond 131 µs
+    share = waited / seek["calls"]
+    assert 0.2 <= share <= 0.9, output
+    hold = seek["sum"] / waited
+    assert 0.3 <= hold / (inner["sum"] / inner["calls"]) <= 3, output
+    assert_unharmed(machine)
+
+
+def test_a_journal_comes_back_with_the_time(machine: Machine, tmp_path: Path) -> None:
+    """OSprof 6.3: reads are slow whenever the journal of their file system is written."""
+    rows, output = profiled(
+        machine,
+        tmp_path,
+        "set darc task journal",
+        "darc profile ext4_file_read_iter --time 27s --every 1s",
+    )
+    row = rows["ext4_file_read_iter"]
+    slow = [sum(n for b, n in one.items() if int(b) >= 21) for one in row["slices"]]
+    assert sum(slow) >= 20, output
+    often = sorted(slow)[-len(slow) // 3 :]  # in a third of the seconds at most
+    assert sum(often) >= 0.8 * sum(slow), (slow, output)
+    assert "comes every 6.0s" in output or "comes every 5.0s" in output, output
+    assert_goes_on(machine)
+    assert_unharmed(machine)
