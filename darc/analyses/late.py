@@ -7,15 +7,15 @@ program in that call's own thread, and the call is looked at again, as it may ha
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
 from darc.collectors.duties import Running
 from darc.model.errors import UsageError
-from darc.model.ops import Event
-from darc.model.profile import Profile
+from darc.model.ops import Event, OffReason
+from darc.model.profile import Profile, format_cycles
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 
@@ -26,6 +26,13 @@ _LOOK_SECONDS = 0.5e-3
 """Between two looks at the least."""
 
 _LONGEST = (1 << 64) - 1  # cycles
+
+_DEEP_SECONDS = 0.05
+"""For so long a thread that no signal stops is waited for, before its call is only described."""
+
+_MOST_DEEP = 8
+_MOST_FUNCTIONS = 6
+"""Of such calls, and of the kernel's functions in each, that are told."""
 
 _SPANS = 64
 """As a part of the time: calls so short are of no matter."""
@@ -38,6 +45,9 @@ class Caught:
     call: Running
     waits_for: Event | None
     """What its thread began to wait for last, if that is seen."""
+    off: Mapping[OffReason, float] | None = None
+    """Why its thread had no processor, for which parts of the time until it was found late;
+    ``None`` where that is not known."""
 
 
 class LateCalls(Analysis):
@@ -55,8 +65,15 @@ class LateCalls(Analysis):
                 "breakpoints nor a kernel behind a gdb server can be"
             )
         self._open = open_calls
+        self._switches = subject.switches
+        self._switches.begin()
         self.seconds = seconds
         self._told: set[Hashable] = set()
+        self._deep: dict[Hashable, float] = {}
+        """For how long calls had been under way when their threads were seen first in a wait that
+        no signal ends."""
+        self.described: list[str] = []
+        """What is to be told of those that stayed there."""
         self._suspect: Running | None = None
         self.caught: Caught | None = None
         self.missed = 0
@@ -71,8 +88,6 @@ class LateCalls(Analysis):
     # -------------------------------------------------------------------- time
 
     def look(self) -> float:
-        if self._suspect is not None:
-            return _LOOK_SECONDS  # the program is about to stop
         late: list[Running] = []
         wait = self.seconds
         for call in self._open.running() or ():
@@ -83,9 +98,32 @@ class LateCalls(Analysis):
                 late.append(call)
             else:
                 wait = min(wait, left)
-        if late:
-            self._suspect = max(late, key=lambda call: call.seconds)
-        return max(wait, _LOOK_SECONDS)
+        late.sort(key=lambda call: -call.seconds)
+        for call in late[:_MOST_DEEP]:
+            if (where := self._open.deep_wait(call)) is not None:
+                self._meet_deep(call, where)
+                continue
+            if self._suspect is None:
+                self._suspect = call
+            break
+        return _LOOK_SECONDS if late else max(wait, _LOOK_SECONDS)
+
+    def _meet_deep(self, call: Running, where: Sequence[str]) -> None:
+        """A stop would last until the thread comes back, with all others stopped."""
+        since = self._deep.setdefault(call.key, call.seconds)
+        if call.seconds - since < _DEEP_SECONDS:
+            return
+        self._told.add(call.key)
+        if self._suspect is not None and self._suspect.key == call.key:
+            self._suspect = None  # a signal that is on its way stops nothing then
+        if len(self._deep) > _MOST_DEEP:
+            return
+        took = format_cycles(round(call.seconds * 1e9), 10**9)
+        kernel = f" ({' ← '.join(where[:_MOST_FUNCTIONS])})" if where else ""
+        self.described.append(
+            f"{self.root.function.name} was under way for {took} in thread {call.thread}, which no "
+            f"signal stops where it waits in the kernel{kernel}: it was let go on"
+        )
 
     @property
     def urgent(self) -> int | None:
@@ -113,8 +151,21 @@ class LateCalls(Analysis):
             return Step.GO_ON
         self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
-        self.caught = Caught(now, self._open.waits_for(now))
+        self.caught = Caught(now, self._open.waits_for(now), self._off(suspect, now))
         return Step.SHOW
+
+    def _off(self, late: Running, now: Running) -> dict[OffReason, float] | None:
+        """By the time at which it was found ``late``: for the stop it has run since."""
+        begin, hz = late.begun, self._collector.hz
+        end = begin + int(late.seconds * hz)
+        known = self._switches.off(late.thread, begin, begin + int(now.seconds * hz))
+        if known is None or end <= begin:
+            return None
+        return {
+            reason: sum(one.within(begin, end) for one in known.off if one.reason is reason)
+            / (end - begin)
+            for reason in OffReason
+        }
 
     def collect(self) -> None:
         pass

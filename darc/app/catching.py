@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from darc.analyses.late import LEAST_SECONDS, LateCalls
 from darc.app.standing import Standing, current_wait, standing
 from darc.model.errors import UsageError
-from darc.model.ops import Event, ObjectKind
+from darc.model.ops import Event, ObjectKind, OffReason
 from darc.model.peaks import choose_peak
 from darc.model.snapshot import Snapshot
 from darc.session.session import Session
@@ -48,7 +50,8 @@ def seconds_of(known: Snapshot | None, peak: str | None) -> float:
 
 def describe(target: Target, session: Session, style: Style) -> str:
     """The call that the program stands in: for how long, in which functions, and who has what it
-    waits for; and what the analysis has cost the program so far."""
+    waits for; and what the analysis has cost the program so far. Before it, a line on each that
+    could not be stopped since the last time."""
     analysis = session.analysis
     if not isinstance(analysis, LateCalls) or analysis.caught is None:
         return f"darc: {style.name(session.spec)} is over"
@@ -56,6 +59,7 @@ def describe(target: Target, session: Session, style: Style) -> str:
     name = session.root.function.name
     where = standing(target, session, call.thread, name)
     text = f"darc: {style.name(name)} under way for {render.duration(call.seconds)}"
+    text += _time(analysis.caught.off)
     if where.names:
         text += f", in {_functions(where, style)}"
     event = current_wait(target, session, analysis.caught.waits_for, where)
@@ -72,7 +76,29 @@ def describe(target: Target, session: Session, style: Style) -> str:
         text += f" ({analysis.missed} late calls before had ended by the time of the stop)"
     cost = session.cost
     told = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
-    return f"{text}\n  {told}"
+    deep, analysis.described = analysis.described, []
+    return "\n".join([*(style.note(f"note: {one}") for one in deep), f"{text}\n  {told}"])
+
+
+_OFF = {
+    OffReason.BLOCKED: "blocked",
+    OffReason.READY: "ready, without a processor",
+    OffReason.STOPPED: "stopped by the debugger",
+    OffReason.UNKNOWN: "not known",
+}
+_LEAST_SHARE = 0.05
+"""Of its time that a call spent in one way: what is less is not told."""
+
+
+def _time(off: Mapping[OffReason, float] | None) -> str:
+    """What the call has spent its time on, where that is known."""
+    if off is None:
+        return ""
+    parts = [(share, _OFF[reason]) for reason, share in off.items()]
+    parts.append((1 - sum(off.values()), "running"))
+    parts.sort(key=lambda part: -part[0])
+    told = [f"{100 * share:.0f} % {what}" for share, what in parts if share >= _LEAST_SHARE]
+    return f" ({', '.join(told)})"
 
 
 def _show(target: Target, session: Session, own: int) -> str | None:

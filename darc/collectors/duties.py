@@ -188,6 +188,8 @@ class Running:
     """The id of its thread, as the program knows it; 0: not known."""
     seconds: float
     """For how long it has been."""
+    begun: int = 0
+    """When it began, by the time-stamp counter."""
 
 
 class KeepsOps(ABC):
@@ -226,3 +228,8 @@ class SeesOpenCalls(ABC):
     def waits_for(self, call: Running) -> Event | None:
         """What that call began to wait for last, if it is known to wait for anything. The program
         stands still."""
+
+    @abstractmethod
+    def deep_wait(self, call: Running) -> Sequence[str] | None:
+        """The kernel's functions, innermost first, in which the thread of that call waits so that
+        no signal ends it; ``None``: it does not, as far as can be seen. Any thread."""

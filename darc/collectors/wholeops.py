@@ -77,7 +77,13 @@ class PadOps(KeepsOps, SeesOpenCalls):
         if not self._debuggee.is_readable_while_it_runs:
             return None
         now, hz = clock.tsc_now(), self._debuggee.hz
-        return [Running(op, op.life, (now - op.start) / hz) for op in self._tables.ops.running()]
+        return [
+            Running(op, op.life, (now - op.start) / hz, op.start)
+            for op in self._tables.ops.running()
+        ]
+
+    def deep_wait(self, call: Running) -> Sequence[str] | None:
+        return self._debuggee.deep_wait(call.thread)
 
     def waits_for(self, call: Running) -> Event | None:
         assert isinstance(call.key, RunningOp)

@@ -8,7 +8,7 @@ its :class:`~darc.pads.backend.PadBackend`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from darc.code.architecture import FunctionCode
 from darc.code.labels import LABEL, is_label
@@ -163,6 +163,13 @@ class Debuggee(ABC):
         """Whether a thread is in a wait that no signal ends, so that a stop would last until it
         comes back. Any thread."""
         return False
+
+    def deep_wait(self, own: int) -> Sequence[str] | None:
+        """The kernel's functions, innermost first, in which the thread that it knows itself as
+        ``own`` is in such a wait, as far as they may be seen; ``None``: it is in none. Any
+        thread."""
+        del own
+        return None
 
     def is_signalled(self, number: int) -> bool:
         """Whether the signal ``number`` is on its way already, or the debugger has it. Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
@@ -112,6 +112,10 @@ class ProcessDebuggee(Debuggee):
 
     def waits_deeply(self) -> bool:
         return procfs.waits_deeply(self._pid)
+
+    def deep_wait(self, own: int) -> Sequence[str] | None:
+        thread = procfs.thread_called(self._pid, own)
+        return None if thread is None else procfs.deep_wait(self._pid, thread)
 
     def is_signalled(self, number: int) -> bool:
         return procfs.is_heard(self._pid, number, bell.KNOCK)

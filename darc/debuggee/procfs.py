@@ -464,6 +464,23 @@ def waits_deeply(pid: int) -> bool:
     return any(living.state(pid, task) == "D" for task in living.tasks(pid))
 
 
+def deep_wait(pid: int, thread: int) -> list[str] | None:
+    """The kernel's functions, innermost first, in which a thread is in such a wait: its whole stack
+    where that may be read, else one function, or none; ``None``: it is in no such wait."""
+    if living.state(pid, thread) != "D":
+        return None
+    task = Path(f"/proc/{pid}/task/{thread}")
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = (task / "stack").read_text(errors="replace").splitlines()
+        found = [line.split()[-1].partition("+")[0] for line in lines if line.split()]
+    if not found:
+        with contextlib.suppress(OSError):
+            found = [(task / "wchan").read_text(errors="replace").strip()]
+    is_still = living.state(pid, thread) == "D"
+    return [name for name in found if name.strip("0")] if is_still else None
+
+
 def is_pending(pid: int, signal: int) -> bool:
     """Whether a thread of the process has still to take ``signal``."""
     found = (status(pid, task).get("SigPnd", "0") for task in threads(pid))

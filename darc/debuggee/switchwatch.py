@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from darc.model.errors import UnsupportedError
-from darc.model.offtimes import OffWatch, WatchedOps, watched
+from darc.model.offtimes import OffTimes, OffWatch, WatchedOps, watched
 from darc.model.ops import KeptOps
 
 
@@ -65,6 +65,11 @@ class SwitchWatch:
     def is_watching(self) -> bool:
         """Whether there is, or was, a watch."""
         return self._watch is not None
+
+    def off(self, thread: int, begin: int, end: int) -> OffTimes | None:
+        """Where a thread was off its processor, by the time-stamp counter; ``None`` where that was
+        not watched. The program stands still."""
+        return None if self._watch is None else self._watch.off([(thread, begin, end)])[0]
 
     def watched(self, kept: KeptOps) -> WatchedOps:
         """Those ops, and when their threads were off their processors as far as that was watched.

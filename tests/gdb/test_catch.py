@@ -10,11 +10,12 @@ import pytest
 from fixtures.build import build, build_waiting
 from tests import debugger
 from tests.debugger import IN_BOTH, STOOD_STILL, attempt, mark
+from tests.unit.test_switches import needs_permission
 
 CATCH = "darc catch handle --above 2ms"
 CAUGHT = re.compile(
-    r"handle under way for \d+(?:\.\d+)?ms, in \S+ ← .*append ← serve_slowly ← handle; "
-    r"waits for the lock log_lock, held by thread \d+(.*)"
+    r"handle under way for \d+(?:\.\d+)?ms(?: \([^()]*\))?, in \S+ ← .*append ← serve_slowly ← "
+    r"handle; waits for the lock log_lock, held by thread \d+(.*)"
 )
 
 
@@ -111,6 +112,44 @@ def test_the_peak_of_a_search_is_what_is_late(tmp_path: Path) -> None:
     assert "handle under way for" in caught
     assert "waits for the semaphore tokens" in caught
     assert re.search(r"#\d+:? .*\btake_token\b", caught), done.gdb
+
+
+@needs_permission
+@IN_BOTH
+@pytest.mark.parametrize(
+    ("program", "args", "what"),
+    [
+        ("waiting", ("holders", "2000"), "blocked"),
+        ("preempted", ("400000",), "ready, without a processor"),
+    ],
+)
+def test_what_a_call_has_spent_its_time_on(
+    tmp_path: Path, program: str, args: tuple[str, ...], what: str
+) -> None:
+    """A lock that is waited for, and another program that has the processor: where both look alike
+    from inside, as the thread stands wherever it was."""
+    executable = build_waiting() if program == "waiting" else build(program)
+    commands = [CATCH, "run", *["continue"] * 3, "kill"]
+    done = debugger.debug(tmp_path, executable, args, commands)
+    told = re.findall(
+        r"handle under way for \S+ \((\d+) % ([^(),]*(?:, without[^(),]*)?)[,)]", done.gdb
+    )
+    assert len(told) == 4, done.gdb
+    assert any(reason == what and int(share) > 50 for share, reason in told), done.gdb
+
+
+def test_a_thread_that_no_signal_stops_is_described(tmp_path: Path) -> None:
+    """It waits for a child of vfork: the call is told of, and the program goes on to the next."""
+    done = debugger.debug(tmp_path, build_waiting(), ("deep", "200"), [CATCH, "run", "kill"])
+    told = " ".join(done.gdb.split())
+    assert re.search(
+        r"note: handle was under way for \d+ms in thread \d+, which no signal stops where it waits "
+        r"in the kernel",
+        told,
+    ), done.gdb
+    caught = re.findall(r"handle under way for [^;]*?, in (.*?serve_slowly)", told)
+    assert caught, done.gdb
+    assert "wait_deeply" not in caught[0]
 
 
 @IN_BOTH
