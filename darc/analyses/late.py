@@ -156,7 +156,7 @@ class LateCalls(Analysis):
 
     def _off(self, late: Running, now: Running) -> dict[OffReason, float] | None:
         """By the time at which it was found ``late``: for the stop it has run since."""
-        begin, hz = late.begun, self._collector.hz
+        begin, hz = late.begun, self._collector.counting.hz
         end = begin + int(late.seconds * hz)
         known = self._switches.off(late.thread, begin, begin + int(now.seconds * hz))
         if known is None or end <= begin:

@@ -27,12 +27,15 @@ class ProgramNames:
         to the C library's that begins threads."""
         found: list[str] = []
         backs = self._backs(stack)
-        if backs and (jumped := self._jumped_from(backs[0])) is not None:
-            found.append(jumped)
         for back in backs:
             if self._is_signal_return(back):
                 found.append("(signal handler)")
                 break
+            jumped = self._jumped_from(back)
+            if jumped is not None and not (found and found[-1].startswith(jumped)):  # or its part
+                found.append(jumped)
+                if jumped == within:
+                    break
             name = self._program.function_at(back - 1).name
             if name in _BEGINNINGS:
                 break
@@ -63,8 +66,8 @@ class ProgramNames:
             return False
 
     def _jumped_from(self, back: int) -> str | None:
-        """The function that the call before ``back`` calls, where that has handed its frame on to
-        the C library's by a tail call: it stands on no stack."""
+        """The function that the call before ``back`` calls. Where another one is in its frame, it
+        has handed that on by a tail call, and stands on no stack."""
         try:
             target = called_before(self._program.read(back - PATCH_LENGTH, PATCH_LENGTH), back)
             module = self._program.module_at(back)

@@ -1,0 +1,58 @@
+"""Names of the functions in which a thread waits, from its return addresses."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from darc.analyses import names
+from darc.analyses.names import ProgramNames
+from darc.code.program import Program
+from darc.model.ops import Stack
+
+START, SIZE = 0x1000, 0x1000
+FUNCTIONS = {0x1000: "main", 0x1100: "handle", 0x1200: "put", 0x1300: "put_slowly"}
+IN_MAIN, IN_PUT = 0x1010, 0x1210
+"""Behind calls there."""
+
+
+class Code:
+    """Of a program in which main calls handle, and put calls put_slowly."""
+
+    def __init__(self) -> None:
+        self.code = bytearray(b"\x90" * SIZE)
+        for back, target in ((IN_MAIN, 0x1100), (IN_PUT, 0x1300)):
+            self.code[back - 5 - START : back - START] = b"\xe8" + struct.pack("<i", target - back)
+
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(self.code[address - START : address - START + size])
+
+    def module_at(self, address: int) -> object:
+        inside = START <= address < START + SIZE
+        return SimpleNamespace(start=START, end=START + SIZE) if inside else None
+
+    def function_at(self, address: int) -> object:
+        return SimpleNamespace(name=FUNCTIONS[max(at for at in FUNCTIONS if at <= address)])
+
+
+@pytest.mark.parametrize(
+    ("backs", "within", "path"),
+    [
+        # The C library's function was called by put_slowly itself.
+        ((0x1310, IN_PUT, IN_MAIN), None, ("put_slowly", "put", "handle", "main")),
+        # put_slowly jumped to it; handle, which is f0, has jumped to put.
+        ((IN_PUT, IN_MAIN), "handle", ("put_slowly", "put", "handle")),
+    ],
+)
+def test_who_has_handed_its_frame_on_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    backs: tuple[int, ...],
+    within: str | None,
+    path: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(names, "callers", lambda *_: backs)
+    program = cast(Program, Code())
+    assert ProgramNames(program, {}).path(Stack(0x7000, 0, (backs[0],)), within) == path
