@@ -16,7 +16,7 @@ from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
 from darc.views.waitsview import kind_text
-from darc.views.words import stood_still
+from darc.views.words import Shown, stood_still
 
 _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
@@ -77,7 +77,8 @@ def describe(target: Target, session: Session, style: Style) -> str:
     cost = session.cost
     told = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
     deep, analysis.described = analysis.described, []
-    return "\n".join([*(style.note(f"note: {one}") for one in deep), f"{text}\n  {told}"])
+    lines = [*(f"note: {one}" for one in deep), text, f"  {told}"]
+    return Shown("\n".join(map(style.note, lines)))
 
 
 _OFF = {
