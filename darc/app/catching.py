@@ -16,7 +16,7 @@ from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
 from darc.views.waitsview import kind_text
-from darc.views.words import stood_still
+from darc.views.words import Shown, stood_still
 
 _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
@@ -49,9 +49,9 @@ def seconds_of(known: Snapshot | None, peak: str | None) -> float:
 
 
 def describe(target: Target, session: Session, style: Style) -> str:
-    """One line on the call that the program stands in: for how long, in which functions, and who
-    has what it waits for; and what the analysis has cost the program so far. Before it, one on each
-    that could not be stopped since the last time."""
+    """The call that the program stands in: for how long, in which functions, and who has what it
+    waits for; and what the analysis has cost the program so far. Before it, a line on each that
+    could not be stopped since the last time."""
     analysis = session.analysis
     if not isinstance(analysis, LateCalls) or analysis.caught is None:
         return f"darc: {style.name(session.spec)} is over"
@@ -76,8 +76,10 @@ def describe(target: Target, session: Session, style: Style) -> str:
         text += f" ({analysis.missed} late calls before had ended by the time of the stop)"
     told, analysis.described = analysis.described, []
     cost = session.cost
-    still = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
-    return "\n".join([*(style.note(f"note: {one}") for one in told), text, f"  {still}"])
+    told = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
+    deep, analysis.described = analysis.described, []
+    lines = [*(f"note: {one}" for one in deep), text, f"  {told}"]
+    return Shown("\n".join(map(style.note, lines)))
 
 
 _OFF = {

@@ -147,6 +147,7 @@ def test_a_thread_that_no_signal_stops_is_described(tmp_path: Path) -> None:
         r"in the kernel",
         told,
     ), done.gdb
+    assert "\\n" not in done.gdb, done.gdb  # lines, not what stands for them
     caught = re.findall(r"handle under way for [^;]*?, in (.*?serve_slowly)", told)
     assert caught, done.gdb
     assert "wait_deeply" not in caught[0]
