@@ -11,7 +11,7 @@ MATRIX_ARGS ?=
 KILLS_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb test-long matrix kills fuzz slow-calls kernel test-kernel bench-kernel lint types bench bench-real soak fixtures clean distclean
+.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb test-long matrix kills fuzz slow-calls kernel test-kernel bench-kernel lint types bench bench-real bench-why soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
 	@echo 'make bench     the benchmarks; make bench-kernel: those on a kernel in QEMU; make bench-real: real programs under load'
+	@echo 'make bench-why whether darc why names what was injected into real programs, as root'
 	@echo 'make soak      real programs test themselves while darc analyses them (SOAK_ARGS=…)'
 	@echo 'make fixtures  build the programs with a known root cause into build/fixtures'
 	@echo 'make clean     remove what was built; make distclean: and .venv'
@@ -132,6 +133,10 @@ bench: setup lldb-packages
 bench-real: setup
 	@bash tools/benchmarks.sh real
 	@$(PY) -m benchmarks.real $(ARGS)
+
+# Half an hour; as root, for a full file system, and at a priority that keeps others' work out.
+bench-why: setup
+	@chrt -r 5 $(PY) -m benchmarks.why
 
 # For as long as the programs' own tests take, several times.
 soak: setup

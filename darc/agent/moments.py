@@ -43,7 +43,9 @@ class Moments:
         of_kinds = {blob.constants[kind] for kind in ("DARC_MOMENT_SWITCH", "DARC_MOMENT_WAKE")}
         has_stack = [n for n in kept if rows[n][1] in of_kinds and rows[n][3] in asked]
         stacks = self._stacks(has_stack, first + room * size)
-        found = [KeptMoment(*rows[n][:-1], task_name(rows[n][-1]), stacks.get(n, ())) for n in kept]
+        found = [
+            KeptMoment(*(*rows[n][:-1], task_name(rows[n][-1]), stacks.get(n, ()))) for n in kept
+        ]
         return sorted(found, key=lambda moment: moment.time), since
 
     def _with_wakers(self, rows: list[tuple[Any, ...]], tasks: set[int]) -> set[int]:

@@ -112,6 +112,13 @@ def is_preempted(paths: Sequence[RootCausePath]) -> bool:
     return any(path.ending.cause is Cause.PREEMPTION for path in paths)
 
 
+def lacks_processor(shown: Snapshot) -> bool:
+    """Whether its slow calls' threads were awake, and had no processor, for most of the time: what
+    they were woken for had come by then."""
+    waits = shown.waits
+    return waits is not None and 2 * waits.without_processor > waits.cycles
+
+
 def idle_in(shown: Snapshot) -> str | None:
     """Where all of its paths end in a wait for whatever comes next that fast calls end in as well,
     or in a sleep that they consist of as well, the function that waits. A function that waits in

@@ -74,7 +74,6 @@ def describe(target: Target, session: Session, style: Style) -> str:
         text += f"; in another thread: '{how}'"
     if analysis.missed:
         text += f" ({analysis.missed} late calls before had ended by the time of the stop)"
-    told, analysis.described = analysis.described, []
     cost = session.cost
     told = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
     deep, analysis.described = analysis.described, []

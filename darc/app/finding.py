@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from darc.analyses.analysis import Analysis, Subject
 from darc.app import naming
 from darc.code import runtimes
-from darc.code.callers import most_called
+from darc.code.callers import called_by_loops, most_called, too_many
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.patterns import Chosen, Pattern, choose
@@ -28,6 +28,7 @@ from darc.model.errors import (
     UnsupportedError,
     UsageError,
 )
+from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.saved import refit
 from darc.saved.storage import Stored
@@ -38,6 +39,14 @@ from darc.views.style import Style
 
 _MOST_STACKS = 64
 """Threads whose stacks are looked at."""
+
+_DONE_BY_LOOPS = frozenset(
+    "send sendto sendmsg sendmmsg write writev pwrite pwrite64 pwritev pwritev64 fsync fdatasync "
+    "pread pread64 preadv preadv64 open open64 openat openat64 close unlink rename ftruncate "
+    "ftruncate64".split()
+)
+"""Functions of the C library that are timed as well where a loop calls them that never returns:
+they do something, and wait for nothing that comes next."""
 
 
 @dataclass(frozen=True)
@@ -216,12 +225,24 @@ def find_members(
     own = None if entry is None else program.module_at(entry)
     unnamed = members.takes_unnamed
     chosen = choose(program, target, members.patterns, own, progress, unnamed=unnamed)
-    active = functools.partial(_under_way, program, target) if members.looks_at_stacks else tuple
-    chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active)
+    active = functools.cache(functools.partial(_under_way, program, target))
+    looks = members.looks_at_stacks
+    chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active if looks else tuple)
+    if looks and own is not None:
+        loops = called_by_loops(program, active(), own, _DONE_BY_LOOPS)
+        chosen = _with_others(chosen, loops)
     if not unnamed:
         return chosen
     whole = tuple(one for one in chosen.functions if program.may_be_function(one.address))
     return replace(chosen, functions=whole) if whole else chosen
+
+
+def _with_others(chosen: Chosen, others: Sequence[Function]) -> Chosen:
+    """With ``others`` in place of the last ones, where there are too many with them."""
+    room = MOST_FUNCTIONS - len(others)
+    taken, rest = chosen.functions[:room], chosen.functions[room:]
+    why = too_many(MOST_FUNCTIONS)
+    return Chosen((*taken, *others), (*chosen.left_out, *((function, why) for function in rest)))
 
 
 def _under_way(program: Program, target: Target) -> list[int]:

@@ -19,6 +19,7 @@ from darc.analyses.why import (
     handed_in,
     idle_in,
     is_preempted,
+    lacks_processor,
     seldom_waits_in,
 )
 from darc.app.finding import Members, Request
@@ -29,7 +30,7 @@ from darc.collectors.memberpads import NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Cause, Function
 from darc.model.functionset import FunctionSet
-from darc.model.ops import OpClass
+from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.profile import OCTAVES
 from darc.model.shares import explained_together
@@ -62,6 +63,12 @@ _START_SECONDS = 0.5
 
 _LEAST_SECONDS = 1.0
 """A search that has less is not begun."""
+
+_ROUNDS = 8
+"""That a search takes, more or less, with several levels decided in each;"""
+
+_OF_THE_TIME = 0.8
+"""and so much of its time may be for their votes."""
 
 MOST_ANSWERS = 3
 _MOST_SEARCHES = 6
@@ -163,7 +170,10 @@ class Pursuit:
 
     def _answer(self, suspect: Suspect, shown: Snapshot, program: Program) -> Answer:
         """What a search has found, ``shown``, as an answer."""
-        is_all = is_disturbed(self._set, suspect) and not is_preempted(shown.paths)
+        lacks = lacks_processor(shown)
+        is_all = is_disturbed(self._set, suspect) and not (is_preempted(shown.paths) or lacks)
+        if lacks:
+            return Answer(suspect, shown, is_disturbed=is_all, spent_alike=_spent_alike(shown))
         idle, handed = idle_in(shown), handed_in(shown.paths)
         wait = seldom_waits_in(shown)
         if wait is not None:
@@ -212,18 +222,29 @@ class Pursuit:
             return None
         self._suspect = suspect
         is_last = left == 1 or all(are_alike(one, suspect) for one in found)
+        seconds = max(_LEAST_SECONDS, rest if is_last else rest / 2)
         parameters = dataclasses.replace(
             self._parameters,
             peak=suspect.spec(1, OCTAVES),
             resolution=1,
             start_ops=None,
             start_time=min(_START_SECONDS, rest / 4),
-            max_time=max(_LEAST_SECONDS, rest if is_last else rest / 2),
+            max_time=seconds,
+            decision_ops=self._votes(suspect, seconds),
             auto=True,
             on_finish=OnFinish.STOP,
         )
         request = Request(suspect.name, parameters, SuspectCauses, verb="searches")
         return suspect.row.function.address, request
+
+    def _votes(self, suspect: Suspect, seconds: float) -> int | None:
+        """On how many slow calls a decision rests: as ever, or on fewer where they are so rare that
+        a search would not come to its end with that many."""
+        asked = self._parameters.decision_ops
+        if asked is None:
+            return None
+        known = _OF_THE_TIME * seconds / _ROUNDS * suspect.slow / self._set.seconds
+        return min(asked, max(LEAST_FOR_ESTIMATES, round(known)))
 
     @property
     def _rest(self) -> float:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import bisect
 import collections
+import contextlib
 import ctypes
 import functools
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from darc.code.modules import Module
 from darc.code.patterns import Chosen
 from darc.code.program import Program
+from darc.model.errors import TargetError
 from darc.model.ftree import Function
 
 _FAR = re.compile(rb"[\xe8\xe9](?=....)", re.DOTALL)
@@ -23,6 +25,9 @@ _FAR = re.compile(rb"[\xe8\xe9](?=....)", re.DOTALL)
 
 _ADDRESS = re.compile(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=....)", re.DOTALL)
 """``lea`` of something by how far it is behind the instruction, without that."""
+
+_THROUGH = re.compile(rb"\xff\x15(?=....)", re.DOTALL)
+"""A call through a word, without how far that is behind it."""
 
 _NEAR_PART = 0.75
 """So many of those that can be taken are near to what is under way, at most."""
@@ -149,6 +154,42 @@ class _Bounds:
         start = self._ascending[number - 1]
         end = self._ascending[number] if number < len(self._ascending) else self._end
         return start, min(end, start + _LONGEST)
+
+
+def called_by_loops(
+    program: Program, active: Iterable[int], own: Module, names: Set[str]
+) -> list[Function]:
+    """The functions of other files with one of these ``names`` that functions of the file ``own``
+    call themselves which are ``active``, by an address in each. A thread's loop never returns: what
+    it calls is all that can be timed of it."""
+    bounds = _Bounds(own)
+    found: dict[int, Function] = {}
+    seen: set[int] = set()
+    for address in active:
+        place = bounds.around(address) if own.start <= address < own.end else None
+        if place is None or place[0] in seen:
+            continue
+        start, end = place
+        seen.add(start)
+        code = own.image.loaded(start - own.bias, end - start) or b""
+        targets = (to for _, to in _led_to(code, start) if own.start <= to < own.end)
+        for target in (*targets, *_led_through(program, own, code, start)):
+            if program.linkage.names_of(target).isdisjoint(names):
+                continue
+            callee = program.linkage.callee_at(target)
+            if program.is_code(callee.address) and program.module_at(callee.address) is not own:
+                found[callee.address] = callee
+    return list(found.values())
+
+
+def _led_through(program: Program, own: Module, code: bytes, start: int) -> Iterator[int]:
+    """Where calls lead that go through a word of the file, as those of ``-fno-plt`` do."""
+    for match in _THROUGH.finditer(code):
+        at = match.end()
+        word = start + at + 4 + int.from_bytes(code[at : at + 4], "little", signed=True)
+        if own.start <= word < own.end:
+            with contextlib.suppress(TargetError):
+                yield int.from_bytes(program.read(word, 8), "little")
 
 
 def callers_of(program: Program, function: Function) -> list[Function]:

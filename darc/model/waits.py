@@ -105,6 +105,17 @@ class Waits:
         """Σ of all waits, in cycles."""
         return sum(one.cycles for one in self.objects)
 
+    @property
+    def without_processor(self) -> int:
+        """Σ of the time between a wake-up and a processor, in cycles."""
+        return sum(
+            holder.cycles
+            for one in self.objects
+            if one.kind is ObjectKind.WAKE_UP
+            for holder in one.holders
+            if holder.role is Role.HANDED_OVER
+        )
+
 
 def together(objects: Iterable[WaitedFor]) -> tuple[WaitedFor, ...]:
     """Objects that have no name, of one kind and waited for in the same functions, as one: those of

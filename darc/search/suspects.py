@@ -20,6 +20,7 @@ from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
+from darc.model.shares import SLIGHT
 from darc.model.slices import less
 from darc.model.why import Suspect
 
@@ -63,6 +64,10 @@ _AS_OFTEN = 0.4
 
 _AS_MANY = 0.01
 """By so much may differ how many calls two functions have that go together, as stops drop some."""
+
+_MOST = 0.5
+"""Of the calls of another function have a slow one each, where that is what they always do: those
+that have none take as long all the same."""
 
 _MOST_EACH = 8
 """Calls in each call of another function: with more of them, it would be no wonder if one of them
@@ -186,9 +191,13 @@ def first_of(found: Sequence[Suspect]) -> Suspect | None:
 
 def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:
     """Whom to look into first, of those that are not out. Functions that are only disturbed, as all
-    are, come last."""
+    are, come last, unless what the others mean to anybody is slight beside that."""
     found = without(suspects(known), is_out)
-    return first_of([one for one in found if not is_disturbed(known, one)] or found)
+    rest = [one for one in found if not is_disturbed(known, one)]
+    longest = max((one.delay for one in found), default=0.0)
+    if all(one.delay * SLIGHT < longest for one in rest):
+        rest = list(found)
+    return first_of(rest)
 
 
 def may_follow(known: FunctionSet, chosen: Suspect) -> bool:
@@ -251,7 +260,9 @@ def _usual_in(known: FunctionSet, suspect: Suspect) -> FunctionProfile | None:
 
     def has_it(row: FunctionProfile) -> bool:
         count = row.profile.count
-        if abs(count - suspect.slow) > _AS_MANY * count or row.profile.total <= profile.total:
+        if not _MOST * count <= suspect.slow <= (1 + _AS_MANY) * count:
+            return False
+        if not count or row.profile.total <= profile.total:
             return False
         each = profile.count / count
         slow = sum(n for b, n in row.profile.bins.items() if b >= suspect.peak.first_bin)

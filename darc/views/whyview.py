@@ -119,6 +119,10 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     waits, kept = found.waits, found.ops
     if waits is None or kept is None or not kept.sees_waits or not waits.cycles:
         return
+    if 2 * waits.without_processor > waits.cycles:
+        part = f"{100 * waits.without_processor / waits.cycles:.0f} %"
+        had = "others had the processor: these calls' threads were awake without one"
+        yield Text(f"    {had} for {part} of the time")
     for one in [one for one in over_paths(waits) if _is_told(one)][:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles:
             yield Text(f"    {_waited(one, waits.cycles, kept, show)}")

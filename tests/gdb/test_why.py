@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fixtures.build import build
+import pytest
+
+from fixtures.build import build, build_feeding
 from tests.debugger import (
     DARC_GDB,
     EXIT,
@@ -256,3 +258,16 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     ):
         assert line in done.gdb, (line, done.gdb)
     assert "Traceback" not in done.gdb
+
+
+@pytest.mark.parametrize("flags", [(), ("-fno-plt",)])
+def test_what_a_loop_that_never_returns_calls_itself(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """Nothing of the program's own is slow: its loop is never over, and all else is quick."""
+    with server(build_feeding(*flags)) as running:
+        commands = [MOST, "continue", REPORT, "detach"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+    found = why(done)
+    assert found["verdict"] == "found", done.gdb
+    assert found["answers"][0]["symbol"].strip("_") == "write", done.gdb

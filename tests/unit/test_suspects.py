@@ -218,6 +218,17 @@ def test_what_happens_to_all_alike_is_no_function_s() -> None:
     assert found.name == "guilty"
 
 
+def test_what_happens_to_all_comes_first_where_the_rest_is_slight() -> None:
+    """A function that takes 4 µs instead of 0.4 µs is nobody's trouble where all wait for 2 ms."""
+    noisy = [row(f"f{n}", disturbed(scale)) for n, scale in enumerate((3, 1, 1, 0.8, 0.5))]
+    small = row("small", {10: 300_000, 13: 200_000})
+    known = of(*noisy, small)
+    assert set(names(known)) >= {"f0", "small"}
+    found = choice(known, lambda _: False)
+    assert found is not None
+    assert found.name == "f0"
+
+
 def test_callees_that_are_slow_with_it_do_not_excuse_it() -> None:
     """Four functions one in another, and others that have nothing to do with it."""
     chain = [row(f"level{n}", {10 - n: 100_000, 24: 40}) for n in range(4)]
@@ -389,6 +400,15 @@ def test_what_each_call_of_another_function_does_is_usual() -> None:
     known = of(row("phase", PHASES), row("request", {25: 100}), row("plain", {10: 5000}))
     ((suspect, whole),) = usual(known).values()
     assert (suspect.name, whole.name) == ("phase", "request")
+
+
+@pytest.mark.parametrize(("slow", "are_usual"), [(85, True), (40, False)])
+def test_what_most_calls_of_another_function_do_is_usual_where_all_take_as_long(
+    slow: int, are_usual: bool
+) -> None:
+    """Those without a slow one do something else that takes as long."""
+    phase = row("phase", {10: 600 - slow, 24: slow})
+    assert bool(usual(of(phase, row("request", {25: 100}), row("unseen", {})))) == are_usual
 
 
 @pytest.mark.parametrize(
@@ -596,6 +616,43 @@ def test_calls_that_spend_their_time_otherwise_do_not_agree(waited: int, part: f
     pursuit.take(session, found)
     (answer,) = pursuit.known(session, found).answers
     assert answer.agreement == pytest.approx(part)
+
+
+@pytest.mark.parametrize(
+    ("slow", "seconds", "votes"), [(60, SECONDS, 20), (60, 12.0, 10), (30, 12.0, 8)]
+)
+def test_as_many_votes_as_there_is_time_for(slow: int, seconds: float, votes: int) -> None:
+    """Where slow calls are rare."""
+    known = of(row("serve", {10: 1000, 26: slow}))
+    following = profiled(dataclasses.replace(known, seconds=seconds)).next()
+    assert following is not None
+    assert following[1].parameters.decision_ops == votes
+
+
+@pytest.mark.parametrize(("without", "is_idle"), [(800, False), (200, True)])
+def test_who_is_awake_without_a_processor_waits_for_no_work(without: int, is_idle: bool) -> None:
+    """The work had come by then."""
+    pursuit = profiled(of(row("serve", SLOW)))
+    following = pursuit.next()
+    assert following is not None
+    root = Fnode(function("serve", following[0]))
+    wait = root.add_child(function("epoll_wait"), None)
+    holder = Holder(Role.HANDED_OVER, "", (), without, 19)
+    objects = (WaitedFor(ObjectKind.WAKE_UP, "", (), 950, 19, 19, (holder,)),)
+    found = Snapshot(
+        "serve",
+        Status.FOUND,
+        Probes.PAD,
+        paths=(RootCausePath((root, wait), Ending(Cause.BLOCKED, 20)),),
+        ops=KeptOps(HZ, sees_waits=True),
+        waits=Waits(19, 1000, objects),
+    )
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    known = pursuit.known(session, found)
+    assert [one.suspect.name for one in known.answers] == ([] if is_idle else ["serve"])
+    text = status(shown(known), Style())
+    assert ("awake without one for 80 % of the time\n" in text) == (not is_idle)
 
 
 def test_the_stops_of_all_steps_are_told() -> None:
