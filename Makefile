@@ -128,6 +128,7 @@ types: $(STAMP)
 
 bench: setup lldb-packages
 	@$(PY) -m benchmarks
+	@$(PY) -m benchmarks.waits
 
 # Installs the programs; some eight minutes. One of them: ARGS='--only redis'.
 bench-real: setup

@@ -82,7 +82,12 @@ class Descent:
         return [second for run in self.stops for second in run]
 
 
-def _run(*command: str | Path) -> str:
+def run(*command: str | Path) -> str:
+    """What a command writes.
+
+    Raises:
+        MeasurementError: it failed.
+    """
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         list(map(str, command)),
@@ -98,12 +103,14 @@ def _run(*command: str | Path) -> str:
     return done.stdout
 
 
-def _darc(debugger: str, commands: Sequence[str], program: Path, arguments: Sequence[str]) -> str:
+def run_darc(
+    debugger: str, commands: Sequence[str], program: Path, arguments: Sequence[str]
+) -> str:
     """What a debugger with darc, and the program in it, write in a batch run."""
     words, ending = (["-nx", "-q", "-batch"], "--args") if debugger == GDB else (["-x", "-b"], "--")
     for command in commands:
         words += ["-ex" if debugger == GDB else "-o", command]
-    return _run(BIN / f"darc-{debugger}", *words, ending, program, *arguments)
+    return run(BIN / f"darc-{debugger}", *words, ending, program, *arguments)
 
 
 def compile_program(name: str, *flags: str) -> Path:
@@ -111,7 +118,7 @@ def compile_program(name: str, *flags: str) -> Path:
     BUILT.mkdir(parents=True, exist_ok=True)
     program = BUILT / name
     options = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-ipa-icf", "-pthread", *flags)
-    _run("gcc", *options, HERE / "cost.c", "-o", program)
+    run("gcc", *options, HERE / "cost.c", "-o", program)
     return program
 
 
@@ -136,7 +143,7 @@ def _together(runs: list[Costs]) -> Costs:
 def without_darc(program: Path, threads: int) -> Costs:
     """The same loops where nothing is patched: how far twins differ by chance."""
     arguments = (threads, BLOCKS, 0, 0)
-    return _together([_costs(_run(program, *map(str, arguments))) for _ in range(REPEATS)])
+    return _together([_costs(run(program, *map(str, arguments))) for _ in range(REPEATS)])
 
 
 def with_darc(program: Path, threads: int, debugger: str = GDB) -> Costs:
@@ -159,7 +166,7 @@ def _with_darc(program: Path, threads: int, debugger: str, *before: str) -> Cost
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         commands = (*before, start, "run", f"darc report -o {report}")
-        output = _darc(debugger, commands, program, tuple(arguments))
+        output = run_darc(debugger, commands, program, tuple(arguments))
         figures = json.loads(report.read_text())["program"]
     # A thread that had to wait may add an op to the peak.
     if not DECISION_OPS <= figures["in_peak_calls"] < 2 * DECISION_OPS or figures["probes"] != 3:
@@ -172,7 +179,7 @@ def uftrace() -> Peer:
     name, flag = "uftrace record -P leaf", "-fpatchable-function-entry=5"
     if shutil.which("uftrace") is None:
         return Peer(name, "", {}, "not installed: tools/benchmarks.sh installs it")
-    version = _run("uftrace", "--version").split()[1]
+    version = run("uftrace", "--version").split()[1]
     program = compile_program("cost-uftrace", flag)
     try:
         runs = [_uftrace_run(program) for _ in range(REPEATS)]
@@ -183,11 +190,11 @@ def uftrace() -> Peer:
 
 def _uftrace_run(program: Path) -> Costs:
     with tempfile.TemporaryDirectory() as folder:
-        output = _run(
+        output = run(
             *("uftrace", "record", "-P", "^leaf$", "--no-libcall", "-d", f"{folder}/data"),
             *(program, "peer", "50", "1000"),
         )
-        counted = _run("uftrace", "report", "-d", f"{folder}/data")
+        counted = run("uftrace", "report", "-d", f"{folder}/data")
     if not re.search(r"\s50000\s+leaf$", counted, re.M):
         raise MeasurementError(f"uftrace did not see every call:\n{counted}")
     return _costs(output)
@@ -197,7 +204,7 @@ def gdb_breakpoints(program: Path) -> Peer:
     """Two breakpoints with a Python ``stop`` each."""
     runs = []
     for _ in range(REPEATS):
-        output = _run(
+        output = run(
             *("gdb", "-nx", "-q", "-batch", "-x", HERE / "gdb_breakpoints.py"),
             *("--args", program, "peer", "10", "40"),
         )
@@ -209,12 +216,12 @@ def gdb_breakpoints(program: Path) -> Peer:
 
 def gdb_version() -> str:
     """What gdb calls itself."""
-    return _run("gdb", "--version").splitlines()[0].split()[-1]
+    return run("gdb", "--version").splitlines()[0].split()[-1]
 
 
 def lldb_version() -> str:
     """What lldb calls itself."""
-    return _run(BIN / "darc-lldb", "--version").split()[-1]
+    return run(BIN / "darc-lldb", "--version").split()[-1]
 
 
 def deep(debugger: str, lookahead: str, hz: int) -> Descent:
@@ -228,7 +235,7 @@ def deep(debugger: str, lookahead: str, hz: int) -> Descent:
     else:
         commands = (f"command script import {observer}", start, "run", "script stops.report()")
     for _ in range(DEEP_RUNS):
-        output = _darc(debugger, commands, program, ("60000",))
+        output = run_darc(debugger, commands, program, ("60000",))
         if "level_7 → level_8\n" not in output:
             raise MeasurementError(f"the cause was not found:\n{output}")
         runs.append(stops_in(output, hz))

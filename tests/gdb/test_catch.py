@@ -138,6 +138,15 @@ def test_what_a_call_has_spent_its_time_on(
     assert any(reason == what and int(share) > 50 for share, reason in told), done.gdb
 
 
+@IN_BOTH
+def test_among_five_hundred_threads(tmp_path: Path) -> None:
+    commands = [CATCH, "run", mark("caught"), "bt", "darc stop", "kill"]
+    done = debugger.debug(tmp_path, build_waiting(), ("horde", "2000"), commands)
+    assert "handle under way for " in done.gdb
+    assert re.search(r"#\d+:? .*\bhandle ?\(op=", done.section("caught")), done.gdb
+    assert "every probe is out" in done.gdb
+
+
 def test_a_thread_that_no_signal_stops_is_described(tmp_path: Path) -> None:
     """It waits for a child of vfork: the call is told of, and the program goes on to the next."""
     done = debugger.debug(tmp_path, build_waiting(), ("deep", "200"), [CATCH, "run", "kill"])

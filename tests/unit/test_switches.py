@@ -159,7 +159,8 @@ def offs(found: list[OffTimes], *reasons: OffReason) -> list[float]:
 @needs_permission
 class TestAgainstTheSystemsOwnAccount:
     @pytest.mark.parametrize(
-        "mode", ["sleep", "busy", "beside", "signals", "yield", "fork", "vfork", "clone", "crowd"]
+        "mode",
+        ["sleep", "busy", "beside", "signals", "yield", "fork", "vfork", "clone", "crowd", "disk"],
     )
     def test_time_off_the_processor(self, mode: str) -> None:
         told, times = watch_it(mode, 20)
