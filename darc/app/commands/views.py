@@ -102,8 +102,8 @@ WAITS = Command(
         "Of the calls inside the peak that are kept whole: which locks, conditions, semaphores "
         "and threads they waited for, in which function, and who had them meanwhile, in which "
         "function. A wait is divided among those who held the lock one after the other. Shares "
-        "are of all the time of these calls. What is locked without the C library's functions "
-        "is not seen."
+        "are of all the time of these calls. What else they were blocked in is told by the call; "
+        "who ended that, only to those whom the kernel tells it, as root."
     ),
     examples=(("darc waits", "When the root cause ends in a lock's wait."),),
     parse=no_arguments("waits"),
