@@ -138,7 +138,6 @@ def test_what_a_call_has_spent_its_time_on(
     assert any(reason == what and int(share) > 50 for share, reason in told), done.gdb
 
 
-@IN_BOTH
 def test_among_five_hundred_threads(tmp_path: Path) -> None:
     commands = [CATCH, "run", mark("caught"), "bt", "darc stop", "kill"]
     done = debugger.debug(tmp_path, build_waiting(), ("horde", "2000"), commands)
