@@ -585,6 +585,11 @@ class App:
         if self._pursuit is not None and is_first:
             self._pursuit.setup_seconds = time.monotonic() - began
 
+    def goes_on(self) -> None:
+        """The program goes on from a stop of darc's, of which the debugger tells nobody."""
+        self.before_continue()
+        self.on_resume()
+
     def rest(self) -> None:
         """The program stands still, or is gone: nobody watches it."""
         if self._monitor is not None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from darc.app import finding, naming
 from darc.app.finding import Request
+from darc.app.firstcall import FirstCall
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.processor import RESULT, STACK_POINTER
@@ -44,7 +45,10 @@ class Host(Protocol):
         """What the debugger has now. Raises DarcError."""
 
     def begin(self, program: Program, entry: int, request: Request) -> None:
-        """f0 is at ``entry``, and is called now. Raises DarcError."""
+        """f0 is at ``entry``, and is called now, or was. Raises DarcError."""
+
+    def goes_on(self) -> None:
+        """The program goes on, and the debugger will not say so."""
 
     def emit(self, text: str) -> None:
         """Shows text to the user."""
@@ -72,6 +76,8 @@ class Waiting:
         self._awaits_begin = False
         self._will_begin = False
         """Whether that is still to come."""
+        self._first_call: FirstCall | None = None
+        """Watches what waits for f0's first call."""
         self._looked: tuple[Request, int | None, Debuggee, bytes] | None = None
         """For what, in which program, and what was mapped there when all was looked at."""
 
@@ -128,6 +134,10 @@ class Waiting:
         self._copies = Lookup(program, self._target).private_copies(entry, live=False)
         self._forget_choice()
         self._target.breaks.break_once(entry, lambda: self._arrived(entry))
+        debuggee = self._host.look()[0]
+        if debuggee.is_readable_while_it_runs:
+            self._watch_no_more()
+            self._first_call = FirstCall(debuggee, entry, lambda: self._missed(entry))
 
     # ---------------------------------------------------------------------- end
 
@@ -172,7 +182,13 @@ class Waiting:
         elif self.failure is not None:  # as that was lost, perhaps
             self._host.emit(f"darc: {gone}; {how}")
 
+    def _watch_no_more(self) -> None:
+        first_call, self._first_call = self._first_call, None
+        if first_call is not None:
+            first_call.stop()
+
     def _take_back(self) -> None:
+        self._watch_no_more()
         self._target.breaks.cancel_break()
         self._forget_choice()
         self._forget_begin()
@@ -329,15 +345,32 @@ class Waiting:
         request = self.request
         if request is None:
             return
+        first_call, self._first_call = self._first_call, None
+        if first_call is not None:
+            first_call.stop(disarm=False)  # the analysis has the bell from here on
+        self.request = None  # whatever happens, the wait is over: what darc maps is no new file
         try:
             self._host.begin(self._host.look()[1], entry, request)
         except DarcError as error:
+            if first_call is not None:
+                first_call.stop()
             self.fail(error)
         except Exception as error:
             self.failure = UsageError(f"{request.function} could not be analysed: {error!r}")
             raise
-        finally:
-            self.request = None  # whatever happened, the wait is over
+
+    def _missed(self, entry: int) -> None:
+        """The program runs without the breakpoint at f0 that the debugger believes in."""
+        request = self.request
+        if request is None:
+            return
+        self._target.breaks.cancel_break()
+        self._host.emit(
+            f"darc: another process shares the program's memory, from which the debugger has taken "
+            f"its breakpoints: {request.function} is analysed from here on"
+        )
+        self._arrived(entry)
+        self._host.goes_on()
 
 
 def may_wait(debuggee: Debuggee, parameters: Parameters) -> bool:

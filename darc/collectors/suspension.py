@@ -58,6 +58,7 @@ class Suspension:
         tables = installer.tables
         self._suspended = None
         self.stands()
+        self._backend.lead_home(foothold)
         was = self._standstill(installer, foothold)
         if was is None:
             self.cut_short += tables.ops.count()

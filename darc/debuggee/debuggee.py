@@ -148,6 +148,12 @@ class Debuggee(ABC):
         """Whether the debugger has stopped it, and may be telling so at this moment. Any thread."""
         return False
 
+    def lacks_breakpoint(self, address: int) -> bool:
+        """Whether it runs, the debugger has it, and no breakpoint of the debugger's stands at
+        ``address``, where one should. Any thread."""
+        del address
+        return False
+
     def thread_called(self, own: int) -> int | None:
         """The thread that it knows itself as ``own``, if there is one. Any thread."""
         del own

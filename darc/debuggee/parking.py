@@ -38,15 +38,23 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     return True
 
 
+def parked_slots(target: Target, foothold: Foothold) -> dict[int, int]:
+    """The threads that stand where they can be led home from, and from which slot f0 returned."""
+    first, end = foothold.symbol("darc_parked"), foothold.symbol("darc_unparked")
+    back = agent.load().offset("darc_parked.back")
+    return {
+        thread: target.threads.read_register(thread, "rsp") + back
+        for thread, pc in target.threads.program_counters().items()
+        if first <= pc < end
+    }
+
+
 def _parked(target: Target, foothold: Foothold, slot: int) -> tuple[int, dict[str, int]] | None:
     """The thread whose f0 returned from ``slot``, and what is on its stack."""
     blob = agent.load()
-    first, end = foothold.symbol("darc_parked"), foothold.symbol("darc_unparked")
-    for thread, pc in target.threads.program_counters().items():
-        if not first <= pc < end:
-            continue
-        stack = target.threads.read_register(thread, "rsp")
-        if stack + blob.offset("darc_parked.back") == slot:
+    for thread, found in parked_slots(target, foothold).items():
+        if found == slot:
+            stack = slot - blob.offset("darc_parked.back")
             raw = target.memory.read(stack, blob.sizes["darc_parked"])
             return thread, blob.unpack("darc_parked", raw)
     return None

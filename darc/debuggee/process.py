@@ -104,6 +104,9 @@ class ProcessDebuggee(Debuggee):
     def is_stopped(self) -> bool:
         return procfs.is_traced_and_stopped(self._pid)
 
+    def lacks_breakpoint(self, address: int) -> bool:
+        return procfs.lacks_breakpoint(self._pid, address)
+
     def thread_called(self, own: int) -> int | None:
         return procfs.thread_called(self._pid, own)
 

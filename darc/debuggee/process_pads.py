@@ -11,7 +11,7 @@ from darc.code.faults import FAULTS
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, handlers, procfs
-from darc.debuggee.parking import lead_home
+from darc.debuggee.parking import lead_home, parked_slots
 from darc.debuggee.process_foothold import ProcessFoothold
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.parameters import Parameters
@@ -113,6 +113,15 @@ class ProcessPads(PadBackend):
             return answer.outcome
 
         target.bell.arm(self._signal, decide)
+
+    def lead_home(self, foothold: Foothold) -> None:
+        signal = self._signal
+        if signal is None:
+            return
+        for thread, slot in parked_slots(self._target, foothold).items():
+            # One that blocks the bell's signal is about to let it through: there it has to.
+            if procfs.hears(self._pid, thread, signal):
+                lead_home(self._target, foothold, slot)
 
     @property
     def bell_is_lost(self) -> bool:

@@ -17,6 +17,7 @@ from darc.target import living
 from darc.target.target import Region
 
 _PAGE = 4096
+_INT3 = b"\xcc"
 _AT_ENTRY, _AT_HWCAP2 = 9, 26
 _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 
@@ -322,6 +323,18 @@ def _passes_on(terminal: int) -> bool:
 def is_gone(pid: int) -> bool:
     """Whether a process has ended, though its debugger may not have looked yet."""
     return living.state(pid, living.speaker(pid)) in living.ENDED
+
+
+def lacks_breakpoint(pid: int, address: int) -> bool:
+    """Whether a process that a debugger has runs, and no breakpoint stands at ``address``. Where
+    that is not mapped, nobody expects one."""
+    if is_traced_and_stopped(pid) or is_let_go(pid) or is_gone(pid):
+        return False
+    try:
+        with MemoryFile(pid) as memory:
+            return memory.read(address, 1) != _INT3
+    except TargetError:
+        return False
 
 
 def is_let_go(pid: int) -> bool:

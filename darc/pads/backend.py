@@ -118,6 +118,9 @@ class PadBackend(ABC):
     def change_bell(self, tables: AgentMemory) -> None:  # noqa: B027
         """Takes that other signal. May be called while the bell's handler decides."""
 
+    def lead_home(self, foothold: Foothold) -> None:  # noqa: B027
+        """At a stop for the user: threads that have just rung are where f0 has returned to."""
+
     def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:  # noqa: B027
         """A sign of life from the debugger, which ends the analysis in ``seconds_left``, where the
         agent looks for one. Any thread."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fixtures.build import build, find
-from tests.debugger import EXIT, REPORT, debug, undisturbed
+from tests.debugger import EVERYWHERE, EXIT, REPORT, debug, undisturbed
 
 
 def test_program_at_its_first_instruction(tmp_path: Path) -> None:
@@ -15,4 +15,17 @@ def test_program_at_its_first_instruction(tmp_path: Path) -> None:
     done = debug(tmp_path, program, args, ["starti", start, "continue", REPORT, "continue", EXIT])
     assert "has not begun yet: waits for handle" in done.gdb
     assert set(done.paths) == set(find("threads").paths), done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, args)
+
+
+@EVERYWHERE
+def test_a_process_that_shares_the_memory_is_made_before_f0_is_called(tmp_path: Path) -> None:
+    """The debugger takes its breakpoints out of the child, and so out of the program: f0 would be
+    waited for until the end. One that was written anew would be the end of the child, which says
+    so."""
+    program, args = build("untraced"), ("12000",)
+    start = "darc start handle --peak >150us --start-ops 200"
+    done = debug(tmp_path, program, args, [start, "run", REPORT, "continue", EXIT])
+    assert "another process shares the program's memory" in done.gdb
+    assert set(done.paths) == set(find("untraced").paths), done.gdb
     assert (done.program_status, done.output) == undisturbed(program, args)

@@ -54,6 +54,14 @@ int main(void)
 """
 
 
+PARKED = """
+import gdb
+from darc_gdb import APP
+
+gdb.Breakpoint(f"*{APP._foothold.symbol('darc_parked'):#x}", temporary=True)
+"""
+
+
 @pytest.fixture(scope="module")
 def program() -> Path:
     return build("mixture")
@@ -76,6 +84,21 @@ def test_backtrace_inside_timed_calls(place: str, program: Path, tmp_path: Path)
     assert probed.section("bt") == undisturbed.section("bt")
     assert probed.section("bt").count("\n") >= 4
     assert probed.section("up") == undisturbed.section("up")
+
+
+def test_a_thread_that_has_just_rung(program: Path, tmp_path: Path) -> None:
+    """It is on its way out of f0's pad, all of whose work is done: the user, who happens to stop it
+    there, finds it where f0 has returned to."""
+    script = tmp_path / "parked.py"
+    script.write_text(PARKED)
+    start = ["break handle", "run", "delete", "darc start handle --peak >1ms --start-ops 200"]
+    look = [f"source {script}", "continue", mark("bt"), "bt", "info registers rip", mark("on")]
+    done = debug(tmp_path, program, ("40000",), [*start, *look, "continue", REPORT, "kill"])
+    assert "Temporary breakpoint" in done.gdb
+    assert "??" not in done.section("bt"), done.gdb
+    assert re.match(r"#0  .*\bmain \(", done.section("bt")), done.gdb
+    assert "<main+" in done.section("bt")
+    assert set(done.paths) == set(find("mixture").paths) or done.paths, done.gdb
 
 
 def test_backtraces_of_all_threads(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ class Backend:
     def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
         pass
 
+    def lead_home(self, foothold: object) -> None:
+        pass
+
 
 class Debuggee:
     is_readable_while_it_runs = True

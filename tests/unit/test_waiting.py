@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +13,7 @@ from darc.app.finding import Request
 from darc.app.waiting import Waiting
 from darc.model.errors import DarcError, NotFoundError, UnchosenError, UnsupportedError
 from darc.model.parameters import Parameters, Probes
+from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
 
 ENTRY, RESOLVER, CALLER, BEGIN, STACK = 0x1000, 0x1040, 0x1080, 0x10C0, 0x7000
@@ -25,6 +28,28 @@ class Debuggee:
     begins: int | None = None
     refuses: DarcError | None = None
     maps: bytes | None = None
+    is_readable_while_it_runs = False
+    lost_breakpoint = False
+    bell: Callable[[], Outcome] | None = None
+
+    def __init__(self) -> None:
+        self.sent = threading.Event()
+
+    def arm_limit(self, handler: Callable[[], Outcome]) -> int:
+        self.bell = handler
+        return 23
+
+    def disarm_limit(self) -> None:
+        self.bell = None
+
+    def lacks_breakpoint(self, address: int) -> bool:
+        return self.lost_breakpoint
+
+    def is_signalled(self, number: int) -> bool:
+        return False
+
+    def send(self, number: int) -> None:
+        self.sent.set()
 
     def mapped(self) -> bytes | None:
         return self.maps
@@ -67,6 +92,8 @@ class Host:
         self.said: list[str] = []
         self.refuses: DarcError | None = None
         self.looks = 0
+        self.went_on = 0
+        self.maps_more: Callable[[], object] = lambda: None
 
     def look(self) -> tuple[Debuggee, Program]:
         self.looks += 1
@@ -76,6 +103,10 @@ class Host:
         if self.refuses is not None:
             raise self.refuses
         self.begun.append(entry)
+        self.maps_more()
+
+    def goes_on(self) -> None:
+        self.went_on += 1
 
     def emit(self, text: str) -> None:
         self.said.append(text)
@@ -270,3 +301,45 @@ def test_a_program_that_is_killed_as_it_begins_has_the_function(
     world.for_library()
     world.waiting.program_ended()
     assert world.host.said[1:] == ["darc: the program ended before late was called"]
+
+
+def test_a_breakpoint_that_vanishes_is_waited_for_no_more(world: World) -> None:
+    """The debugger has taken it out of a child that shares the program's memory."""
+    debuggee = world.host.debuggee
+    debuggee.is_readable_while_it_runs = True
+    world.found = ENTRY
+    world.for_library()
+    world.waiting.modules_changed()
+    assert debuggee.bell is not None
+    assert debuggee.bell() is Outcome.CONTINUE  # a signal that the program ignores
+    assert world.waiting
+    debuggee.lost_breakpoint = True
+    assert debuggee.sent.wait(60)
+    assert debuggee.bell() is Outcome.CONTINUE
+    assert (world.host.begun, world.host.went_on) == ([ENTRY], 1)
+    assert "another process shares the program's memory" in world.host.said[-1]
+    assert not world.waiting
+    assert world.is_clean
+
+
+def test_nothing_is_watched_when_nothing_waits(world: World) -> None:
+    debuggee = world.host.debuggee
+    debuggee.is_readable_while_it_runs = True
+    world.found = ENTRY
+    world.for_library()
+    world.waiting.modules_changed()
+    before = threading.active_count()
+    world.waiting.cancel()
+    assert debuggee.bell is None
+    assert threading.active_count() == before - 1
+
+
+def test_what_darc_maps_itself_is_no_file_that_f0_may_be_in(world: World) -> None:
+    """The debugger tells of it in the middle: it would wait for the call once more."""
+    world.host.maps_more = world.waiting.modules_changed
+    world.found = ENTRY
+    world.for_library()
+    world.waiting.modules_changed()
+    world.target.arrive(ENTRY)
+    assert world.host.begun == [ENTRY]
+    assert world.is_clean
