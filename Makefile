@@ -92,6 +92,7 @@ matrix: setup test-packages
 
 # The fixtures again, where their system calls for processes, mappings, futexes and clocks take longer.
 slow-calls: setup test-packages
+	@mkdir -p build
 	@gcc -O2 -Wall -Wextra tests/delays/slow_calls.c -o build/slow_calls
 	@build/slow_calls $(CURDIR)/build/fixtures $(PY) -m pytest -n $(JOBS) tests/gdb/test_fixtures.py $(PYTEST_ARGS)
 

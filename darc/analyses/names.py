@@ -60,23 +60,26 @@ class ProgramNames:
 
     def _is_signal_return(self, back: int) -> bool:
         """Whether what is returned to makes the kernel take up what a signal has interrupted."""
+        return self._code(back, len(SIGNAL_RETURN)) == SIGNAL_RETURN
+
+    def _code(self, address: int, size: int) -> bytes | None:
+        """Code as its file has it: the program may be gone, and nobody may ask the debugger."""
         try:
-            return self._program.read(back, len(SIGNAL_RETURN)) == SIGNAL_RETURN
+            return self._program.in_file(address, size)
         except DarcError:
-            return False
+            return None
 
     def _jumped_from(self, back: int) -> str | None:
         """The function that the call before ``back`` calls. Where another one is in its frame, it
         has handed that on by a tail call, and stands on no stack."""
-        try:
-            target = called_before(self._program.read(back - PATCH_LENGTH, PATCH_LENGTH), back)
-            module = self._program.module_at(back)
-            if target is None or module is None or target not in range(module.start, module.end):
-                return None
-            is_stub = plt_slot(self._program.read(target, _PLT_ENTRY), target) is not None
-        except DarcError:
+        code, module = self._code(back - PATCH_LENGTH, PATCH_LENGTH), self._program.module_at(back)
+        target = None if code is None else called_before(code, back)
+        if target is None or module is None or target not in range(module.start, module.end):
             return None
-        return None if is_stub else self._program.function_at(target).name
+        entry = self._code(target, _PLT_ENTRY)
+        if entry is None or plt_slot(entry, target) is not None:
+            return None
+        return self._program.function_at(target).name
 
     def object(self, kind: ObjectKind, address: int) -> str:
         """Its symbol; else the module and where it is in that; else that it is on the heap or a

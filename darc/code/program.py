@@ -152,7 +152,7 @@ class Program:
         """Memory as it was before darc touched it."""
         found = self.patches.over(address, self._target.memory.read(address, size))
         is_code = self._is_ahead and (self.is_code(address) or self.is_code(address + size - 1))
-        if is_code and found != self._in_file(address, size):
+        if is_code and found != self.in_file(address, size):
             raise NotNowError
         return found
 
@@ -170,14 +170,14 @@ class Program:
         finally:
             self._is_ahead = False
 
-    def _in_file(self, address: int, size: int) -> bytes | None:
+    def in_file(self, address: int, size: int) -> bytes | None:
         """What a module's file has there."""
         module = self.module_at(address)
         return None if module is None else module.image.loaded(address - module.bias, size)
 
     def is_rewritten(self, address: int, size: int) -> bool:
         """Whether code is another than its file has there: who has written it may do so again."""
-        stored = self._in_file(address, size)
+        stored = self.in_file(address, size)
         return stored is not None and self.read(address, len(stored)) != stored
 
     def forget_code(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from darc.debuggee.wakers import Wakers
-from fixtures.build import build_waiting
+from fixtures.build import build, build_waiting
 from tests import debugger
 from tests.debugger import EVERYWHERE, IN_BOTH, LLDB
 from tests.kills.programs import running, wait_until_let_go
@@ -332,3 +332,12 @@ def test_locks_of_all_kinds_go_on(tmp_path: Path) -> None:
             assert "every probe is out" in done.gdb
         program.check()
         program.finish()
+
+
+@IN_BOTH
+def test_a_program_that_ends_in_a_search_with_waits_known(tmp_path: Path) -> None:
+    """lldb tells of the end on a thread that may not ask it: files have what names need."""
+    start = "darc start request --peak '>150us' --decision-ops 30 --lookahead 1"
+    done = debugger.debug(tmp_path, build("backend"), ("5000",), [start, "run", "darc status"])
+    assert "request: program ended" in done.gdb, done.gdb
+    assert "internal error" not in done.gdb, done.gdb
