@@ -43,9 +43,7 @@ class Moments:
         of_kinds = {blob.constants[kind] for kind in ("DARC_MOMENT_SWITCH", "DARC_MOMENT_WAKE")}
         has_stack = [n for n in kept if rows[n][1] in of_kinds and rows[n][3] in asked]
         stacks = self._stacks(has_stack, first + room * size)
-        found = [
-            KeptMoment(*(*rows[n][:-1], task_name(rows[n][-1]), stacks.get(n, ()))) for n in kept
-        ]
+        found = [_moment(rows[n], stacks.get(n, ())) for n in kept]
         return sorted(found, key=lambda moment: moment.time), since
 
     def _with_wakers(self, rows: list[tuple[Any, ...]], tasks: set[int]) -> set[int]:
@@ -80,6 +78,10 @@ _ROW = struct.Struct("<Q4I5Q16s")
 
 _GAP = 4
 """So many stacks are rather read than left out: a packet takes as long."""
+
+
+def _moment(row: tuple[Any, ...], stack: tuple[int, ...]) -> KeptMoment:
+    return KeptMoment(*(*row[:-1], task_name(row[-1]), stack))
 
 
 def _merged(times: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

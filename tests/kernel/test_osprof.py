@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,19 +43,18 @@ def test_llseek_waits_for_reads_of_who_shares_the_file(machine: Machine, tmp_pat
         machine,
         tmp_path,
         "set darc task llseek",
-        "darc profile ksys_lseek ksys_read ext2_file_operations --time 6s",
+        "darc profile ksys_lseek ksys_read ext4_file_operations --time 6s",
     )
     seek, read = rows["ksys_lseek"], rows["ksys_read"]
-    inner = rows["ext2_file_read_iter"]
+    inner = rows["ext4_file_read_iter"]
     assert abs(seek["calls"] - read["calls"]) <= 2, output
     assert abs(inner["calls"] - read["calls"]) <= 2, output
     assert not any("mmap" in name for name in rows), output  # which nobody has called
-    hz_bins = {int(bin_): count for bin_, count in seek["bins"].items()}
-    waited = sum(count for bin_, count in hz_bins.items() if bin_ >= 17)  # beyond 131 µs
-    share = waited / seek["calls"]
-    assert 0.2 <= share <= 0.9, output
-    hold = seek["sum"] / waited
-    assert 0.3 <= hold / (inner["sum"] / inner["calls"]) <= 3, output
+    waited = sum(count for bin_, count in seek["bins"].items() if int(bin_) >= 17)  # from 131 µs on
+    assert waited >= 0.05 * seek["calls"], output
+    assert waited <= 0.9 * seek["calls"], output
+    held = seek["sum"] / waited
+    assert inner["sum"] / inner["calls"] <= held <= inner["max"], output
     assert_unharmed(machine)
 
 
@@ -71,6 +71,10 @@ def test_a_journal_comes_back_with_the_time(machine: Machine, tmp_path: Path) ->
     assert sum(slow) >= 20, output
     often = sorted(slow)[-len(slow) // 3 :]  # in a third of the seconds at most
     assert sum(often) >= 0.8 * sum(slow), (slow, output)
-    assert "comes every 6.0s" in output or "comes every 5.0s" in output, output
+    busy = [second for second, count in enumerate(slow) if 3 * count >= max(slow)]
+    begins = [second for second in busy if second - 1 not in busy]
+    apart = [after - before for before, after in itertools.pairwise(begins)]
+    assert len(apart) >= 2, (slow, output)
+    assert all(4 <= seconds <= 8 for seconds in apart), (slow, output)  # commit=5, and its writing
     assert_goes_on(machine)
     assert_unharmed(machine)
