@@ -274,7 +274,7 @@ paths are right: where a call is slow under a lock, its waiters have a path, too
 | --- | ---: | ---: | ---: | ---: |
 {programs}
 
-Times are from the server's start to its end. Without an injection {named} of {none} runs named
+{cut}Times are from the server's start to its end. Without an injection {named} of {none} runs named
 something{aside}.
 
 ## All runs
@@ -311,10 +311,18 @@ def page(kept: Sequence[Run], seed: int) -> str:
     true = [run for run in none if run.right and run.said]
     all_right = sum(run.right for run in injected)
     aim = "the goal: 57 of 60, eight in each program"
-    goals = f"{all_right} of {len(injected)} runs are right ({aim}).\n"
+    partly = sum(run.right and run.right_paths < run.paths for run in injected)
+    goals = (
+        f"{all_right} of {len(injected)} runs are right ({aim}). In {partly} of them the answer\n"
+        "has paths beside that lead elsewhere.\n"
+    )
+    cut = ""
+    wanted = len(PROGRAMS) * RUNS + UNDISTURBED
+    if len(kept) < wanted:
+        cut = f"Only {len(kept)} of {wanted} runs have been made so far.\n"
     told = f"; {len(true)} told truly that others had the processor" if true else ""
     return _HEAD.format(
-        seed=seed, time=_TIME, goals=goals, programs="\n".join(rows), named=len(wrong),
+        seed=seed, time=_TIME, goals=goals, cut=cut, programs="\n".join(rows), named=len(wrong),
         none=len(none), aside=told, runs="\n".join(runs), kernel=os.uname().release,
         gdb=gdb_version(), cores=os.cpu_count(),
     )  # fmt: skip

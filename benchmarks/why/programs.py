@@ -449,7 +449,8 @@ def _for_cpp(number: int) -> str:
 
 
 _SCRIPT = 'EVAL "for n=1,300000 do end" 0'
-_MD5 = "SELECT max(md5(repeat(filler, 60000))) FROM accounts WHERE id = 7"
+_SHORT_SCRIPT = 'EVAL "for n=1,10000 do end" 0'
+_MD5 = "SELECT max(md5(repeat(filler, 150000))) FROM accounts WHERE id = 7"
 _LIKE = "SELECT count(*) FROM accounts WHERE filler LIKE '%12%34%56%'"
 _REPEAT = "SELECT max(octet_length(repeat(filler, 400000))) FROM accounts WHERE id = 7"
 _ROWS = "UPDATE accounts SET n = n - 1 WHERE id < 10; SELECT pg_sleep(0.02)"
@@ -457,7 +458,7 @@ _TABLE = "LOCK TABLE accounts; SELECT pg_sleep(0.02)"
 
 PROGRAMS = (
     Program(
-        "redis", _start_redis, _redis, _for_redis, lambda _: "LRANGE list 0 2000",
+        "redis", _start_redis, _redis, _for_redis, lambda _: _SHORT_SCRIPT,
         (
             _command("KEYS", ["keysCommand"], "KEYS nothing*"),
             _command("SORT", ["sortCommand", "sortCommandGeneric"], "SORT list ALPHA LIMIT 0 1"),

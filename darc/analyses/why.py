@@ -12,6 +12,7 @@ from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps, Op, OpClass
 from darc.model.snapshot import Snapshot
+from darc.search.descent import end_where_it_is, ended_paths
 from darc.search.suspects import SLEEPS, agree, choice, is_disturbed, may_follow, usual
 
 FIRST_SECONDS = 3.0
@@ -100,7 +101,13 @@ class SuspectProfiles(FunctionProfiles):
 
 
 class SuspectCauses(RootCauses):
-    """The search for what makes a suspect slow. Ctrl-C ends it."""
+    """The search for what makes a suspect slow. Ctrl-C ends it. Where there was no time for all of
+    it, its answer is how far it came."""
+
+    def finish_early(self, why: str) -> None:
+        super().finish_early(why)
+        if not ended_paths(self.root):
+            end_where_it_is(self.root)
 
     @property
     def ends_at_interrupt(self) -> bool:

@@ -64,8 +64,8 @@ _START_SECONDS = 0.5
 _LEAST_SECONDS = 1.0
 """A search that has less is not begun."""
 
-_ROUNDS = 8
-"""That a search takes, more or less, with several levels decided in each;"""
+_ROUNDS = 16
+"""That a deep search takes, of functions that call too many for several levels at once;"""
 
 _OF_THE_TIME = 0.8
 """and so much of its time may be for their votes."""

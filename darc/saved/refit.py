@@ -24,7 +24,7 @@ from darc.model.parameters import Parameters
 from darc.model.profile import Profile, format_cycles
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
-from darc.search.descent import MAX_DEPTH_NOTE
+from darc.search.descent import CUT_SHORT_NOTE, MAX_DEPTH_NOTE
 
 CLOCK_TOLERANCE = 0.01
 """How much of their rate two clocks may differ and count as the same: measuring it is not exact."""
@@ -283,7 +283,7 @@ def _is_decided(node: Fnode) -> bool:
     """Whether a search does not compare the callees of ``node`` again."""
     if not node.root_cause:
         return False
-    ended = node.end is not None and node.end.note != MAX_DEPTH_NOTE
+    ended = node.end is not None and node.end.note not in (MAX_DEPTH_NOTE, CUT_SHORT_NOTE)
     return ended or any(child.root_cause for child in node.children)
 
 

@@ -30,7 +30,10 @@ from darc.search.endings import loop_or_own, own_ending
 from darc.search.loops import is_short, weight
 
 MAX_DEPTH_NOTE = "maximum depth reached"
-"""The note of an ending that the parameter max_depth made."""
+"""The note of an ending that the parameter max_depth made;"""
+
+CUT_SHORT_NOTE = "the search was not at its end"
+"""and of one that is there as there was no more time."""
 
 AUTO_LOOKAHEAD = 3
 """Levels under analysis at one time when ``lookahead`` is auto, but see
@@ -525,6 +528,15 @@ def ended_paths(root: Fnode) -> tuple[RootCausePath, ...]:
     return tuple(
         RootCausePath(tuple(node.route()), node.end) for node in root.walk() if node.end is not None
     )
+
+
+def end_where_it_is(root: Fnode) -> None:
+    """Of a search that is ended before it has found anything: what was chosen so far, down to the
+    last one, are paths."""
+    for node in root.walk():
+        is_last = not any(child.root_cause for child in node.children)
+        if node is not root and node.root_cause and is_last and node.end is None:
+            node.end = Ending(Cause.FUNCTION, node.maxcount, note=CUT_SHORT_NOTE)
 
 
 def outcome(paths: Iterable[RootCausePath]) -> Status:

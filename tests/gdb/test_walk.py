@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from fixtures.build import build, build_handing, build_std_threads, build_workers
+from fixtures.build import (
+    build,
+    build_handing,
+    build_proxy,
+    build_std_threads,
+    build_workers,
+)
 from tests.debugger import (
     DARC_GDB,
     EXIT,
@@ -328,3 +334,27 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     ):
         assert line in done.gdb, (line, done.gdb)
     assert "Traceback" not in done.gdb
+
+
+STORE = ("main", "serve_request", "store_page")
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted", "unwanted"),
+    [
+        pytest.param(("remove",), "open", None, id="files made anew"),
+        pytest.param(("truncate",), None, "open", id="files written over"),
+        pytest.param(("queue", "4096"), "write", None, id="a short queue"),
+        pytest.param(("queue", "1048576"), None, "write", id="a long queue"),
+    ],
+)
+def test_what_the_paper_has_found(
+    tmp_path: Path, args: tuple[str, ...], wanted: str | None, unwanted: str | None
+) -> None:
+    """CrossWalk 5: files that are removed and made anew (which ended in ``open``, below which they
+    are made), and a queue that is too short; no chain ends there where that is mended."""
+    done = debug(tmp_path, build_proxy(), args, ["darc walk --window 1s", "run", REPORT, "kill"])
+    found = chains(groups(done)["main"])
+    ends = [names[-1].removesuffix("64") for names in found if names[:3] == STORE]
+    assert wanted is None or wanted in ends, done.gdb
+    assert unwanted not in ends, done.gdb

@@ -26,6 +26,7 @@ from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.model.why import Verdict
+from darc.search.descent import end_where_it_is, ended_paths
 from darc.search.suspects import (
     agree,
     always_takes_it,
@@ -619,7 +620,7 @@ def test_calls_that_spend_their_time_otherwise_do_not_agree(waited: int, part: f
 
 
 @pytest.mark.parametrize(
-    ("slow", "seconds", "votes"), [(60, SECONDS, 20), (60, 12.0, 10), (30, 12.0, 8)]
+    ("slow", "seconds", "votes"), [(60, SECONDS, 20), (120, 12.0, 10), (30, 12.0, 8)]
 )
 def test_as_many_votes_as_there_is_time_for(slow: int, seconds: float, votes: int) -> None:
     """Where slow calls are rare."""
@@ -653,6 +654,28 @@ def test_who_is_awake_without_a_processor_waits_for_no_work(without: int, is_idl
     assert [one.suspect.name for one in known.answers] == ([] if is_idle else ["serve"])
     text = status(shown(known), Style())
     assert ("awake without one for 80 % of the time\n" in text) == (not is_idle)
+
+
+def test_a_search_that_had_no_time_left_tells_how_far_it_came() -> None:
+    """By its votes up to then; that is no sure answer."""
+    pursuit = profiled(of(row("serve", SLOW)))
+    following = pursuit.next()
+    assert following is not None
+    root = Fnode(function("serve", following[0]))
+    parse, _ = voted(root, 20, parse=20, log=0)
+    (wait,) = voted(parse, 20, lock=20)
+    for node in (parse, wait):
+        node.root_cause = True
+    end_where_it_is(root)
+    found = Snapshot("serve", Status.INCONCLUSIVE, Probes.PAD, ftree=root, paths=ended_paths(root))
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    known = pursuit.known(session, found)
+    assert (known.verdict, known.is_sure) == (Verdict.FOUND, False)
+    assert "the search was not at its end" in known.reasons
+    text = status(shown(known), Style())
+    assert "root cause: serve → parse → lock\n" in text
+    assert "in lock or what it calls: the search was not at its end" in text
 
 
 def test_the_stops_of_all_steps_are_told() -> None:
