@@ -39,6 +39,11 @@ class GdbSymbols(Symbols):
             return None
 
     @translated
+    def build_at(self, address: int) -> str | None:
+        table = gdb.find_pc_line(address).symtab
+        return None if table is None else table.objfile.build_id
+
+    @translated
     def inlined_at(self, address: int) -> tuple[str, ...]:
         names: list[str] = []
         block = gdb.block_for_pc(address)

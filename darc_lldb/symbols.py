@@ -11,6 +11,9 @@ from darc.target.ownthread import Turn, own_thread
 from darc.target.symbols import Symbols
 from darc_lldb.inferior import Inferior
 
+_BUILD_ID = 40
+"""Digits of a build id, as linkers make it by default. Where there is none lldb makes one up."""
+
 
 @own_thread
 class LldbSymbols(Symbols):
@@ -25,6 +28,11 @@ class LldbSymbols(Symbols):
         if not entry.IsValid() or not entry.GetLine():
             return None
         return str(entry.GetFileSpec().fullpath), int(entry.GetLine())
+
+    def build_at(self, address: int) -> str | None:
+        module = self._inferior.target.ResolveLoadAddress(address).GetModule()
+        digits = str(module.GetUUIDString() or "").replace("-", "").lower()
+        return digits if len(digits) == _BUILD_ID else None
 
     def inlined_at(self, address: int) -> tuple[str, ...]:
         names = []

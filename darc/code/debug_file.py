@@ -51,7 +51,9 @@ def _debug_file(headers: Headers, path: Path, root: Path) -> Headers | None:
             candidates += [path.parent / name, path.parent / ".debug" / name]
     for candidate in candidates:
         if candidate.is_file() and candidate != path:
-            return Headers(FileContent(candidate))
+            found = Headers(FileContent(candidate))
+            if build_id is None or build_id_of(found) in (None, build_id):
+                return found  # of another build its names would be wrong ones
     mini = headers.section(".gnu_debugdata")
     if mini is not None:
         unpacked = lzma.LZMADecompressor().decompress(headers.data(mini), LARGEST_UNPACKED)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import mmap
+from collections.abc import Callable
 from pathlib import Path
 
 from darc.code.damaged import where_damaged
@@ -35,6 +36,8 @@ from darc.model.errors import FormatError, UnsupportedError
 
 _FIRST_CODE = 64
 """Bytes of what a program executes first: more than it has up to its first call."""
+
+_INT3 = b"\xcc"
 
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
 
@@ -111,13 +114,54 @@ class Image:
         return self._headers.content.read(segment.offset + at, min(size, segment.size - at))
 
     @functools.cached_property
+    def build_id(self) -> str | None:
+        """The linker's name for this build, where it left one."""
+        return build_id_of(self._headers)
+
+    @functools.cached_property
     def identity(self) -> str:
         """Tells builds apart: the build id in hexadecimal digits, or ``sha256:`` and the digest of
         the whole file where the linker left none."""
-        build_id = build_id_of(self._headers)
-        if build_id is not None:
-            return build_id
+        if self.build_id is not None:
+            return self.build_id
         return f"sha256:{hashlib.sha256(self._whole()).hexdigest()}"
+
+    def is_in(self, read: Callable[[int, int], bytes]) -> bool:
+        """Whether memory has this file, whose bytes ``read`` gives by the file's own addresses: by
+        its headers and its build id, or by all of its code where the linker left no build id.
+        Debuggers may have breakpoints in that.
+
+        Raises:
+            TargetError: there is nothing to read.
+        """
+        parts = [(self._at_offset(self._headers.table), b"")]
+        note = self.section_range(".note.gnu.build-id")
+        if note and self.build_id is not None:
+            parts.append((note, b""))
+        else:
+            code = (s for s in self.segments if s.executable)
+            parts += [(range(s.address, s.address + s.size), _INT3) for s in code]
+        return all(self._agrees(read, part, besides) for part, besides in parts)
+
+    def _at_offset(self, part: range) -> range:
+        """Where a part of the file is loaded; nothing where it is not."""
+        for one in self.segments:
+            if one.offset <= part.start and part.stop <= one.offset + one.size:
+                moved = one.address - one.offset
+                return range(part.start + moved, part.stop + moved)
+        return range(0)
+
+    def _agrees(self, read: Callable[[int, int], bytes], part: range, besides: bytes) -> bool:
+        stored = self.loaded(part.start, len(part)) if part else None
+        if not stored or len(stored) != len(part):
+            return False
+        found = read(part.start, len(part))
+        return found == stored or (
+            len(found) == len(stored)
+            and all(
+                one == other or one in besides for one, other in zip(found, stored, strict=True)
+            )
+        )
 
     @where_damaged(bytes)
     def _whole(self) -> bytes:

@@ -66,7 +66,7 @@ class FileContent:
         """Raises OSError."""
         self.path = path
         self._stamp = _stamp(path.stat())
-        self.size = self._stamp[1]
+        self.size = self._stamp[2]
 
     def read(self, offset: int, size: int) -> bytes:
         opened = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -78,8 +78,8 @@ class FileContent:
             os.close(opened)
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,11 @@ class Headers:
         ):
             if count and (each != needed or offset + count * each > content.size):
                 raise ValueError("its headers lie outside")
+
+    @property
+    def table(self) -> range:
+        """Where in the file it stands what is loaded."""
+        return range(self._segments_at, self._segments_at + self._segment_count * _SEGMENT.size)
 
     @functools.cached_property
     def segments(self) -> tuple[Segment, ...]:

@@ -17,7 +17,13 @@ from darc.code.spelling import (
     not_found,
     split_spec,
 )
-from darc.model.errors import AmbiguousError, NotFoundError, TargetError, UnchosenError
+from darc.model.errors import (
+    AmbiguousError,
+    NotFoundError,
+    TargetError,
+    UnchosenError,
+    UnsupportedError,
+)
 from darc.model.ftree import CallKind
 from darc.target.target import Target
 
@@ -33,6 +39,7 @@ class Lookup:
         """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f`` or ``*ADDRESS``.
 
         Raises:
+            UnsupportedError: a file that it may be in cannot be had.
             NotFoundError: nothing has that name; near names are told where the user is to see it
                 (``hint``), as to find them takes some time.
             AmbiguousError: several functions have it; their exact spellings are told.
@@ -51,7 +58,8 @@ class Lookup:
             return self._find_address(spec)
         scope, name = split_spec(spec)
         if scope is not None and not scope.endswith("!"):
-            return self._one(spec, set(self._target.symbols.functions_in(scope, name)), hint)
+            inside = self._target.symbols.functions_in(scope, name)
+            return self._one(spec, set(filter(self._program.knows, inside)), hint)
         modules = self._program.modules_called(scope)
         if scope is not None and not modules:
             raise NotFoundError(
@@ -59,7 +67,8 @@ class Lookup:
             )
         found = _called(modules, name)
         if not found and scope is None and not name.isidentifier():
-            found = set(self._target.symbols.functions_called(name))
+            told = self._target.symbols.functions_called(name)
+            found = set(filter(self._program.knows, told))
         found = found if scope is not None else self._not_the_loaders(found)
         return self._one(spec, found, hint)
 
@@ -120,6 +129,8 @@ class Lookup:
                 )
             return entry
         if not resolved:
+            for line in self._program.missed:
+                raise UnsupportedError(line)
             names = (s.name for _, s in self._program.all_symbols() if hint)
             untold = self._program.untold(spec) if hint else ""
             raise NotFoundError(not_found(spec, names) + untold)
@@ -172,9 +183,12 @@ class Lookup:
                 if name in names:
                     yield slot + module.bias
 
+    def _line_at(self, address: int) -> tuple[str, int] | None:
+        return self._target.symbols.line_at(address) if self._program.knows(address) else None
+
     def _place(self, address: int) -> str:
         """Where a function stands that no name tells from others."""
-        line = self._target.symbols.line_at(address)
+        line = self._line_at(address)
         if line is not None:
             return f"{Path(line[0]).name}:{line[1]}"
         module = self._program.module_at(address)
@@ -195,7 +209,7 @@ class Lookup:
             inside = _called([module], function.name)
             if inside == {address}:
                 return f"{module.name}!{function.name}"
-        line = self._target.symbols.line_at(address)
+        line = self._line_at(address)
         if line is not None:
             return f"{Path(line[0]).name}:{function.name}"
         return f"*{address:#x}"

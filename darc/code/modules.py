@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from darc.code.elf import Image, read_image
-from darc.model.errors import DarcError, FormatError
+from darc.model.errors import DarcError, FormatError, TargetError
 from darc.target import living
 from darc.target.target import Region, Target
 
@@ -24,10 +23,12 @@ class Module:
     start: int
     end: int
     image: Image
+    file: tuple[int | None, int] = (None, 0)
+    """The device and the inode of what is mapped."""
 
 
 @functools.lru_cache(maxsize=256)
-def _cached_image(path: str, root: str, _stamp: tuple[int, int, int]) -> Image:
+def _cached_image(path: str, root: str, _stamp: tuple[int, ...]) -> Image:
     return read_image(Path(path), Path(path).name, Path(root))
 
 
@@ -42,7 +43,8 @@ def load_image(path: Path, root: Path = Path("/")) -> Image:
         seen = path.stat()
     except OSError as error:
         raise FormatError(f"cannot read {path}: {error.strerror}") from None
-    return _cached_image(str(path), str(root), (seen.st_ino, seen.st_size, seen.st_mtime_ns))
+    stamp = seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
+    return _cached_image(str(path), str(root), stamp)
 
 
 def loads(mappings: list[Region], moved: Sequence[Region] = ()) -> Iterator[list[Region]]:
@@ -66,18 +68,25 @@ def loads(mappings: list[Region], moved: Sequence[Region] = ()) -> Iterator[list
 
 class ModuleFinder:
     """Finds the files that are mapped into a program, whose root folder is ``root``. Of one that
-    cannot be read ``note`` is told why."""
+    cannot be read ``note`` is told why.
+
+    At a path another file may stand than the one that is mapped: in a container, or where it was
+    replaced since. What is read is the mapped one; where it cannot be had, nothing is, and
+    :attr:`missed` says what to do."""
 
     def __init__(self, target: Target, root: Path, note: Callable[[str], None]) -> None:
         self._target = target
         self._root = root
         self._note = note
+        self.missed: list[str] = []
+        """A line for each file of code that cannot be had: what it holds nobody can tell."""
 
     def find(
         self, regions: Iterable[Region], known: Mapping[tuple[str, int], Module]
     ) -> Iterator[Module]:
         """Those that ``regions`` are of, one for each time that a file is loaded; ``known`` ones,
         by path and start, are not read again."""
+        self.missed.clear()
         groups: dict[str, list[Region]] = {}
         moved = []
         for region in regions:
@@ -88,44 +97,103 @@ class ModuleFinder:
         for path, mappings in groups.items():
             for parts in loads(mappings, moved):
                 first = parts[0]
-                module = known.get((path, first.start)) or self._module(path, parts)
+                module = known.get((path, first.start))
+                if module is None or module.file != (first.device, first.inode):
+                    module = self._module(path, parts)
                 if module is not None:
                     yield module
 
     def _module(self, path: str, parts: list[Region]) -> Module | None:
+        low = parts[0]
         try:
             if path == "[vdso]":
-                data = self._target.memory.read(parts[0].start, parts[0].end - parts[0].start)
-                image = Image(data, "[vdso]")
+                image = Image(self._target.memory.read(low.start, low.end - low.start), "[vdso]")
+                bias = _bias(image, low)
             else:
-                image = load_image(self._file_of(path, parts[0]), self._root)
+                image, bias = self._mapped(path, parts)
+        except _MissedError as error:
+            self.missed.append(str(error))
+            self._note(str(error))
+            return None
         except (DarcError, OSError) as error:
             self._note(f"{path}: {error}")
             return None
-        low = parts[0]
-        for segment in image.segments:
-            if segment.offset <= low.offset < segment.offset + max(segment.size, 1):
-                bias = low.start - (segment.address + low.offset - segment.offset)
-                break
-        else:
-            bias = low.start - low.offset
-        bias &= ~0xFFF
-        end = max(bias + s.address + s.size for s in image.segments)
         return Module(
-            path=path, name=Path(path).name, bias=bias, start=low.start, end=end, image=image
+            path=path,
+            name=Path(path).name,
+            bias=bias,
+            start=low.start,
+            end=max(bias + s.address + s.size for s in image.segments),
+            image=image,
+            file=(low.device, low.inode),
         )
 
-    def _file_of(self, path: str, part: Region) -> Path:
-        """Where to read a mapped file: one that was replaced since, through the mapping itself."""
+    def _mapped(self, path: str, parts: list[Region]) -> tuple[Image, int]:
+        """The file that is mapped, and its bias.
+
+        Raises:
+            _MissedError: it cannot be had.
+            FormatError: it is no ELF file.
+            UnsupportedError: it is for another machine.
+        """
+        refused: DarcError | None = None
+        is_there = False
+        for file in self._places(path, parts):
+            try:
+                found = file.stat()
+                is_there = True
+                is_it = found.st_ino == parts[0].inode
+                image = load_image(file, self._root)
+            except OSError:
+                continue
+            except DarcError as error:
+                if is_it and parts[0].device in (None, found.st_dev):
+                    raise
+                refused = refused or error
+                continue
+            bias = _bias(image, parts[0])
+            if is_it and parts[0].device in (None, found.st_dev):
+                return image, bias
+            if self._is_in_memory(image, bias):
+                return image, bias
+        if not any("x" in part.permissions for part in parts):
+            raise refused or FormatError("it is not there")
+        name = path.removesuffix(" (deleted)")
+        why = "another file stands there than is mapped" if is_there else "it cannot be read"
+        if path != name:
+            why = "it was replaced, or removed, while the program runs"
+        raise _MissedError(
+            f"{name}: {why}: root may read what is mapped, else the program has to begin anew"
+        )
+
+    def _is_in_memory(self, image: Image, bias: int) -> bool:
+        try:
+            return image.is_in(lambda at, size: self._target.memory.read(bias + at, size))
+        except TargetError:
+            return False
+
+    def _places(self, path: str, parts: list[Region]) -> Iterator[Path]:
+        """Where a mapped file may be read: as the program sees it, or by its mapping, which is the
+        file itself, or as this process sees it. Of a program in another root folder of the same
+        file system (chroot) the kernel tells paths as this process sees them, in containers as the
+        program does."""
+        for name in dict.fromkeys((path, path.removesuffix(" (deleted)"))):
+            yield self._root / name.lstrip("/")
+            if self._root != Path("/"):
+                yield Path(name)
         pid = self._target.pid
-        if not path.endswith(" (deleted)") or pid is None:
-            inside, outside = self._root / path.lstrip("/"), Path(path)
-            # Of a program in another root folder of the same file system (chroot) the kernel
-            # tells paths as this process sees them, in containers as the program does.
-            if not inside.exists() and outside.exists() and outside.stat().st_ino == part.inode:
-                return outside
-            return inside
-        mapped = living.folder(pid) / f"map_files/{part.start:x}-{part.end:x}"
-        if not os.access(mapped, os.R_OK):
-            raise FormatError("the file was replaced while the program runs, and root may read it")
-        return mapped
+        if pid is not None:
+            own = living.folder(pid)
+            yield from (own / f"map_files/{part.start:x}-{part.end:x}" for part in parts)
+            yield own / "exe"
+
+
+class _MissedError(DarcError):
+    """The file of a mapping cannot be had."""
+
+
+def _bias(image: Image, low: Region) -> int:
+    for segment in image.segments:
+        if segment.offset <= low.offset < segment.offset + max(segment.size, 1):
+            return (low.start - (segment.address + low.offset - segment.offset)) & ~0xFFF
+    return (low.start - low.offset) & ~0xFFF

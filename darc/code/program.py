@@ -71,6 +71,12 @@ class Program:
 
     # ------------------------------------------------------------------ modules
 
+    @property
+    def missed(self) -> list[str]:
+        """A line for each mapped file of code that cannot be had, where another one stands at its
+        path, say."""
+        return self._finder.missed
+
     def update(self, regions: Iterable[Region]) -> None:
         """Looks at the mappings again, after something was loaded or unloaded."""
         self.regions = tuple(regions)
@@ -105,6 +111,12 @@ class Program:
             needed = (named[name] for name in sorted(module.image.dynamic.needed) if name in named)
             ready += [other for other in dict.fromkeys(needed) if other not in ready]
         yield from (other for other in others if other not in ready)
+
+    def knows(self, address: int) -> bool:
+        """Whether what the debugger itself tells of ``address`` may be believed: it has read the
+        file that is mapped there, as far as build ids tell."""
+        module, build = self.module_at(address), self._target.symbols.build_at(address)
+        return module is None or build is None or module.image.build_id in (None, build)
 
     # -------------------------------------------------------------------- names
 

@@ -31,6 +31,11 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     if not clock.tsc_is_invariant():
         notes.append("this machine's time-stamp counter is not invariant: latencies may be off")
     check_runtimes(program)
+    if not program.knows(function.address):
+        notes.append(
+            f"the debugger itself has read another file for {function.module} than the program has "
+            "mapped: what it shows of that is wrong"
+        )
     reason = why_notrace(program, function) or entered_otherwise(program, function)
     if program.is_shared(function.address):
         reason = SHARED
@@ -44,8 +49,11 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
 def check_runtimes(program: Program) -> None:
     """
     Raises:
-        UnsupportedError: a file of ``program`` has code whose runtime looks for return addresses.
+        UnsupportedError: a file of ``program`` has code whose runtime looks for return addresses,
+            or cannot be had: what is in it nobody can tell, an unwinder, say.
     """
+    for line in program.missed:
+        raise UnsupportedError(line)
     for module in program.modules:
         runtimes.check(module.image, module.name)
 

@@ -7,6 +7,7 @@ what is noted in the journal can be written back by ``/proc``, as the next debug
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -77,11 +78,17 @@ def _clear(pid: int, region: Region, memory: procfs.MemoryFile) -> None:
         return
     try:
         with (procfs.root(pid) / region.path.lstrip("/")).open("rb") as file:
+            seen = os.fstat(file.fileno())
             file.seek(region.offset)
             stored = file.read(region.end - region.start)
         live = memory.read(region.start, len(stored))
     except (OSError, TargetError):
         return
+    is_it = (seen.st_dev, seen.st_ino) == (region.device, region.inode)
+    if not is_it and any(
+        one not in (other, _INT3) for one, other in zip(live, stored, strict=False)
+    ):
+        return  # another file may stand there than the one that is mapped
     at = live.find(_INT3) if live != stored else -1
     while at >= 0:
         if stored[at] != _INT3:

@@ -24,7 +24,7 @@ _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 _PSEUDO_TERMINALS = range(136, 144)
 """Their devices' major numbers (``UNIX98_PTY_SLAVE_MAJOR``)."""
 
-_MAPPING = re.compile(r"(\w+)-(\w+) (\S+) (\w+) \S+ (\d+) *(.*)")
+_MAPPING = re.compile(r"(\w+)-(\w+) (\S+) (\w+) (\w+):(\w+) (\d+) *(.*)")
 
 threads = living.threads
 is_kernels = living.is_kernels
@@ -52,7 +52,7 @@ def _regions(text: str) -> tuple[Region, ...]:
 def _region(line: str) -> Region:
     found = _MAPPING.fullmatch(line)
     assert found is not None, line
-    start, end, permissions, offset, inode, path = found.groups()
+    start, end, permissions, offset, major, minor, inode, path = found.groups()
     return Region(
         start=int(start, 16),
         end=int(end, 16),
@@ -60,14 +60,18 @@ def _region(line: str) -> Region:
         offset=int(offset, 16),
         path=path,
         inode=int(inode),
+        device=os.makedev(int(major, 16), int(minor, 16)),
     )
 
 
 def root(pid: int) -> Path:
-    """The root folder as the process sees it (a container's, perhaps)."""
-    seen = living.folder(pid) / "root"
+    """The root folder as the process sees it (a container's, perhaps). In another mount namespace
+    it may be this process's own, and have other files below it all the same."""
+    its = living.folder(pid)
+    seen = its / "root"
     try:
-        return Path("/") if seen.samefile("/") else seen
+        is_ours = (its / "ns/mnt").samefile("/proc/self/ns/mnt") and seen.samefile("/")
+        return Path("/") if is_ours else seen
     except OSError:
         return Path("/")
 

@@ -576,8 +576,9 @@ class Session:
         shown = self._unless_damaged(lambda: self.analysis.snapshot(self._alive), None)
         shown = shown or self.analysis.snapshot(False)
         if lines and shown.ftree is self.root:
-            add_lines(self._target, (node for path in shown.paths for node in path.nodes))
-            add_lines(self._target, tree(self.root))
+            nodes = (node for path in shown.paths for node in path.nodes)
+            add_lines(self._target, self.program, nodes)
+            add_lines(self._target, self.program, tree(self.root))
         notes = [*self.notes, *self.collector.losses()]
         warnings = list(shown.warnings)
         if lines:

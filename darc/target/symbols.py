@@ -21,6 +21,13 @@ class Symbols(ABC):
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         """Entry addresses of ``function`` as defined in the source file ``file``."""
 
+    def build_at(self, address: int) -> str | None:
+        """The build id of the file that the debugger itself has read for what is mapped at
+        ``address``, in hexadecimal digits; ``None`` where it reads the program's own, or there is
+        no build id. In a container another file may stand at that path."""
+        del address
+        return None
+
     def functions_called(self, function: str) -> Sequence[int]:
         """Entry addresses of the functions that the debugger itself knows as ``function``, from
         debug information; none where that knows no other names than symbols do."""

@@ -45,6 +45,8 @@ class Region:
     offset: int
     path: str
     inode: int = 0
+    device: int | None = None
+    """Of the file; overlayfs and btrfs tell of another one when they are asked for a file."""
 
 
 @dataclass(frozen=True)

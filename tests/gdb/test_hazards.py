@@ -398,6 +398,20 @@ def test_file_that_was_replaced_while_it_runs(tmp_path: Path) -> None:
         assert running.finish() == 0
 
 
+def test_another_file_at_its_path_in_its_mount_namespace(tmp_path: Path) -> None:
+    """As in a container: the file that is mapped is what is read, or darc refuses in words."""
+    here, there = tmp_path / "server", tmp_path / "there"
+    shutil.copy(build("server", opt="-O0"), here)
+    shutil.copy(build("server"), there)
+    mount = 'mount --bind "$2" "$1" && exec "$1"'
+    boxed = ("-rm", "sh", "-c", mount, "sh", str(here), str(there))
+    with server(Path("/usr/bin/unshare"), *boxed) as running:
+        start = "darc start handle --peak >400us --max-time 20s"
+        done = debug_attached(tmp_path, running, [start, "continue"])
+        assert done.paths == [("handle", "lookup", "burn")], done.gdb
+        assert running.finish() == 0
+
+
 def debug_attached(folder: Path, running: Server, commands: list[str]) -> Done:
     options = ["-p", str(running.pid)]
     return debug(folder, None, (), [*commands, REPORT, "detach"], options=options)

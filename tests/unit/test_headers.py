@@ -12,6 +12,8 @@ from elftools.elf.sections import NoteSection
 from darc.code.elf import read_image
 from darc.code.headers import FileContent, Headers
 from darc.code.program import Program
+from darc.debuggee import admission
+from darc.model.errors import UnsupportedError
 from darc.target.target import Region
 from fixtures.build import build
 from tests.fake_target import FakeTarget
@@ -91,3 +93,31 @@ def test_a_program_in_another_root_folder(is_same: bool, tmp_path: Path) -> None
     )
     program = Program(FakeTarget(), tmp_path, [region])
     assert [module.name for module in program.modules] == ([path.name] if is_same else [])
+
+
+@pytest.mark.parametrize("mapped", ["itself", "another build", "unread"])
+@pytest.mark.parametrize("has_build_id", [True, False])
+def test_a_file_of_another_inode_is_what_memory_has_or_it_is_refused(
+    mapped: str, has_build_id: bool, tmp_path: Path
+) -> None:
+    """Overlays tell of another inode; where another file was mounted or moved there, nothing of it
+    may be taken for the program's."""
+    extra = [] if has_build_id else ["-Wl,--build-id=none"]
+    path, other = (build("mixture", opt=opt, extra=extra) for opt in ("-O2", "-O1"))
+    target = FakeTarget()
+    image, base = read_image(path if mapped == "itself" else other, "mixture"), 0x10000000
+    for segment in image.segments if mapped != "unread" else ():
+        stored = image.loaded(segment.address, segment.size)
+        assert stored is not None
+        target.map(base + segment.address, stored)
+    text = Region(
+        start=base, end=base + 0x10000, permissions="r-xp", offset=0, path=str(path), inode=1
+    )
+    program = Program(target, Path("/"), [text])
+    is_it = mapped == "itself"
+    assert [module.name for module in program.modules] == ([path.name] if is_it else [])
+    assert len(program.missed) == (not is_it)
+    if not is_it:
+        assert "root may read what is mapped" in program.missed[0]
+        with pytest.raises(UnsupportedError, match="another file stands there"):
+            admission.check_runtimes(program)
