@@ -22,6 +22,7 @@ from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved.sets import PART, to_part
 from darc.saved.storage import Stored
+from darc.search.suspects import is_worth_its_probe
 
 _LOOK_SECONDS = 0.1
 _FIRST_SLICE = 0.02
@@ -95,6 +96,8 @@ class FunctionProfiles(Analysis):
         self._gave_up = -_BETWEEN_STOPS
         self._hot: frozenset[Function] = frozenset()
         self._until: dict[Function, float] = {}
+        self._slices_until: dict[Function, tuple[Mapping[int, int], ...]] = {}
+        """Of those that went out: later looks at the others would merge them."""
         self._set.counting.await_user()
         self.collect()
 
@@ -141,7 +144,7 @@ class FunctionProfiles(Analysis):
     def look(self) -> float:
         """Functions that are too hot go out at a stop that is asked for here: one whose probe
         takes more than a hundredth of a processor, and whose calls are so short that the probe
-        tells little of them."""
+        tells little of them, but for those that stand out."""
         if not self._set.is_in:
             return _LOOK_SECONDS / 10
         now, before = self._clock.seconds, self._looked
@@ -156,12 +159,16 @@ class FunctionProfiles(Analysis):
         if now - self._gave_up < _BETWEEN_STOPS:
             return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
         most = _HOT_SHARE * self._set.counting.hz * (now - before[0])
-        self._hot = frozenset(
-            function
+        hot = (
+            self._row(function, one)
             for function, one in counts.items()
             if function not in self._until
             and (one.calls - before[1].get(function, 0)) * cost > most
-            and self._row(function, one).quantile(0.99) < _HOT_COSTS * cost
+        )
+        self._hot = frozenset(
+            row.function
+            for row in hot
+            if row.quantile(0.99) < _HOT_COSTS * cost and not is_worth_its_probe(row, now, cost)
         )
         return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
 
@@ -205,6 +212,10 @@ class FunctionProfiles(Analysis):
             self._set.give_up(hot)
             self._gave_up = self._clock.seconds
             self._until |= dict.fromkeys(hot, round(self._clock.seconds, 3))
+            counts = self._set.counting.counts()
+            for function in hot & counts.keys():
+                slices = self._slices[function].take(counts[function].bins, least=2)
+                self._slices_until[function] = slices
         if not self._set.is_in:
             if self._may_put_in:
                 self._make_or_put_in()
@@ -250,7 +261,9 @@ class FunctionProfiles(Analysis):
             bins = ends.get(function, {})
             lapse.append(less(bins, before))
             before = bins
-        slices = self._slices[function].take(one.bins, least=2)
+        slices = self._slices_until.get(function)
+        if slices is None:
+            slices = self._slices[function].take(one.bins, least=2)
         return dataclasses.replace(self._row(function, one), slices=slices, lapse=tuple(lapse))
 
     def _row(self, function: Function, one: MemberCounts) -> FunctionProfile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
 from darc.model.profile import Profile, format_cycles, thresholds
@@ -12,6 +12,9 @@ from darc.model.slices import TimeSlices
 from darc.search.lookahead import level_by_level
 
 _LEAST_SECONDS = 1e-3
+
+_LONG_SECONDS = 1.0
+"""In which calls that are slow now and then are seen as a rule."""
 
 _MOST = 0.95
 """Of the calls of a peak: those beyond may be fast ones that were preempted."""
@@ -92,12 +95,36 @@ class PeakProfile:
         if spec != "last" or self._peak is None or len(self._found()) > 1:
             return None
         if self._peak.number is not None:
-            return f"{function} has one peak, without a tail to speak of: these are all its calls"
+            told = f"{function} has one peak, without a tail to speak of: these are all its calls"
+            if self._seconds >= _LONG_SECONDS:
+                return told
+            took = format_cycles(round(self._seconds * self._at_choice.hz), self._at_choice.hz)
+            return (
+                f"{told}, {self._at_choice.count} in {took}; '--start-time 5s' looks for slow ones "
+                "that are rarer"
+            )
         low = format_cycles(self.limits()[0], self._at_choice.hz)
         calls = f"{self.in_peak} of {self._at_choice.count}"
         return (
             f"{function} has one peak, with a tail: these are the calls of the tail, "
             f"from {low} on, {calls}; '--peak 1' takes all"
+        )
+
+    def told_of_missing(self, peaks: Sequence[Peak], function: str) -> str | None:
+        """Which of these ``peaks``, at one bin a doubling, that the user has seen of ``function``
+        have none of these calls."""
+        profile, each = self._at_choice, self._at_choice.resolution
+        seen = {number // each for number in profile.bins}
+        missing = [p for p in peaks if seen.isdisjoint(range(p.first_bin, p.last_bin + 1))]
+        if not missing:
+            return None
+        which = ", ".join(
+            f"{one.number} (from {format_cycles(2**one.first_bin, profile.hz)} on)"
+            for one in missing
+        )
+        return (
+            f"{function}: none of these {profile.count} calls is in what was peak {which} of its "
+            "row: '--start-ops' takes more"
         )
 
     @property

@@ -37,6 +37,7 @@ from darc.code.modules import Module
 from darc.collectors.collector import Collector
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, Function, RootCausePath
+from darc.model.functionset import FunctionProfile
 from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
 from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
 from darc.model.profile import Profile
@@ -80,8 +81,15 @@ _LONGEST_CLOSING = 20.0
 class RootCauses(Analysis):
     """See the module."""
 
-    def __init__(self, subject: Subject, *, resumed: Stored | None = None) -> None:
-        """``resumed`` is the session to go on with, once f0's profile is known again."""
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        resumed: Stored | None = None,
+        profiled: FunctionProfile | None = None,
+    ) -> None:
+        """``resumed`` is the session to go on with, once f0's profile is known again; ``profiled``
+        what the user has seen of f0 before."""
         super().__init__(subject)
         collector, parameters = subject.collector, subject.parameters
         self._first_collector = collector
@@ -99,6 +107,7 @@ class RootCauses(Analysis):
         """What users should know beside the paths."""
         self._contests: tuple[Contest, ...] = ()
         self._resumed = resumed
+        self._profiled = profiled
         self._parts = resumed.parts if resumed is not None else {}
         self._kind = collector.kind
         self._used: AbstractSet[int] = frozenset()
@@ -233,6 +242,9 @@ class RootCauses(Analysis):
         return Step.GO_ON
 
     def _ask_for_peak(self) -> Step:
+        if self._profiled is not None:
+            note = self._profile.told_of_missing(self._profiled.peaks, self._spec)
+            self._tell([] if note is None else [note])
         self._status = Status.NO_PEAK
         self._collector.counting.await_user()
         return Step.CHOOSE_PEAK

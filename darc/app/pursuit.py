@@ -85,6 +85,9 @@ _DISTURBED = (
 _ENOUGH_TIME = 0.5
 """Of the slow calls' time is explained by an answer that is sure."""
 
+_MOST_NAMED = 5
+"""Functions in a sentence."""
+
 _ENDED = (Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.DONE)
 """How an analysis has ended that another one may follow."""
 
@@ -351,9 +354,8 @@ class Pursuit:
             return Verdict.UNKNOWN, ["it has only just begun"]
         if any(one.is_disturbed for one in idle):
             return Verdict.NOTHING, [_DISTURBED]
-        if idle:
-            return Verdict.WAITS, _not_timed(known)
-        return Verdict.NOTHING, _not_timed(known)
+        verdict = Verdict.WAITS if idle else Verdict.NOTHING
+        return verdict, [*_went_out(known), *_not_timed(known)]
 
     def _open(
         self, known: FunctionSet, ranked: Sequence[Answer], idle: Sequence[Answer]
@@ -432,6 +434,21 @@ def _is_below(one: Answer, other: Answer) -> bool:
     return bool(one.paths and other.paths) and all(
         any(node.function.address == function for node in path.nodes[1:]) for path in other.paths
     )
+
+
+def _went_out(known: FunctionSet) -> list[str]:
+    """Which functions were timed for a while only, those with most time first."""
+    out = [row for row in known.rows if row.until is not None]
+    if not out:
+        return []
+    out.sort(key=lambda row: -row.profile.total / known.seconds_of(row))
+    names = [f"{row.function.name} ({row.until:.1f}s)" for row in out[:_MOST_NAMED]]
+    if len(out) > _MOST_NAMED:
+        names.append(f"{len(out) - _MOST_NAMED} more")
+    return [
+        f"timed for a while only, as their calls are many and short: {', '.join(names)}; what is "
+        "slow in them less often was not seen: 'darc start' does not let them go out"
+    ]
 
 
 def _not_timed(known: FunctionSet) -> list[str]:

@@ -95,6 +95,10 @@ class FunctionSet(Part):
     top: int = TOP
     """How many rows are to be shown."""
 
+    def seconds_of(self, row: FunctionProfile) -> float:
+        """For how long the program ran while that function was timed."""
+        return self.seconds if row.until is None else row.until
+
     def function(self, number: int) -> Function:
         return self.row(number).function
 

@@ -28,6 +28,8 @@ class Suspect:
     """Its slow calls: those of this peak."""
     slow: int
     """How many they are."""
+    seconds: float
+    """For how long the function was timed."""
     slow_mean: float
     """What they take, in cycles, as far as bins tell,"""
     fast_mean: float

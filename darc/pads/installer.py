@@ -415,7 +415,11 @@ class PadInstaller:
             site = replace(
                 site, patch=site.address, displaced=(), problem=None, is_short=False, nop=0
             )
-        if known is not None and block in known.blocks and not self._displaces_faults(known):
+        if (
+            known is not None
+            and block in known.blocks
+            and not self._displaces_faults(known, is_guard=True)
+        ):
             return known
         blocks = tuple(sorted({block, *(known.blocks if known is not None else ())}))
         area = self._foothold.area_for(site.patch, site.back)
@@ -555,11 +559,11 @@ class PadInstaller:
     def leave_faults(self) -> str | None:
         """Takes back patches that displace what is to be executed in its place from now on (see
         :meth:`~darc.code.program.Program.may_fault`); as :meth:`make_way`."""
-        return self._take_back(self._displaces_faults)
+        entries = {id(patch) for patch in (self._f0, *self._members.values())}  # may be thousands
+        return self._take_back(lambda p: self._displaces_faults(p, is_guard=id(p) not in entries))
 
-    def _displaces_faults(self, patch: Patch) -> bool:
+    def _displaces_faults(self, patch: Patch, *, is_guard: bool) -> bool:
         moved = []
-        is_guard = patch is not self._f0 and patch not in self._members.values()
         if any(self._stays(i, is_guard) for i in patch.displaced):
             return True
         if patch.site is not None:

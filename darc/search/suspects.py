@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, zip_longest
 
 from darc.model.ftree import Function
@@ -73,6 +73,15 @@ _MOST_EACH = 8
 """Calls in each call of another function: with more of them, it would be no wonder if one of them
 were slow every time by itself."""
 
+_ENOUGH_SLOW = 3 * LEAST_SLOW
+"""Slow calls after which a function is known well enough, in both halves of the time."""
+
+_CHEAP = 0.1
+"""Of what slow calls take more than fast ones do: so much may the probe of their function take,"""
+
+_CHEAP_SHARE = 0.02
+"""and that of a processor."""
+
 _LOW = 3
 """A bin is of a valley that holds at most such a part of the lower summit."""
 
@@ -80,18 +89,25 @@ _LOW = 3
 def suspects(known: FunctionSet, least: int = LEAST_SLOW) -> tuple[Suspect, ...]:
     """Those among the functions of ``known``, the one with the longest delay first; ``least`` calls
     are slow."""
-    found = (_suspect(row, known.seconds, least) for row in known.rows)
+    found = (_suspect(row, known.seconds_of(row), least) for row in known.rows)
     return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
+
+
+def is_worth_its_probe(row: FunctionProfile, seconds: float, cost: int) -> bool:
+    """Whether a function that is called so often that its probe, of ``cost`` cycles a call, takes
+    more than it should is to be timed all the same: one that stands out, until enough is known of
+    it, and longer where the probe takes little beside what it tells of. What stands out is called
+    often as a rule, with a few slow calls among many short ones."""
+    suspect = _suspect(row, seconds, 1)
+    if suspect is None:
+        return False
+    share = row.profile.count * cost / (row.profile.hz * seconds)
+    return suspect.slow < _ENOUGH_SLOW or share <= min(_CHEAP_SHARE, _CHEAP * suspect.share)
 
 
 def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None:
     profile = row.profile
-    if (
-        is_sleep(row.function)
-        or profile.count < LEAST_CALLS
-        or row.until is not None
-        or seconds <= 0
-    ):
+    if is_sleep(row.function) or profile.count < LEAST_CALLS or seconds <= 0:
         return None
     peak = _slow_peak(row, least)
     if peak is None:
@@ -115,6 +131,7 @@ def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None
         row=row,
         peak=PeakRange(peak.number, peak.first_bin, None if is_last else peak.last_bin),
         slow=calls,
+        seconds=seconds,
         slow_mean=sum(count * means[number] for number, count in slow) / calls,
         fast_mean=fast_mean,
         share=share,
@@ -186,7 +203,9 @@ def first_of(found: Sequence[Suspect]) -> Suspect | None:
         return None
     longest = max(one.delay for one in found)
     near = [one for one in found if one.delay >= OF_LARGEST * longest]
-    return max(near, key=lambda one: (one.row.profile.total, -one.row.profile.count))
+    return max(
+        near, key=lambda s: (s.row.profile.total / s.seconds, -s.row.profile.count / s.seconds)
+    )
 
 
 def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:
@@ -241,7 +260,8 @@ def always_takes_it(known: FunctionSet, caller: Function, suspect: Suspect) -> b
     if row is None:
         return False
     slow = sum(n for b, n in row.profile.bins.items() if b >= suspect.peak.first_bin)
-    return slow * 2 > row.profile.count and slow * _ALIKE <= suspect.slow
+    rate, own = slow / known.seconds_of(row), suspect.slow / suspect.seconds
+    return slow * 2 > row.profile.count and rate * _ALIKE <= own
 
 
 def usual(known: FunctionSet) -> dict[int, tuple[Suspect, Function]]:
@@ -256,7 +276,7 @@ def _usual_in(known: FunctionSet, suspect: Suspect) -> FunctionProfile | None:
     as far as their numbers and sums tell: as where a request has a function called for each of its
     phases, and one of these does the work. What calls the suspect takes no less in all, and what
     the suspect's slow calls call no more."""
-    profile = suspect.row.profile
+    profile, until = suspect.row.profile, suspect.row.until
 
     def has_it(row: FunctionProfile) -> bool:
         count = row.profile.count
@@ -272,7 +292,8 @@ def _usual_in(known: FunctionSet, suspect: Suspect) -> FunctionProfile | None:
             and slow >= (1 - _AS_MANY) * count
         )
 
-    rows = [row for row in known.rows if row.function != suspect.row.function and has_it(row)]
+    others = (row for row in known.rows if row.function != suspect.row.function)
+    rows = [row for row in others if row.until == until and has_it(row)]
     return min(rows, key=lambda row: row.profile.total, default=None)
 
 
@@ -285,8 +306,11 @@ def does_the_work(known: FunctionSet, suspect: Suspect) -> bool:
     """Whether its fast calls take as long as anything else that is done as fast, by and large: what
     only waits for work takes little where there is some."""
     first = suspect.peak.first_bin
-    most = max(_usual_time(row.profile, first) for row in known.rows)
-    return _usual_time(suspect.row.profile, first) * 2 >= most
+
+    def usual_share(row: FunctionProfile) -> float:
+        return _usual_time(row.profile, first) / known.seconds_of(row)
+
+    return usual_share(suspect.row) * 2 >= max(map(usual_share, known.rows))
 
 
 def _row_of(known: FunctionSet, function: Function) -> FunctionProfile | None:
@@ -297,7 +321,8 @@ def _row_of(known: FunctionSet, function: Function) -> FunctionProfile | None:
 def are_alike(one: Suspect, two: Suspect) -> bool:
     """Whether their slow calls may be the same ones, those of one within those of the other, as far
     as their number and what they take tell."""
-    pairs = ((one.slow, two.slow), (one.slow_mean, two.slow_mean))
+    rates = (one.slow / one.seconds, two.slow / two.seconds)
+    pairs = (rates, (one.slow_mean, two.slow_mean))
     return all(min(pair) >= _ALIKE * max(pair) for pair in pairs)
 
 
@@ -327,7 +352,9 @@ def _go_together(known: FunctionSet, one: Suspect, two: Suspect) -> bool:
     if first is None or second is None or not are_alike(first, second):
         return False
     pairs = list(zip_longest(_slow_by_interval(first), _slow_by_interval(second), fillvalue=0))
-    return sum(map(min, pairs)) >= _ALIKE * sum(map(max, pairs))
+    if known.every and first.seconds != second.seconds:
+        pairs = pairs[: int(min(first.seconds, second.seconds) / known.every)]  # whole ones of both
+    return bool(pairs) and sum(map(min, pairs)) >= _ALIKE * sum(map(max, pairs))
 
 
 def _slow_by_interval(suspect: Suspect) -> list[int]:
@@ -341,19 +368,22 @@ def _slow_by_interval(suspect: Suspect) -> list[int]:
 
 def halves_of(known: FunctionSet) -> tuple[FunctionSet, FunctionSet] | None:
     """What is known of the first half of the time and of the second, by the intervals that it was
-    counted in; ``None`` where there are not two."""
+    counted in; of a function that went out, those of the time until then. ``None`` where there are
+    not two intervals."""
     intervals = max((len(row.lapse) for row in known.rows), default=0)
     if known.every is None or intervals < 2:
         return None
     middle = intervals // 2
     first, second = [], []
     for row in known.rows:
-        before: dict[int, int] = {}
-        for one in row.lapse[:middle]:
-            for number, count in one.items():
-                before[number] = before.get(number, 0) + count
-        first.append(_part(row, before))
-        second.append(_part(row, less(row.profile.bins, before)))
+        if row.until is None:
+            before, part, rest = _added(row.lapse[:middle]), None, None
+        else:
+            own = len(row.slices) // 2
+            before, part = _added(row.slices[:own]), row.until * own / max(len(row.slices), 1)
+            rest = row.until - part
+        first.append(_part(row, before, part))
+        second.append(_part(row, less(row.profile.bins, before), rest))
     seconds = middle * known.every
     return (
         FunctionSet(tuple(r for r in first if r is not None), seconds=seconds),
@@ -361,9 +391,20 @@ def halves_of(known: FunctionSet) -> tuple[FunctionSet, FunctionSet] | None:
     )
 
 
-def _part(row: FunctionProfile, bins: dict[int, int]) -> FunctionProfile | None:
-    """The row with these of its calls alone. Their sum is not known: by the middles of bins,
-    scaled as those of all its calls."""
+def _added(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """The calls of all these, by bin."""
+    found: dict[int, int] = {}
+    for one in parts:
+        for number, count in one.items():
+            found[number] = found.get(number, 0) + count
+    return found
+
+
+def _part(
+    row: FunctionProfile, bins: dict[int, int], until: float | None
+) -> FunctionProfile | None:
+    """The row with these of its calls alone, of so many seconds where it went out. Their sum is
+    not known: by the middles of bins, scaled as those of all its calls."""
     if not bins:
         return None
     whole = row.profile
@@ -373,4 +414,4 @@ def _part(row: FunctionProfile, bins: dict[int, int]) -> FunctionProfile | None:
 
     total = round(whole.total * middles(bins) / middles(dict(whole.bins)))
     profile = Profile(whole.resolution, whole.hz, bins, sum(bins.values()), total)
-    return dataclasses.replace(row, profile=profile, slices=(), lapse=())
+    return dataclasses.replace(row, profile=profile, until=until, slices=(), lapse=())

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from darc.app.commands.start import as_profiled
 from darc.code.patterns import parse_patterns
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.parameters import Parameters
 from darc.model.part import parts_of
 from darc.model.profile import Profile
 from darc.saved import sets
@@ -59,6 +62,33 @@ def test_quantiles_are_those_of_bins_and_no_call_is_longer_than_the_longest() ->
     one = row("f", {10: 99, 20: 1})
     assert one.quantile(0.5) == 1.5 * 2**10
     assert dataclasses.replace(one, longest=2**20 + 1).quantile(1) == 2**20 + 1
+
+
+RARE = {6: 99_800, 21: 200}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"peak": "last"}, {"peak": "21-64", "start_ops": 5000}),
+        ({"peak": "2"}, {"peak": "21-64", "start_ops": 5000}),
+        ({"peak": "1", "resolution": 2}, {"peak": "12-13", "start_ops": 100, "resolution": 2}),
+        ({}, {"start_ops": 5000}),
+        ({"peak": ">1ms"}, {"peak": ">1ms", "start_ops": 5000}),
+        ({"peak": "last", "start_ops": 7}, {"peak": "21-64", "start_ops": 7}),
+        ({"start_time": 2.0}, {"start_time": 2.0}),
+    ],
+)
+def test_a_search_of_a_row_has_its_peaks(asked: dict[str, Any], expected: dict[str, Any]) -> None:
+    """And takes as many calls before as show them."""
+    assert as_profiled(Parameters(**asked), row("f", RARE)) == Parameters(**expected)
+
+
+def test_a_search_of_a_row_with_one_peak_is_as_any_other() -> None:
+    asked = Parameters(peak="last")
+    assert as_profiled(asked, row("f", {6: 100})) == asked
+    with pytest.raises(UsageError, match="there is no peak 3: that row has 2"):
+        as_profiled(Parameters(peak="3"), row("f", RARE))
 
 
 @pytest.mark.parametrize(

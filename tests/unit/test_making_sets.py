@@ -30,6 +30,7 @@ from darc.collectors.setcount import SetCounting
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
+from darc.search.suspects import suspects
 from darc.target.ownthread import Turn
 from darc.target.target import Target
 from tests.fake_target import FakeScreen
@@ -320,6 +321,54 @@ def test_time_counts_from_when_functions_are_timed(clock: Clock) -> None:
     assert analysis.timed_from == clock.now
     clock.now += 1
     assert analysis.seconds_left == 2.0
+
+
+class Calls(Counting):
+    """A million calls a second of two functions, of which one has slow ones."""
+
+    call_cost = 100
+
+    def __init__(self, clock: Clock, pads: MemberPads) -> None:
+        losses = Losses({"lost_blocks": "", "lost_contexts": ""})
+        super().__init__(cast(Any, None), cast(Any, None), pads, losses)
+        self.clock, self.begin, self.pads = clock, clock.now, pads
+
+    def counts(self) -> Mapping[Function, MemberCounts]:
+        n = round(1000 * (self.clock.now - self.begin))
+        bins = ({6: 1000 * n}, {6: 1000 * n, 21: n // 10}) if n else ()
+        totals = [sum(round(c * 1.5 * 2**b) for b, c in one.items()) for one in bins]
+        return {
+            function: MemberCounts(
+                calls=sum(one.values()),
+                sum=total,
+                max=2**22,
+                left=0,
+                dropped=0,
+                lost=0,
+                foreign=0,
+                jumps=0,
+                bins=one,
+            )
+            for function, one, total in zip(self.pads.functions, bins, totals, strict=False)
+        }
+
+
+def test_what_stands_out_goes_out_when_enough_is_known_of_it(clock: Clock) -> None:
+    made = Set(clock, 2, cost=0.01)
+    analysis = analysis_of(made, SuspectProfiles, limit=10.0)
+    run(made, analysis)
+    made.counting = Calls(clock, made.pads)
+    out: list[set[str]] = []
+    made.give_up = lambda functions: out.append({f.name for f in functions})  # type: ignore[method-assign]
+    while analysis.decide() is Step.GO_ON:
+        clock.now += 0.05
+        analysis.look()
+    assert out == [{"f0"}, {"f1"}]
+    rows = {row.function.name: row for row in analysis.known.rows}
+    assert rows["f1"].until is not None
+    assert 0.6 <= rows["f1"].until < 3
+    assert len(rows["f1"].slices) >= 2
+    assert [one.name for one in suspects(analysis.known)] == ["f1"]
 
 
 def test_a_stop_of_the_debuggers_own_puts_it_off_for_a_moment(clock: Clock) -> None:

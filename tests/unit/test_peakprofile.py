@@ -6,7 +6,7 @@ import pytest
 
 from darc.analyses.peakprofile import PeakProfile
 from darc.model.errors import UsageError
-from darc.model.peaks import PeakRange
+from darc.model.peaks import PeakRange, find_peaks
 from darc.model.profile import Profile, thresholds
 from tests.unit import samples
 
@@ -90,6 +90,13 @@ def test_what_is_no_fast_call(bins: dict[int, int], spec: str, within: tuple[int
     assert first <= chosen(spec, bins).slow_from() <= last
 
 
+def test_peaks_that_the_user_has_seen_before_and_are_not_there() -> None:
+    before = find_peaks({12: 99_000, 20: 200, 27: 20})
+    told = chosen("1", {12: 98, 20: 2}).told_of_missing(before, "handle") or ""
+    assert "none of these 100 calls is in what was peak 3 (from 52ms on) of its row" in told
+    assert chosen("1", {12: 98, 20: 2, 27: 1}).told_of_missing(before, "handle") is None
+
+
 def test_what_the_last_of_one_peak_is() -> None:
     tail = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
     assert chosen("last", tail).told_of_last("last", "handle") == (
@@ -99,6 +106,11 @@ def test_what_the_last_of_one_peak_is() -> None:
     assert chosen("last", {18: 900}).told_of_last("last", "handle") == (
         "handle has one peak, without a tail to speak of: these are all its calls"
     )
+    few = PeakProfile(Profile.empty(1, samples.HZ), None)
+    few.take(samples.profile({18: 100}), 0.025, is_searching=False)
+    assert few.choose("last")
+    told = few.told_of_last("last", "handle") or ""
+    assert "these are all its calls, 100 in 25ms; '--start-time 5s' looks for slow ones" in told
     assert chosen("1", tail).told_of_last("1", "handle") is None
     assert chosen("last").told_of_last("last", "handle") is None, "of several"
 

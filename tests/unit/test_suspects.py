@@ -36,6 +36,7 @@ from darc.search.suspects import (
     first_of,
     halves_of,
     is_disturbed,
+    is_worth_its_probe,
     may_follow,
     returns,
     suspects,
@@ -140,8 +141,46 @@ def test_one_that_waits_for_work_is_told_by_who_calls_it() -> None:
     assert does_the_work(alone, next(one for one in suspects(alone) if one.name == "byte"))
 
 
-def test_a_function_whose_probe_was_taken_out_is_none() -> None:
-    assert names(of(dataclasses.replace(row("f", SLOW), until=0.5))) == []
+def test_one_that_went_out_is_told_by_the_time_until_then() -> None:
+    few = {10: 10_000, 20: 30}  # 47 ms
+    assert names(of(row("f", few))) == []
+    (found,) = suspects(of(dataclasses.replace(row("f", few), until=0.5)))
+    assert (found.slow, found.seconds) == (30, 0.5)
+    assert found.share == pytest.approx(30 * 1.5 * 2**20 / HZ / 0.5, rel=0.01)
+
+
+HOT = {6: 100_000, 21: 200}
+"""200 calls of 3 ms among many of 0.1 µs."""
+
+
+def test_one_that_went_out_is_compared_by_the_time_until_then() -> None:
+    part = {b: n // 4 for b, n in HOT.items()}
+    inner = dataclasses.replace(row("inner", part), until=SECONDS / 4)
+    known = of(inner, row("outer", HOT))
+    assert are_alike(*suspects(known))
+    first = first_of(suspects(known))
+    assert first is not None
+    assert does_the_work(known, first)
+    longer = dataclasses.replace(row("longer", {6: 26_000, 21: 51}), until=SECONDS / 4)
+    first = first_of(suspects(of(longer, row("outer", HOT))))
+    assert first is not None
+    assert first.name == "longer"
+
+
+@pytest.mark.parametrize(
+    ("bins", "cost", "stays"),
+    [
+        pytest.param({6: 100_000}, 30, False, id="none of its calls is slow"),
+        pytest.param({6: 100_000, 9: 50}, 30, False, id="slow ones hardly count"),
+        pytest.param({6: 1_000_000, 21: 59}, 100, True, id="not enough is known yet"),
+        pytest.param({6: 1_000_000, 21: 80}, 100, False, id="the probe takes 5 %"),
+        pytest.param(HOT, 300, True, id="the probe takes 1.5 %, its slow calls 30 %"),
+    ],
+)
+def test_which_are_timed_though_their_probes_take_more_than_they_should(
+    bins: dict[int, int], cost: int, stays: bool
+) -> None:
+    assert is_worth_its_probe(row("f", bins), SECONDS, cost) is stays
 
 
 def test_the_peak_with_the_most_time_is_taken() -> None:
@@ -252,6 +291,19 @@ def test_both_halves_must_choose_the_same() -> None:
     assert not agree(of(steady, late, every=every), lambda _: False)
     assert agree(of(steady, late, every=every), lambda one: one.name == "late")
     assert not agree(of(steady), lambda _: False)
+
+
+def test_of_one_that_went_out_the_halves_of_its_own_time_are_taken() -> None:
+    slices = ({10: 500, 20: 25}, {10: 400, 20: 24}, {10: 500, 20: 26}, {10: 500, 20: 25})
+    out = row("out", {10: 1900, 20: 100})
+    out = dataclasses.replace(out, until=SECONDS / 2, slices=slices, lapse=(out.profile.bins, {}))
+    halves = halves_of(of(out, every=SECONDS / 2))
+    assert halves is not None
+    assert [[(s.slow, s.seconds) for s in suspects(one)] for one in halves] == [
+        [(49, SECONDS / 4)],
+        [(51, SECONDS / 4)],
+    ]
+    assert agree(of(out, every=SECONDS / 2), lambda _: False)
 
 
 def test_of_the_same_slow_calls_one_in_another_either_may_be_chosen() -> None:
@@ -441,6 +493,19 @@ def test_what_is_usual_is_not_looked_into_and_told() -> None:
     text = status(shown(why), Style())
     assert "left out: phase is slow once in each call of request, which always takes as " in text
     assert "'darc start phase --peak last' looks into it all the same\n" in text
+
+
+def test_what_was_timed_for_a_while_only_is_told() -> None:
+    out = (dataclasses.replace(row(f"f{n}", {6: 10_000 * n}), until=0.1) for n in range(1, 8))
+    known = of(*out, row("plain", {10: 5000}))
+    pursuit = profiled(known)
+    assert pursuit.next() is None
+    session = session_of(SimpleNamespace(status=Status.DONE))
+    why = pursuit.known(session, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known)))
+    assert why.verdict is Verdict.NOTHING
+    text = " ".join(status(shown(why), Style()).split())
+    assert "timed for a while only, as their calls are many and short: f7 (0.1s), f6 (0.1" in text
+    assert "f3 (0.1s), 2 more; what is slow in them less often was not seen" in text
 
 
 def test_what_was_left_out_is_told() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
@@ -13,8 +15,15 @@ from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
 from darc.app.parameters import Parameter
 from darc.model.errors import DarcError, UsageError
 from darc.model.ftree import Function
-from darc.model.snapshot import Snapshot
+from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.parameters import AUTO_START_OPS, Parameters
+from darc.model.peaks import choose_peak
+from darc.model.profile import OCTAVES
+from darc.model.snapshot import Snapshot, Why
 from darc.saved import refit, sets, storage
+
+_TO_SEE = 10
+"""Calls of a peak that show it."""
 
 
 def start_parser(
@@ -33,14 +42,58 @@ def start_parser(
 
 def _start(app: Actions, parsed: Parsed) -> None:
     (function,) = parsed.arguments
+    parameters = app.parameters.overridden(parsed.options)
     if function.isdecimal():
-        function = _function_of_row(app, int(function))
-    app.analyse(Request(function, app.parameters.overridden(parsed.options), RootCauses))
+        shown = None if app.session is None else app.snapshot(lines=False)
+        number = int(function)
+        found = _numbered(shown, number)
+        row = None if shown is None else _row_of(shown, number)
+        function = _spelled(app, found)
+        if row is not None:
+            parameters = as_profiled(parameters, row)
+            app.analyse(Request(function, parameters, partial(RootCauses, profiled=row)))
+            return
+    app.analyse(Request(function, parameters, RootCauses))
 
 
-def _function_of_row(app: Actions, number: int) -> str:
-    """What to type for the function with that ``number`` in what is shown."""
-    found = _numbered(None if app.session is None else app.snapshot(lines=False), number)
+def _row_of(shown: Snapshot, number: int) -> FunctionProfile | None:
+    """The profile behind a number of a table, or of the answers of ``darc why``."""
+    known, why = shown.part(FunctionSet), shown.part(Why)
+    if why is not None:
+        return why.answers[number - 1].suspect.row if number <= len(why.answers) else None
+    return None if known is None else known.row(number)
+
+
+def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
+    """These, for the function of a row: where its profile has several peaks, the number of one, or
+    ``last``, means that one of these; and where nobody says after how many calls to look for it,
+    it is after as many as show it, as far as the row tells.
+
+    Raises:
+        UsageError: the row has no such peak.
+    """
+    peaks, profile = row.peaks, row.profile
+    if len(peaks) < 2:
+        return parameters
+    changes: dict[str, Any] = {}
+    calls = min(peak.count for peak in peaks)
+    if (spec := parameters.peak) is not None:
+        peak = choose_peak(spec, profile)
+        if peak is None:
+            raise UsageError(f"there is no peak {spec}: that row has {len(peaks)}")
+        calls = sum(n for b, n in profile.bins.items() if b in peak)
+        if peak.number is not None:
+            each, last = parameters.resolution, peak.last_bin
+            end = OCTAVES * each if last is None else (last + 1) * each - 1
+            changes["peak"] = f"{peak.first_bin * each}-{end}"
+    if parameters.start_ops is None and parameters.start_time is None:
+        part = min(1.0, _TO_SEE / max(calls, 1))
+        changes["start_ops"] = max(AUTO_START_OPS, math.ceil(profile.count * part))
+    return parameters.overridden(changes)
+
+
+def _spelled(app: Actions, found: Function) -> str:
+    """What to type for a function."""
     lookup = app.lookup()
     for spelling in (found.name, f"{found.module}!{found.symbol}"):
         try:
