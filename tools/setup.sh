@@ -20,7 +20,7 @@ for purpose; do
         tools+=(lldb)
         ;;
     test)
-        packages+=(lldb clang)
+        packages+=(lldb clang libunwind-dev)
         tools+=(lldb clang)
         ;;
     kernel)

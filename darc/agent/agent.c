@@ -35,6 +35,9 @@
 #define PR_SET_NO_NEW_PRIVS 38
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #define SYS_PRCTL 157
+#define SYS_FUTEX 202
+#define FUTEX_WAKE_OP_PRIVATE (5 | 128)
+#define FUTEX_ADD_NOTHING (1U << 28)
 #define SI_QUEUE 0xffffffffUL /* si_code -1 */
 #define SIG_IGNORE 1 /* SIG_IGN; SIG_DFL is 0, a handler's address is more */
 #define EPERM 1

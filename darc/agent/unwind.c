@@ -11,9 +11,21 @@ static int readable(const control *ctl, u64 address, u64 stack)
     return system_call(SYS_RT_SIGPROCMASK, ~0UL, address, 0, 8, 0, 0) == (u64)-22;
 }
 
-/* Only while it is this word: the frame may be another thread's, and gone by now. */
-static inline int exchange(u64 slot, u64 word, u64 with)
+/* May the word at slot be written? A program may protect a page of its stack, or of another one that is
+ * near. The kernel adds nothing to it, and says EFAULT where it may not. */
+static int writable(const control *ctl, u64 slot, u64 stack)
 {
+    if (PAGE(slot) == PAGE(stack) || ctl->no_calls)
+        return 1;
+    return system_call(SYS_FUTEX, slot, FUTEX_WAKE_OP_PRIVATE, 0, 0, slot, FUTEX_ADD_NOTHING) != (u64)-14;
+}
+
+/* Only while it is this word: the frame may be another thread's, and gone by now. What may not be
+ * written stays: an unwinder that comes as far finds a pad there. */
+static inline int exchange(const control *ctl, u64 stack, u64 slot, u64 word, u64 with)
+{
+    if (*(u64 *)slot != word || !writable(ctl, slot, stack))
+        return 0;
     return __atomic_compare_exchange_n((u64 *)slot, &word, with, 0, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
@@ -27,7 +39,7 @@ static COLD void hide_unrecorded(const control *ctl, u64 stack)
             return;
         u64 word = *(u64 *)slot, back = own_back(ctl, word);
         if (back)
-            exchange(slot, word, back);
+            exchange(ctl, stack, slot, word, back);
     }
 }
 
@@ -55,7 +67,7 @@ static void hide(control *ctl, u64 stack)
         if (!readable(ctl, slot, stack))
             continue;
         u64 word = *(u64 *)slot, back = own_back(ctl, word);
-        if (back && exchange(slot, word, back) && rec->open == OPEN && word == rec->pad_back)
+        if (back && exchange(ctl, stack, slot, word, back) && rec->open == OPEN && word == rec->pad_back)
             rec->open = HIDDEN;
     }
     if (unlikely(ctl->scan && !ctl->no_calls))
@@ -76,7 +88,7 @@ static COLD void show_members(control *ctl, context *ctx, u64 stack)
         u64 back = own_back(ctl, rec->pad_back);
         if (rec->slot <= stack)
             leave_behind(ctl, rec);
-        else if (back && readable(ctl, rec->slot, stack) && exchange(rec->slot, back, rec->pad_back))
+        else if (back && readable(ctl, rec->slot, stack) && exchange(ctl, stack, rec->slot, back, rec->pad_back))
             rec->open = OPEN;
     }
     BARRIER();
@@ -102,7 +114,7 @@ static void show(control *ctl, u64 stack)
             if (rec->slot > stack) {
                 u64 back = own_back(ctl, rec->pad_back);
                 if (back && readable(ctl, rec->slot, stack)
-                    && exchange(rec->slot, back, rec->pad_back)) {
+                    && exchange(ctl, stack, rec->slot, back, rec->pad_back)) {
                     rec->open = OPEN;
                     top = top ? top : rec;
                 }

@@ -27,6 +27,10 @@ NOTRACE = {
         ),
         LOOKS,
     ),
+    **dict.fromkeys(
+        ("__morestack", "__morestack_non_split", "__morestack_large_model"),
+        "it takes its arguments in registers of its own, and calls its caller",
+    ),
     **dict.fromkeys(("clone", "__clone", "clone3", "__clone3"), "it returns on another stack"),
 }
 """Callees that are never called through a pad, by symbol, and why."""
@@ -68,6 +72,16 @@ NEVER_BACK = (
 NEVER_CALLED = ("_start", "_dl_start_user", "__start_context", "__restore_rt")
 """Symbols of code that is not entered by a call, for where no frame information tells."""
 
+SPLIT = "its stack grows in pieces (-fsplit-stack): it may go on in another one"
+"""Why no function is timed that begins with a look at how much of its stack is left: where that is
+too little ``__morestack`` calls it once more, behind its own call of that."""
+
+_SPLITS = re.compile(rb"\x64(\x48\x3b\x24|\x4c\x3b[\x14\x1c])\x25\x70\0\0\0")
+"""``cmp rsp, fs:0x70``, or that of r10 or r11, where the stack's end stands (``__private_ss``)."""
+
+_PROLOGUE = 32
+"""Bytes that hold that: at most ``endbr64`` and a ``lea`` stand before it."""
+
 _TAIL_DEPTH = 4
 """How many tail calls in a row are followed to a notrace callee."""
 
@@ -93,6 +107,8 @@ def why_notrace(program: Program, function: Function, depth: int = _TAIL_DEPTH) 
 def _read_why(program: Program, function: Function, depth: int) -> str | None:
     reason = NOTRACE.get(function.symbol) or program.why_notrace(function)
     module = program.module_at(function.address)
+    if reason is None and program.sees_callers and _splits(program, function.address):
+        return SPLIT
     if reason is not None or module is None or depth == 0:
         return reason
     if program.sees_callers and _ends_in_a_look(program, function.address, depth):
@@ -129,6 +145,14 @@ def entered_otherwise(program: Program, function: Function) -> str | None:
     if not is_start and _follows_call(program, address):
         return "it is not called: the call before it returns to it"
     return LABEL if is_inside_another(program, address) else None
+
+
+def _splits(program: Program, address: int) -> bool:
+    """Whether a function begins with a look at the end of its stack."""
+    try:
+        return _SPLITS.search(program.read(address, _PROLOGUE)) is not None
+    except TargetError:
+        return False
 
 
 def _follows_call(program: Program, address: int) -> bool:

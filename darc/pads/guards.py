@@ -70,8 +70,11 @@ HIDE_AT = (
     "_Unwind_ForcedUnwind",
     "_Unwind_Resume",
     "_Unwind_Backtrace",
+    *("_ULx86_64_init_local", "_ULx86_64_init_local2", "_Ux86_64_init_local"),
+    *("_Ux86_64_init_local2", "unw_backtrace", "unw_init_local", "__unw_init_local"),
 )
-"""Unwinders: before they look, every return address on the stack is the program's own again."""
+"""Unwinders, of libgcc, libunwind and LLVM: before they look, every return address on the stack is
+the program's own again."""
 
 EXIT_AT = ("_exit",)
 """Where a program ends: the last moment to read what the agent knows."""
@@ -89,7 +92,7 @@ HANDLER_AT = (
 """Where a program says who handles a signal, which is told first: one that is of a fault may know
 instructions by their addresses."""
 
-BACK_AT = ("_Unwind_Backtrace",)
+BACK_AT = ("_Unwind_Backtrace", "unw_backtrace")
 """Unwinders that come back: then the frames above are taken up again."""
 
 SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.build import build, build_hazard, find
+from fixtures.build import build, build_backtraces, build_hazard, find
 from tests.debugger import (
     EXIT,
     GDB,
@@ -410,6 +410,36 @@ def test_another_file_at_its_path_in_its_mount_namespace(tmp_path: Path) -> None
         done = debug_attached(tmp_path, running, [start, "continue"])
         assert done.paths == [("handle", "lookup", "burn")], done.gdb
         assert running.finish() == 0
+
+
+def test_backtraces_by_libunwind_are_whole(tmp_path: Path) -> None:
+    """Its unwinder has names of its own, and ended at the first pad."""
+    with server(build_backtraces()) as running:
+        start = "darc start handle --peak last --start-ops 300 --max-time 3s"
+        done = debug_attached(tmp_path, running, [start, "continue"])
+        assert done.report is not None, done.gdb
+        assert running.finish() == 0
+
+
+def test_a_page_of_a_return_address_becomes_read_only(tmp_path: Path) -> None:
+    """While a callee throws: an agent that puts the program's address back there ends it."""
+    with running("readonly", tmp_path) as program:
+        start = "darc start handle --peak last --start-ops 300 --max-time 3s"
+        commands = [start, "continue", REPORT, "darc stop"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        wait_until_let_go(program.pid)
+        program.check()
+        program.finish()
+        assert done.report is not None, done.gdb
+
+
+def test_a_stack_that_grows_in_pieces(tmp_path: Path) -> None:
+    """__morestack takes its arguments in r10 and r11, and calls its caller: what may call it is
+    refused in words, and left out of sets."""
+    program = build("mixture", extra=["-fsplit-stack"])
+    for command in ("darc start handle", "darc profile mixture!* --time 1s"):
+        done = run(tmp_path, program, find("mixture").args, command, "run", "continue")
+        assert "its stack grows in pieces (-fsplit-stack)" in done.gdb, done.gdb
 
 
 def debug_attached(folder: Path, running: Server, commands: list[str]) -> Done:
