@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
 from darc.collectors.duties import Running
+from darc.model.catching import Catching
 from darc.model.errors import UsageError
 from darc.model.ops import Event
+from darc.model.part import parts_of
 from darc.model.profile import Profile
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
@@ -59,6 +61,7 @@ class LateCalls(Analysis):
         self._told: set[Hashable] = set()
         self._suspect: Running | None = None
         self.caught: Caught | None = None
+        self._caught = 0
         self.missed = 0
         """Calls that were late when they were looked at, and had ended when the program stood."""
         cycles = int(seconds * collector.counting.hz)
@@ -114,6 +117,7 @@ class LateCalls(Analysis):
         self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
         self.caught = Caught(now, self._open.waits_for(now))
+        self._caught += 1
         return Step.SHOW
 
     def collect(self) -> None:
@@ -137,8 +141,9 @@ class LateCalls(Analysis):
             profile=Profile.empty(self.parameters.resolution, self._collector.counting.hz),
             program=ProgramFigures(),
             parameters=self.parameters,
+            parts=parts_of(Catching(self.seconds, self._caught, self.missed)),
         )
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         del readable
-        return replace(self.snapshot(alive), profile=None, collected=0)  # no calls are counted
+        return replace(self.snapshot(alive), profile=None, collected=0)
