@@ -138,6 +138,7 @@ bench-real: setup
 
 # Half an hour; as root, for a full file system, and at a priority that keeps others' work out.
 bench-why: setup
+	@bash tools/benchmarks.sh why
 	@chrt -r 5 $(PY) -m benchmarks.why
 
 # For as long as the programs' own tests take, several times.

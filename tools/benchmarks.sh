@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs what the benchmarks need, where it is missing (Debian, Ubuntu): the tools that darc is compared
-# with; with "real" the programs of make bench-real, their compilers, and the tools that look at them.
+# with; with "real" or "why" the programs of make bench-real or bench-why, their compilers, and the tools that
+# look at them.
 set -eu
 
 packages=() missing=()
@@ -19,6 +20,15 @@ if [ "${1-}" = real ]; then
     needs javac openjdk-17-jdk-headless
     needs rustc rustc
     needs strace strace
+    needs perf linux-perf
+elif [ "${1-}" = why ]; then
+    needs redis-server redis-server
+    needs nginx nginx
+    needs apache2 apache2
+    needs '/usr/lib/postgresql/*/bin/postgres' postgresql
+    needs /usr/include/leveldb/c.h libleveldb-dev
+    needs /usr/include/snappy.h libsnappy-dev
+    needs rustc rustc
     needs perf linux-perf
 else
     needs uftrace uftrace

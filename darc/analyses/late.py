@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.names import ProgramNames
 from darc.collectors.duties import Running
+from darc.model.catching import Catching
 from darc.model.errors import UsageError
 from darc.model.ops import Event, OffReason
+from darc.model.part import parts_of
 from darc.model.profile import Profile, format_cycles
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
@@ -76,6 +78,7 @@ class LateCalls(Analysis):
         """What is to be told of those that stayed there."""
         self._suspect: Running | None = None
         self.caught: Caught | None = None
+        self._caught = 0
         self.missed = 0
         """Calls that were late when they were looked at, and had ended when the program stood."""
         cycles = int(seconds * collector.counting.hz)
@@ -152,6 +155,7 @@ class LateCalls(Analysis):
         self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
         self.caught = Caught(now, self._open.waits_for(now), self._off(suspect, now))
+        self._caught += 1
         return Step.SHOW
 
     def _off(self, late: Running, now: Running) -> dict[OffReason, float] | None:
@@ -188,8 +192,9 @@ class LateCalls(Analysis):
             profile=Profile.empty(self.parameters.resolution, self._collector.counting.hz),
             program=ProgramFigures(),
             parameters=self.parameters,
+            parts=parts_of(Catching(self.seconds, self._caught, self.missed)),
         )
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         del readable
-        return replace(self.snapshot(alive), profile=None, collected=0)  # no calls are counted
+        return replace(self.snapshot(alive), profile=None, collected=0)

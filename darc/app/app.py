@@ -290,6 +290,7 @@ class App:
                 parameters.probes,
                 program=ProgramFigures(in_peak_calls=0, probes=0),
                 parameters=parameters,
+                parts=request.parts,
             )
         session = self.need_session()
         drawn = functools.partial(drawn_nodes, verbose=self._parameters.verbose)

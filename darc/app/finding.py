@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from darc.analyses.analysis import Analysis, Subject
@@ -30,6 +30,7 @@ from darc.model.errors import (
 )
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
+from darc.model.part import Part
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.session.session import Session
@@ -92,6 +93,8 @@ class Request:
     non-stop mode."""
     describe: Callable[[Target, Session, Style], str] | None = None
     """What the user is told where the analysis shows a call that is under way, in one line."""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """What is known of it before it begins."""
     is_of_file: bool = False
     """Whether the function is an address of the program's file, typed before that ran."""
 

@@ -210,7 +210,7 @@ class Waiting:
         if self.again is not None:
             self.request, self.again = self.again, None
             self._host.emit(
-                f"darc: analyses {self.request.function} again in this run of the program"
+                f"darc: {self.request.verb} {self.request.spec} again in this run of the program"
             )
 
     def modules_changed(self) -> Outcome:

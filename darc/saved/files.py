@@ -9,15 +9,16 @@ from pathlib import Path
 from darc.model.errors import TargetError, UsageError
 
 
-def replace_file(file: Path, text: str) -> None:
-    """Write ``text`` to ``file``, all of it or nothing.
+def replace_file(file: Path, text: str, proposed: str = "report.json") -> None:
+    """Write ``text`` to ``file``, all of it or nothing; a directory is told to have room for a file
+    of the ``proposed`` name.
 
     Raises :class:`UsageError` when no file of this name can be, and :class:`TargetError` when
     the system refuses it.
     """
     try:
         if file.is_dir():
-            raise UsageError(f"{file} is a directory; name a file in it: {file / 'report.json'}")
+            raise UsageError(f"{file} is a directory; name a file in it: {file / proposed}")
         if not file.absolute().parent.is_dir():
             raise UsageError(f"there is no directory {file.parent}; make it first")
         if file.exists() and not file.is_file():

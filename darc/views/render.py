@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from darc.model.catching import Catching
 from darc.model.errors import UsageError
 from darc.model.ftree import RootCausePath
 from darc.model.functionset import FunctionSet
@@ -111,10 +112,22 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     return f"{calls_text(calls)} seen{of}"
 
 
+def catching_text(known: Catching) -> tuple[str, ...]:
+    """What ``darc catch`` does, and what has come of it."""
+    found = [f"catches calls above {duration(known.seconds)}", f"{known.caught} caught"]
+    if known.missed:
+        found.append(f"{known.missed} missed, ended before the stop")
+    return tuple(found)
+
+
 def live(snapshot: Snapshot, style: Style) -> Shown:
     """One line that fits the width: what the search is doing now."""
-    function = style.name(snapshot.function)
-    parts = [f"darc: {function}: {snapshot.status.value}"]
+    function, doing = style.name(snapshot.function), snapshot.status.value
+    catching = snapshot.part(Catching)
+    counts: list[str] = []
+    if catching is not None:
+        doing, *counts = catching_text(catching)
+    parts = [f"darc: {function}: {doing}", *counts]
     if snapshot.profile is not None and snapshot.collected is not None:
         parts.append(f"{snapshot.profile.count} calls")
     if snapshot.peak is not None and snapshot.needed:
@@ -132,7 +145,7 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
     excess = columns(separator.join(parts)) - style.width
     if excess > 0:
         function = shorten(function, max(columns(function) - excess, 8))
-        parts[0] = f"darc: {function}: {snapshot.status.value}"
+        parts[0] = f"darc: {function}: {doing}"
     while len(parts) > 1 and columns(separator.join(parts)) > style.width:
         parts.pop()
     line = shorten(separator.join(parts), style.width)

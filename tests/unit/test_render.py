@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from darc.model.catching import Catching
 from darc.model.ftree import (
     CallKind,
     CallSite,
@@ -19,11 +20,13 @@ from darc.model.ftree import (
     RootCausePath,
 )
 from darc.model.parameters import Parameters
+from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
+from darc.views.exporters.json import to_json
 from darc.views.exporters.text import early_end, report, status
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
@@ -373,6 +376,22 @@ def test_the_live_line() -> None:
     assert render.live(snapshot, Style(200)) == (
         "darc: handle: in progress · 2000 calls · peak 3 7/20 · level 2 · 12 probes · 1min15s"
     )
+
+
+def test_what_catches_calls_says_so_and_not_that_it_searches() -> None:
+    parts = parts_of(Catching(seconds=0.004, caught=2, missed=0))
+    late = samples.snapshot(status=Status.SEARCHING, profile=None, peak=None, paths=(), parts=parts)
+    told = "darc: handle: catches calls above 4.0ms"
+    assert render.live(late, Style(200)) == f"{told} · 2 caught · 12 probes · 1min15s"
+    text = status(late, PLAIN)
+    assert text.startswith(f"{told}\n  2 caught\n")
+    assert "calls seen" not in text
+    pending = status(dataclasses.replace(late, status=Status.PENDING), PLAIN)
+    assert pending.startswith("darc: handle: pending: catches calls above 4.0ms\n")
+    missed = dataclasses.replace(late, status=Status.STOPPED, parts=parts_of(Catching(0.004, 0, 3)))
+    text = status(missed, PLAIN)
+    assert f"{Status.STOPPED.value}\n  0 caught, 3 missed, ended before the stop\n" in text
+    assert to_json(missed)["catch"] == {"above": 0.004, "caught": 0, "missed": 3}
 
 
 def test_the_live_line_where_memory_cannot_be_read() -> None:

@@ -10,7 +10,9 @@ from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
 from darc.app.finding import Request
 from darc.app.options import split_line, split_options
+from darc.model.catching import Catching
 from darc.model.errors import UsageError
+from darc.model.part import parts_of
 from darc.model.profile import parse_time
 
 _OPTIONS = {"--peak": "P", "--above": "TIME"}
@@ -53,9 +55,11 @@ def _catch(app: Actions, parsed: Parsed) -> None:
             function,
             app.parameters,
             partial(LateCalls, seconds=above, known=found),
+            verb="catches late calls of",
             replaces_finished=True,
             command="catch",
             describe=describe,
+            parts=parts_of(Catching(above, caught=0, missed=0)),
         )
     )
 

@@ -29,7 +29,7 @@ def _save(app: Actions, parsed: Parsed) -> None:
     if session.alive:
         app.need_stopped()
     stored = session.stored()
-    replace_file(file, storage.to_text(stored) + "\n")
+    replace_file(file, storage.to_text(stored) + "\n", "slow.json")
     how = "" if sets.PART in stored.parts else f": 'darc resume {file}' goes on with it"
     app.emit(f"darc: session saved to {file}{how}")
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from darc.views.parts.catching import CATCH
 from darc.views.parts.functionset import SET
 from darc.views.parts.part import PartView
 from darc.views.parts.walk import WALK
 from darc.views.parts.why import WHY
 
-PARTS: Mapping[str, PartView[Any]] = {one.kind.key: one for one in (SET, WALK, WHY)}
+PARTS: Mapping[str, PartView[Any]] = {one.kind.key: one for one in (SET, WALK, WHY, CATCH)}
 """By the keys of the parts, which the JSON report has in this order."""
