@@ -74,6 +74,9 @@ class Program(Code):
     def is_shared(self, _address: int) -> bool:
         return False
 
+    def knows(self, _address: int) -> bool:
+        return True
+
     def resolve(self, address: int) -> tuple[int, None]:
         return address, None
 

@@ -73,6 +73,9 @@ class World:
     def module_at(self, _address: int) -> object:
         return self.modules[0]
 
+    def operations(self, _name: str) -> list[int]:
+        return []
+
     def is_code(self, _address: int) -> bool:
         return True
 
