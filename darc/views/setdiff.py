@@ -18,6 +18,9 @@ SHOWN_ROWS = 20
 """Functions that are listed unless all are asked for."""
 
 _SHOWN_NAMES = 4
+_LEAST_NAME = 8
+"""Columns of a function's name."""
+
 _UNITS = {Method.EMD: "EMD", Method.CHI2: "chi2", Method.OPS: "ops", Method.LATENCY: "latency"}
 
 
@@ -56,13 +59,15 @@ def _rows(made: SetDifference, shown: Sequence[Difference], style: Style) -> Ite
         own = (f"{mark}{number}", f"{row.rating:.2g}", rates[0], f"→ {rates[1]}")
         cells.append((*own, means[0], f"→ {means[1]}", style.name(row.function.name)))
     widths = [max(len(line[column]) for line in cells) for column in range(6)]
+    is_narrow = sum(widths) + len(widths) + 1 + _LEAST_NAME > style.tree_width
     for number, line in enumerate(cells):
         aligned = [
             cell.ljust(size) if column in (3, 5) else cell.rjust(size)
             for column, (cell, size) in enumerate(zip(line, widths, strict=False))
+            if not (is_narrow and column in (2, 3))  # how often they are called
         ]
         text = " ".join(aligned)
-        name = shorten(line[6], max(style.tree_width - len(text) - 2, 8))
+        name = shorten(line[6], max(style.tree_width - len(text) - 2, _LEAST_NAME))
         yield Text(f"{text}  {name}", "bold" if number == 0 else "")
         if number:
             yield from _peaks(shown[number - 1], style.tree_width)

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from darc.views.words import LOG_NAME_WIDTH, NAME_WIDTH, Shown, message, name, printable, to_ascii
+from darc.views.words import (
+    LOG_NAME_WIDTH,
+    NAME_WIDTH,
+    Shown,
+    columns,
+    message,
+    name,
+    printable,
+    to_ascii,
+)
 
 DEFAULT_WIDTH = 80
 LOG_WIDTH = 4096
@@ -85,6 +94,13 @@ def write(lines: Iterable[Text], style: Style) -> Shown:
         if style.colour:
             console.print(line, soft_wrap=True)
         else:
-            buffer.write(f"{line.plain}\n")
+            buffer.write(f"{line.plain if style.unicode else _in_ascii(line.plain, style.width)}\n")
     text = buffer.getvalue().rstrip("\n")
     return Shown(text if style.unicode else to_ascii(text))
+
+
+def _in_ascii(text: str, width: int) -> str:
+    """A line in ASCII, which takes more columns for some characters: it is no wider than the
+    terminal for that."""
+    made = to_ascii(text)
+    return f"{made[: width - 3]}..." if columns(text) <= width < len(made) else made

@@ -95,9 +95,14 @@ def op_list(snapshot: Snapshot, style: Style) -> Shown:
             )
         )
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    remarks = max(len(row[5]) for row in rows)
+    gap = "  " if sum(widths) + 2 * len(widths) + remarks <= style.width else " "
+    room = max(style.width - sum(widths) - len(widths), _LEAST)
     lines = [
         Text(
-            "  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[5]]),
+            gap.join(
+                [*(c.rjust(w) for c, w in zip(row, widths, strict=False)), shorten(row[5], room)]
+            ),
             "bold" if index == 0 else "",
         )
         for index, row in enumerate(rows)

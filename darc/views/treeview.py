@@ -221,7 +221,8 @@ def _line(
     ]
     number, name = node.id, show(node.function.name)
     if not verbose:
-        first, number = (_last_of(text, _room_for_guides(width)) for text in (first, number))
+        first = _last_of(first, _room_for_guides(width))
+        number = _short_number(number, _room_for_guides(width))
         room = width - columns(f"{first}{mark} {number}   ")
         details = _fitting(details, room - min(columns(name), _LEAST_NAME))
         name = shorten(name, max(room - columns(_joined(details)), _LEAST_NAME // 3))
@@ -265,6 +266,14 @@ def _joined(details: Iterable[tuple[str, int]]) -> str:
 def _last_of(text: str, width: int) -> str:
     """The last ``width`` characters, with a mark where some are missing."""
     return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"
+
+
+def _short_number(number: str, width: int) -> str:
+    """The last places of an fnode's number, whole ones, with a mark where some are missing."""
+    if len(number) <= width:
+        return number
+    first = number.find(".", len(number) - width)
+    return f"…{number[(first if first >= 0 else number.rfind('.')) + 1 :]}"
 
 
 def _below(node: Fnode, verbose: bool) -> Sequence[Fnode | str]:

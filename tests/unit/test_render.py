@@ -235,6 +235,22 @@ def test_the_lines_of_a_tree_fit_the_width(width: int) -> None:
     assert "maybe theirs" in whole
 
 
+@pytest.mark.parametrize("unicode", [True, False])
+def test_numbers_that_are_shortened_have_whole_places(unicode: bool) -> None:
+    root = node = Fnode(samples.function("f"))
+    for _ in range(4):
+        for _ in range(12):
+            below = node.add_child(samples.function("f"), samples.site(3))
+        node = below
+        node.state = NodeState.ANALYSIS
+    text = render.tree(samples.snapshot(ftree=root), Style(40, unicode=unicode))
+    assert max(map(cell_len, text.splitlines())) <= 40
+    mark = "…" if unicode else "..."
+    assert "1.12.1 " in text
+    assert f" {mark}12.12 " in text
+    assert f"{mark}." not in text
+
+
 def test_a_deep_tree_is_drawn() -> None:
     root = node = Fnode(samples.function("f"))
     for _ in range(3000):

@@ -99,6 +99,13 @@ def test_why_nobody_watched_the_thread_is_told_where_it_is_known() -> None:
     assert line.plain == "what they waited for was not watched: of such a kernel nothing tells"
 
 
+@pytest.mark.parametrize("unicode", [True, False])
+def test_the_list_fits_a_narrow_terminal(unicode: bool) -> None:
+    table = op_list(ops.snapshot(), Style(40, unicode=unicode)).split("\n\n")[0]
+    assert max(map(len, table.splitlines())) <= 40, table
+    assert "slowest" in op_list(ops.snapshot(), PLAIN)
+
+
 def test_what_the_thread_did_shows_in_the_bars() -> None:
     snapshot = watched((MS, 2 * MS, OffReason.BLOCKED), (3 * MS, 4 * MS, OffReason.READY))
     text = timeline(snapshot, 1, PLAIN)
