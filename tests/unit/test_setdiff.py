@@ -169,6 +169,9 @@ def test_the_table_and_its_json() -> None:
     assert "called only before: gone" in text
     assert "called only now: new" in text
     assert all(len(line) <= 80 for line in text.splitlines())
+    narrow = view.table(made, ("a", "b"), Style(40)).splitlines()
+    assert any(line.endswith("handle") for line in narrow)
+    assert all(len(line) <= 40 for line in narrow if "compared functions" not in line), narrow
     values = difference_to_json(made, ("a.json", "now"))
     (one,) = values["functions"]
     assert (one["function"], one["alarm"], one["peaks"][-1]["fate"]) == ("handle", True, "came")
