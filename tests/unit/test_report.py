@@ -10,6 +10,7 @@ from darc.model.ops import KeptOps, ObjectKind
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
+from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import report
@@ -256,6 +257,8 @@ def test_directories_are_refused(tmp_path: Path) -> None:
         write(file=tmp_path)
     with pytest.raises(UsageError, match="there is no directory"):
         write(file=tmp_path / "missing" / "out.json")
+    with pytest.raises(UsageError, match=r"name a file in it: .*/slow\.json$"):
+        replace_file(tmp_path, "{}", "slow.json")
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "replace"])
