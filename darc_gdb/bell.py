@@ -261,7 +261,7 @@ class GdbBell(Bell):
 
     def _followed(self, outcome: Outcome) -> Outcome:
         """What becomes of the program where another analysis may follow by itself."""
-        if outcome is not Outcome.STOP or not self._hooks.follows_up():
+        if outcome is Outcome.CONTINUE or self._hooks.follow_up() is Outcome.STOP:
             return outcome
         self._hooks.goes_on()
         self._hooks.went_on()  # gdb tells of users' commands alone

@@ -136,7 +136,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     hooks.failed = lambda error: _complain(app, error)
     hooks.before_stop = stopping.before_stop
     hooks.on_user_stop = stopping.on_user_stop
-    hooks.follows_up = stopping.follows_up
+    hooks.follow_up = stopping.follow_up
     hooks.goes_on = stopping.goes_on
     hooks.went_on = stopping.went_on
     hooks.hears_stops_last = stopping.hears_stops_last

@@ -82,11 +82,11 @@ class Deciding:
         finally:
             self._is_at_work = was
 
-    def stays(self, verdict: Outcome) -> bool:
+    def stays(self, outcome: Outcome) -> bool:
         """Whether the program stops for the user. Then other handlers are to find the program's own
         code and stacks, and what darc has to say comes behind all that they show: one that clears
         the screen would take it away."""
-        if verdict is not Outcome.STOP:
+        if outcome is not Outcome.STOP:
             return False
         self._hooks.guarded(self._hooks.before_stop)
         self._hooks.hears_stops_last()
@@ -98,28 +98,27 @@ class Deciding:
         self._hooks.hears_stops_last()
         return True
 
-    def settle(self, is_own: bool) -> bool:
-        """At a stop, after all other handlers: whether it is darc's alone, and the program goes on
-        by itself. Other handlers may do what they like, but not let it go on."""
+    def settle(self, is_own: bool) -> Outcome:
+        """See :meth:`darc_gdb.target.GdbTarget.settle`; ``is_own``: it is darc's alone."""
         if self.errand:
-            return True
+            return Outcome.CONTINUE
         if is_own and self._owed is not None and not self._too_early:
             self._is_told = True  # so the commands may do it
-            return True
+            return Outcome.CONTINUE
         owed, self._owed = self._owed, None
         if owed is None:
-            return False
+            return Outcome.STOP
         self._memory.in_handlers = True
         try:
-            stays = self._stays_after(owed)
+            outcome = self._do(owed)
         finally:
             self._memory.in_handlers = False
-        if stays or not is_own:
-            return False
+        if outcome is Outcome.STOP or not is_own:
+            return Outcome.STOP
         self._goes = True
         if self._too_early:
             later.post(self._go_on)
-        return True
+        return Outcome.CONTINUE
 
     def after_stop(self) -> None:
         """The commands of darc's breakpoints. gdb carries them out when everybody was told of the
@@ -138,21 +137,20 @@ class Deciding:
     def _do_what_is_owed(self) -> None:
         owed, self._owed = self._owed, None
         assert owed is not None
-        if not self._stays_after(owed):
+        if self._do(owed) is Outcome.CONTINUE:
             _let_go_on()
             return
         self._hooks.on_user_stop()
         if not has_front_end():
             gdb.execute("frame")
 
-    def _stays_after(self, owed: Callable[[], Outcome]) -> bool:
-        """Does what is owed; whether the program stays for the user then."""
+    def _do(self, owed: Callable[[], Outcome]) -> Outcome:
         self._threads.moved()
         try:
-            return owed() is Outcome.STOP
+            return owed()
         except Exception as error:  # told to the user, in one place
             self._hooks.failed(error)
-            return True
+            return Outcome.STOP
 
     def before_prompt(self) -> None:
         """Goes on from stops whose commands gdb has carried out too early. No front end has a

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from darc.target.outcome import Outcome
+
 
 @dataclass
 class Hooks:
@@ -24,9 +26,9 @@ class Hooks:
     """It goes on by darc's doing: gdb tells of users' commands alone."""
     hears_stops_last: Callable[[], None] = lambda: None
     """darc is to hear of the next stop behind all others, and is asked to settle it then."""
-    follows_up: Callable[[], bool] = lambda: False
+    follow_up: Callable[[], Outcome] = lambda: Outcome.STOP
     """At a stop that is to be one for the user, as darc has decided, before anybody hears of it:
-    whether another analysis has begun, and the program is to go on."""
+    the program goes on where another analysis has begun."""
     undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """gdb is not to leave while a command of darc's is at work."""
 

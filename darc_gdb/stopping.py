@@ -5,6 +5,7 @@ from __future__ import annotations
 import gdb
 
 from darc.app.app import App
+from darc.target.outcome import Outcome
 from darc.target.target import State
 from darc_gdb import ctrlc
 from darc_gdb.analysed import at_home, is_analysed
@@ -48,7 +49,7 @@ class Stopping:
     def _settle(self, event: gdb.StopEvent) -> None:
         target = self._target
         target.stopped(event)
-        if target.settle(event):
+        if target.settle(event) is Outcome.CONTINUE:
             return
         try:
             with at_home(self._app, target):
@@ -63,7 +64,7 @@ class Stopping:
         with at_home(self._app, self._target):
             self._app.before_stop()
 
-    def follows_up(self) -> bool:
+    def follow_up(self) -> Outcome:
         with at_home(self._app, self._target):
             return self._app.follow_up()
 

@@ -255,9 +255,9 @@ class GdbTarget(Target):
     def stopped_since(self) -> int | None:
         return self.user_breaks.hits.since
 
-    def settle(self, event: gdb.StopEvent) -> bool:
-        """At a stop, after all other handlers: whether it is darc's alone, and the program goes on
-        by itself. Other handlers may do what they like, but not let it go on."""
+    def settle(self, event: gdb.StopEvent) -> Outcome:
+        """At a stop, after all other handlers, which may do what they like, but not let the program
+        go on: it goes on by itself where the stop is darc's alone."""
         return self.deciding.settle(self._is_own(event))
 
     def _is_own(self, event: gdb.StopEvent) -> bool:

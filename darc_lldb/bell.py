@@ -24,14 +24,14 @@ class LldbBell(Bell):
         turn: Turn,
         inferior: Inferior,
         failed: Callable[[Exception], None],
-        follows_up: Callable[[], bool],
+        follow_up: Callable[[], Outcome],
     ) -> None:
-        """``failed`` tells the user of an error; ``follows_up`` whether another analysis has begun
-        where the program was to stop for the user, and lets it go on then."""
+        """``failed`` tells the user of an error; ``follow_up`` begins another analysis where
+        the program was to stop for the user, and it goes on then."""
         self.turn = turn
         self._inferior = inferior
         self._failed = failed
-        self._follows_up = follows_up
+        self._follow_up = follow_up
         self._number = 0
         self._signals: dict[int, Signal] = {}
         self._before = bells.EarlierBells()
@@ -118,13 +118,14 @@ class LldbBell(Bell):
             signals.SetShouldStop(number, stop)
         return frozenset(number for number, _, stop in kept if not stop)
 
-    def answer(self) -> bool:
-        """What the handler decides. True: the program is to stop for the user."""
+    def answer(self) -> Outcome:
+        """What the handler decides."""
         handler = self._handler
         if handler is None:
-            return False
+            return Outcome.CONTINUE
         try:
-            return handler() is Outcome.STOP and not self._follows_up()
+            outcome = handler()
+            return outcome if outcome is Outcome.CONTINUE else self._follow_up()
         except Exception as error:  # told to the user, in one place
             self._failed(error)
-            return True
+            return Outcome.STOP

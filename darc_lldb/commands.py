@@ -225,7 +225,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     inferior.listeners = Listeners(
         failed=lambda error: target.screen.complain(_tell(app, error)),
         user_stop=app.on_stop,
-        follows_up=app.follow_up,
+        follow_up=app.follow_up,
         before_continue=app.before_continue,
         resume=app.on_resume,
         end=app.on_exit,

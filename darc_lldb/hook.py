@@ -6,6 +6,7 @@ import traceback
 
 import lldb
 
+from darc.target.outcome import Outcome
 from darc_lldb.target import LldbTarget
 
 TARGETS: dict[int, LldbTarget] = {}
@@ -26,7 +27,7 @@ class StopHook:
         if target is None:
             return True
         try:
-            return target.at_stop(context.thread)
+            return target.at_stop(context.thread) is Outcome.STOP
         except Exception:
             stream.Print(f"darc: internal error\n{traceback.format_exc()}")
             return True

@@ -18,6 +18,7 @@ import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
+from darc.target.outcome import Outcome
 from darc.target.target import State
 from darc_lldb.watcher import Watcher
 
@@ -41,9 +42,9 @@ class Listeners:
 
     failed: Callable[[Exception], None] = lambda error: None
     user_stop: Callable[[], None] = _nobody
-    follows_up: Callable[[], bool] = lambda: False
-    """At a stop that darc has decided is one for the user: whether another analysis has begun, and
-    the program is to go on."""
+    follow_up: Callable[[], Outcome] = lambda: Outcome.STOP
+    """At a stop that darc has decided is one for the user: goes on where another analysis has
+    begun."""
     before_continue: Callable[[], None] = _nobody
     resume: Callable[[], None] = _nobody
     end: Callable[[], None] = _nobody

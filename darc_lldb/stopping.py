@@ -75,7 +75,7 @@ class Stopping:
         self._tidy = tidy
         self.others = OtherHooks(inferior.debugger)
         self.bell = LldbBell(
-            turn, inferior, lambda error: inferior.listeners.failed(error), self._followed_up
+            turn, inferior, lambda error: inferior.listeners.failed(error), self._follow_up
         )
         self.leaving = Leaving(inferior, self.guarded)
         self.modules_handler: Callable[[], Outcome] | None = None
@@ -84,13 +84,13 @@ class Stopping:
         self._told: tuple[int, int] | None = None
         self._release: str | None = None
         self._went_on = False
-        self._decided: tuple[int, int, bool] | None = None
+        self._decided: tuple[int, int, Outcome] | None = None
 
-    def _followed_up(self) -> bool:
-        if not self._inferior.listeners.follows_up():
-            return False
-        self._inferior.listeners.before_continue()
-        return True
+    def _follow_up(self) -> Outcome:
+        outcome = self._inferior.listeners.follow_up()
+        if outcome is Outcome.CONTINUE:
+            self._inferior.listeners.before_continue()
+        return outcome
 
     def guarded(self, function: Callable[[], None]) -> None:
         """Runs something on behalf of lldb, where nobody would see its exception."""
@@ -109,29 +109,29 @@ class Stopping:
 
     # ----------------------------------------------------------------- lldb's hook
 
-    def at_stop(self, thread: lldb.SBThread) -> bool:
-        """The stop hook, which lldb calls for each thread with a reason to stop. True: the program
-        stays as it is, for the user."""
+    def at_stop(self, thread: lldb.SBThread) -> Outcome:
+        """The stop hook, which lldb calls for each thread with a reason to stop. ``STOP``: the
+        program stays as it is."""
         if self._calls.at_work:
-            return True
+            return Outcome.STOP
         self.leaving.goes_on = False
         if self.leaving.is_wanted:
             self.leaving.now()
-            return True
+            return Outcome.STOP
         process = thread.GetProcess()
         key = _stop_of(process)
         if self._decided is None or self._decided[:2] != key:
             self._calls.in_hook = True
             try:
-                stay = self._look(process)
+                outcome = self._look(process)
             finally:
                 self._calls.in_hook = False
                 self._calls.thread = None
-            self._decided = (key[0], int(process.GetStopID()), stay)
-        self.leaving.goes_on = not self._decided[2]
+            self._decided = (key[0], int(process.GetStopID()), outcome)
+        self.leaving.goes_on = self._decided[2] is Outcome.CONTINUE
         return self._decided[2]
 
-    def _look(self, process: lldb.SBProcess) -> bool:
+    def _look(self, process: lldb.SBProcess) -> Outcome:
         self._meet(process)
         self._calls.interrupted = False
         looked_at = self.bell.pass_again(process)
@@ -154,9 +154,9 @@ class Stopping:
             if reason in rung and reason not in own:  # the program's own
                 stay = reason.signal in stop_anyway or stay
                 continue
-            stay = self._react(reason, bell) or stay
+            stay = self._react(reason, bell) is Outcome.STOP or stay
             if self._inferior.state is not State.STOPPED:
-                return True
+                return Outcome.STOP
         if own != rung:
             self.bell.leave_to_program(process, own)
         for number in {reason.signal for reason in rung if reason.signal is not None}:
@@ -168,37 +168,35 @@ class Stopping:
             if own == rung:
                 self.bell.pass_again(process)
             self._user_stop(launching=launching)
-            return True
+            return Outcome.STOP
         self._went_on = True
         self.guarded(self._inferior.listeners.resume)
         if self._inferior.watcher is not None:
             self._inferior.watcher.wait_for_stop()
-        return False
+        return Outcome.CONTINUE
 
     def _executed(self) -> None:
         """The process executes another file, in which nothing is at its place."""
         self._threads.forget()
         self._tell_modules()
 
-    def _tell_modules(self) -> bool:
-        """Whether the program is to stop for the user."""
+    def _tell_modules(self) -> Outcome:
         try:
             handler = self.modules_handler
-            return handler is not None and handler() is Outcome.STOP
+            return Outcome.CONTINUE if handler is None else handler()
         except Exception as error:  # told to the user, in one place
             self._tell(error)
-            return False
+            return Outcome.CONTINUE
 
-    def _react(self, reason: Reason, bell: frozenset[int]) -> bool:
-        """Does what darc itself stopped for; ``bell`` were its signals then. True: the program
-        is to stop for the user."""
+    def _react(self, reason: Reason, bell: frozenset[int]) -> Outcome:
+        """Does what darc itself stopped for; ``bell`` were its signals then."""
         if reason.signal is not None:
-            return reason.signal not in bell or self.bell.answer()
-        own, stays = self._own, False
+            return self.bell.answer() if reason.signal in bell else Outcome.STOP
+        own, outcomes = self._own, []
         if any(own.watches_modules(number) for number in reason.breakpoints):
             own.watch_modules(self._inferior.target)
             self._tidy()
-            stays = self._tell_modules()
+            outcomes.append(self._tell_modules())
         if any(own.is_once(number) for number in reason.breakpoints):
             handler = own.once_handler
             own.cancel_break()
@@ -206,20 +204,20 @@ class Stopping:
             if handler is not None:
                 self.guarded(handler)
                 self.guarded(self._inferior.listeners.before_continue)
-        hits = [self._hit(reason.thread, number) for number in reason.breakpoints]
-        return stays or any(hits)
+        outcomes += [self._hit(reason.thread, number) for number in reason.breakpoints]
+        return Outcome.STOP if Outcome.STOP in outcomes else Outcome.CONTINUE
 
-    def _hit(self, thread: int, number: int) -> bool:
-        """A break, with all threads stopped. True: the program is to stop for the user."""
+    def _hit(self, thread: int, number: int) -> Outcome:
+        """A break, with all threads stopped."""
         on_hit = self._own.on_hit(number)
         if on_hit is None:
-            return False
+            return Outcome.CONTINUE
         try:
             deferred = on_hit(thread)
-            return deferred is not None and deferred() is Outcome.STOP
+            return Outcome.CONTINUE if deferred is None else deferred()
         except Exception as error:  # told to the user, in one place
             self._tell(error)
-            return True
+            return Outcome.STOP
 
     def _forget_signal(self, thread: int) -> None:
         """Gives a thread another reason to stop than darc's own signal, which the user would see,

@@ -180,7 +180,7 @@ class LldbTarget(Target):
             self._own.delete_spent(self.inferior.target)
             self.frames.delete_spent()
 
-    def at_stop(self, thread: lldb.SBThread) -> bool:
+    def at_stop(self, thread: lldb.SBThread) -> Outcome:
         """See :meth:`Stopping.at_stop`."""
         with self.inferior.lock:
             return self.stopping.at_stop(thread)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from darc.code.architecture import FunctionCode
 from darc.code.modules import Module
 from darc.code.notrace import why_notrace
-from darc.code.processor import decode
+from darc.code.processor import STACK_POINTER, decode
 from darc.code.program import Program
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageError
@@ -240,7 +240,7 @@ class KernelDebuggee(Debuggee):
 
     def strand(self, thread: int) -> int:
         """A task's kernel stack, also when it goes on on another processor."""
-        return self._kernel.target.threads.read_register(thread, "rsp") >> STACK_SHIFT
+        return self._kernel.target.threads.read_register(thread, STACK_POINTER) >> STACK_SHIFT
 
     @property
     def breakpoints_blur(self) -> str:

@@ -15,6 +15,7 @@ from darc import agent
 from darc.agent.layout import Room, layout_in, plan
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import Prologue, Site
+from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.pads import processor as pads
@@ -301,7 +302,7 @@ class KernelFoothold(Foothold):
 
     def free_stuck(self) -> list[str]:
         inside = {
-            self._target.threads.read_register(thread, "rsp") >> _STACK_SHIFT
+            self._target.threads.read_register(thread, STACK_POINTER) >> _STACK_SHIFT
             for thread, pc in self._target.threads.program_counters().items()
             if self.holds(pc)
         }

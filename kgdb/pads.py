@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from darc import agent
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
+from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.parameters import Parameters
@@ -198,7 +199,7 @@ class KernelPads(PadBackend):
         """Stops the task that rang where it is back in the kernel's own code."""
 
         def on_hit(thread: int) -> Callable[[], Outcome] | None:
-            rsp = self._kernel.target.threads.read_register(thread, "rsp")
+            rsp = self._kernel.target.threads.read_register(thread, STACK_POINTER)
             if rsp <= slot or rsp >> STACK_SHIFT != slot >> STACK_SHIFT:
                 return None
 

@@ -164,11 +164,22 @@ def trial(program: Program, injected: Injection, number: int) -> Run:
     if not right:
         kept = BUILT / f"why-{program.name}-{number}.txt".replace(" ", "_")
         kept.write_text(f"{injected}\n{said}\n{json.dumps(why)}")
+    right_paths, all_paths = paths
     return Run(
-        program.name, number, str(injected), injected.cause.kind.value if injected.cause else None,
-        right, why["verdict"], why["sure"], sentence(why), time.monotonic() - begin,
-        why["stopped_seconds"], ready, *paths,
-    )  # fmt: skip
+        program=program.name,
+        number=number,
+        injected=str(injected),
+        kind=injected.cause.kind.value if injected.cause else None,
+        right=right,
+        verdict=why["verdict"],
+        sure=why["sure"],
+        said=sentence(why),
+        seconds=time.monotonic() - begin,
+        stopped=why["stopped_seconds"],
+        ready=ready,
+        right_paths=right_paths,
+        paths=all_paths,
+    )
 
 
 def _is_preempted(why: dict[str, Any]) -> bool:

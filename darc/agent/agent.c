@@ -23,19 +23,9 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define SYS_RT_SIGACTION 13
-#define SYS_RT_SIGPROCMASK 14
-#define SYS_GETPID 39
-#define SYS_GETTID 186
-#define SYS_KILL 62
-#define SYS_RT_TGSIGQUEUEINFO 297
-#define SYS_GET_ROBUST_LIST 274
-#define SYS_SECCOMP 317
 #define PR_SET_SECCOMP 22
 #define PR_SET_NO_NEW_PRIVS 38
 #define PR_SET_SYSCALL_USER_DISPATCH 59
-#define SYS_PRCTL 157
-#define SYS_FUTEX 202
 #define FUTEX_WAKE_OP_PRIVATE (5 | 128)
 #define FUTEX_ADD_NOTHING (1U << 28)
 #define SI_QUEUE 0xffffffffUL /* si_code -1 */

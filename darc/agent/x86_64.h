@@ -27,6 +27,17 @@ static inline u64 fs_base(const control *ctl)
     return self;
 }
 
+#define SYS_RT_SIGACTION 13
+#define SYS_RT_SIGPROCMASK 14
+#define SYS_GETPID 39
+#define SYS_GETTID 186
+#define SYS_KILL 62
+#define SYS_RT_TGSIGQUEUEINFO 297
+#define SYS_GET_ROBUST_LIST 274
+#define SYS_SECCOMP 317
+#define SYS_PRCTL 157
+#define SYS_FUTEX 202
+
 static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
     u64 result;

@@ -120,12 +120,12 @@ class App:
         """``set darc NAME TEXT``."""
         self._parameters = with_text(self._parameters, name, text)
 
-    def follow_up(self) -> bool:
-        """The program stands still at the end of an analysis, and nobody was told. Whether another
-        one has begun by itself, and the program is to go on."""
+    def follow_up(self) -> Outcome:
+        """The program stands still at the end of an analysis, and nobody was told. It goes on where
+        another one has begun by itself."""
         pursuit, session = self._pursuit, self._session
         if pursuit is None or session is None or not pursuit.may_follow(session):
-            return False
+            return Outcome.STOP
         began = time.monotonic()
         pursuit.take(session, session.snapshot())
         while (following := pursuit.next()) is not None:
@@ -137,14 +137,14 @@ class App:
                 continue
             self.rest()
             pursuit.stood_still(time.monotonic() - began)
-            return True
+            return Outcome.CONTINUE
         self._session = pursuit.best or session
         others = (self._measured_by(one) for one in pursuit.sessions if one is not self._session)
         self._measured = folded([*self._measured, *(tree for tree in others if tree is not None)])
         if self._parameters.on_finish is not OnFinish.CONTINUE:
-            return False
+            return Outcome.STOP
         self._tell(Message.RESULT)
-        return True
+        return Outcome.CONTINUE
 
     def analyse(self, request: Request, pursuit: Pursuit | None = None) -> None:
         """What a command that begins an analysis asks for; ``pursuit`` tells what comes behind it.

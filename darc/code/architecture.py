@@ -11,9 +11,14 @@ There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
   jumps can be led on (``relays.py``), and what may fault (``faults.py``);
 - a :class:`~darc.pads.architecture.PadWriter`: the code of pads, landings and patches; and how
   landings are laid out (``darc/pads/returns.py``, ``landings.py``);
-- entry and exit of the agent (``darc/agent/stubs.S``), its clock, and the registers that it saves;
+- entry and exit of the agent (``darc/agent/stubs.S``), its clock, its system calls, the registers
+  that it saves, and what stands before a caller's address (``callers.c``);
 - a call and a system call in a stopped thread (``darc/debuggee/detour.py``,
-  ``process_foothold.py``, ``parking.py``).
+  ``process_foothold.py``, ``parking.py``), and the clock of its processors (``clock.py``);
+- the bytes of calls, jumps, returns and breakpoints, where these are looked for (``notrace.py``,
+  ``callscan.c``; ``darc/pads/foothold.py``, ``patching.py``; ``darc/debuggee/beside.py``,
+  ``journal.py``, ``procfs.py``);
+- for kernels what ``kgdb/`` knows of one: its frames (ORC), thunks, page tables and interrupts.
 
 Instructions are iced's (:class:`Instruction`), whose type all of these share. Beyond them the
 engine reads of one where it stands (``ip``, ``next_ip``), and asks the reader for the rest.

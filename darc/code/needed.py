@@ -46,11 +46,6 @@ def loaded_with(
                     ready.append((found, (*own, *inherited)))
 
 
-def system_folders() -> frozenset[str]:
-    """Where the dynamic linker looks for libraries by itself, by their real names."""
-    return frozenset(os.path.realpath(folder) for folder in _system_folders())
-
-
 def _system_folders() -> tuple[str, ...]:
     found: list[str] = []
     with contextlib.suppress(OSError):

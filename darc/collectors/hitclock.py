@@ -13,7 +13,7 @@ hits on two instructions that follow each other. On a busy machine every stop ha
 for a processor, often for longer than the program takes: where the system tells how long, that is
 taken out as well. A kernel that nothing tells more of is timed by the clock alone.
 
-A :class:`Moment` keeps all of it apart, so that a moment can be used before the cost is known.
+An :class:`Instant` keeps all of it apart, so that it can be used before the cost is known.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ when it comes to the other one."""
 
 
 @dataclass(frozen=True)
-class Moment:
+class Instant:
     """A point in a thread's time: in ns, and after how many hits that a clock has timed. ``exact``
     are those that nothing but the thread's own use of processors counts for."""
 
@@ -66,7 +66,7 @@ class _Lost:
 
 
 class HitClock:
-    """Tells moments within hits. With ``stops_all`` a hit of one thread stops the others too."""
+    """Tells instants within hits. With ``stops_all`` a hit of one thread stops the others too."""
 
     def __init__(
         self,
@@ -95,42 +95,42 @@ class HitClock:
         self._samples: list[int] = []
         self._exact_samples: list[int] = []
         self._bounds: list[int] = []
-        self._lines: dict[int, tuple[_Seen, Moment]] = {}
+        self._lines: dict[int, tuple[_Seen, Instant]] = {}
         self._last: tuple[int, int, _Seen] | None = None
 
     def _of(self, thread: int) -> _Lost:
         return self._lost.setdefault(0 if self._stops_all else thread, _Lost())
 
     @contextmanager
-    def hit(self, thread: int) -> Iterator[Moment]:
-        """Around the handler of a hit: the moment at which the thread came there."""
+    def hit(self, thread: int) -> Iterator[Instant]:
+        """Around the handler of a hit: the instant at which the thread came there."""
         begin = self._read()
         lost = self._of(thread)
         lost.ns += self._own_since(thread)
         seen = _Seen(begin - lost.ns - self._waited(thread), lost.hits, self._use(thread))
-        moment = self._moment(self._lines.get(thread), seen)
-        self._lines[thread] = seen, moment
+        instant = self._instant(self._lines.get(thread), seen)
+        self._lines[thread] = seen, instant
         try:
             with self._losing(lost, begin):
-                yield moment
+                yield instant
         finally:
             lost.hits += 1
 
-    def _moment(self, before: tuple[_Seen, Moment] | None, seen: _Seen) -> Moment:
+    def _instant(self, before: tuple[_Seen, Instant] | None, seen: _Seen) -> Instant:
         """Where a thread is in its own time, by where it was at its hit before this one."""
         if before is None:
-            return Moment(seen.ns, seen.hits)
+            return Instant(seen.ns, seen.hits)
         last, at = before
         passed, hits = seen.ns - last.ns, seen.hits - last.hits
         if last.use is None or seen.use is None:
-            return Moment(at.ns + passed, at.hits + hits, at.exact)
+            return Instant(at.ns + passed, at.hits + hits, at.exact)
         used = seen.use.ns - last.use.ns
         if seen.use.pauses - last.use.pauses <= _STOPS_OF_A_HIT:
-            return Moment(at.ns + used, at.hits, at.exact + 1)
+            return Instant(at.ns + used, at.hits, at.exact + 1)
         if not self.is_calibrated:
-            return Moment(at.ns + max(used, passed), at.hits + hits, at.exact)
+            return Instant(at.ns + max(used, passed), at.hits + hits, at.exact)
         slept = max(0, passed - used - hits * self.cost)
-        return Moment(at.ns + used + slept, at.hits, at.exact + 1)
+        return Instant(at.ns + used + slept, at.hits, at.exact + 1)
 
     @contextmanager
     def _losing(self, lost: _Lost, begin: int) -> Iterator[None]:
@@ -213,12 +213,12 @@ class HitClock:
         """For how long a hit has stopped the program on the average, in ns."""
         return self.lost_seconds * 1e9 / max(1, self.hits)
 
-    def observe(self, begin: Moment, end: Moment) -> None:
+    def observe(self, begin: Instant, end: Instant) -> None:
         """A call took from ``begin`` to ``end``: no hit within it can have cost more."""
         if end.hits > begin.hits and len(self._bounds) < _BOUNDS:
             self._bounds.append((end.ns - begin.ns) // (end.hits - begin.hits))
 
-    def between(self, begin: Moment, end: Moment) -> int:
-        """The program's own time between two moments of a thread, in ns; at least 1."""
+    def between(self, begin: Instant, end: Instant) -> int:
+        """The program's own time between two instants of a thread, in ns; at least 1."""
         lost = (end.hits - begin.hits) * self.cost + (end.exact - begin.exact) * self.exact_cost
         return max(1, end.ns - begin.ns - lost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from darc.collectors.duties import Counting
-from darc.collectors.hitclock import HitClock, Moment
+from darc.collectors.hitclock import HitClock, Instant
 from darc.collectors.opencalls import OpenOp
 from darc.collectors.tally import Tally
 from darc.model.ftree import Fnode
@@ -26,7 +26,7 @@ class OpCount(Counting):
         self._resolution = resolution
         self._hz = hz
         self.tally = Tally(resolution, hz, by_longest=by_longest)
-        self._unbinned: list[tuple[Moment, Moment]] = []
+        self._unbinned: list[tuple[Instant, Instant]] = []
         self.peak: tuple[int, int] | None = None
         """Only calls of at least so many cycles, and less than so many, count and vote."""
         self.analyse: Iterable[Fnode] = ()
@@ -71,7 +71,7 @@ class OpCount(Counting):
         """Whether as many were seen as are needed."""
         return self._seen >= self.needed
 
-    def add(self, operation: OpenOp, now: Moment) -> bool:
+    def add(self, operation: OpenOp, now: Instant) -> bool:
         """A call of f0 is over. Whether it counts."""
         self.ops += 1
         begin = operation.begin
@@ -94,11 +94,11 @@ class OpCount(Counting):
             for begin, end in pending:
                 self.tally.add_call(self._latency(begin, end))
 
-    def cycles(self, begin: Moment, end: Moment) -> int:
-        """Between two moments of a thread, without hits."""
+    def cycles(self, begin: Instant, end: Instant) -> int:
+        """Between two instants of a thread, without hits."""
         return max(1, self._clock.between(begin, end) * self._hz // 10**9)
 
-    def _latency(self, begin: Moment, end: Moment) -> int:
+    def _latency(self, begin: Instant, end: Instant) -> int:
         """That of a call of f0. What cannot be told apart is all the same: half of a hit."""
         return max(self.cycles(begin, end), self._clock.cost * self._hz // (2 * 10**9))
 

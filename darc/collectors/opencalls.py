@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from darc.collectors.hitclock import Moment
+from darc.collectors.hitclock import Instant
 from darc.collectors.tally import CallTimes, Sums
 from darc.model.ftree import Fnode
 
@@ -21,11 +21,11 @@ NEAR_STACK = 8 << 20
 @dataclass
 class OpenCall:
     """A call under way. ``nodes`` are its fnode and those that took its frame over by a tail call,
-    with the moments at which they did; the last is ``None`` when it left the ftree."""
+    with the instants at which they did; the last is ``None`` when it left the ftree."""
 
     slot: int
     back: int
-    nodes: list[tuple[Fnode | None, Moment]]
+    nodes: list[tuple[Fnode | None, Instant]]
 
     @property
     def node(self) -> Fnode | None:
@@ -37,12 +37,12 @@ class OpenCall:
 class OpenOp:
     """A call of f0, and what it is in the middle of: innermost last."""
 
-    begin: Moment
+    begin: Instant
     calls: list[OpenCall]
-    latency: Callable[[Moment, Moment], int]
-    """Cycles from one moment to another."""
+    latency: Callable[[Instant, Instant], int]
+    """Cycles from one instant to another."""
     sums: Sums = field(default_factory=dict)
-    left: Moment | None = None
+    left: Instant | None = None
     """When the latest longjmp began."""
     lost: int = 0
     """Calls that did not return, and whose end nothing tells."""
@@ -62,18 +62,18 @@ class OpenOp:
         self._leave(parent, call.nodes[0][1])
         self.calls.append(call)
 
-    def hand_over(self, call: OpenCall, node: Fnode | None, now: Moment) -> None:
+    def hand_over(self, call: OpenCall, node: Fnode | None, now: Instant) -> None:
         """A tail call: the frame of ``call`` is that of ``node`` from now on."""
         self._leave(call, now)
         call.nodes.append((node, now))
 
-    def close(self, call: OpenCall, end: Moment) -> None:
+    def close(self, call: OpenCall, end: Instant) -> None:
         """A call has returned. What was deeper and has not, ended nobody knows when."""
         self._leave(call, None)
         self._account(call, end)
         self.calls.pop()
 
-    def caught(self, rsp: int, end: Moment) -> bool:
+    def caught(self, rsp: int, end: Instant) -> bool:
         """An exception was caught; ``rsp`` is where the return address of the function that begins
         the handler stands. Calls up to there have ended. True: f0 is one of them."""
         while self.calls and 0 <= rsp - self.calls[-1].slot < NEAR_STACK:
@@ -82,7 +82,7 @@ class OpenOp:
             self.calls.pop()
         return not self.calls
 
-    def jumps(self, begin: Moment) -> None:
+    def jumps(self, begin: Instant) -> None:
         """A longjmp begins: frames that turn out to be gone later ended here."""
         self.left = begin
 
@@ -94,7 +94,7 @@ class OpenOp:
                 del self.calls[self.calls.index(call) :]
                 return
 
-    def _leave(self, live: OpenCall, end: Moment | None) -> None:
+    def _leave(self, live: OpenCall, end: Instant | None) -> None:
         """The frames below that of ``live`` are gone: since the latest longjmp if that is later
         than they are, else since ``end``."""
         while self.calls[-1] is not live:
@@ -106,7 +106,7 @@ class OpenOp:
             else:
                 self.lost += 1
 
-    def _account(self, call: OpenCall, end: Moment) -> None:
+    def _account(self, call: OpenCall, end: Instant) -> None:
         for node, begin in call.nodes:
             if node is not None:
                 self.sums.setdefault(node, CallTimes()).add(self.latency(begin, end))

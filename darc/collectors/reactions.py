@@ -10,7 +10,7 @@ from darc.code.branches import frame_slot, indirect_target, is_taken
 from darc.code.processor import STACK_POINTER
 from darc.collectors.breakplaces import BreakPlace, Timed
 from darc.collectors.f0places import F0Places
-from darc.collectors.hitclock import Moment
+from darc.collectors.hitclock import Instant
 from darc.collectors.opcount import OpCount
 from darc.collectors.opencalls import OpenCall, OpenOp
 from darc.collectors.timedsites import TimedSites
@@ -31,7 +31,7 @@ class Hit:
     thread: int
     strand: int
     """See :meth:`~darc.debuggee.debuggee.Debuggee.strand`."""
-    now: Moment
+    now: Instant
 
 
 class Reactions:
@@ -184,7 +184,7 @@ class Reactions:
         elif node is not None:
             operation.open(parent, OpenCall(rsp - 8, site.back, [(node, now)]))
 
-    def _returned(self, operation: OpenOp, place: BreakPlace, rsp: int, now: Moment) -> None:
+    def _returned(self, operation: OpenOp, place: BreakPlace, rsp: int, now: Instant) -> None:
         call = operation.find(rsp - 8)
         if call is None or call is operation.f0:
             return

@@ -163,7 +163,7 @@ def why_refused(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Drained:
     """What was in a ring: whole records, one after the other."""
 
     data: bytes
@@ -195,7 +195,7 @@ class Ring:
         self._view = memoryview(memory).cast("B")
         self._pointers = self._view[_HEAD : _HEAD + _POINTERS].cast("Q")
 
-    def take(self) -> Taken:
+    def take(self) -> Drained:
         """Takes out all records that are there.
 
         The kernel writes a record before it moves the head behind it; x86 keeps the order of two
@@ -209,7 +209,7 @@ class Ring:
         taken = bytes(self._view[start : start + first])
         taken += bytes(self._view[_PAGE : _PAGE + count - first])
         self._pointers[1] = head
-        return Taken(taken, count > self.size - _LARGEST_RECORD)
+        return Drained(taken, count > self.size - _LARGEST_RECORD)
 
     def lead_here(self, fd: int) -> None:
         """The records of another event on the same processor come to this ring as well."""

@@ -41,7 +41,7 @@ from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
 from darc.session.collecting import Collecting
 from darc.session.figures import RunFigures
-from darc.session.lookahead import LookAhead
+from darc.session.helping import Helping
 from darc.session.remarks import cut_short, users_breakpoints
 from darc.target.outcome import Outcome
 from darc.target.target import Target
@@ -93,7 +93,7 @@ class Session:
         self._figures = RunFigures(target)
         self._message: Message | None = None
         self._alive = True
-        self._ahead = LookAhead()
+        self._helping = Helping()
         self.root = Fnode(program.function_at(entry))
         self._pid = target.pid
         self.debuggee = debuggee
@@ -460,17 +460,17 @@ class Session:
         """While the program runs, whose memory can be read: prepares for the decision that comes,
         for a moment, if it is time for that; tells in how many seconds to go on. On one thread that
         may help."""
-        return self._ahead.work(self.analysis.look_ahead) if self._alive else math.inf
+        return self._helping.work(self.analysis.look_ahead) if self._alive else math.inf
 
     def _goes_on(self) -> None:
         self.analysis.goes_on()
         self._switches.goes_on()
         if self.collector.ahead is not None:
             self.collector.ahead.goes_on()
-        self._ahead.goes_on(is_readable=self.debuggee.is_readable_while_it_runs)
+        self._helping.goes_on(is_readable=self.debuggee.is_readable_while_it_runs)
 
     def _stands(self) -> None:
-        self._ahead.stands()
+        self._helping.stands()
         self._target.turn.claim()
 
     @property

@@ -22,6 +22,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from . import cache, disk, guest, qmp
 from .errors import VmError
@@ -233,10 +234,20 @@ def start(setup: Setup, name: str, seconds: float = 300) -> Machine:
     return machine
 
 
+class _Apart(subprocess.Popen[bytes]):
+    """Is to outlive this process, so nobody waits for it. Popen knows no such child: it would warn
+    of one that still runs, and a later Popen would ask for it, after which its number is
+    another's."""
+
+    def __init__(self, command: Sequence[str], **options: Any) -> None:
+        super().__init__(command, **options)
+        self.returncode = 0
+
+
 def _launch(command: Sequence[str], folder: Path, lock: int) -> int:
     """Starts QEMU apart from this process and its terminal, and returns its process number."""
     with (folder / "qemu.log").open("wb") as log:
-        process = subprocess.Popen(
+        process = _Apart(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -245,9 +256,6 @@ def _launch(command: Sequence[str], folder: Path, lock: int) -> int:
             pass_fds=[lock],
             start_new_session=True,
         )
-    # It is to outlive this one, so nobody waits for it. Popen knows no such child: it would warn of
-    # one that still runs, and a later Popen would ask for it, after which its number is another's.
-    process.returncode = 0
     return process.pid
 
 

@@ -14,6 +14,7 @@ sys.path[:0] = [str(ROOT), *os.environ["CONTRACT_PACKAGES"].split(os.pathsep)]
 import gdb  # noqa: E402
 
 import darc_gdb.target  # noqa: E402
+from darc.target.outcome import Outcome  # noqa: E402
 from darc_gdb.target import GdbTarget  # noqa: E402
 from tests.contract.checks import CHECKS  # noqa: E402
 from tests.contract.world import World  # noqa: E402
@@ -30,7 +31,12 @@ class GdbWorld(World):
         target.announce()
         for registry, handler in target.listeners():
             registry.connect(handler)
-        gdb.events.stop.connect(lambda e: None if target.settle(e) else target.at_prompt())
+
+        def on_stop(event: gdb.StopEvent) -> None:
+            if target.settle(event) is Outcome.STOP:
+                target.at_prompt()
+
+        gdb.events.stop.connect(on_stop)
         gdb.events.exited.connect(lambda _event: target.on_exit())
         self._breakpoints: dict[int, gdb.Breakpoint] = {}
         self._stop_here = gdb.Breakpoint("*stop_here")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.collectors.hitclock import HitClock, Moment
+from darc.collectors.hitclock import HitClock, Instant
 from darc.debuggee.clock import Use
 
 TIMES = st.integers(0, 10**7)
@@ -39,13 +39,13 @@ class World:
         thread: int = 1,
         at: int = OTHER,
         follows: int | None = None,
-    ) -> Moment:
+    ) -> Instant:
         self.now += self.before
-        with clock.hit(thread) as moment:
+        with clock.hit(thread) as instant:
             clock.calibrate(thread, at, follows)
             self.now += handler
         self.now += self.after
-        return moment
+        return instant
 
     def calibrate(self, clock: HitClock) -> None:
         while not clock.is_calibrated:
@@ -78,7 +78,7 @@ class Linux(World):
         thread: int = 1,
         at: int = OTHER,
         follows: int | None = None,
-    ) -> Moment:
+    ) -> Instant:
         self.used += self.own_part
         self.pauses += 1 if follows else 2
         return super().hit(clock, handler, thread, at, follows)
@@ -86,7 +86,7 @@ class Linux(World):
 
 @given(st.lists(st.tuples(TIMES, st.integers(0, 10**6)), min_size=1, max_size=10))
 def test_hits_are_taken_out(steps: list[tuple[int, int]]) -> None:
-    """However many there are between two moments, and however long their handlers take."""
+    """However many there are between two instants, and however long their handlers take."""
     world = World()
     clock = world.clock()
     world.calibrate(clock)

@@ -7,12 +7,12 @@ import math
 import pytest
 
 from darc.model.errors import TargetError
-from darc.session import lookahead
-from darc.session.lookahead import LookAhead
+from darc.session import helping
+from darc.session.helping import Helping
 
 
 class Bench:
-    """A look ahead whose work takes the whole of its time."""
+    """Work beside the program that takes the whole of its time."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -31,63 +31,63 @@ class Bench:
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench()
-    monkeypatch.setattr(lookahead, "time", made)
+    monkeypatch.setattr(helping, "time", made)
     return made
 
 
 def test_it_begins_when_the_debugger_has_let_the_program_go_on(bench: Bench) -> None:
-    ahead = LookAhead()
-    assert ahead.work(bench.step) == math.inf
-    ahead.goes_on(is_readable=True)
-    wait = ahead.work(bench.step)
+    turns = Helping()
+    assert turns.work(bench.step) == math.inf
+    turns.goes_on(is_readable=True)
+    wait = turns.work(bench.step)
     assert wait > 0
     assert not bench.worked
     bench.now += wait
-    assert ahead.work(bench.step) == 0.0, "there is more to be done"
+    assert turns.work(bench.step) == 0.0, "there is more to be done"
     assert len(bench.worked) == 1
 
 
 def test_what_is_done_is_asked_for_again_ever_later(bench: Bench) -> None:
-    ahead, bench.is_more = LookAhead(), False
-    ahead.goes_on(is_readable=True)
+    turns, bench.is_more = Helping(), False
+    turns.goes_on(is_readable=True)
     waits = []
     for _ in range(4):
         bench.now += 1
-        waits.append(ahead.work(bench.step))
+        waits.append(turns.work(bench.step))
     assert len(bench.worked) == 4
     assert waits == sorted(waits)
     assert waits[-1] > waits[0] > 0
 
 
 def test_at_a_stop_nobody_helps(bench: Bench) -> None:
-    ahead = LookAhead()
-    ahead.goes_on(is_readable=True)
+    turns = Helping()
+    turns.goes_on(is_readable=True)
     bench.now += 1
-    ahead.stands()
-    assert ahead.work(bench.step) == math.inf
-    ahead.goes_on(is_readable=True)
+    turns.stands()
+    assert turns.work(bench.step) == math.inf
+    turns.goes_on(is_readable=True)
     bench.now += 1
 
     def stopped(seconds: float) -> bool:
-        ahead.stands()
+        turns.stands()
         return bench.step(seconds)
 
-    ahead.work(stopped)
-    assert ahead.work(bench.step) == math.inf, "also where it stopped meanwhile"
+    turns.work(stopped)
+    assert turns.work(bench.step) == math.inf, "also where it stopped meanwhile"
 
 
 def test_memory_that_cannot_be_read_is_no_place_for_it(bench: Bench) -> None:
-    ahead = LookAhead()
-    ahead.goes_on(is_readable=False)
+    turns = Helping()
+    turns.goes_on(is_readable=False)
     bench.now += 1
-    assert ahead.work(bench.step) == math.inf
+    assert turns.work(bench.step) == math.inf
 
 
 def test_what_fails_is_met_at_the_stop(bench: Bench) -> None:
     def fails(seconds: float) -> bool:
         raise TargetError("cannot read memory")
 
-    ahead = LookAhead()
-    ahead.goes_on(is_readable=True)
+    turns = Helping()
+    turns.goes_on(is_readable=True)
     bench.now += 1
-    assert 0 < ahead.work(fails) < 1
+    assert 0 < turns.work(fails) < 1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from darc.model.errors import DarcError
 
 _SLICE_SECONDS = 0.005
-"""For how long to look ahead at a time."""
+"""For how long to work at a time."""
 
 _AGAIN_SECONDS = 0.01
 """After which to ask at the earliest who would win by now."""
@@ -18,7 +18,7 @@ _GONE_SECONDS = 0.002
 """By then the debugger has let the program go on."""
 
 
-class LookAhead:
+class Helping:
     """Turns of work beside the program, up to its next stop; :meth:`work` is called on the
     helper's own thread, all else on the debugger's."""
 
