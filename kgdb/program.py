@@ -15,6 +15,7 @@ from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 from darc.code.architecture import FunctionCode, Site
 from darc.code.linkage import Linkage
 from darc.code.modules import Module
+from darc.code.patchable import Patchable
 from darc.code.processor import PATCH_LENGTH, decode, read_function
 from darc.code.program import Program
 from darc.code.sequences import Sequences
@@ -100,11 +101,47 @@ class KernelLinkage(Linkage):
         return address, None
 
 
+class KernelPatchable(Patchable):
+    """What may be changed in a kernel's code."""
+
+    may_displace = False  # a task that sleeps or was preempted may stand anywhere
+
+    sees_callers = False
+    """A kernel's functions tell tracers alone who has called them."""
+
+    def __init__(self, program: KernelProgram) -> None:
+        super().__init__(program)
+        self._value = program.value
+
+    def why_notrace(self, function: Function) -> str | None:
+        return _NOTRACE.get(function.symbol)
+
+    def site_problem(self, site: Site) -> str | None:
+        if site.displaced:
+            # A task that sleeps or was preempted may stand in the middle of several.
+            return "the call is shorter than a jump"
+        return self.untouchable(site.patch)
+
+    def ordinary_code(self) -> list[range]:
+        """Nobody asks: calls have no landings in a kernel, and it makes no such code."""
+        return []
+
+    def untouchable(self, address: int) -> str | None:
+        """Why nothing may be patched at ``address``."""
+        if any(address in places for places in self._untouchable):
+            return "it stands in code of the kernel's entries, which must not be touched"
+        return None
+
+    @functools.cached_property
+    def _untouchable(self) -> list[range]:
+        places = ((self._value(first), self._value(last)) for first, last in _UNTOUCHABLE)
+        return [range(start, end) for start, end in places if start is not None and end is not None]
+
+
 class KernelProgram(Program):
     """The running kernel. Its modules are looked for once they are asked for: it takes a while."""
 
     _linkage_type = KernelLinkage
-    may_displace = False  # a task that sleeps or was preempted may stand anywhere
 
     def __init__(
         self,
@@ -120,6 +157,7 @@ class KernelProgram(Program):
         self._loaded: tuple[Module, ...] = (kernel,)
         self.foreign_probes = ForeignProbes(self, kernel)
         super().__init__(target, Path("/"), _code(self._loaded))
+        self.patchable: KernelPatchable = KernelPatchable(self)
         self.interrupts = tuple(self._handlers.sites())
 
     def _find_modules(self, known: Mapping[tuple[str, int], Module]) -> Iterator[Module]:
@@ -304,35 +342,6 @@ class KernelProgram(Program):
             if not _WAITS.fullmatch(above.function.symbol):
                 return Cause.BLOCKED, f"{above.function.name} slept"
         return Cause.BLOCKED, None
-
-    # ------------------------------------------------------------------- refusals
-
-    sees_callers = False
-    """A kernel's functions tell tracers alone who has called them."""
-
-    def why_notrace(self, function: Function) -> str | None:
-        return _NOTRACE.get(function.symbol)
-
-    def site_problem(self, site: Site) -> str | None:
-        if site.displaced:
-            # A task that sleeps or was preempted may stand in the middle of several.
-            return "the call is shorter than a jump"
-        return self.untouchable(site.patch)
-
-    def ordinary_code(self) -> list[range]:
-        """Nobody asks: calls have no landings in a kernel, and it makes no such code."""
-        return []
-
-    def untouchable(self, address: int) -> str | None:
-        """Why nothing may be patched at ``address``."""
-        if any(address in places for places in self._untouchable):
-            return "it stands in code of the kernel's entries, which must not be touched"
-        return None
-
-    @functools.cached_property
-    def _untouchable(self) -> list[range]:
-        places = ((self.value(first), self.value(last)) for first, last in _UNTOUCHABLE)
-        return [range(start, end) for start, end in places if start is not None and end is not None]
 
 
 def _code(modules: Sequence[Module]) -> list[Region]:

@@ -8,24 +8,24 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from darc.code.architecture import FunctionCode, Instruction, Site, Thunks
+from darc.code.architecture import FunctionCode, Site, Thunks
 from darc.code.demangle import display_name
-from darc.code.faults import may_raise
 from darc.code.frames import FrameRule
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
-from darc.code.looks import LOOKS, Looks
+from darc.code.looks import Looks
 from darc.code.modules import Module, ModuleFinder
 from darc.code.overlay import Overlay
+from darc.code.patchable import Patchable
 from darc.code.processor import (
     CONTEXT_RETURN,
     FRAME_AT_ENTRY,
-    FRAME_POINTER,
     LONGEST_CALL,
     SIGNAL_RETURN,
     ends_in_call,
     read_function,
 )
+from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
 from darc.code.spelling import is_called, is_cold_name
 from darc.code.symbols import Symbol
@@ -39,16 +39,13 @@ class NotNowError(BaseException):
     when it stands still. Nobody is to take it for an answer, as they do with an end of memory."""
 
 
-SHARED = "its code is in memory that is shared with other processes"
-"""Why nothing is written there: a child that the program forks has none of what a pad needs."""
-
-
 class Program:
     """Modules, symbols and original bytes of a stopped program.
 
     ``patches`` are the bytes that darc itself wrote over: readers see what stood there before.
     ``linkage`` tells where calls lead from file to file, ``jumps`` where jumps lead, ``looks`` who
-    looks at its return address, and ``sequences`` what code the kernel knows by its address.
+    looks at its return address, ``sequences`` what code the kernel knows by its address, ``mapped``
+    where code is, and ``patchable`` what of it may be changed.
     """
 
     _linkage_type: type[Linkage] = Linkage
@@ -64,8 +61,7 @@ class Program:
         self.linkage = self._linkage_type(self)
         self.jumps = Jumps(self)
         self.looks = Looks(self, self.linkage)
-        self.notrace: dict[tuple[int, str], str | None] = {}
-        """What :func:`darc.code.notrace.why_notrace` has said, by address and symbol."""
+        self.patchable = Patchable(self)
         self._is_ahead = False
         self.update(regions)
 
@@ -80,8 +76,7 @@ class Program:
     def update(self, regions: Iterable[Region]) -> None:
         """Looks at the mappings again, after something was loaded or unloaded."""
         self.regions = tuple(regions)
-        self._code = sorted((r for r in self.regions if "x" in r.permissions), key=_start)
-        self._code_starts = [r.start for r in self._code]
+        self.mapped = CodeRegions(self.regions)
         known = {(m.path, m.start): m for m in self.modules}
         self.modules = sorted(self._find_modules(known), key=lambda m: m.start)
         self._starts = [m.start for m in self.modules]
@@ -198,7 +193,7 @@ class Program:
         self.linkage.forget_code()
         self.jumps.forget_code()
         self.looks.forget_code()
-        self.notrace.clear()
+        self.patchable.forget_code()
 
     def function(self, entry: int) -> FunctionCode:
         """The code of the function at ``entry``, read once."""
@@ -206,14 +201,6 @@ class Program:
         if found is None:
             found = self._functions[entry] = read_function(entry, self, self.thunks)
         return found
-
-    may_displace = True
-    """Whether relays may be made of its code: for instructions that are run elsewhere every thread
-    has to be known that may stand among them, for padding that it is nothing else."""
-
-    handled: frozenset[int] = frozenset()
-    """Signals of faults for which the program has handlers that may know an instruction by its
-    address: what may raise one is executed in its place (see :mod:`darc.code.faults`)."""
 
     thunks: Thunks | None = None
     """How calls through thunks are told, where there are any."""
@@ -224,54 +211,6 @@ class Program:
     def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
         """Of a function that paths end at, whatever it calls: the cause, and a note."""
         return None
-
-    sees_callers = True
-    """Whether functions here that look at their own return address are to find the program's."""
-
-    def why_notrace(self, function: Function) -> str | None:
-        """Why no call of ``function`` may go through a pad here; see also
-        :mod:`darc.code.notrace`."""
-        if self.sees_callers and any(map(self.looks.at_caller, self.linkage.bodies(function))):
-            return LOOKS
-        return None
-
-    def site_problem(self, site: Site) -> str | None:
-        """Why a call site may not be patched here, whatever its code."""
-        if self.sequences.lie_between(site.patch, max(site.back, site.patch + site.length)):
-            return "a restartable sequence (rseq) stands in its bytes"
-        if self.is_shared(site.address):
-            return SHARED
-        if self._is_generated(site.address):
-            return "its code is generated: the runtime may look for its return addresses"
-        return None
-
-    def _is_generated(self, address: int) -> bool:
-        module = self.module_at(address)
-        if module is None:
-            return True
-        own = address - module.bias
-        return any(low <= own < high for low, high in module.image.frames.unframed)
-
-    def ordinary_code(self) -> list[range]:
-        """Code that compilers have made, by address: not what a runtime makes, which it may know by
-        return addresses on stacks. The program can read it."""
-        found: list[range] = []
-        for module in self.modules:
-            bias, unframed = module.bias, module.image.frames.unframed
-            for segment in module.image.segments:
-                at, last = segment.address, segment.address + segment.size
-                if not segment.executable or not self._may_be_read(bias + at):
-                    continue
-                for low, high in (*unframed, (last, last)):
-                    if at <= low <= last:
-                        found.append(range(bias + at, bias + low))
-                        at = high
-        return sorted((one for one in found if one), key=lambda one: one.start)
-
-    def _may_be_read(self, address: int) -> bool:
-        """Whether the program itself can read the code there."""
-        at = bisect.bisect_right(self._code_starts, address) - 1
-        return at < 0 or address >= self._code[at].end or "r" in self._code[at].permissions
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """The bytes of the function part around ``address``."""
@@ -305,15 +244,6 @@ class Program:
         if module is None:
             return None
         return module.image.frames.kept_frame_pointer(address - module.bias)
-
-    def may_fault(self, instruction: Instruction) -> bool:
-        """Whether it is to be executed in its place, as the program may know that place when the
-        instruction faults (see :attr:`handled`)."""
-        if not self.handled:
-            return False
-        rule = self.frame_rule(int(instruction.ip))
-        has_frame = rule is not None and rule.register == FRAME_POINTER
-        return may_raise(instruction, self.handled, has_frame=has_frame)
 
     def landing_pads(self, address: int) -> frozenset[int] | None:
         """Where exceptions come back to in the function part around ``address``; ``None`` when
@@ -359,8 +289,7 @@ class Program:
 
     def is_code(self, address: int) -> bool:
         """Whether ``address`` lies in an executable mapping."""
-        at = bisect.bisect_right(self._code_starts, address) - 1
-        return at >= 0 and address < self._code[at].end
+        return self.mapped.has(address)
 
     def is_returned_to(self, address: int) -> bool:
         """Whether a call may come back to ``address``: else no caller's address is what lies on top
@@ -372,12 +301,6 @@ class Program:
         except TargetError:
             return False
         return behind.startswith((SIGNAL_RETURN, CONTEXT_RETURN))
-
-    def is_shared(self, address: int) -> bool:
-        """Whether the code at ``address`` is in memory that other processes may see as well: what
-        is written there is in their code, too."""
-        at = bisect.bisect_right(self._code_starts, address) - 1
-        return at >= 0 and address < self._code[at].end and "s" in self._code[at].permissions
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         """Whether some function nearby jumps between ``start`` and ``end``, both excluded, or the
@@ -417,7 +340,3 @@ class Program:
     def modules_called(self, scope: str | None) -> list[Module]:
         """The loaded files that ``lib.so!`` names; all of them for ``None``."""
         return [m for m in self.modules if scope is None or is_called(m.path, scope)]
-
-
-def _start(region: Region) -> int:
-    return region.start

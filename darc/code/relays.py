@@ -50,7 +50,7 @@ class Relay:
 
 def relays(program: Program, address: int) -> Iterator[Relay]:
     """Where a short jump at ``address`` may lead, best places first."""
-    if not program.may_displace:
+    if not program.patchable.may_displace:
         return
     low, high = address + SHORT_JUMP - _BACK, address + SHORT_JUMP + _ON
     for place in _caves(program, low, high):
@@ -145,5 +145,5 @@ def _is_mute(instruction: Instruction, program: Program) -> bool:
         and all(kind in _PLAIN for kind in kinds)
         and (not reads or instruction.memory_base in _STACK)
         and not instruction.is_privileged
-        and not program.may_fault(instruction)
+        and not program.patchable.may_fault(instruction)
     )

@@ -65,6 +65,10 @@ class Program(Code):
     def linkage(self) -> Program:
         return self
 
+    @property
+    def mapped(self) -> Program:
+        return self
+
     def meaning(self, node: Fnode) -> None:
         return None
 
