@@ -15,6 +15,7 @@ from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 from darc.code.architecture import FunctionCode, Site
 from darc.code.linkage import Linkage
 from darc.code.modules import Module
+from darc.code.names import Names
 from darc.code.patchable import Patchable
 from darc.code.processor import PATCH_LENGTH, decode, read_function
 from darc.code.program import Program
@@ -22,6 +23,7 @@ from darc.code.sequences import Sequences
 from darc.code.spelling import find_symbols, split_spec
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, Cause, Fnode, Function
+from darc.target.memory import Memory
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
 from kgdb.foreign_probes import ForeignProbes, target_of
@@ -93,12 +95,42 @@ class KernelLinkage(Linkage):
     """Where a kernel's calls lead: static ones through a jump that the kernel patches."""
 
     def resolve(self, address: int, depth: int = 0) -> tuple[int, str | None] | None:
-        names = self._program.names_at(address) if depth < 4 else []
+        names = self._program.names.at(address) if depth < 4 else []
         if any(name.startswith(_STATIC_CALL) for name in names):
             code = self._program.read(address, 5)
             if code[0] == _JUMP:
                 return self.resolve(target_of(address, code), depth + 1)
         return address, None
+
+
+class KernelNames(Names):
+    """What a kernel's functions are called, as far as its vmlinux tells."""
+
+    def __init__(self, program: KernelProgram, memory: Memory) -> None:
+        super().__init__(program)
+        self._known, self._memory = program, memory
+
+    def untold(self, spec: str) -> str:
+        if self._known.kernel.image.has_section(".debug_info"):
+            return ""
+        bare = "; this vmlinux has no debugging information, which tells"
+        scope, name = split_spec(spec)
+        if scope is None or scope.endswith("!"):
+            return f"{bare} what was inlined, and into what"
+        known = len(find_symbols([(self._known.kernel.image.symbols, 0)], name))
+        return f"{bare} source files" + (f": take {name}" if known == 1 else "")
+
+    def operations(self, name: str) -> list[int]:
+        place, size = self._known.value(name), self._known.kernel.image.sizes.get(name, 0)
+        if place is None or not 8 <= size <= _LARGEST_OPERATIONS:
+            return []
+        raw = self._memory.read(place, size & ~7)
+        found = dict.fromkeys(address for (address,) in struct.iter_unpack("<Q", raw))
+        return [
+            address
+            for address in found
+            if self._known.is_code(address) and self.function_at(address).address == address
+        ]
 
 
 class KernelPatchable(Patchable):
@@ -157,6 +189,7 @@ class KernelProgram(Program):
         self._loaded: tuple[Module, ...] = (kernel,)
         self.foreign_probes = ForeignProbes(self, kernel)
         super().__init__(target, Path("/"), _code(self._loaded))
+        self.names = KernelNames(self, target.memory)
         self.patchable: KernelPatchable = KernelPatchable(self)
         self.interrupts = tuple(self._handlers.sites())
 
@@ -197,32 +230,10 @@ class KernelProgram(Program):
     def look_further(self) -> None:
         self.load_modules()
 
-    def untold(self, spec: str) -> str:
-        if self.kernel.image.has_section(".debug_info"):
-            return ""
-        bare = "; this vmlinux has no debugging information, which tells"
-        scope, name = split_spec(spec)
-        if scope is None or scope.endswith("!"):
-            return f"{bare} what was inlined, and into what"
-        known = len(find_symbols([(self.kernel.image.symbols, 0)], name))
-        return f"{bare} source files" + (f": take {name}" if known == 1 else "")
-
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""
         found = self.kernel.image.values.get(name)
         return None if found is None else found + self.kernel.bias
-
-    def operations(self, name: str) -> list[int]:
-        place, size = self.value(name), self.kernel.image.sizes.get(name, 0)
-        if place is None or not 8 <= size <= _LARGEST_OPERATIONS:
-            return []
-        raw = self._target.memory.read(place, size & ~7)
-        found = dict.fromkeys(address for (address,) in struct.iter_unpack("<Q", raw))
-        return [
-            address
-            for address in found
-            if self.is_code(address) and self.function_at(address).address == address
-        ]
 
     # --------------------------------------------------------------------- code
 
@@ -240,7 +251,7 @@ class KernelProgram(Program):
         return meant
 
     def _meant(self, target: int, flow: int) -> Instruction | None:
-        for name in self.names_at(target):
+        for name in self.names.at(target):
             if flow == FlowControl.UNCONDITIONAL_BRANCH and _RETURN_THUNK.fullmatch(name):
                 return Instruction.create(Code.RETNQ)
             if found := _INDIRECT_THUNK.fullmatch(name):
@@ -265,7 +276,7 @@ class KernelProgram(Program):
             found = super().function(entry)
         found.sites[:] = [self._with_nops(site, found) for site in found.sites]
         self.foreign_probes.leave_alone(found)
-        if found.sites and self.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
+        if found.sites and self.names.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
             found.sites.clear()
         return found
 

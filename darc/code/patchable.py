@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from darc.code.architecture import Instruction, Site
@@ -10,7 +9,7 @@ from darc.code.faults import may_raise
 from darc.code.frames import FrameRule
 from darc.code.linkage import Linkage
 from darc.code.looks import LOOKS, Looks
-from darc.code.modules import Module
+from darc.code.modules import Loaded
 from darc.code.processor import FRAME_POINTER
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
@@ -20,11 +19,9 @@ SHARED = "its code is in memory that is shared with other processes"
 """Why nothing is written there: a child that the program forks has none of what a pad needs."""
 
 
-class Patched(Protocol):
+class Patched(Loaded, Protocol):
     """The program that is to be patched."""
 
-    @property
-    def modules(self) -> Sequence[Module]: ...
     @property
     def mapped(self) -> CodeRegions: ...
     @property
@@ -33,7 +30,6 @@ class Patched(Protocol):
     def linkage(self) -> Linkage: ...
     @property
     def looks(self) -> Looks: ...
-    def module_at(self, address: int) -> Module | None: ...
     def frame_rule(self, address: int) -> FrameRule | None: ...
 
 

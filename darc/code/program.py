@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from darc.code.architecture import FunctionCode, Site, Thunks
-from darc.code.demangle import display_name
 from darc.code.frames import FrameRule
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
 from darc.code.looks import Looks
 from darc.code.modules import Module, ModuleFinder
+from darc.code.names import Names
 from darc.code.overlay import Overlay
 from darc.code.patchable import Patchable
 from darc.code.processor import (
@@ -27,10 +26,9 @@ from darc.code.processor import (
 )
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
-from darc.code.spelling import is_called, is_cold_name
-from darc.code.symbols import Symbol
+from darc.code.spelling import is_cold_name
 from darc.model.errors import TargetError
-from darc.model.ftree import Cause, Fnode, Function
+from darc.model.ftree import Cause, Fnode
 from darc.target.target import Region, Target
 
 
@@ -43,9 +41,9 @@ class Program:
     """Modules, symbols and original bytes of a stopped program.
 
     ``patches`` are the bytes that darc itself wrote over: readers see what stood there before.
-    ``linkage`` tells where calls lead from file to file, ``jumps`` where jumps lead, ``looks`` who
-    looks at its return address, ``sequences`` what code the kernel knows by its address, ``mapped``
-    where code is, and ``patchable`` what of it may be changed.
+    ``names`` tell what is called how, ``linkage`` where calls lead from file to file, ``jumps``
+    where jumps lead, ``looks`` who looks at its return address, ``sequences`` what code the kernel
+    knows by its address, ``mapped`` where code is, and ``patchable`` what of it may be changed.
     """
 
     _linkage_type: type[Linkage] = Linkage
@@ -58,6 +56,7 @@ class Program:
         self.problems: list[str] = []
         self._finder = ModuleFinder(target, root, self.problems.append)
         self._functions: dict[int, FunctionCode] = {}
+        self.names = Names(self)
         self.linkage = self._linkage_type(self)
         self.jumps = Jumps(self)
         self.looks = Looks(self, self.linkage)
@@ -81,7 +80,7 @@ class Program:
         self.modules = sorted(self._find_modules(known), key=lambda m: m.start)
         self._starts = [m.start for m in self.modules]
         self.forget_code()
-        self._named.cache_clear()
+        self.names.forget()
         self.linkage.forget_exports()
         self.sequences = Sequences(self._target, self.modules)
 
@@ -113,47 +112,11 @@ class Program:
         module, build = self.module_at(address), self._target.symbols.build_at(address)
         return module is None or build is None or module.image.build_id in (None, build)
 
-    # -------------------------------------------------------------------- names
-
-    def function_at(self, address: int, name: str | None = None) -> Function:
-        """The function that starts at or holds ``address``; ``name`` is the one its caller used."""
-        found = self._named(address)
-        if name is not None and name != found.symbol:
-            module = self.module_at(address)
-            if module is not None and name in module.image.symbols.names_at(address - module.bias):
-                shown = display_name(name)
-                return Function(shown, name, found.module, found.address, found.offset)
-        return found
-
-    def names_at(self, address: int) -> list[str]:
-        """Every name that stands exactly at ``address``."""
-        module = self.module_at(address)
-        return [] if module is None else module.image.symbols.names_at(address - module.bias)
-
-    @functools.lru_cache(maxsize=65536)  # noqa: B019 - a program lives as long as its session
-    def _named(self, address: int) -> Function:
-        module = self.module_at(address)
-        if module is None:
-            return Function(f"{address:#x}", f"{address:#x}", "", address, address)
-        symbol = module.image.symbols.at(address - module.bias)
-        if symbol is None:
-            start = address
-            extent = module.image.frames.extent(address - module.bias)
-            if extent is not None:
-                start = extent[0] + module.bias
-            offset = start - module.bias
-            is_main = offset == module.image.unnamed_main
-            name = "main" if is_main else f"{module.name}+{offset:#x}"
-            return Function(name, name, module.name, start, offset)
-        start = symbol.address + module.bias
-        shown = display_name(symbol.name)
-        return Function(shown, symbol.name, module.name, start, symbol.address)
+    # --------------------------------------------------------------------- code
 
     def way_in(self, entry: int) -> int:
         """Where the first instruction of a function is that may be led to a pad."""
         return entry
-
-    # --------------------------------------------------------------------- code
 
     def read(self, address: int, size: int) -> bytes:
         """Memory as it was before darc touched it."""
@@ -319,24 +282,3 @@ class Program:
 
     def look_further(self) -> None:
         """Looks for those."""
-
-    def operations(self, name: str) -> list[int]:
-        """The functions that an object of that name leads to: in a kernel, the operations of a file
-        system or a driver (``struct file_operations`` and the like)."""
-        del name
-        return []
-
-    def untold(self, spec: str) -> str:
-        """What its files cannot tell of a function that was not found, for the end of a line."""
-        del spec
-        return ""
-
-    def all_symbols(self) -> Iterator[tuple[Module, Symbol]]:
-        """Every function symbol of every module."""
-        for module in self.modules:
-            for symbol in module.image.symbols:
-                yield module, symbol
-
-    def modules_called(self, scope: str | None) -> list[Module]:
-        """The loaded files that ``lib.so!`` names; all of them for ``None``."""
-        return [m for m in self.modules if scope is None or is_called(m.path, scope)]

@@ -40,7 +40,7 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     reason = why_notrace(program, function) or entered_otherwise(program, function)
     if program.mapped.is_shared(function.address):
         reason = SHARED
-    if any(name in NEVER_BACK for name in program.names_at(function.address)):
+    if any(name in NEVER_BACK for name in program.names.at(function.address)):
         reason = "it never returns"
     if reason is not None:
         raise UnsupportedError(f"cannot time {spec}: {reason}")

@@ -501,8 +501,8 @@ def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
     )
     program = kernel(b"\xc3", (module,))
     assert [m.name for m in program.modules] == ["vmlinux"]
-    assert program.function_at(start + 4).name == "request"
-    assert program.function_at(start + 4).module == "virtio_blk"
+    assert program.names.function_at(start + 4).name == "request"
+    assert program.names.function_at(start + 4).module == "virtio_blk"
     assert program.is_code(start + 4)
     assert Lookup(kernel(b"\xc3", (module,)), FakeTarget()).find("request") == start
 

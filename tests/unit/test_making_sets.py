@@ -73,6 +73,10 @@ class World:
     def module_at(self, _address: int) -> object:
         return self.modules[0]
 
+    @property
+    def names(self) -> World:
+        return self
+
     def operations(self, _name: str) -> list[int]:
         return []
 
