@@ -16,6 +16,7 @@ from darc.code.architecture import FunctionCode, Site
 from darc.code.linkage import Linkage
 from darc.code.modules import Module
 from darc.code.names import Names
+from darc.code.outlines import Outlines
 from darc.code.patchable import Patchable
 from darc.code.processor import PATCH_LENGTH, decode, read_function
 from darc.code.program import Program
@@ -133,6 +134,13 @@ class KernelNames(Names):
         ]
 
 
+class KernelOutlines(Outlines):
+    """The functions of a kernel, as its files tell."""
+
+    def landing_pads(self, address: int) -> frozenset[int]:
+        return frozenset()  # C has no exceptions
+
+
 class KernelPatchable(Patchable):
     """What may be changed in a kernel's code."""
 
@@ -190,6 +198,7 @@ class KernelProgram(Program):
         self.foreign_probes = ForeignProbes(self, kernel)
         super().__init__(target, Path("/"), _code(self._loaded))
         self.names = KernelNames(self, target.memory)
+        self.outlines = KernelOutlines(self)
         self.patchable: KernelPatchable = KernelPatchable(self)
         self.interrupts = tuple(self._handlers.sites())
 
@@ -315,9 +324,6 @@ class KernelProgram(Program):
         assert end is not None
         live = (at for place in places if start <= (at := place + self.kernel.bias) < end)
         return any(self.read(at, 1)[0] not in _DIRECT for at in itertools.islice(live, _SAMPLE))
-
-    def landing_pads(self, address: int) -> frozenset[int]:
-        return frozenset()  # C has no exceptions
 
     def way_in(self, entry: int) -> int:
         return entry + 4 if self.read(entry, 4) in _LANDING else entry

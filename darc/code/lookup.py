@@ -167,7 +167,7 @@ class Lookup:
             if (
                 bound != resolver
                 and self._program.is_code(bound)
-                and self._program.is_function_start(bound)
+                and self._program.outlines.is_function_start(bound)
             ):
                 return bound
         return None

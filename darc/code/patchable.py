@@ -6,10 +6,10 @@ from typing import Protocol
 
 from darc.code.architecture import Instruction, Site
 from darc.code.faults import may_raise
-from darc.code.frames import FrameRule
 from darc.code.linkage import Linkage
 from darc.code.looks import LOOKS, Looks
 from darc.code.modules import Loaded
+from darc.code.outlines import Outlines
 from darc.code.processor import FRAME_POINTER
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
@@ -23,6 +23,8 @@ class Patched(Loaded, Protocol):
     """The program that is to be patched."""
 
     @property
+    def outlines(self) -> Outlines: ...
+    @property
     def mapped(self) -> CodeRegions: ...
     @property
     def sequences(self) -> Sequences: ...
@@ -30,7 +32,6 @@ class Patched(Loaded, Protocol):
     def linkage(self) -> Linkage: ...
     @property
     def looks(self) -> Looks: ...
-    def frame_rule(self, address: int) -> FrameRule | None: ...
 
 
 class Patchable:
@@ -103,6 +104,6 @@ class Patchable:
         instruction faults (see :attr:`handled`)."""
         if not self.handled:
             return False
-        rule = self._program.frame_rule(int(instruction.ip))
+        rule = self._program.outlines.frame_rule(int(instruction.ip))
         has_frame = rule is not None and rule.register == FRAME_POINTER
         return may_raise(instruction, self.handled, has_frame=has_frame)

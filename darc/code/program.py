@@ -8,17 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from darc.code.architecture import FunctionCode, Site, Thunks
-from darc.code.frames import FrameRule
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
 from darc.code.looks import Looks
 from darc.code.modules import Module, ModuleFinder
 from darc.code.names import Names
+from darc.code.outlines import Outlines
 from darc.code.overlay import Overlay
 from darc.code.patchable import Patchable
 from darc.code.processor import (
     CONTEXT_RETURN,
-    FRAME_AT_ENTRY,
     LONGEST_CALL,
     SIGNAL_RETURN,
     ends_in_call,
@@ -26,7 +25,6 @@ from darc.code.processor import (
 )
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
-from darc.code.spelling import is_cold_name
 from darc.model.errors import TargetError
 from darc.model.ftree import Cause, Fnode
 from darc.target.target import Region, Target
@@ -42,8 +40,9 @@ class Program:
 
     ``patches`` are the bytes that darc itself wrote over: readers see what stood there before.
     ``names`` tell what is called how, ``linkage`` where calls lead from file to file, ``jumps``
-    where jumps lead, ``looks`` who looks at its return address, ``sequences`` what code the kernel
-    knows by its address, ``mapped`` where code is, and ``patchable`` what of it may be changed.
+    where jumps lead, ``looks`` who looks at its return address, ``outlines`` where functions begin
+    and end, ``sequences`` what code the kernel knows by its address, ``mapped`` where code is, and
+    ``patchable`` what of it may be changed.
     """
 
     _linkage_type: type[Linkage] = Linkage
@@ -58,6 +57,7 @@ class Program:
         self._functions: dict[int, FunctionCode] = {}
         self.names = Names(self)
         self.linkage = self._linkage_type(self)
+        self.outlines = Outlines(self)
         self.jumps = Jumps(self)
         self.looks = Looks(self, self.linkage)
         self.patchable = Patchable(self)
@@ -174,81 +174,6 @@ class Program:
     def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
         """Of a function that paths end at, whatever it calls: the cause, and a note."""
         return None
-
-    def extent(self, address: int) -> tuple[int, int] | None:
-        """The bytes of the function part around ``address``."""
-        module = self.module_at(address)
-        if module is None:
-            return None
-        own = address - module.bias
-        extent = module.image.frames.extent(own)
-        symbol = module.image.symbols.at(own)
-        if extent is None and symbol is not None and symbol.size:
-            extent = symbol.address, symbol.address + symbol.size
-        if extent is None:
-            segment = module.image.segment_of(own)
-            if segment is None:
-                return None
-            end = module.image.symbols.next_above(own) or segment.address + segment.size
-            extent = own, min(end, segment.address + segment.size)
-        elif symbol is not None and symbol.size and extent[0] < symbol.address < extent[1]:
-            # One description over several functions (assembly): the symbols know better.
-            extent = symbol.address, min(extent[1], symbol.address + symbol.size)
-        return extent[0] + module.bias, extent[1] + module.bias
-
-    def frame_rule(self, address: int) -> FrameRule | None:
-        """Where the frame that executes ``address`` has its CFA."""
-        module = self.module_at(address)
-        return module.image.frames.rule(address - module.bias) if module is not None else None
-
-    def kept_frame_pointer(self, address: int) -> int | None:
-        """See :meth:`darc.code.frames.FrameDescriptions.kept_frame_pointer`."""
-        module = self.module_at(address)
-        if module is None:
-            return None
-        return module.image.frames.kept_frame_pointer(address - module.bias)
-
-    def landing_pads(self, address: int) -> frozenset[int] | None:
-        """Where exceptions come back to in the function part around ``address``; ``None`` when
-        that is not known."""
-        module = self.module_at(address)
-        if module is None:
-            return frozenset()
-        found = module.image.frames.landing_pads(address - module.bias)
-        return None if found is None else frozenset(pad + module.bias for pad in found)
-
-    def is_function_start(self, address: int) -> bool:
-        """Whether a function, not a part of one, begins at ``address``."""
-        module = self.module_at(address)
-        if module is None:
-            return False
-        own = address - module.bias
-        if any(not is_cold_name(name) for name in module.image.symbols.names_at(own)):
-            return True
-        extent = module.image.frames.extent(own)
-        return extent is not None and extent[0] == own and not self.is_cold_part(address)
-
-    def may_be_function(self, address: int) -> bool:
-        """Whether what begins at ``address`` has a symbol, or is a function by all that the file
-        tells, not a part of one, what leads to another file, or a thread's first code."""
-        module = self.module_at(address)
-        if module is None or module.image.symbols.names_at(address - module.bias):
-            return module is not None
-        is_called = module.image.frames.may_be_called(address - module.bias)
-        return is_called and not self.linkage.jump_slot(address) and not self.is_cold_part(address)
-
-    def is_cold_part(self, address: int) -> bool:
-        """Whether ``address`` begins a part that the compiler split off a function."""
-        module = self.module_at(address)
-        if module is None:
-            return False
-        names = module.image.symbols.names_at(address - module.bias)
-        if names:
-            return all(is_cold_name(name) for name in names)
-        if self.linkage.jump_slot(address) is not None:
-            return False
-        rule = module.image.frames.rule(address - module.bias)
-        return rule is not None and rule != FRAME_AT_ENTRY
 
     def is_code(self, address: int) -> bool:
         """Whether ``address`` lies in an executable mapping."""

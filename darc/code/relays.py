@@ -96,8 +96,8 @@ def _functions(program: Program, address: int, low: int, high: int) -> Iterator[
     """Functions there whose jumps are all known, that around ``address`` first."""
     seen: set[int] = set()
     for place in (address, *range(low, high, 8)):
-        extent = program.extent(place) if program.is_code(place) else None
-        if extent is None or extent[0] in seen or not program.is_function_start(extent[0]):
+        extent = program.outlines.extent(place) if program.is_code(place) else None
+        if extent is None or extent[0] in seen or not program.outlines.is_function_start(extent[0]):
             continue
         seen.add(extent[0])
         function = program.function(extent[0])

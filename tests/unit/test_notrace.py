@@ -50,7 +50,7 @@ def functions(program: Program) -> Iterator[FunctionCode]:
     module = next(m for m in program.modules if m.name.startswith("libc.so"))
     for symbol in list(module.image.symbols)[::9]:
         entry = symbol.address + module.bias
-        extent = program.extent(entry)
+        extent = program.outlines.extent(entry)
         if extent is not None and extent[0] == entry:
             yield program.function(entry)
 
