@@ -14,6 +14,7 @@ from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from darc.code.architecture import FunctionCode, Site
 from darc.code.linkage import Linkage
+from darc.code.live import LiveBytes
 from darc.code.modules import Module
 from darc.code.names import Names
 from darc.code.outlines import Outlines
@@ -141,6 +142,17 @@ class KernelOutlines(Outlines):
         return frozenset()  # C has no exceptions
 
 
+class KernelBytes(LiveBytes):
+    """A kernel's bytes, without what darc and others who trace it wrote there."""
+
+    def __init__(self, program: KernelProgram, target: Target) -> None:
+        super().__init__(program, target)
+        self._foreign = program.foreign_probes
+
+    def read(self, address: int, size: int) -> bytes:
+        return self._foreign.over(address, super().read(address, size))
+
+
 class KernelPatchable(Patchable):
     """What may be changed in a kernel's code."""
 
@@ -197,6 +209,7 @@ class KernelProgram(Program):
         self._loaded: tuple[Module, ...] = (kernel,)
         self.foreign_probes = ForeignProbes(self, kernel)
         super().__init__(target, Path("/"), _code(self._loaded))
+        self.live = KernelBytes(self, target)
         self.names = KernelNames(self, target.memory)
         self.outlines = KernelOutlines(self)
         self.patchable: KernelPatchable = KernelPatchable(self)
@@ -267,9 +280,6 @@ class KernelProgram(Program):
                 code = Code.CALL_RM64 if flow == FlowControl.CALL else Code.JMP_RM64
                 return Instruction.create_reg(code, getattr(Register, found[1].upper()))
         return None
-
-    def read(self, address: int, size: int) -> bytes:
-        return self.foreign_probes.over(address, super().read(address, size))
 
     def forget_code(self) -> None:
         super().forget_code()

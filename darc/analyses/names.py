@@ -65,7 +65,7 @@ class ProgramNames:
     def _code(self, address: int, size: int) -> bytes | None:
         """Code as its file has it: the program may be gone, and nobody may ask the debugger."""
         try:
-            return self._program.in_file(address, size)
+            return self._program.live.in_file(address, size)
         except DarcError:
             return None
 

@@ -1,48 +1,34 @@
-"""The running program as code: its modules, the names of its functions, its untouched bytes."""
+"""The running program as code: its modules and functions, and who tells more of them."""
 
 from __future__ import annotations
 
 import bisect
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from darc.code.architecture import FunctionCode, Site, Thunks
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
+from darc.code.live import LiveBytes
 from darc.code.looks import Looks
 from darc.code.modules import Module, ModuleFinder
 from darc.code.names import Names
 from darc.code.outlines import Outlines
-from darc.code.overlay import Overlay
 from darc.code.patchable import Patchable
-from darc.code.processor import (
-    CONTEXT_RETURN,
-    LONGEST_CALL,
-    SIGNAL_RETURN,
-    ends_in_call,
-    read_function,
-)
+from darc.code.processor import read_function
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
-from darc.model.errors import TargetError
 from darc.model.ftree import Cause, Fnode
 from darc.target.target import Region, Target
 
 
-class NotNowError(BaseException):
-    """While the program runs: what was asked for cannot be told now, and is to be asked for again
-    when it stands still. Nobody is to take it for an answer, as they do with an end of memory."""
-
-
 class Program:
-    """Modules, symbols and original bytes of a stopped program.
+    """A stopped program: its modules, the code of its functions, and who tells more of them.
 
-    ``patches`` are the bytes that darc itself wrote over: readers see what stood there before.
-    ``names`` tell what is called how, ``linkage`` where calls lead from file to file, ``jumps``
-    where jumps lead, ``looks`` who looks at its return address, ``outlines`` where functions begin
-    and end, ``sequences`` what code the kernel knows by its address, ``mapped`` where code is, and
-    ``patchable`` what of it may be changed.
+    ``live`` are its untouched bytes. ``names`` tell what is called how, ``linkage`` where calls
+    lead from file to file, ``jumps`` where jumps lead, ``looks`` who looks at its return address,
+    ``outlines`` where functions begin and end, ``sequences`` what code the kernel knows by its
+    address, ``mapped`` where code is, and ``patchable`` what of it may be changed.
     """
 
     _linkage_type: type[Linkage] = Linkage
@@ -50,7 +36,7 @@ class Program:
 
     def __init__(self, target: Target, root: Path, regions: Iterable[Region]) -> None:
         self._target = target
-        self.patches = Overlay()
+        self.live = LiveBytes(self, target)
         self.modules: list[Module] = []
         self.problems: list[str] = []
         self._finder = ModuleFinder(target, root, self.problems.append)
@@ -61,7 +47,6 @@ class Program:
         self.jumps = Jumps(self)
         self.looks = Looks(self, self.linkage)
         self.patchable = Patchable(self)
-        self._is_ahead = False
         self.update(regions)
 
     # ------------------------------------------------------------------ modules
@@ -120,35 +105,7 @@ class Program:
 
     def read(self, address: int, size: int) -> bytes:
         """Memory as it was before darc touched it."""
-        found = self.patches.over(address, self._target.memory.read(address, size))
-        is_code = self._is_ahead and (self.is_code(address) or self.is_code(address + size - 1))
-        if is_code and found != self.in_file(address, size):
-            raise NotNowError
-        return found
-
-    @contextlib.contextmanager
-    def ahead(self) -> Iterator[None]:
-        """While the program runs, whose memory is read beside the debugger: code counts as read
-        only where it is what its file has, as breakpoints stand in that memory.
-
-        Raises:
-            NotNowError: code is not.
-        """
-        self._is_ahead = True
-        try:
-            yield
-        finally:
-            self._is_ahead = False
-
-    def in_file(self, address: int, size: int) -> bytes | None:
-        """What a module's file has there."""
-        module = self.module_at(address)
-        return None if module is None else module.image.loaded(address - module.bias, size)
-
-    def is_rewritten(self, address: int, size: int) -> bool:
-        """Whether code is another than its file has there: who has written it may do so again."""
-        stored = self.in_file(address, size)
-        return stored is not None and self.read(address, len(stored)) != stored
+        return self.live.read(address, size)
 
     def forget_code(self) -> None:
         """The program's bytes have changed: read functions anew."""
@@ -178,17 +135,6 @@ class Program:
     def is_code(self, address: int) -> bool:
         """Whether ``address`` lies in an executable mapping."""
         return self.mapped.has(address)
-
-    def is_returned_to(self, address: int) -> bool:
-        """Whether a call may come back to ``address``: else no caller's address is what lies on top
-        of a stack there, as code may have jumped to what looks like a function."""
-        try:
-            if ends_in_call(self.read(address - LONGEST_CALL, LONGEST_CALL)):
-                return True
-            behind = self.read(address, len(SIGNAL_RETURN))
-        except TargetError:
-            return False
-        return behind.startswith((SIGNAL_RETURN, CONTEXT_RETURN))
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         """Whether some function nearby jumps between ``start`` and ``end``, both excluded, or the

@@ -70,6 +70,10 @@ class Program(Code):
         return self
 
     @property
+    def live(self) -> Program:
+        return self
+
+    @property
     def mapped(self) -> Program:
         return self
 

@@ -35,6 +35,10 @@ class Code:
         return SimpleNamespace(start=START, end=START + SIZE) if inside else None
 
     @property
+    def live(self) -> Code:
+        return self
+
+    @property
     def names(self) -> Code:
         return self
 
