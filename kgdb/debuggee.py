@@ -144,7 +144,7 @@ class KernelDebuggee(Debuggee):
 
     def check(self, program: Program, function: Function, spec: str) -> list[str]:
         assert isinstance(program, KernelProgram)
-        reason = why_notrace(program, function) or program.untouchable(function.address)
+        reason = why_notrace(program, function) or program.patchable.untouchable(function.address)
         if reason is None:
             way_in = program.way_in(function.address)
             # Not as the program reads it, which sees the nop through a probe of somebody else's.
@@ -161,7 +161,7 @@ class KernelDebuggee(Debuggee):
         (function_graph) takes them from whatever ftrace has a place at, so a pad may."""
         assert isinstance(program, KernelProgram)
         at = function.address
-        reason = why_notrace(program, function) or program.untouchable(at)
+        reason = why_notrace(program, function) or program.patchable.untouchable(at)
         if reason is not None:
             return reason
         way_in = program.way_in(at)
@@ -226,7 +226,10 @@ class KernelDebuggee(Debuggee):
         somebody else's was not there."""
         at = program.way_in(place)
         live = self._kernel.target.memory.read(at, len(FTRACE_NOP))
-        return program.untouchable(at) is None and _entry_problem(live, is_for_tracers=True) is None
+        return (
+            program.patchable.untouchable(at) is None
+            and _entry_problem(live, is_for_tracers=True) is None
+        )
 
     # --------------------------------------------------------------------- memory
 

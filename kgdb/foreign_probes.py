@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from darc.code.architecture import FunctionCode
+from darc.code.names import Names
 from darc.code.overlay import Overlay
 from darc.code.processor import decode
 from kgdb.image import KernelModule
@@ -23,8 +24,9 @@ PROBED = "a kprobe or another debugger is active on it"
 class Probed(Protocol):
     """The kernel that they are in."""
 
+    @property
+    def names(self) -> Names: ...
     def read(self, address: int, size: int) -> bytes: ...
-    def names_at(self, address: int) -> list[str]: ...
     def is_code(self, address: int) -> bool: ...
 
 
@@ -63,7 +65,7 @@ class ForeignProbes:
             return not self._leads_into_code(address, self._program.read(address, _JUMP_SIZE))
         if own[0] != _CALL:
             return own == FTRACE_NOP
-        return "__fentry__" in self._program.names_at(target_of(address, own))
+        return "__fentry__" in self._program.names.at(target_of(address, own))
 
     def _others(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Where instructions of the kernel's file are a trap now, or jump out of all code, and the

@@ -14,13 +14,18 @@ from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from darc.code.architecture import FunctionCode, Site
 from darc.code.linkage import Linkage
+from darc.code.live import LiveBytes
 from darc.code.modules import Module
+from darc.code.names import Names
+from darc.code.outlines import Outlines
+from darc.code.patchable import Patchable
 from darc.code.processor import PATCH_LENGTH, decode, read_function
 from darc.code.program import Program
 from darc.code.sequences import Sequences
 from darc.code.spelling import find_symbols, split_spec
 from darc.model.errors import FormatError, TargetError
 from darc.model.ftree import CallKind, Cause, Fnode, Function
+from darc.target.memory import Memory
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
 from kgdb.foreign_probes import ForeignProbes, target_of
@@ -92,7 +97,7 @@ class KernelLinkage(Linkage):
     """Where a kernel's calls lead: static ones through a jump that the kernel patches."""
 
     def resolve(self, address: int, depth: int = 0) -> tuple[int, str | None] | None:
-        names = self._program.names_at(address) if depth < 4 else []
+        names = self._program.names.at(address) if depth < 4 else []
         if any(name.startswith(_STATIC_CALL) for name in names):
             code = self._program.read(address, 5)
             if code[0] == _JUMP:
@@ -100,11 +105,95 @@ class KernelLinkage(Linkage):
         return address, None
 
 
+class KernelNames(Names):
+    """What a kernel's functions are called, as far as its vmlinux tells."""
+
+    def __init__(self, program: KernelProgram, memory: Memory) -> None:
+        super().__init__(program)
+        self._known, self._memory = program, memory
+
+    def untold(self, spec: str) -> str:
+        if self._known.kernel.image.has_section(".debug_info"):
+            return ""
+        bare = "; this vmlinux has no debugging information, which tells"
+        scope, name = split_spec(spec)
+        if scope is None or scope.endswith("!"):
+            return f"{bare} what was inlined, and into what"
+        known = len(find_symbols([(self._known.kernel.image.symbols, 0)], name))
+        return f"{bare} source files" + (f": take {name}" if known == 1 else "")
+
+    def operations(self, name: str) -> list[int]:
+        place, size = self._known.value(name), self._known.kernel.image.sizes.get(name, 0)
+        if place is None or not 8 <= size <= _LARGEST_OPERATIONS:
+            return []
+        raw = self._memory.read(place, size & ~7)
+        found = dict.fromkeys(address for (address,) in struct.iter_unpack("<Q", raw))
+        return [
+            address
+            for address in found
+            if self._known.is_code(address) and self.function_at(address).address == address
+        ]
+
+
+class KernelOutlines(Outlines):
+    """The functions of a kernel, as its files tell."""
+
+    def landing_pads(self, address: int) -> frozenset[int]:
+        return frozenset()  # C has no exceptions
+
+
+class KernelBytes(LiveBytes):
+    """A kernel's bytes, without what darc and others who trace it wrote there."""
+
+    def __init__(self, program: KernelProgram, target: Target) -> None:
+        super().__init__(program, target)
+        self._foreign = program.foreign_probes
+
+    def read(self, address: int, size: int) -> bytes:
+        return self._foreign.over(address, super().read(address, size))
+
+
+class KernelPatchable(Patchable):
+    """What may be changed in a kernel's code."""
+
+    may_displace = False  # a task that sleeps or was preempted may stand anywhere
+
+    sees_callers = False
+    """A kernel's functions tell tracers alone who has called them."""
+
+    def __init__(self, program: KernelProgram) -> None:
+        super().__init__(program)
+        self._value = program.value
+
+    def why_notrace(self, function: Function) -> str | None:
+        return _NOTRACE.get(function.symbol)
+
+    def site_problem(self, site: Site) -> str | None:
+        if site.displaced:
+            # A task that sleeps or was preempted may stand in the middle of several.
+            return "the call is shorter than a jump"
+        return self.untouchable(site.patch)
+
+    def ordinary_code(self) -> list[range]:
+        """Nobody asks: calls have no landings in a kernel, and it makes no such code."""
+        return []
+
+    def untouchable(self, address: int) -> str | None:
+        """Why nothing may be patched at ``address``."""
+        if any(address in places for places in self._untouchable):
+            return "it stands in code of the kernel's entries, which must not be touched"
+        return None
+
+    @functools.cached_property
+    def _untouchable(self) -> list[range]:
+        places = ((self._value(first), self._value(last)) for first, last in _UNTOUCHABLE)
+        return [range(start, end) for start, end in places if start is not None and end is not None]
+
+
 class KernelProgram(Program):
     """The running kernel. Its modules are looked for once they are asked for: it takes a while."""
 
     _linkage_type = KernelLinkage
-    may_displace = False  # a task that sleeps or was preempted may stand anywhere
 
     def __init__(
         self,
@@ -120,6 +209,10 @@ class KernelProgram(Program):
         self._loaded: tuple[Module, ...] = (kernel,)
         self.foreign_probes = ForeignProbes(self, kernel)
         super().__init__(target, Path("/"), _code(self._loaded))
+        self.live = KernelBytes(self, target)
+        self.names = KernelNames(self, target.memory)
+        self.outlines = KernelOutlines(self)
+        self.patchable: KernelPatchable = KernelPatchable(self)
         self.interrupts = tuple(self._handlers.sites())
 
     def _find_modules(self, known: Mapping[tuple[str, int], Module]) -> Iterator[Module]:
@@ -159,32 +252,10 @@ class KernelProgram(Program):
     def look_further(self) -> None:
         self.load_modules()
 
-    def untold(self, spec: str) -> str:
-        if self.kernel.image.has_section(".debug_info"):
-            return ""
-        bare = "; this vmlinux has no debugging information, which tells"
-        scope, name = split_spec(spec)
-        if scope is None or scope.endswith("!"):
-            return f"{bare} what was inlined, and into what"
-        known = len(find_symbols([(self.kernel.image.symbols, 0)], name))
-        return f"{bare} source files" + (f": take {name}" if known == 1 else "")
-
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""
         found = self.kernel.image.values.get(name)
         return None if found is None else found + self.kernel.bias
-
-    def operations(self, name: str) -> list[int]:
-        place, size = self.value(name), self.kernel.image.sizes.get(name, 0)
-        if place is None or not 8 <= size <= _LARGEST_OPERATIONS:
-            return []
-        raw = self._target.memory.read(place, size & ~7)
-        found = dict.fromkeys(address for (address,) in struct.iter_unpack("<Q", raw))
-        return [
-            address
-            for address in found
-            if self.is_code(address) and self.function_at(address).address == address
-        ]
 
     # --------------------------------------------------------------------- code
 
@@ -202,16 +273,13 @@ class KernelProgram(Program):
         return meant
 
     def _meant(self, target: int, flow: int) -> Instruction | None:
-        for name in self.names_at(target):
+        for name in self.names.at(target):
             if flow == FlowControl.UNCONDITIONAL_BRANCH and _RETURN_THUNK.fullmatch(name):
                 return Instruction.create(Code.RETNQ)
             if found := _INDIRECT_THUNK.fullmatch(name):
                 code = Code.CALL_RM64 if flow == FlowControl.CALL else Code.JMP_RM64
                 return Instruction.create_reg(code, getattr(Register, found[1].upper()))
         return None
-
-    def read(self, address: int, size: int) -> bytes:
-        return self.foreign_probes.over(address, super().read(address, size))
 
     def forget_code(self) -> None:
         super().forget_code()
@@ -227,7 +295,7 @@ class KernelProgram(Program):
             found = super().function(entry)
         found.sites[:] = [self._with_nops(site, found) for site in found.sites]
         self.foreign_probes.leave_alone(found)
-        if found.sites and self.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
+        if found.sites and self.names.function_at(entry).symbol in _SLEEPS | _IS_PREEMPTED:
             found.sites.clear()
         return found
 
@@ -267,9 +335,6 @@ class KernelProgram(Program):
         live = (at for place in places if start <= (at := place + self.kernel.bias) < end)
         return any(self.read(at, 1)[0] not in _DIRECT for at in itertools.islice(live, _SAMPLE))
 
-    def landing_pads(self, address: int) -> frozenset[int]:
-        return frozenset()  # C has no exceptions
-
     def way_in(self, entry: int) -> int:
         return entry + 4 if self.read(entry, 4) in _LANDING else entry
 
@@ -304,35 +369,6 @@ class KernelProgram(Program):
             if not _WAITS.fullmatch(above.function.symbol):
                 return Cause.BLOCKED, f"{above.function.name} slept"
         return Cause.BLOCKED, None
-
-    # ------------------------------------------------------------------- refusals
-
-    sees_callers = False
-    """A kernel's functions tell tracers alone who has called them."""
-
-    def why_notrace(self, function: Function) -> str | None:
-        return _NOTRACE.get(function.symbol)
-
-    def site_problem(self, site: Site) -> str | None:
-        if site.displaced:
-            # A task that sleeps or was preempted may stand in the middle of several.
-            return "the call is shorter than a jump"
-        return self.untouchable(site.patch)
-
-    def ordinary_code(self) -> list[range]:
-        """Nobody asks: calls have no landings in a kernel, and it makes no such code."""
-        return []
-
-    def untouchable(self, address: int) -> str | None:
-        """Why nothing may be patched at ``address``."""
-        if any(address in places for places in self._untouchable):
-            return "it stands in code of the kernel's entries, which must not be touched"
-        return None
-
-    @functools.cached_property
-    def _untouchable(self) -> list[range]:
-        places = ((self.value(first), self.value(last)) for first, last in _UNTOUCHABLE)
-        return [range(start, end) for start, end in places if start is not None and end is not None]
 
 
 def _code(modules: Sequence[Module]) -> list[Region]:

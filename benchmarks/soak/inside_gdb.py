@@ -193,7 +193,7 @@ class Process:
                 module = program.module_at(pc)
                 if module is None or not module.path.startswith("/"):
                     continue
-                start = program.function_at(pc).address
+                start = program.names.function_at(pc).address
                 self._hot.seen.setdefault((module.path, start - module.bias), SEEN)
         self._hot.save()
 
@@ -220,7 +220,7 @@ class Process:
     def _analyse(self) -> Steps:
         module, offset = self._pick()
         address = module.bias + offset
-        name = f"{module.name}!{self._program().function_at(address).name}"
+        name = f"{module.name}!{self._program().names.function_at(address).name}"
         kind = _LONG if self._analyses % 5 == 4 else _SHORT
         self._analyses += 1
         chosen: dict[str, object] = {

@@ -36,7 +36,7 @@ class ProgramNames:
                 found.append(jumped)
                 if jumped == within:
                     break
-            name = self._program.function_at(back - 1).name
+            name = self._program.names.function_at(back - 1).name
             if name in _BEGINNINGS:
                 break
             found.append(name)
@@ -46,7 +46,7 @@ class ProgramNames:
 
     def function(self, address: int) -> str:
         """The function that is there."""
-        return self._program.function_at(address).name
+        return self._program.names.function_at(address).name
 
     def _backs(self, stack: Stack) -> tuple[int, ...]:
         """The return addresses, innermost first, behind the C library's function that it is in."""
@@ -65,7 +65,7 @@ class ProgramNames:
     def _code(self, address: int, size: int) -> bytes | None:
         """Code as its file has it: the program may be gone, and nobody may ask the debugger."""
         try:
-            return self._program.in_file(address, size)
+            return self._program.live.in_file(address, size)
         except DarcError:
             return None
 
@@ -79,7 +79,7 @@ class ProgramNames:
         entry = self._code(target, _PLT_ENTRY)
         if entry is None or plt_slot(entry, target) is not None:
             return None
-        return self._program.function_at(target).name
+        return self._program.names.function_at(target).name
 
     def object(self, kind: ObjectKind, address: int) -> str:
         """Its symbol; else the module and where it is in that; else that it is on the heap or a

@@ -28,7 +28,7 @@ class ThreadStarts:
 
     def of(self, stack: ThreadStack) -> Function | None:
         """That of the thread with this stack; ``None``: it is none of the program's."""
-        entered = [self._program.function_at(frame.at) for frame in stack.frames]
+        entered = [self._program.names.function_at(frame.at) for frame in stack.frames]
         for number, function in reversed(list(enumerate(entered[:4]))):
             if plain_name(function.symbol) in _STARTERS and number + 1 < len(entered):
                 below = entered[number + 1 :]
@@ -60,7 +60,7 @@ class ThreadStarts:
 
     def _start_without_names(self, entered: Sequence[Function]) -> Function | None:
         """Of a thread that was begun by functions that no symbol names."""
-        if len(entered) < 2 or self._program.names_at(entered[0].address):
+        if len(entered) < 2 or self._program.names.at(entered[0].address):
             return None
         if self._is_unnamed_of_c(entered[0]):
             return next((f for f in entered[1:3] if not is_of_c(f.module)), None)
@@ -69,7 +69,7 @@ class ThreadStarts:
         return entered[2] if is_clone and len(entered) > 2 else None
 
     def _is_unnamed_of_c(self, function: Function) -> bool:
-        return is_of_c(function.module) and not self._program.names_at(function.address)
+        return is_of_c(function.module) and not self._program.names.at(function.address)
 
 
 def _is_of_library(function: Function) -> bool:

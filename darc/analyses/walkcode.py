@@ -34,7 +34,7 @@ class WalkCode:
                 found[callee.address] = callee
         found.pop(node.function.address, None)
         for address in node.learned:
-            found.setdefault(address, program.function_at(address))
+            found.setdefault(address, program.names.function_at(address))
         return list(found.values())
 
     def target(self, site: Site) -> Function | None:
@@ -64,7 +64,7 @@ class WalkCode:
         for stack in stacks.values():
             place = self.place(node, self.with_gone(node, stack).frames)
             if place is not None and place[1] is not None:
-                address = self._program.function_at(place[1].at).address
+                address = self._program.names.function_at(place[1].at).address
                 if address not in known:
                     node.learned.add(address)
         return not node.learned <= known
@@ -116,7 +116,7 @@ class WalkCode:
 
     def entry(self, frame: Frame) -> int:
         """Of the function whose frame it is."""
-        return self._program.function_at(frame.at).address
+        return self._program.names.function_at(frame.at).address
 
     def prefix(self, stack: ThreadStack, frame: Frame) -> list[tuple[int, int]] | None:
         """What tells a frame from others: its function and where that returns to, and all further

@@ -78,7 +78,7 @@ class Edges:
     def event_wait(self, before: ThreadStack, after: ThreadStack | None, counted: Counted) -> float:
         """Cycles of an event wait that was under way when the window began."""
         for frame in before.frames:
-            if plain_name(self._program.function_at(frame.at).symbol) in EVENT_WAITS:
+            if plain_name(self._program.names.function_at(frame.at).symbol) in EVENT_WAITS:
                 firsts = [time for time in (counted.first, counted.first_wait) if time]
                 return self._lasts(frame, before, after, min(firsts, default=0))[0]
         return 0.0

@@ -334,7 +334,7 @@ class App:
     def _images(self, scope: str | None) -> list[Image]:
         """The files of the program; those of the name in ``scope``, as ``lib.so!``, if any."""
         if self._target.state is not State.NONE:
-            return [m.image for m in self.look()[1].modules_called(scope)]
+            return [m.image for m in self.look()[1].names.modules_called(scope)]
         path = self._target.executable
         if path is None or (scope is not None and not is_called(path, scope)):
             return []

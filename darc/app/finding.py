@@ -236,7 +236,7 @@ def find_members(
         chosen = _with_others(chosen, loops)
     if not unnamed:
         return chosen
-    whole = tuple(one for one in chosen.functions if program.may_be_function(one.address))
+    whole = tuple(one for one in chosen.functions if program.outlines.may_be_function(one.address))
     return replace(chosen, functions=whole) if whole else chosen
 
 

@@ -70,7 +70,7 @@ def standing(target: Target, session: Session, own: int, last: str | None) -> St
         return Standing(())
     names: list[str] = []
     for number, address in enumerate(addresses):
-        names.append(program.function_at(address - bool(number)).name)
+        names.append(program.names.function_at(address - bool(number)).name)
         if names[-1] == last:
             break
     is_whole = bool(names) and names[-1] == last

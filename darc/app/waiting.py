@@ -298,7 +298,7 @@ class Waiting:
         try:
             debuggee, program = self._host.look()
             entry = finding.find(program, debuggee, self._target, request)
-            debuggee.check(program, program.function_at(entry), request.function)
+            debuggee.check(program, program.names.function_at(entry), request.function)
         except UnchosenError:
             pass  # that is waited for
         except NotFoundError as error:

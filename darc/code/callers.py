@@ -83,7 +83,7 @@ def most_called(
     they are most of those that are taken."""
 
     def named(function: Function) -> Function:
-        return program.function_at(function.address)
+        return program.names.function_at(function.address)
 
     late = tuple((named(function), why) for function, why in chosen.left_out)
     if len(chosen.functions) <= most:
@@ -204,7 +204,7 @@ def callers_of(program: Program, function: Function) -> list[Function]:
         start = segment.address + module.bias
         for at, target in _led_to(code, start):
             if target == function.address:
-                caller = program.function_at(at)
+                caller = program.names.function_at(at)
                 found[caller.address] = caller
     found.pop(function.address, None)
     return list(found.values())

@@ -52,7 +52,7 @@ class Jumps:
         return found
 
     def _read_far(self, entry: int) -> Iterator[int]:
-        extent = self._around.extent(entry)
+        extent = self._around.outlines.extent(entry)
         if extent is None:
             return
         start, end = extent
@@ -97,11 +97,11 @@ class Jumps:
 
     def _is_instruction(self, address: int) -> bool:
         """Whether an instruction begins at ``address``, seen from its function's start."""
-        extent = self._around.extent(address)
+        extent = self._around.outlines.extent(address)
         if extent is None:
             return False
         start = extent[0]
-        if start == address and not self._around.is_function_start(address):
+        if start == address and not self._around.outlines.is_function_start(address):
             start = self._begin_before(address)  # the extent is a guess
         code = decode(self._around.read(start, address - start + 16), start)
         return any(instruction.ip == address for instruction in code)
@@ -111,9 +111,9 @@ class Jumps:
         what linkers add to each program): behind what is known before it. Where nothing is, so far
         before it that decoding has met with the instructions by then."""
         for at in range(address - 1, address - _GUESSED, -1):
-            if self._around.is_function_start(at):
+            if self._around.outlines.is_function_start(at):
                 return at
-            extent = self._around.extent(at)
+            extent = self._around.outlines.extent(at)
             if extent is not None and extent[1] <= address:
                 return extent[1]
         return address - _GUESSED

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Protocol
 
 from darc.code.demangle import display_name
-from darc.code.modules import Module
+from darc.code.modules import Loaded, Module
+from darc.code.names import Names
 from darc.code.processor import is_lazy_binding, plt_slot
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
 
 
-class Linked(Protocol):
+class Linked(Loaded, Protocol):
     """The program whose files are linked."""
 
     @property
-    def modules(self) -> Sequence[Module]: ...
-    def module_at(self, address: int) -> Module | None: ...
-    def function_at(self, address: int, name: str | None = None) -> Function: ...
-    def names_at(self, address: int) -> list[str]: ...
+    def names(self) -> Names: ...
     def read(self, address: int, size: int) -> bytes: ...
 
 
@@ -70,13 +67,13 @@ class Linkage:
         resolved = self.resolve(target)
         if resolved is not None:
             address, name = resolved
-            found = self._program.function_at(address, name)
+            found = self._program.names.function_at(address, name)
             if found.address != address:  # into the middle: do not claim the whole function
                 return dataclasses.replace(found, address=address)
             return found
         slot = self.jump_slot(target)
         name = self.slot_name(slot) if slot is not None else None
-        found = self._program.function_at(target)
+        found = self._program.names.function_at(target)
         if name is not None:
             return dataclasses.replace(found, name=display_name(name), symbol=name, address=target)
         return found
@@ -87,7 +84,7 @@ class Linkage:
         if slot is not None:
             name = self.slot_name(slot)
             return frozenset(() if name is None else (name,))
-        return frozenset(self._program.names_at(target))
+        return frozenset(self._program.names.at(target))
 
     def bodies(self, function: Function) -> list[int]:
         """Where a function has its code; behind a PLT entry that is not bound yet, wherever it may

@@ -37,14 +37,14 @@ class Looks:
         return found
 
     def _read(self, address: int) -> bool:
-        extent = self._around.extent(address)
+        extent = self._around.outlines.extent(address)
         if extent is None or extent[1] - extent[0] > MAX_FUNCTION:
             return False
         try:
             code = decode(self._around.read(address, extent[1] - address), address)
         except TargetError:
             return False
-        rules = self._around.frame_rule if address == extent[0] else None
+        rules = self._around.outlines.frame_rule if address == extent[0] else None
         return return_slot.is_looked_at(address, code, rules, self._only_notes)
 
     def _only_notes(self, target: int) -> bool:

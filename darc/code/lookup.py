@@ -60,7 +60,7 @@ class Lookup:
         if scope is not None and not scope.endswith("!"):
             inside = self._target.symbols.functions_in(scope, name)
             return self._one(spec, set(filter(self._program.knows, inside)), hint)
-        modules = self._program.modules_called(scope)
+        modules = self._program.names.modules_called(scope)
         if scope is not None and not modules:
             raise NotFoundError(
                 f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
@@ -131,8 +131,8 @@ class Lookup:
         if not resolved:
             for line in self._program.missed:
                 raise UnsupportedError(line)
-            names = (s.name for _, s in self._program.all_symbols() if hint)
-            untold = self._program.untold(spec) if hint else ""
+            names = (s.name for _, s in self._program.names.all_symbols() if hint)
+            untold = self._program.names.untold(spec) if hint else ""
             raise NotFoundError(not_found(spec, names) + untold)
         spelt = {address: self._spelling(address) for address in sorted(resolved)}
         often = Counter(spelt.values())
@@ -167,7 +167,7 @@ class Lookup:
             if (
                 bound != resolver
                 and self._program.is_code(bound)
-                and self._program.is_function_start(bound)
+                and self._program.outlines.is_function_start(bound)
             ):
                 return bound
         return None
@@ -195,7 +195,7 @@ class Lookup:
         return "" if module is None else f"{module.name}+{address - module.bias:#x}"
 
     def _spelling(self, address: int) -> str:
-        function = self._program.function_at(address)
+        function = self._program.names.function_at(address)
         signature = rust_spelling(function.symbol) or demangle_cxx(function.symbol)
         if signature is not None and signature != function.name:
             overloads = _called(self._program.modules, signature)

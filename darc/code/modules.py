@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from darc.code.elf import Image, read_image
 from darc.model.errors import DarcError, FormatError, TargetError
@@ -64,6 +65,14 @@ def loads(mappings: list[Region], moved: Sequence[Region] = ()) -> Iterator[list
         inside = any(first < region.start < region.end <= last for region in moved)
         if inside or any("x" in part.permissions for part in parts):
             yield parts
+
+
+class Loaded(Protocol):
+    """What tells which modules are loaded where."""
+
+    @property
+    def modules(self) -> Sequence[Module]: ...
+    def module_at(self, address: int) -> Module | None: ...
 
 
 class ModuleFinder:

@@ -96,22 +96,22 @@ def why_notrace(program: Program, function: Function, depth: int = _TAIL_DEPTH) 
     if depth < _TAIL_DEPTH:
         return _read_why(program, function, depth)
     key, unbound = (function.address, function.symbol), program.linkage.unbound
-    if key not in program.notrace:
+    if key not in program.patchable.notrace:
         reason = _read_why(program, function, depth)
         if program.linkage.unbound != unbound:
             return reason  # it may be another one when that is bound
-        program.notrace[key] = reason
-    return program.notrace[key]
+        program.patchable.notrace[key] = reason
+    return program.patchable.notrace[key]
 
 
 def _read_why(program: Program, function: Function, depth: int) -> str | None:
-    reason = NOTRACE.get(function.symbol) or program.why_notrace(function)
+    reason = NOTRACE.get(function.symbol) or program.patchable.why_notrace(function)
     module = program.module_at(function.address)
-    if reason is None and program.sees_callers and _splits(program, function.address):
+    if reason is None and program.patchable.sees_callers and _splits(program, function.address):
         return SPLIT
     if reason is not None or module is None or depth == 0:
         return reason
-    if program.sees_callers and _ends_in_a_look(program, function.address, depth):
+    if program.patchable.sees_callers and _ends_in_a_look(program, function.address, depth):
         return LOOKS
     if not module.image.dynamic.imports_any(NOTRACE):
         return None

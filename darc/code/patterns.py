@@ -135,7 +135,7 @@ def choose(
     functions: dict[int, Function] = {}
     left_out: dict[int, tuple[Function, str]] = {}
     for address in _unnamed(own) if unnamed and own is not None else ():
-        functions[address] = program.function_at(address)
+        functions[address] = program.names.function_at(address)
     search = _Search(program, target, own, progress)
     for pattern in () if functions else patterns:
         found = search.find(pattern)
@@ -172,8 +172,8 @@ class _Search:
         the program only where it means nothing else."""
         found = list(self._known(pattern))
         if not found and pattern.scope is None:
-            operations = self.program.operations(pattern.text)
-            found = [(self.program.function_at(address), False) for address in operations]
+            operations = self.program.names.operations(pattern.text)
+            found = [(self.program.names.function_at(address), False) for address in operations]
         if found or not self.program.has_more:
             return found
         self.program.look_further()
@@ -184,9 +184,9 @@ class _Search:
         if pattern.is_of_source:
             assert pattern.scope is not None
             addresses = _of_source(self.target, pattern.scope, pattern)
-            return ((self.program.function_at(address), False) for address in addresses)
+            return ((self.program.names.function_at(address), False) for address in addresses)
         if pattern.scope is not None:
-            return self._in(self.program.modules_called(pattern.scope), pattern)
+            return self._in(self.program.names.modules_called(pattern.scope), pattern)
         if self.own is not None and (found := list(self._in([self.own], pattern))):
             return found
         others = (m for m in self.program.modules if m is not self.own and m.name != "[vdso]")

@@ -1,54 +1,34 @@
-"""The running program as code: its modules, the names of its functions, its untouched bytes."""
+"""The running program as code: its modules and functions, and who tells more of them."""
 
 from __future__ import annotations
 
 import bisect
-import contextlib
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from darc.code.architecture import FunctionCode, Instruction, Site, Thunks
-from darc.code.demangle import display_name
-from darc.code.faults import may_raise
-from darc.code.frames import FrameRule
+from darc.code.architecture import FunctionCode, Site, Thunks
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
-from darc.code.looks import LOOKS, Looks
+from darc.code.live import LiveBytes
+from darc.code.looks import Looks
 from darc.code.modules import Module, ModuleFinder
-from darc.code.overlay import Overlay
-from darc.code.processor import (
-    CONTEXT_RETURN,
-    FRAME_AT_ENTRY,
-    FRAME_POINTER,
-    LONGEST_CALL,
-    SIGNAL_RETURN,
-    ends_in_call,
-    read_function,
-)
+from darc.code.names import Names
+from darc.code.outlines import Outlines
+from darc.code.patchable import Patchable
+from darc.code.processor import read_function
+from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
-from darc.code.spelling import is_called, is_cold_name
-from darc.code.symbols import Symbol
-from darc.model.errors import TargetError
-from darc.model.ftree import Cause, Fnode, Function
+from darc.model.ftree import Cause, Fnode
 from darc.target.target import Region, Target
 
 
-class NotNowError(BaseException):
-    """While the program runs: what was asked for cannot be told now, and is to be asked for again
-    when it stands still. Nobody is to take it for an answer, as they do with an end of memory."""
-
-
-SHARED = "its code is in memory that is shared with other processes"
-"""Why nothing is written there: a child that the program forks has none of what a pad needs."""
-
-
 class Program:
-    """Modules, symbols and original bytes of a stopped program.
+    """A stopped program: its modules, the code of its functions, and who tells more of them.
 
-    ``patches`` are the bytes that darc itself wrote over: readers see what stood there before.
-    ``linkage`` tells where calls lead from file to file, ``jumps`` where jumps lead, ``looks`` who
-    looks at its return address, and ``sequences`` what code the kernel knows by its address.
+    ``live`` are its untouched bytes. ``names`` tell what is called how, ``linkage`` where calls
+    lead from file to file, ``jumps`` where jumps lead, ``looks`` who looks at its return address,
+    ``outlines`` where functions begin and end, ``sequences`` what code the kernel knows by its
+    address, ``mapped`` where code is, and ``patchable`` what of it may be changed.
     """
 
     _linkage_type: type[Linkage] = Linkage
@@ -56,17 +36,17 @@ class Program:
 
     def __init__(self, target: Target, root: Path, regions: Iterable[Region]) -> None:
         self._target = target
-        self.patches = Overlay()
+        self.live = LiveBytes(self, target)
         self.modules: list[Module] = []
         self.problems: list[str] = []
         self._finder = ModuleFinder(target, root, self.problems.append)
         self._functions: dict[int, FunctionCode] = {}
+        self.names = Names(self)
         self.linkage = self._linkage_type(self)
+        self.outlines = Outlines(self)
         self.jumps = Jumps(self)
         self.looks = Looks(self, self.linkage)
-        self.notrace: dict[tuple[int, str], str | None] = {}
-        """What :func:`darc.code.notrace.why_notrace` has said, by address and symbol."""
-        self._is_ahead = False
+        self.patchable = Patchable(self)
         self.update(regions)
 
     # ------------------------------------------------------------------ modules
@@ -80,13 +60,12 @@ class Program:
     def update(self, regions: Iterable[Region]) -> None:
         """Looks at the mappings again, after something was loaded or unloaded."""
         self.regions = tuple(regions)
-        self._code = sorted((r for r in self.regions if "x" in r.permissions), key=_start)
-        self._code_starts = [r.start for r in self._code]
+        self.mapped = CodeRegions(self.regions)
         known = {(m.path, m.start): m for m in self.modules}
         self.modules = sorted(self._find_modules(known), key=lambda m: m.start)
         self._starts = [m.start for m in self.modules]
         self.forget_code()
-        self._named.cache_clear()
+        self.names.forget()
         self.linkage.forget_exports()
         self.sequences = Sequences(self._target, self.modules)
 
@@ -118,79 +97,15 @@ class Program:
         module, build = self.module_at(address), self._target.symbols.build_at(address)
         return module is None or build is None or module.image.build_id in (None, build)
 
-    # -------------------------------------------------------------------- names
-
-    def function_at(self, address: int, name: str | None = None) -> Function:
-        """The function that starts at or holds ``address``; ``name`` is the one its caller used."""
-        found = self._named(address)
-        if name is not None and name != found.symbol:
-            module = self.module_at(address)
-            if module is not None and name in module.image.symbols.names_at(address - module.bias):
-                shown = display_name(name)
-                return Function(shown, name, found.module, found.address, found.offset)
-        return found
-
-    def names_at(self, address: int) -> list[str]:
-        """Every name that stands exactly at ``address``."""
-        module = self.module_at(address)
-        return [] if module is None else module.image.symbols.names_at(address - module.bias)
-
-    @functools.lru_cache(maxsize=65536)  # noqa: B019 - a program lives as long as its session
-    def _named(self, address: int) -> Function:
-        module = self.module_at(address)
-        if module is None:
-            return Function(f"{address:#x}", f"{address:#x}", "", address, address)
-        symbol = module.image.symbols.at(address - module.bias)
-        if symbol is None:
-            start = address
-            extent = module.image.frames.extent(address - module.bias)
-            if extent is not None:
-                start = extent[0] + module.bias
-            offset = start - module.bias
-            is_main = offset == module.image.unnamed_main
-            name = "main" if is_main else f"{module.name}+{offset:#x}"
-            return Function(name, name, module.name, start, offset)
-        start = symbol.address + module.bias
-        shown = display_name(symbol.name)
-        return Function(shown, symbol.name, module.name, start, symbol.address)
+    # --------------------------------------------------------------------- code
 
     def way_in(self, entry: int) -> int:
         """Where the first instruction of a function is that may be led to a pad."""
         return entry
 
-    # --------------------------------------------------------------------- code
-
     def read(self, address: int, size: int) -> bytes:
         """Memory as it was before darc touched it."""
-        found = self.patches.over(address, self._target.memory.read(address, size))
-        is_code = self._is_ahead and (self.is_code(address) or self.is_code(address + size - 1))
-        if is_code and found != self.in_file(address, size):
-            raise NotNowError
-        return found
-
-    @contextlib.contextmanager
-    def ahead(self) -> Iterator[None]:
-        """While the program runs, whose memory is read beside the debugger: code counts as read
-        only where it is what its file has, as breakpoints stand in that memory.
-
-        Raises:
-            NotNowError: code is not.
-        """
-        self._is_ahead = True
-        try:
-            yield
-        finally:
-            self._is_ahead = False
-
-    def in_file(self, address: int, size: int) -> bytes | None:
-        """What a module's file has there."""
-        module = self.module_at(address)
-        return None if module is None else module.image.loaded(address - module.bias, size)
-
-    def is_rewritten(self, address: int, size: int) -> bool:
-        """Whether code is another than its file has there: who has written it may do so again."""
-        stored = self.in_file(address, size)
-        return stored is not None and self.read(address, len(stored)) != stored
+        return self.live.read(address, size)
 
     def forget_code(self) -> None:
         """The program's bytes have changed: read functions anew."""
@@ -198,7 +113,7 @@ class Program:
         self.linkage.forget_code()
         self.jumps.forget_code()
         self.looks.forget_code()
-        self.notrace.clear()
+        self.patchable.forget_code()
 
     def function(self, entry: int) -> FunctionCode:
         """The code of the function at ``entry``, read once."""
@@ -206,14 +121,6 @@ class Program:
         if found is None:
             found = self._functions[entry] = read_function(entry, self, self.thunks)
         return found
-
-    may_displace = True
-    """Whether relays may be made of its code: for instructions that are run elsewhere every thread
-    has to be known that may stand among them, for padding that it is nothing else."""
-
-    handled: frozenset[int] = frozenset()
-    """Signals of faults for which the program has handlers that may know an instruction by its
-    address: what may raise one is executed in its place (see :mod:`darc.code.faults`)."""
 
     thunks: Thunks | None = None
     """How calls through thunks are told, where there are any."""
@@ -225,159 +132,9 @@ class Program:
         """Of a function that paths end at, whatever it calls: the cause, and a note."""
         return None
 
-    sees_callers = True
-    """Whether functions here that look at their own return address are to find the program's."""
-
-    def why_notrace(self, function: Function) -> str | None:
-        """Why no call of ``function`` may go through a pad here; see also
-        :mod:`darc.code.notrace`."""
-        if self.sees_callers and any(map(self.looks.at_caller, self.linkage.bodies(function))):
-            return LOOKS
-        return None
-
-    def site_problem(self, site: Site) -> str | None:
-        """Why a call site may not be patched here, whatever its code."""
-        if self.sequences.lie_between(site.patch, max(site.back, site.patch + site.length)):
-            return "a restartable sequence (rseq) stands in its bytes"
-        if self.is_shared(site.address):
-            return SHARED
-        if self._is_generated(site.address):
-            return "its code is generated: the runtime may look for its return addresses"
-        return None
-
-    def _is_generated(self, address: int) -> bool:
-        module = self.module_at(address)
-        if module is None:
-            return True
-        own = address - module.bias
-        return any(low <= own < high for low, high in module.image.frames.unframed)
-
-    def ordinary_code(self) -> list[range]:
-        """Code that compilers have made, by address: not what a runtime makes, which it may know by
-        return addresses on stacks. The program can read it."""
-        found: list[range] = []
-        for module in self.modules:
-            bias, unframed = module.bias, module.image.frames.unframed
-            for segment in module.image.segments:
-                at, last = segment.address, segment.address + segment.size
-                if not segment.executable or not self._may_be_read(bias + at):
-                    continue
-                for low, high in (*unframed, (last, last)):
-                    if at <= low <= last:
-                        found.append(range(bias + at, bias + low))
-                        at = high
-        return sorted((one for one in found if one), key=lambda one: one.start)
-
-    def _may_be_read(self, address: int) -> bool:
-        """Whether the program itself can read the code there."""
-        at = bisect.bisect_right(self._code_starts, address) - 1
-        return at < 0 or address >= self._code[at].end or "r" in self._code[at].permissions
-
-    def extent(self, address: int) -> tuple[int, int] | None:
-        """The bytes of the function part around ``address``."""
-        module = self.module_at(address)
-        if module is None:
-            return None
-        own = address - module.bias
-        extent = module.image.frames.extent(own)
-        symbol = module.image.symbols.at(own)
-        if extent is None and symbol is not None and symbol.size:
-            extent = symbol.address, symbol.address + symbol.size
-        if extent is None:
-            segment = module.image.segment_of(own)
-            if segment is None:
-                return None
-            end = module.image.symbols.next_above(own) or segment.address + segment.size
-            extent = own, min(end, segment.address + segment.size)
-        elif symbol is not None and symbol.size and extent[0] < symbol.address < extent[1]:
-            # One description over several functions (assembly): the symbols know better.
-            extent = symbol.address, min(extent[1], symbol.address + symbol.size)
-        return extent[0] + module.bias, extent[1] + module.bias
-
-    def frame_rule(self, address: int) -> FrameRule | None:
-        """Where the frame that executes ``address`` has its CFA."""
-        module = self.module_at(address)
-        return module.image.frames.rule(address - module.bias) if module is not None else None
-
-    def kept_frame_pointer(self, address: int) -> int | None:
-        """See :meth:`darc.code.frames.FrameDescriptions.kept_frame_pointer`."""
-        module = self.module_at(address)
-        if module is None:
-            return None
-        return module.image.frames.kept_frame_pointer(address - module.bias)
-
-    def may_fault(self, instruction: Instruction) -> bool:
-        """Whether it is to be executed in its place, as the program may know that place when the
-        instruction faults (see :attr:`handled`)."""
-        if not self.handled:
-            return False
-        rule = self.frame_rule(int(instruction.ip))
-        has_frame = rule is not None and rule.register == FRAME_POINTER
-        return may_raise(instruction, self.handled, has_frame=has_frame)
-
-    def landing_pads(self, address: int) -> frozenset[int] | None:
-        """Where exceptions come back to in the function part around ``address``; ``None`` when
-        that is not known."""
-        module = self.module_at(address)
-        if module is None:
-            return frozenset()
-        found = module.image.frames.landing_pads(address - module.bias)
-        return None if found is None else frozenset(pad + module.bias for pad in found)
-
-    def is_function_start(self, address: int) -> bool:
-        """Whether a function, not a part of one, begins at ``address``."""
-        module = self.module_at(address)
-        if module is None:
-            return False
-        own = address - module.bias
-        if any(not is_cold_name(name) for name in module.image.symbols.names_at(own)):
-            return True
-        extent = module.image.frames.extent(own)
-        return extent is not None and extent[0] == own and not self.is_cold_part(address)
-
-    def may_be_function(self, address: int) -> bool:
-        """Whether what begins at ``address`` has a symbol, or is a function by all that the file
-        tells, not a part of one, what leads to another file, or a thread's first code."""
-        module = self.module_at(address)
-        if module is None or module.image.symbols.names_at(address - module.bias):
-            return module is not None
-        is_called = module.image.frames.may_be_called(address - module.bias)
-        return is_called and not self.linkage.jump_slot(address) and not self.is_cold_part(address)
-
-    def is_cold_part(self, address: int) -> bool:
-        """Whether ``address`` begins a part that the compiler split off a function."""
-        module = self.module_at(address)
-        if module is None:
-            return False
-        names = module.image.symbols.names_at(address - module.bias)
-        if names:
-            return all(is_cold_name(name) for name in names)
-        if self.linkage.jump_slot(address) is not None:
-            return False
-        rule = module.image.frames.rule(address - module.bias)
-        return rule is not None and rule != FRAME_AT_ENTRY
-
     def is_code(self, address: int) -> bool:
         """Whether ``address`` lies in an executable mapping."""
-        at = bisect.bisect_right(self._code_starts, address) - 1
-        return at >= 0 and address < self._code[at].end
-
-    def is_returned_to(self, address: int) -> bool:
-        """Whether a call may come back to ``address``: else no caller's address is what lies on top
-        of a stack there, as code may have jumped to what looks like a function."""
-        try:
-            if ends_in_call(self.read(address - LONGEST_CALL, LONGEST_CALL)):
-                return True
-            behind = self.read(address, len(SIGNAL_RETURN))
-        except TargetError:
-            return False
-        return behind.startswith((SIGNAL_RETURN, CONTEXT_RETURN))
-
-    def is_shared(self, address: int) -> bool:
-        """Whether the code at ``address`` is in memory that other processes may see as well: what
-        is written there is in their code, too."""
-        at = bisect.bisect_right(self._code_starts, address) - 1
-        return at >= 0 and address < self._code[at].end and "s" in self._code[at].permissions
+        return self.mapped.has(address)
 
     def is_jumped_into(self, start: int, end: int) -> bool:
         """Whether some function nearby jumps between ``start`` and ``end``, both excluded, or the
@@ -396,28 +153,3 @@ class Program:
 
     def look_further(self) -> None:
         """Looks for those."""
-
-    def operations(self, name: str) -> list[int]:
-        """The functions that an object of that name leads to: in a kernel, the operations of a file
-        system or a driver (``struct file_operations`` and the like)."""
-        del name
-        return []
-
-    def untold(self, spec: str) -> str:
-        """What its files cannot tell of a function that was not found, for the end of a line."""
-        del spec
-        return ""
-
-    def all_symbols(self) -> Iterator[tuple[Module, Symbol]]:
-        """Every function symbol of every module."""
-        for module in self.modules:
-            for symbol in module.image.symbols:
-                yield module, symbol
-
-    def modules_called(self, scope: str | None) -> list[Module]:
-        """The loaded files that ``lib.so!`` names; all of them for ``None``."""
-        return [m for m in self.modules if scope is None or is_called(m.path, scope)]
-
-
-def _start(region: Region) -> int:
-    return region.start

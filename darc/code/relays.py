@@ -50,7 +50,7 @@ class Relay:
 
 def relays(program: Program, address: int) -> Iterator[Relay]:
     """Where a short jump at ``address`` may lead, best places first."""
-    if not program.may_displace:
+    if not program.patchable.may_displace:
         return
     low, high = address + SHORT_JUMP - _BACK, address + SHORT_JUMP + _ON
     for place in _caves(program, low, high):
@@ -96,8 +96,8 @@ def _functions(program: Program, address: int, low: int, high: int) -> Iterator[
     """Functions there whose jumps are all known, that around ``address`` first."""
     seen: set[int] = set()
     for place in (address, *range(low, high, 8)):
-        extent = program.extent(place) if program.is_code(place) else None
-        if extent is None or extent[0] in seen or not program.is_function_start(extent[0]):
+        extent = program.outlines.extent(place) if program.is_code(place) else None
+        if extent is None or extent[0] in seen or not program.outlines.is_function_start(extent[0]):
             continue
         seen.add(extent[0])
         function = program.function(extent[0])
@@ -145,5 +145,5 @@ def _is_mute(instruction: Instruction, program: Program) -> bool:
         and all(kind in _PLAIN for kind in kinds)
         and (not reads or instruction.memory_base in _STACK)
         and not instruction.is_privileged
-        and not program.may_fault(instruction)
+        and not program.patchable.may_fault(instruction)
     )

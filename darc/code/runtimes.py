@@ -5,7 +5,7 @@ collector that knows from the return address what a frame holds does not know th
 reads past its tables, or takes the frame for another one. Nothing hides landings from it, as it is
 no unwinder, and runs at any allocation. Code that is made while the program runs needs no name
 here: none of it is ever patched, and its calls of f0 are not timed (see
-:meth:`darc.code.program.Program.ordinary_code`).
+:meth:`darc.code.patchable.Patchable.ordinary_code`).
 """
 
 from __future__ import annotations

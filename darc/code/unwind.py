@@ -90,7 +90,7 @@ def frames(
     found: list[Frame] = []
     look = pc
     while len(found) < MOST_ON_A_STACK and program.module_at(look) is not None:
-        rule = program.frame_rule(look)
+        rule = program.outlines.frame_rule(look)
         base = (
             None
             if rule is None
@@ -102,7 +102,7 @@ def frames(
         back = word(slot) if slot >= stack else None
         if back is None:
             break
-        kept = program.kept_frame_pointer(look)
+        kept = program.outlines.kept_frame_pointer(look)
         saved = None if kept is None else word(slot + 8 + kept)
         if saved is not None:
             frame = saved

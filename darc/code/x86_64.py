@@ -44,8 +44,8 @@ _IMMEDIATES = (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64)
 
 def _frame_rule(function: FunctionCode, address: int, around: Surroundings) -> FrameRule | None:
     """What the frame information says, else what the code itself does."""
-    rule = around.frame_rule(address)
-    if rule is None and around.extent(address) is not None:
+    rule = around.outlines.frame_rule(address)
+    if rule is None and around.outlines.extent(address) is not None:
         if function.depths is None:
             function.depths = frame_rules(function.entry, function.instructions)
         rule = function.depths.get(address)
@@ -78,7 +78,7 @@ def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None
         pending += _cold_parts(function, part, around)
     function.depths = None  # of all parts now
     for start, _ in function.parts:
-        landings = around.landing_pads(start)
+        landings = around.outlines.landing_pads(start)
         function.targets |= landings or frozenset()
         function.complete &= landings is not None
     _collect_targets(function, around)
@@ -99,7 +99,7 @@ def _is_led_into(function: FunctionCode, start: int, length: int) -> bool:
 
 
 def _extent(address: int, around: Surroundings) -> tuple[int, int] | None:
-    part = around.extent(address)
+    part = around.outlines.extent(address)
     if part is None or part[1] - part[0] > MAX_FUNCTION:
         return None
     return part
@@ -141,11 +141,11 @@ def _cold_parts(function: FunctionCode, part: tuple[int, int], around: Surroundi
 
 def _is_tail(function: FunctionCode, address: int, target: int, around: Surroundings) -> bool:
     """A jump out is a tail call when the frame is gone; else it leads to a cold part."""
-    if around.is_cold_part(target):
+    if around.outlines.is_cold_part(target):
         return False
     rule = _frame_rule(function, address, around)
     if rule is None:
-        return around.is_function_start(target) or not around.is_code(target)
+        return around.outlines.is_function_start(target) or not around.is_code(target)
     return rule == FRAME_AT_ENTRY
 
 
@@ -230,8 +230,8 @@ def _is_of_functions(function: FunctionCode, taking: Instruction, around: Surrou
         return False
     for value in itertools.islice(_table_entries(around, table, "<Q"), _LOOKED_AT):
         if value and value != function.entry:
-            is_inside = value in function.instructions or around.is_cold_part(value)
-            return not is_inside and around.is_function_start(value)
+            is_inside = value in function.instructions or around.outlines.is_cold_part(value)
+            return not is_inside and around.outlines.is_function_start(value)
     return False
 
 
@@ -412,9 +412,8 @@ def _padding_behind(function: FunctionCode, address: int, around: Surroundings) 
         return 0
     for instruction in decode(data, address):
         at = int(instruction.ip)
-        if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3) or around.is_function_start(
-            at
-        ):
+        is_padding = instruction.mnemonic in (Mnemonic.NOP, Mnemonic.INT3)
+        if not is_padding or around.outlines.is_function_start(at):
             break
         found += instruction.len
         if found >= PATCH_LENGTH:
@@ -654,9 +653,8 @@ def _padding(
     for instruction in decode(around.read(end, 16), end):
         if length >= room:
             break
-        if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3) or around.is_function_start(
-            int(instruction.ip)
-        ):
+        is_padding = instruction.mnemonic in (Mnemonic.NOP, Mnemonic.INT3)
+        if not is_padding or around.outlines.is_function_start(int(instruction.ip)):
             return "the function is shorter than a jump and another one follows at once"
         length += instruction.len
     return Prologue(function.entry, tuple(taken), length, around.read(function.entry, length))

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from darc.agent.layout import Read, Write
-from darc.code.program import NotNowError, Program
+from darc.code.live import NotNowError
+from darc.code.program import Program
 from darc.collectors.callees import Callees
 from darc.collectors.duties import LooksAhead
 from darc.collectors.instrumentation import Instrumentation
@@ -99,7 +100,7 @@ class Ahead(LooksAhead):
     def helping(self, memory: tuple[Read, Write]) -> Iterator[None]:
         """This thread prepares something beside the program, which runs and has that memory."""
         beside = _Beside(*memory, self.is_over, self._users)
-        with self._target.turn.taken(beside), self._program.ahead():
+        with self._target.turn.taken(beside), self._program.live.ahead():
             yield
 
     def is_over(self) -> bool:

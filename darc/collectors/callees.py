@@ -244,7 +244,7 @@ class Callees:
             return None
         address, name = resolved
         if address != node.function.address:
-            node.function = self._program.function_at(address, name or node.function.symbol)
+            node.function = self._program.names.function_at(address, name or node.function.symbol)
         return address
 
     def _add_child(self, node: Fnode, site: Site, function: Function) -> Fnode:
@@ -355,7 +355,7 @@ class Callees:
             return None
         if address not in targets:
             targets.append(address)
-        child = node.add_child(self._program.function_at(address, callee.symbol), place)
+        child = node.add_child(self._program.names.function_at(address, callee.symbol), place)
         self._sites[child] = site
         self._by_target[node, site.address, address] = child
         self._learned[node, site.address, targets.index(address)] = child
@@ -388,7 +388,7 @@ class Callees:
         """A site that was to be timed cannot be."""
         key = (site.address, node.function.name)
         if key not in self._reports:  # an interrupt's
-            self._report(node, site, self._program.function_at(site.address).name, why)
+            self._report(node, site, self._program.names.function_at(site.address).name, why)
         before = self._reports[key]
         if before.why is not None and before.state is SiteState.FELL_BACK:
             why = f"{before.why}; {why}"

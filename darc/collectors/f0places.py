@@ -62,7 +62,7 @@ class F0Places:
     def may_learn(self, back: int) -> bool:
         """Whether f0 may come back there at all: where code has jumped to what looks like a
         function, that may be data, and no breakpoint may stand in it."""
-        return self._program.is_returned_to(back)
+        return self._program.live.is_returned_to(back)
 
     def learn(self, back: int) -> bool:
         """f0's end is seen there from now on; not if there are too many such places."""

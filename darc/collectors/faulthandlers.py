@@ -29,7 +29,7 @@ class FaultHandlers:
         program = self._program
         own = self._backend.own_handlers(program, foothold)
         self._faults = self._backend.faults()
-        program.handled = frozenset(own)
+        program.patchable.handled = frozenset(own)
         if not own:
             return []
         modules = {m.name for at in own.values() if (m := program.module_at(at)) is not None}
@@ -49,9 +49,9 @@ class FaultHandlers:
         announced = tables.faults
         tables.set(faults=0)
         self._faults = self._backend.faults() | {n for n in FAULTS if announced >> n & 1}
-        handled = program.handled | self._faults
-        if handled == program.handled:
+        handled = program.patchable.handled | self._faults
+        if handled == program.patchable.handled:
             return False
-        program.handled = handled
+        program.patchable.handled = handled
         self._note(f"the program has other handlers of faults from now on, {_LEFT}")
         return True

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from darc.agent.rows import KeptEvent, KeptMoment, KeptOp, Node
 from darc.code.architecture import Site
-from darc.code.program import NotNowError
+from darc.code.live import NotNowError
 from darc.collectors.callees import Callees
 from darc.collectors.duties import Timing
 from darc.model.errors import TargetError

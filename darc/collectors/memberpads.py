@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.agent.layout import Read, Write
-from darc.code.program import NotNowError, Program
+from darc.code.live import NotNowError
+from darc.code.program import Program
 from darc.collectors.ahead import Ahead
 from darc.collectors.duties import LooksAhead
 from darc.collectors.pad_collector import WATCHED

@@ -247,7 +247,7 @@ class PadCollector(Collector):
 
     def _tell_code(self) -> list[str]:
         """Tells the agent whose calls of f0 are timed."""
-        if self.tables.set_code(self._program.ordinary_code()):
+        if self.tables.set_code(self._program.patchable.ordinary_code()):
             return ["calls from some libraries are not timed: they are more than fit the tables"]
         return []
 

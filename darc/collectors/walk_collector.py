@@ -183,5 +183,5 @@ def _exported(program: Program) -> list[Function]:
         for symbol in module.image.symbols:
             if symbol.name.split("@", 1)[0] in EVENT_WAITS:
                 address = symbol.address + module.bias
-                found[address] = program.function_at(address, symbol.name.split("@", 1)[0])
+                found[address] = program.names.function_at(address, symbol.name.split("@", 1)[0])
     return [found[address] for address in sorted(found)]

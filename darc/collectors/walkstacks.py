@@ -62,9 +62,9 @@ class Stacks:
     ) -> Iterator[Frame]:
         """The frames, with the functions before each that have handed it on."""
         for frame in found:
-            now = self._program.function_at(frame.at).address
+            now = self._program.names.function_at(frame.at).address
             for address in had.get(frame.slot, ()):
-                if self._program.function_at(address).address == now:
+                if self._program.names.function_at(address).address == now:
                     break
                 yield Frame(address, frame.slot)
             yield frame

@@ -7,7 +7,8 @@ from signal import SIGCONT
 
 from darc.code import runtimes
 from darc.code.notrace import NEVER_BACK, entered_otherwise, why_notrace
-from darc.code.program import SHARED, Program
+from darc.code.patchable import SHARED
+from darc.code.program import Program
 from darc.debuggee import clock, journal, procfs
 from darc.debuggee.leftbehind import LeftBehind, give_back_noted, left_behind
 from darc.model.errors import TargetError, UnsupportedError
@@ -37,9 +38,9 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
             "mapped: what it shows of that is wrong"
         )
     reason = why_notrace(program, function) or entered_otherwise(program, function)
-    if program.is_shared(function.address):
+    if program.mapped.is_shared(function.address):
         reason = SHARED
-    if any(name in NEVER_BACK for name in program.names_at(function.address)):
+    if any(name in NEVER_BACK for name in program.names.at(function.address)):
         reason = "it never returns"
     if reason is not None:
         raise UnsupportedError(f"cannot time {spec}: {reason}")

@@ -234,7 +234,7 @@ class Debuggee(ABC):
         why = why_notrace(program, function) or entered_otherwise(program, function)
         if why is None and is_label(program, function.address):
             why = LABEL
-        if why is None and program.is_rewritten(function.address, _PATCHED):
+        if why is None and program.live.is_rewritten(function.address, _PATCHED):
             why = "the program has changed its first bytes, and may do so again"
         if why is not None:
             return why

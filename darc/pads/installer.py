@@ -18,6 +18,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
 from darc.code.faults import leaves_frame
 from darc.code.notrace import why_notrace
+from darc.code.patchable import SHARED
 from darc.code.processor import (
     PATCH_LENGTH,
     SHORT_JUMP,
@@ -26,7 +27,7 @@ from darc.code.processor import (
     is_relative,
     read_prologue,
 )
-from darc.code.program import SHARED, Program
+from darc.code.program import Program
 from darc.code.relays import Relay, relays
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Function
@@ -277,7 +278,7 @@ class PadInstaller:
         return prologue
 
     def _prologue(self, code: FunctionCode, room: int, is_guard: bool = False) -> Prologue | str:
-        if self._program.is_shared(code.entry):
+        if self._program.mapped.is_shared(code.entry):
             return SHARED
         prologue = read_prologue(code, self._program, room)
         if isinstance(prologue, str):
@@ -293,7 +294,7 @@ class PadInstaller:
         function is a runtime's, whose own data nobody polls."""
         if is_guard and is_relative(instruction):
             return False
-        return self._program.may_fault(instruction)
+        return self._program.patchable.may_fault(instruction)
 
     def _user_stands_in(self, start: int, end: int) -> bool:
         """Whether a breakpoint of the user's would be overwritten or never be reached."""
@@ -380,14 +381,14 @@ class PadInstaller:
             known = self._sites.get(site.address)
             may_relay = site.is_short and self._relay(site.address, known) is not None
             problem = None if may_relay else site.problem
-            return problem or self._program.site_problem(site)
+            return problem or self._program.patchable.site_problem(site)
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
 
     def _in_place(self, site: Site) -> Site:
         """``site`` without what it would displace, where that is to be executed in its place."""
-        if self._program.may_fault(site.instruction):
+        if self._program.patchable.may_fault(site.instruction):
             return replace(site, problem=MAY_FAULT, is_short=False)
-        if not any(map(self._program.may_fault, site.displaced)):
+        if not any(map(self._program.patchable.may_fault, site.displaced)):
             return site
         length = site.back - site.address
         return replace(
@@ -558,7 +559,7 @@ class PadInstaller:
 
     def leave_faults(self) -> str | None:
         """Takes back patches that displace what is to be executed in its place from now on (see
-        :meth:`~darc.code.program.Program.may_fault`); as :meth:`make_way`."""
+        :meth:`~darc.code.patchable.Patchable.may_fault`); as :meth:`make_way`."""
         entries = {id(patch) for patch in (self._f0, *self._members.values())}  # may be thousands
         return self._take_back(lambda p: self._displaces_faults(p, is_guard=id(p) not in entries))
 
@@ -570,7 +571,7 @@ class PadInstaller:
             moved += [*patch.site.displaced, patch.site.instruction]
         if patch.through is not None:
             moved += patch.through.displaced
-        return any(map(self._program.may_fault, moved))
+        return any(map(self._program.patchable.may_fault, moved))
 
     def _take_back(self, is_wanted: Callable[[Patch], bool]) -> str | None:
         for patch in self._sites.values():

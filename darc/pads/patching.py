@@ -105,13 +105,13 @@ class Patcher:
             if patch.cell is not None:
                 self._target.memory.write(patch.cell, struct.pack("<Q", patch.pad))
                 return
-            self._program.patches[patch.address] = patch.original
+            self._program.live.patches[patch.address] = patch.original
             if not self._paused:
                 self._try(patch)
             self._active[patch.address] = patch
         except TargetError:
             patch.active = False
-            self._program.patches.pop(patch.address, None)
+            self._program.live.patches.pop(patch.address, None)
             raise
 
     def deactivate(self, patch: Patch) -> None:
@@ -125,7 +125,7 @@ class Patcher:
         self._take(patch)
         self._bring_back([patch])
         self._active.pop(patch.address, None)
-        self._program.patches.pop(patch.address, None)
+        self._program.live.patches.pop(patch.address, None)
         if patch.through is not None:
             self.deactivate(patch.through)
 

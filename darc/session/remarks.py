@@ -21,7 +21,7 @@ def users_breakpoints(
         return []
     try:
         places = target.user_breaks.addresses()
-        hit = {program.function_at(place).address for place in places}
+        hit = {program.names.function_at(place).address for place in places}
     except TargetError:
         return []
     return [

@@ -94,7 +94,7 @@ class Session:
         self._message: Message | None = None
         self._alive = True
         self._helping = Helping()
-        self.root = Fnode(program.function_at(entry))
+        self.root = Fnode(program.names.function_at(entry))
         self._pid = target.pid
         self.debuggee = debuggee
         self._new_analysis = analysis

@@ -171,7 +171,7 @@ def trial(chance: random.Random) -> None:
 def _analyse(program: Program, entry: int) -> None:
     try:
         code = program.function(entry)
-        program.extent(entry)
+        program.outlines.extent(entry)
         program.is_jumped_into(entry, entry + 5)
         for site in code.sites:
             program.linkage.callee_at(site.target or 0)

@@ -65,6 +65,18 @@ class Program(Code):
     def linkage(self) -> Program:
         return self
 
+    @property
+    def names(self) -> Program:
+        return self
+
+    @property
+    def live(self) -> Program:
+        return self
+
+    @property
+    def mapped(self) -> Program:
+        return self
+
     def meaning(self, node: Fnode) -> None:
         return None
 
@@ -182,7 +194,7 @@ class Machine:
     def _run(self, entry: int) -> None:
         """Runs a function up to its return, which takes its return address off the stack."""
         function = self.code.function(entry)
-        name = self.code.function_at(entry).symbol
+        name = self.code.names.function_at(entry).symbol
         for index, (at, instruction) in enumerate(sorted(function.instructions.items())):
             self.arrive(at)
             if not index:

@@ -35,7 +35,7 @@ class Bench:
         self.notes: list[str] = []
         target, program = self.machine.target, self.machine.code
         as_read = cast(Program, program)
-        self.root = Fnode(program.function_at(program.symbols[f0]))
+        self.root = Fnode(program.names.function_at(program.symbols[f0]))
         self.debuggee = debuggee = Debuggee(self.machine.target, program)
         self.collector = BreakpointCollector(
             Assignment(
@@ -148,7 +148,7 @@ def test_only_the_outermost_call_counts(
     run = bench.machine._run
 
     def limited(entry: int) -> None:
-        name = bench.machine.code.function_at(entry).symbol
+        name = bench.machine.code.names.function_at(entry).symbol
         if frames.count("f") == 3:
             bench.machine.registers["rsp"] += 8
             return

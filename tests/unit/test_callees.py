@@ -66,7 +66,7 @@ class World:
         return Callees(self.program, places, self.notes.append)  # type: ignore[arg-type]
 
     def function(self, name: str) -> Function:
-        return self.program.function_at(self.program.symbols[name])
+        return self.program.names.function_at(self.program.symbols[name])
 
     def names(self, node: Fnode) -> list[str]:
         return [child.function.name for child in node.children]

@@ -39,6 +39,10 @@ class Code:
             return self.table[address - TABLE :][:size].ljust(size, b"\0")
         return self.data[address - BASE :][:size].ljust(size, b"\xcc")
 
+    @property
+    def outlines(self) -> Code:
+        return self
+
     def extent(self, address: int) -> tuple[int, int] | None:
         return next((p for p in self.parts.values() if p[0] <= address < p[1]), None)
 

@@ -44,6 +44,10 @@ class Code:
             raise TargetError("gdb: Cannot access memory")
         return self.data[address - BASE : address - BASE + size]
 
+    @property
+    def outlines(self) -> Code:
+        return self
+
     def extent(self, address: int) -> tuple[int, int] | None:
         return (BASE, BASE + self.size) if BASE <= address < BASE + self.size else None
 

@@ -161,9 +161,9 @@ def test_a_static_call_leads_to_the_function_behind_it() -> None:
 def test_no_patch_of_several_instructions_and_none_in_entry_code() -> None:
     program = kernel(b"\x31\xc0\x90\xff\xd0\xc3")
     (short,) = (s for s in program.function(CALLER).sites if s.kind is CallKind.INDIRECT)
-    assert program.site_problem(short) == "the call is shorter than a jump"
-    assert program.untouchable(ENTRY + 3) is not None
-    assert program.untouchable(CALLER) is None
+    assert program.patchable.site_problem(short) == "the call is shorter than a jump"
+    assert program.patchable.untouchable(ENTRY + 3) is not None
+    assert program.patchable.untouchable(CALLER) is None
 
 
 CALLS = (relative(b"\xe8", CALLER + 8, CALLEE), relative(b"\xe8", CALLER + 13, CALLEE))
@@ -218,7 +218,8 @@ def test_a_short_call_and_the_nop_behind_it_have_room_together(
     program = kernel(bytes.fromhex(code))
     (found,) = (s for s in program.function(CALLER).sites if s.address >= CALLER + len(NOP))
     assert (found.patch, found.length, found.nop) == (CALLER + len(NOP), length, nop)
-    assert (found.problem, found.displaced, program.site_problem(found)) == (None, (), None)
+    assert (found.problem, found.displaced) == (None, ())
+    assert program.patchable.site_problem(found) is None
     assert found.is_short is bool(nop)
 
 
@@ -234,7 +235,7 @@ def test_no_room_where_more_than_a_return_leads_to_it(code: str) -> None:
     program = kernel(bytes.fromhex(code))
     (found,) = (s for s in program.function(CALLER).sites if s.kind is CallKind.INDIRECT)
     assert found.nop == 0
-    assert (found.problem or program.site_problem(found)) is not None
+    assert (found.problem or program.patchable.site_problem(found)) is not None
 
 
 def test_no_room_where_the_function_ends() -> None:
@@ -242,7 +243,7 @@ def test_no_room_where_the_function_ends() -> None:
     program = kernel(bytes.fromhex("ffe0"), behind=NOP)
     (found,) = (s for s in program.function(CALLER).sites if s.kind is CallKind.TAIL_INDIRECT)
     assert found.back == CALLER + len(NOP) + 2
-    assert (found.problem or program.site_problem(found)) is not None
+    assert (found.problem or program.patchable.site_problem(found)) is not None
 
 
 @pytest.mark.parametrize(
@@ -500,8 +501,8 @@ def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
     )
     program = kernel(b"\xc3", (module,))
     assert [m.name for m in program.modules] == ["vmlinux"]
-    assert program.function_at(start + 4).name == "request"
-    assert program.function_at(start + 4).module == "virtio_blk"
+    assert program.names.function_at(start + 4).name == "request"
+    assert program.names.function_at(start + 4).module == "virtio_blk"
     assert program.is_code(start + 4)
     assert Lookup(kernel(b"\xc3", (module,)), FakeTarget()).find("request") == start
 

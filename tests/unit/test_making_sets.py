@@ -19,8 +19,9 @@ from darc.analyses.why import SuspectProfiles
 from darc.app import progress
 from darc.code import patterns
 from darc.code.callers import most_called
+from darc.code.live import NotNowError
 from darc.code.patterns import Chosen, choose, parse_patterns
-from darc.code.program import NotNowError, Program
+from darc.code.program import Program
 from darc.code.symbols import Symbol
 from darc.collectors import memberpads
 from darc.collectors.losses import Losses
@@ -72,6 +73,10 @@ class World:
 
     def module_at(self, _address: int) -> object:
         return self.modules[0]
+
+    @property
+    def names(self) -> World:
+        return self
 
     def operations(self, _name: str) -> list[int]:
         return []

@@ -50,7 +50,7 @@ def functions(program: Program) -> Iterator[FunctionCode]:
     module = next(m for m in program.modules if m.name.startswith("libc.so"))
     for symbol in list(module.image.symbols)[::9]:
         entry = symbol.address + module.bias
-        extent = program.extent(entry)
+        extent = program.outlines.extent(entry)
         if extent is not None and extent[0] == entry:
             yield program.function(entry)
 
@@ -94,7 +94,7 @@ def test_functions_that_look_at_their_return_address(name: str, program: Program
     address = find(program, name)
     unnamed = Function("sub", "sub", "libc.so.6", address, 0)
     assert why_notrace(program, unnamed) == LOOKS
-    assert why_notrace(program, program.function_at(address, name)) == LOOKS
+    assert why_notrace(program, program.names.function_at(address, name)) == LOOKS
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_functions_that_look_at_their_return_address(name: str, program: Program
     ["printf", "malloc", "qsort", "read", "getenv", "fork", "pthread_create", "swapcontext"],
 )
 def test_functions_that_do_not(name: str, program: Program) -> None:
-    assert why_notrace(program, program.function_at(find(program, name), name)) is None
+    assert why_notrace(program, program.names.function_at(find(program, name), name)) is None
 
 
 def test_nearly_no_function_does(program: Program) -> None:

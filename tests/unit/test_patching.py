@@ -61,6 +61,10 @@ class World:
         self.target.memory.write_code = write_code  # type: ignore[method-assign]
         self.patcher = Patcher(self.target, self, self)  # type: ignore[arg-type]
 
+    @property
+    def live(self) -> World:
+        return self
+
     def raw(self, address: int, size: int) -> bytes:
         data = bytearray(self.target.memory.read(address, size))
         for at in self.users_breakpoints:

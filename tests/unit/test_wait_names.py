@@ -27,12 +27,20 @@ class Code:
         for back, target in ((IN_MAIN, 0x1100), (IN_PUT, 0x1300)):
             self.code[back - 5 - START : back - START] = b"\xe8" + struct.pack("<i", target - back)
 
-    def read(self, address: int, size: int) -> bytes:
+    def in_file(self, address: int, size: int) -> bytes:
         return bytes(self.code[address - START : address - START + size])
 
     def module_at(self, address: int) -> object:
         inside = START <= address < START + SIZE
         return SimpleNamespace(start=START, end=START + SIZE) if inside else None
+
+    @property
+    def live(self) -> Code:
+        return self
+
+    @property
+    def names(self) -> Code:
+        return self
 
     def function_at(self, address: int) -> object:
         return SimpleNamespace(name=FUNCTIONS[max(at for at in FUNCTIONS if at <= address)])

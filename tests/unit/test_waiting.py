@@ -72,6 +72,10 @@ class Debuggee:
 class Program:
     modules = ()
 
+    @property
+    def names(self) -> Program:
+        return self
+
     def function_at(self, entry: int) -> int:
         return entry
 
