@@ -170,6 +170,9 @@ def _plus(
 
 # ------------------------------------------------------------------- paths' ends
 
+UNTOLD_NOTE = "whether it ran or waited is not known: it was in no call that was kept whole"
+"""Of a path that ends in a function's own time."""
+
 
 @dataclass(frozen=True)
 class OwnTime:
@@ -275,10 +278,14 @@ def ending_of(
     note: Callable[[OwnTime], str | None] = lambda own: None,
 ) -> Ending:
     """The ending of a path at ``node``, whose own time was the cause: ``blocked`` or ``preemption``
-    where most ops say so, with the votes that say it; else the same one. ``note`` may add to it."""
+    where most ops say so, with the votes that say it; else the same one. ``note`` may add to it.
+    Where no op has seen ``node``, that is said."""
     if ending.cause is not Cause.FUNCTION:
         return ending
     own = own_time(node, root, ops, rules)
+    if not own.ops and any(op.off is not None for op in ops):
+        words = [text for text in (ending.note, UNTOLD_NOTE) if text]
+        return dataclasses.replace(ending, note="; ".join(words))
     if own.cause is Cause.FUNCTION:
         return ending
     words = [text for text in (ending.note, note(own)) if text]
@@ -323,7 +330,8 @@ def conclude(
     for path in paths:
         last = path.nodes[-1]
         is_known = compared is None or not last.children or last in compared
-        if is_known or last.decision is None:
+        is_seen = last is root or any(total.node is last for op in ops for total in op.sums)
+        if is_known or last.decision is None or not is_seen:
             endings[last] = ending_of(path.ending, last, root, ops, rules, note)
         if ballot.ops and (first := _first_disputed(path, ballot, rules, compared)) is not None:
             disputed[first] = None

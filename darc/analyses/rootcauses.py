@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Analysis, Step, Subject
@@ -45,7 +45,7 @@ from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
 from darc.saved.storage import Stored
-from darc.search.contest import Contest
+from darc.search.contest import Contest, call_sites
 from darc.search.descent import (
     AUTO_LOOKAHEAD,
     Descent,
@@ -71,8 +71,9 @@ _SPANS_IN_PEAK = 256
 _CLOSING_SECONDS = 1.0
 """For how long at most ops are kept when the paths are known, where many come in that time;"""
 
-_MORE_TIME = 1.5
-"""where few do, by how much longer than it takes on average until there are enough of them,"""
+_MORE_TIME = 2.5
+"""where few do, by how much longer than it takes on average until there are enough of them, as they
+come by chance (by half as much again, there were too few in one of seven rounds),"""
 
 _LONGEST_CLOSING = 20.0
 """though for so many seconds at most."""
@@ -438,7 +439,8 @@ class RootCauses(Analysis):
             return False  # what an earlier session has found stands
         keeper.watch_waits()
         self._closing_until = self._clock.seconds + self._closing_seconds
-        self._collector.timing.apply(closing_orders(paths, self.parameters.max_probes))
+        timing = self._collector.timing
+        timing.apply(closing_orders(paths, self.parameters.max_probes, timing.fits))
         self._needed = closing_calls(self.parameters.decision_ops, self._is_frequent)
         self._collector.counting.await_in_peak(self._needed)
         return True
@@ -663,15 +665,37 @@ def closing_calls(decision_ops: int | None, is_frequent: bool) -> int:
     return min(max(decision_ops or enough, least), enough)
 
 
-def closing_orders(paths: Sequence[RootCausePath], most: int) -> Orders:
+def closing_orders(
+    paths: Sequence[RootCausePath], most: int, fits: Callable[[Orders], bool] = lambda orders: True
+) -> Orders:
     """To time the callees of every fnode on ``paths``, chosen or not, at up to ``most`` call sites:
-    those on the paths first, then by the time that they took."""
+    those on the paths first, then by the time that they took. Where they are more than ``fits``,
+    those on the paths all the same, down to the ends: without them it is not known what slow calls
+    did there. What the ends call comes next, and f0, and then what those call that call few."""
     nodes = dict.fromkeys(node for path in paths for node in path.nodes if node.children)
+    on_paths = {node for path in paths for node in path.nodes}
+    ends = {path.nodes[-1] for path in paths}
     children = [child for node in nodes for child in node.children]
-    children.sort(key=lambda child: (not child.root_cause, -child.called.sum))
-    timed = set(children[:most])
-    batches = {node: tuple(c for c in node.children if c in timed) for node in nodes}
-    return Orders(analyse=tuple(nodes), batches=batches)
+    children.sort(key=lambda child: (child not in on_paths, -child.called.sum))
+
+    def orders(timed: AbstractSet[Fnode], whole: AbstractSet[Fnode]) -> Orders:
+        batches = {
+            node: tuple(c for c in node.children if c in timed or node in whole) for node in nodes
+        }
+        return Orders(tuple(nodes), batches, exact=nodes.keys() - whole)
+
+    all_of_them = Orders(tuple(nodes), orders(set(children[:most]), set()).batches)
+    if fits(all_of_them):
+        return all_of_them
+    whole: set[Fnode] = set()
+    for node in sorted(nodes, key=lambda one: (one not in ends, one.depth > 1, len(one.children))):
+        more = orders(on_paths, {*whole, node})
+        if fits(more) and len(call_sites(c for b in more.batches.values() for c in b)) <= most:
+            whole.add(node)
+    count = len(children)
+    while count > len(on_paths) and not fits(orders({*children[:count], *on_paths}, whole)):
+        count = count * 3 // 4
+    return orders({*children[:count], *on_paths}, whole)
 
 
 def early_status(status: Status, has_paths: bool) -> Status:

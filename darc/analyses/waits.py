@@ -224,6 +224,8 @@ def _add(holders: _Holders, part: WaitPart, op: int, kind: ObjectKind, name: Nam
     if kind is ObjectKind.THREAD:
         path = ()  # where the C library ends all threads
     is_outside = part.by is not None and part.by.is_outside
+    if part.role in _INTERRUPTS:
+        who, is_outside = "", False  # whom they came upon has nothing to do with it
     total = holders[part.role, who, path, is_outside]
     total.add(part.end - part.start, op, part.by)
     for one in part.behind:
@@ -272,6 +274,8 @@ _SLEEPS = frozenset(
     )
 )
 """Those that only pass on that somebody wants to sleep."""
+
+_INTERRUPTS = (Role.INTERRUPT, Role.SOFT_INTERRUPT)
 
 _TIMERS = frozenset(("hrtimer_wakeup", "process_timeout", "hrtimer_interrupt"))
 """Who is woken in one of these has not waited for a disk."""

@@ -12,7 +12,7 @@ import functools
 import time
 from collections.abc import Mapping, Sequence
 
-from darc.analyses.offvotes import Rules, own_time
+from darc.analyses.offvotes import UNTOLD_NOTE, Rules, own_time
 from darc.analyses.why import (
     SuspectCauses,
     SuspectProfiles,
@@ -393,6 +393,11 @@ class Pursuit:
             doubts.append(f"longer delays, and why was not known by then: {', '.join(slower)}")
         if first.handed is not None:
             doubts.append(f"whether it waits in {first.handed} for its next work, nobody can tell")
+        doubts += [
+            f"whether {path.nodes[-1].function.name} ran or waited is not known"
+            for path in first.paths
+            if UNTOLD_NOTE in (path.ending.note or "")
+        ]
         if first.agreement < ENOUGH_VOTES:
             doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))
         share = None if first.found is None else explained_together(first.paths, first.found)

@@ -90,14 +90,19 @@ class Callees:
         """The indirect call sites of every node that has any."""
         return self._indirect
 
-    def wanted(self, node: Fnode, batch: Sequence[Fnode] | None) -> list[tuple[Site, list[Fnode]]]:
+    def wanted(
+        self, node: Fnode, batch: Sequence[Fnode] | None, *, is_exact: bool = False
+    ) -> list[tuple[Site, list[Fnode]]]:
         """The call sites to time where the callees of ``node`` are compared, or those in ``batch``
-        alone, with the known callees of each; indirect sites may have others besides."""
+        alone, with the known callees of each; indirect sites may have others besides. ``is_exact``:
+        only the call sites of the batch's."""
         found = self.by_site(
             child
             for child in node.children
             if (child.state is not NodeState.REJECTED if batch is None else child in batch)
         )
+        if is_exact:
+            return found
         known = {site.address for site, _ in found}
         others = {s.address: s for s in self.indirect(node) if s.address not in known}
         return found + [(site, []) for site in others.values()]

@@ -75,6 +75,11 @@ class Timing(ABC):
     def apply(self, orders: Orders) -> None:
         """Times what the orders name and nothing else; votes are counted anew."""
 
+    def fits(self, orders: Orders) -> bool:
+        """Whether all that the orders name can be timed at one time."""
+        del orders
+        return True
+
     @abstractmethod
     def apply_again(self) -> None:
         """The same orders once more, from the start."""

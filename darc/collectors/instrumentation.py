@@ -155,7 +155,7 @@ class Instrumentation(Timing):
         """Numbers the live nodes anew, and patches and restores call sites accordingly."""
         self._orders = orders
         analysed = set(orders.analyse)
-        tracked = {above for node in orders.analyse for above in node.route()}
+        tracked = _tracked(orders)
         new = _Numbering({self._root: 0}, {self._root: self._installer.f0_back})
         compared: set[Fnode] = set()
         waiting: set[Fnode] = set()
@@ -164,10 +164,7 @@ class Instrumentation(Timing):
                 if any(above in waiting for above in node.route()):
                     waiting.add(node)
                 continue  # or its own call site could not be patched
-            if node in analysed:
-                wanted = self._callees.wanted(node, orders.batches.get(node))
-            else:
-                wanted = self._callees.by_site(child for child in node.children if child in tracked)
+            wanted = self._wanted(node, orders, tracked)
             if node in analysed and compared and not self._has_room(new.rows, wanted):
                 waiting.add(node)
                 continue
@@ -187,6 +184,20 @@ class Instrumentation(Timing):
         self._numbered = {number: node for node, number in new.numbers.items()}
         self._lanes = new.lanes
         self._number_count = len(new.rows)
+
+    def _wanted(
+        self, node: Fnode, orders: Orders, tracked: AbstractSet[Fnode]
+    ) -> list[tuple[Site, list[Fnode]]]:
+        """Which call sites of a node get numbers."""
+        if node in orders.analyse:
+            batch, is_exact = orders.batches.get(node), node in orders.exact
+            return self._callees.wanted(node, batch, is_exact=is_exact)
+        return self._callees.by_site(child for child in node.children if child in tracked)
+
+    def fits(self, orders: Orders) -> bool:
+        tracked = _tracked(orders)
+        wanted = [one for node in tracked for one in self._wanted(node, orders, tracked)]
+        return self._has_room([Node(0, 0, 0, timed=True)], wanted)
 
     def apply_again(self) -> None:
         self.apply(self._orders)
@@ -364,6 +375,7 @@ class Instrumentation(Timing):
             node
             for node in self._orders.analyse
             if node in numbered - self._waiting
+            and not (node in self._orders.exact and self._callees.indirect(node))
             and call_sites(batches.get(node, node.children)) >= call_sites(node.children)
         )
 
@@ -503,6 +515,11 @@ def _votes(votes: Mapping[Fnode, Vote], node: Fnode) -> int:
 
 def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:
     return node.root_cause or (node in votes and votes[node].votes > 0)
+
+
+def _tracked(orders: Orders) -> set[Fnode]:
+    """The nodes whose calls are followed."""
+    return {above for node in orders.analyse for above in node.route()}
 
 
 def _is_single(site: Site) -> bool:

@@ -47,7 +47,9 @@ class TimedSites:
         found: dict[int, tuple[Site, dict[Fnode, Fnode | None]]] = {}
         for node in sorted(tracked, key=lambda n: (n.depth, n.path)):
             if node in analysed:
-                wanted = self._callees.wanted(node, orders.batches.get(node))
+                wanted = self._callees.wanted(
+                    *(node, orders.batches.get(node)), is_exact=node in orders.exact
+                )
             else:
                 wanted = self._callees.by_site(c for c in node.children if c in tracked)
             for site, children in wanted:

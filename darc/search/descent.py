@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from darc.model.errors import UsageError
@@ -60,6 +61,8 @@ class Orders:
     batches: Mapping[Fnode, tuple[Fnode, ...]] = field(default_factory=dict)
     """Which children of a node in ``analyse`` to time. A node that is not here: all of them, and
     those yet to be learned."""
+    exact: AbstractSet[Fnode] = frozenset()
+    """Nodes of which nothing beside their batch is timed: no callee that is yet to be learned."""
     remove: tuple[Fnode, ...] = ()
     """Nodes that the orders before needed and these do not."""
     finished: bool = False

@@ -124,6 +124,8 @@ def test_a_batch_is_timed_with_all_that_is_not_known_yet(make: Make) -> None:
     wanted = world.callees.wanted(world.root, [g])
     assert [children for _, children in wanted] == [[g], []]
     assert wanted[1][0].address == world.indirect.address
+    exactly = world.callees.wanted(world.root, [g], is_exact=True)
+    assert [children for _, children in exactly] == [[g]]
     vfork.state = NodeState.REJECTED
     every = [child for _, children in world.callees.wanted(world.root, None) for child in children]
     assert vfork not in every

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.analyses.offvotes import Rules, conclude, own_time, votes
+from darc.analyses.offvotes import UNTOLD_NOTE, Rules, conclude, own_time, votes
 from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, RootCausePath
 from darc.model.offtimes import OffTimes, OffWatch, watched
 from darc.model.ops import KeptOps, Off, OffReason, Op, OpClass, Span, Sum
@@ -287,6 +288,15 @@ class TestEndings:
         path = RootCausePath((tree.root, tree.one), Ending(Cause.FUNCTION, 20, note="was there"))
         found = conclude([path], tree.root, ops, RULES, lambda own: f"{own.ops} calls")
         assert found.endings[tree.one].note == "was there; 4 calls"
+
+    def test_an_end_that_no_op_has_seen_may_have_waited(self, tree: Tree) -> None:
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
+        path = tree.path(tree.one, tree.inner)
+        for compared in (None, frozenset({tree.root})):
+            ending = conclude([path], tree.root, ops, RULES, compared=compared).endings[tree.inner]
+            assert (ending.cause, ending.note) == (Cause.FUNCTION, UNTOLD_NOTE)
+        unwatched = [dataclasses.replace(one, off=None) for one in ops]
+        assert conclude([path], tree.root, unwatched, RULES).endings[tree.inner].note is None
 
     def test_what_the_ops_agree_with_is_not_disputed(self, tree: Tree) -> None:
         spans = [(tree.one, 0, 4900), (tree.inner, 10, 4890)]

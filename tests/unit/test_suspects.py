@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from darc.analyses.offvotes import UNTOLD_NOTE
 from darc.analyses.why import SuspectProfiles, idle_in
 from darc.app.pursuit import Pursuit
 from darc.code.callers import CallCounts, too_many
@@ -719,6 +720,21 @@ def test_who_is_awake_without_a_processor_waits_for_no_work(without: int, is_idl
     assert [one.suspect.name for one in known.answers] == ([] if is_idle else ["serve"])
     text = status(shown(known), Style())
     assert ("awake without one for 80 % of the time\n" in text) == (not is_idle)
+
+
+@pytest.mark.parametrize("note", [None, UNTOLD_NOTE])
+def test_of_whom_nobody_knows_whether_it_ran_is_no_sure_answer(note: str | None) -> None:
+    pursuit = profiled(of(row("serve", SLOW)))
+    following = pursuit.next()
+    assert following is not None
+    root = Fnode(function("serve", following[0]))
+    (read,) = voted(root, 20, read=20)
+    path = RootCausePath((root, read), Ending(Cause.FUNCTION, 20, note=note))
+    found = Snapshot("serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,))
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    reasons = pursuit.known(session, found).reasons
+    assert ("whether read ran or waited is not known" in reasons) == (note is not None)
 
 
 def test_a_search_that_had_no_time_left_tells_how_far_it_came() -> None:

@@ -93,6 +93,18 @@ def test_interrupts_wake_too() -> None:
     ]
 
 
+def test_whom_an_interrupt_came_upon_has_not_woken_anybody() -> None:
+    timer = woken(2 * MS, By.INTERRUPT, 0, name="")
+    others = (
+        replace(timer, time=4 * MS, is_outside=True),
+        replace(timer, time=6 * MS, name="swapper"),
+    )
+    off = (asleep(MS, 2 * MS), asleep(3 * MS, 4 * MS), asleep(5 * MS, 6 * MS))
+    (waits,) = merge([op(timer, *others, off=off)], "handle", Names(), sleeps_of).objects
+    by = [holder for holder in waits.holders if holder.role is Role.INTERRUPT]
+    assert [(one.cycles, one.thread, one.is_outside) for one in by] == [(3 * MS, "", False)]
+
+
 def test_who_ran_while_the_task_could_have() -> None:
     found = told(op(ran(MS), off=(Off(MS, 6 * MS, OffReason.READY),)))
     assert found == [[(Role.RAN, MS, 6 * MS)]]
