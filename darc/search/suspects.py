@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
@@ -164,10 +164,18 @@ def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:
 
     enough = [
         after
-        for before, after in pairwise(peaks)
-        if after.count >= least and _valley(profile, before, after) >= LEAST_VALLEY
+        for number, after in enumerate(peaks[1:], 1)
+        if after.count >= least
+        and _valley(profile, _before(peaks[:number], after), after) >= LEAST_VALLEY
     ]
     return max(enough, key=excess, default=None)
+
+
+def _before(faster: Sequence[Peak], slow: Peak) -> Peak:
+    """Which of the ``faster`` peaks a slow one is to be apart from: the next that has as many
+    calls. Between them there may be some of fewer, as of calls that a busy machine has
+    preempted."""
+    return next((one for one in reversed(faster) if one.count >= slow.count), faster[-1])
 
 
 def _fast_peak(row: FunctionProfile, slow: Peak) -> Peak:

@@ -773,3 +773,10 @@ def test_the_stops_of_all_steps_are_told() -> None:
     assert (made["stops"], made["stopped_seconds"], made["setup_seconds"]) == (8, 2.25, 1.5)
     one_more = Snapshot("*", Status.DONE, Probes.PAD, program=spent(1))
     assert pursuit.known(session_of(None), one_more).stops == 9
+
+
+def test_preempted_calls_between_do_not_hide_a_slow_peak() -> None:
+    """Of a machine that is busy: fewer calls than the slow peak has, and no valley beside it."""
+    busy = {12: 590_447, 16: 820, 17: 16, 18: 1002, 19: 41, 20: 4071, 21: 510, 22: 859}
+    (found,) = suspects(of(row("parse", busy)))
+    assert found.peak.first_bin == 20
