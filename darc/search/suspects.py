@@ -172,10 +172,9 @@ def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:
 
 
 def _before(faster: Sequence[Peak], slow: Peak) -> Peak:
-    """Which of the ``faster`` peaks a slow one is to be apart from: the next that has as many
-    calls. Between them there may be some of fewer, as of calls that a busy machine has
-    preempted."""
-    return next((one for one in reversed(faster) if one.count >= slow.count), faster[-1])
+    """Which of the ``faster`` peaks a slow one is to be apart from: the next that is not low beside
+    it. Between them there may be some that are, as of calls that a busy machine has preempted."""
+    return next((one for one in reversed(faster) if one.count * _LOW > slow.count), faster[-1])
 
 
 def _fast_peak(row: FunctionProfile, slow: Peak) -> Peak:

@@ -44,6 +44,8 @@ STOPS = {
     "SIGUSR1": ["python os.kill(gdb.selected_inferior().pid, signal.SIGUSR1)", "continue"],
 }
 """How a thread comes to stop for a signal that the kernel may keep, or may not."""
+NO_CALLS = "Couldn't write extended state status"
+"""What gdb 13 says of processors that save more registers than it knows."""
 WHERE = 'python print("stands at", gdb.selected_frame().pc(), gdb.parse_and_eval("$_siginfo"))'
 
 
@@ -54,6 +56,8 @@ def test_the_thread_stands_where_it_stood_after_a_call(what: str, tmp_path: Path
     commands = ["python import os, signal", "break handle", "run", "delete", *STOPS[what], WHERE]
     commands += ["darc start handle", WHERE, "kill"]
     done = debug(tmp_path, build("mixture"), ("2000",), commands)
+    if NO_CALLS in done.gdb and "darc" not in done.gdb.partition(NO_CALLS)[0]:
+        pytest.skip("gdb itself makes no call in a program on this processor")
     assert "darc: analyses handle: 'continue'" in done.gdb, done.gdb
     before, after = re.findall(r"^stands at .*$", done.gdb, re.M)
     assert after == before
