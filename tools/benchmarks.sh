@@ -32,6 +32,7 @@ elif [ "${1-}" = why ]; then
     needs perf linux-perf
 else
     needs uftrace uftrace
+    needs perf linux-perf
 fi
 [ ${#packages[@]} -gt 0 ] || exit 0
 if ! command -v apt-get >/dev/null; then
