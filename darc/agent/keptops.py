@@ -86,7 +86,8 @@ class KeptOpTables:
             raise DamagedError
         start, end = values["start"], values["end"]
         spans = [KeptSpan(*row) for row in self._rows(entry + head, values["span_count"])]
-        sums = self._rows(entry + blob.offset("darc_kept.sums"), values["sum_count"])
+        rows = self._rows(entry + blob.offset("darc_kept.sums"), values["sum_count"])
+        sums = [KeptSum(node, calls, total, most) for total, most, calls, node in rows]
         if not start < end or not all(start <= span.end <= end for span in spans):
             return None  # an op that a stop has fallen into
         return KeptOp(
@@ -99,7 +100,7 @@ class KeptOpTables:
             latency=values["latency"],
             lost=values["lost"],
             spans=tuple(spans),
-            sums=tuple(KeptSum(node, calls, total, most) for total, most, calls, node in sums),
+            sums=tuple(sorted(sums, key=lambda one: one.node)),
             events=tuple(self.events(entry, values["event_count"], range(start, end))),
             lost_events=max(0, values["event_count"] - limits["DARC_MAX_EVENTS"])
             + values["lost_events"],

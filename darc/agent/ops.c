@@ -94,19 +94,33 @@ static COLD u64 keep_span(control *ctl, context *ctx, u32 node, u64 start, u64 e
     return own_cost;
 }
 
-static void keep_sums(const control *ctl, const context *ctx, struct darc_kept *entry)
+/* Writes down the sums of at least from cycles, and of fewer than below. */
+static void keep_sums_of(const control *ctl, const context *ctx, struct darc_kept *entry, u64 from, u64 below)
 {
-    u32 count = 0;
     for (u32 number = 1; number < ctl->node_count; number++) {
         const struct darc_sum *sum = &ctx->sums[number];
-        if (sum->serial != ctx->serial)
+        if (sum->serial != ctx->serial || sum->sum < from || sum->sum >= below)
             continue;
-        if (count >= DARC_MAX_SUMS)
+        if (entry->sum_count >= DARC_MAX_SUMS)
             entry->lost_sums++;
         else
-            entry->sums[count++] = (struct darc_span){sum->sum, sum->max, sum->calls, number};
+            entry->sums[entry->sum_count++] = (struct darc_span){sum->sum, sum->max, sum->calls, number};
     }
-    entry->sum_count = count;
+}
+
+/* Where there is no room for all, the large ones: what is missing is as nothing beside the op. */
+static void keep_sums(const control *ctl, const context *ctx, struct darc_kept *entry)
+{
+    keep_sums_of(ctl, ctx, entry, 0, ~0ul);
+    if (!entry->lost_sums)
+        return;
+    entry->sum_count = entry->lost_sums = 0;
+    u64 below = ~0ul;
+    for (u32 shift = 4; shift <= 20; shift += 4) {
+        u64 from = shift < 20 ? entry->latency >> shift : 0;
+        keep_sums_of(ctl, ctx, entry, from, below);
+        below = from;
+    }
 }
 
 /* The word of one more op among those that are chosen at random; 0: it is not to be kept. After n ops each

@@ -36,13 +36,12 @@ class FirstCall:
         self._signal = debuggee.arm_limit(self._rang)
         self._thread = begin_thread(self._run, "darc first call")
 
-    def stop(self, *, disarm: bool = True) -> None:
-        """The breakpoint is not waited for any more. ``disarm``: nor is anything else."""
+    def stop(self) -> None:
+        """The breakpoint is not waited for any more."""
         self._done.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        if disarm:
-            self._debuggee.disarm_limit()
+        self._debuggee.disarm_limit()
 
     def _run(self) -> None:
         looks = 0

@@ -135,7 +135,7 @@ class Waiting:
         self._forget_choice()
         self._target.breaks.break_once(entry, lambda: self._arrived(entry))
         debuggee = self._host.look()[0]
-        if debuggee.is_readable_while_it_runs:
+        if debuggee.is_readable_while_it_runs and request.parameters.probes is not Probes.BREAKPOINT:
             self._watch_no_more()
             self._first_call = FirstCall(debuggee, entry, lambda: self._missed(entry))
 
@@ -347,13 +347,11 @@ class Waiting:
             return
         first_call, self._first_call = self._first_call, None
         if first_call is not None:
-            first_call.stop(disarm=False)  # the analysis has the bell from here on
+            first_call.stop()
         self.request = None  # whatever happens, the wait is over: what darc maps is no new file
         try:
             self._host.begin(self._host.look()[1], entry, request)
         except DarcError as error:
-            if first_call is not None:
-                first_call.stop()
             self.fail(error)
         except Exception as error:
             self.failure = UsageError(f"{request.function} could not be analysed: {error!r}")

@@ -37,6 +37,7 @@ from tests.agent.test_agent import (
 from tests.agent.world import Setting, Timed, World, tree_of
 
 SPANS = agent.load().constants["DARC_MAX_SPANS"]
+SUMS = agent.load().constants["DARC_MAX_SUMS"]
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +176,27 @@ def test_a_jump_out_of_f0_leaves_nothing_behind(world: World) -> None:
     (op,) = done.kept
     assert [span.end - span.start for span in op.spans] == [40]
     assert done.ops_seen[2] == 0  # no entry of the pool was lost
+
+
+def test_the_long_ones_of_more_functions_than_there_is_room_for(world: World) -> None:
+    """They have the last numbers, as all are numbered from f0 on."""
+    depth, timed, program = 6, [], [(CALL, 0)]
+
+    def grow(place: int, function: int, below: int) -> None:
+        program.extend([(CALL, function)] if place else [])
+        for callee in (1, 2) if below else ():
+            timed.append(Timed(place, ("call", function, callee)))
+            grow(len(timed), callee, below - 1)
+        program.extend([(WORK, 1)] if below else [(WORK, 1), (WORK, 5000 * (len(timed) == 125))])
+        program.append((RETURN,))
+
+    grow(0, 0, depth)
+    assert len(timed) > SUMS
+    done = world.run(Setting((tree_of(timed, [0]),), analyse=True, least_span=10), [program])
+    look(done)
+    (op,) = done.kept
+    assert len(op.sums) == SUMS
+    assert max(one.max for one in op.sums) > 5000
+    numbers = [one.node for one in op.sums]
+    assert numbers == sorted(numbers)
+    assert len([one for one in op.sums if one.sum > 5000]) == depth

@@ -266,7 +266,7 @@ class World:
             *(self._base + self.symbols[f"darc_stub_{name}"]
               for name in ("call", "indirect", "returned", "tail", "entry", "leave", "landed"))
         )  # fmt: skip
-        layout = plan(self.blob, Room(sites=64, nodes=64, routes=128, records=16, contexts=1))
+        layout = plan(self.blob, Room(sites=64, nodes=256, routes=256, records=16, contexts=1))
         tables = AgentMemory(self.blob, TABLES, layout, memory.read, memory.write)
         self._landings.begin(tables.control, self._stubs.landed)
         blocks = (AREA // pads.BLOCK * pads.BLOCK,)
@@ -403,7 +403,11 @@ class _Running:
         self._memory = memory
         self._setting = setting
         room = Room(
-            sites=64, nodes=64, routes=128, records=setting.records, contexts=setting.contexts
+            sites=64,
+            nodes=256,
+            routes=256,
+            records=setting.records,
+            contexts=setting.contexts,
         )
         layout = plan(world.blob, room)
         assert layout.size <= TABLES_SIZE
