@@ -272,6 +272,7 @@ struct darc_control {
     u64 lost_records;    /* calls not timed as the table was full */
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */
+    u64 left_ops;        /* and such that were left in another way, or whose frames are not in their place */
     u64 round;           /* advanced at every decision: totals start anew */
     u64 context_size;    /* bytes of each context */
     u64 totals_at;       /* offset of the totals in each */

@@ -52,6 +52,7 @@ class Words(TypedDict, total=False):
     landing_count: int
     last_of: int
     least_span: int
+    left_ops: int
     loops: int
     lost_blocks: int
     lost_callers: int
@@ -186,8 +187,9 @@ class Control:
     lost_records, lost_callers, lost_foreign, lost_jumps = Word(), Word(), Word(), Word()
     """Calls that were not timed: no room, too many callers, callers in code that was generated, or
     none, as code had jumped there."""
-    lost_contexts, lost_ops = Word(), Word()
-    """And as there were too many threads; ops whose exceptions were caught out of sight."""
+    lost_contexts, lost_ops, left_ops = Word(), Word(), Word()
+    """And as there were too many threads; ops whose exceptions were caught out of sight; and that
+    have no end."""
 
     def raw(self, address: int, size: int) -> bytes:
         """Memory as it is, with the debugger's breakpoints."""

@@ -71,6 +71,16 @@ static inline int op_runs(const control *ctl, const record *op, u64 slot)
     return 1;
 }
 
+/* The op that this context holds has no end: an exception was caught out of sight, code has jumped out, or
+ * its frame was copied away and another coroutine's is there. */
+static COLD void count_left(control *ctl, const context *ctx)
+{
+    if (((record *)ctx->op)->open == HIDDEN)
+        ctl->lost_ops++;
+    else if (ctx->epoch == ctl->epoch)
+        ctl->left_ops++;
+}
+
 static inline record *enter_f0(control *ctl, site *s, u64 slot)
 {
     if (unlikely(!((struct darc_live *)ctl->live)->enabled))
@@ -87,8 +97,8 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     u64 back = *(u64 *)slot, landing = 0;
     if (back == s->pad_back || own_back(ctl, back))
         return 0; /* a tail loop to f0's first byte, or a tail call in a frame that is timed already */
-    if (unlikely(ctx->op && ((record *)ctx->op)->open == HIDDEN))
-        ctl->lost_ops++;
+    if (unlikely(ctx->op))
+        count_left(ctl, ctx);
     record *rec = place(ctl, slot, 0);
     if (unlikely(rec->slot != slot))
         rec = claim_record(ctl, slot);

@@ -208,6 +208,7 @@ class AgentMemory(Control):
             lost_records=0,
             lost_contexts=0,
             lost_ops=0,
+            left_ops=0,
             lost_callers=0,
             lost_foreign=0,
             lost_jumps=0,

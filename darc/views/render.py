@@ -104,7 +104,7 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     wanted = snapshot.parameters.profile_calls
     of = f" of {wanted}" if calls <= wanted else ""
     if not calls and snapshot.status is Status.INCONCLUSIVE:
-        return f"no call of {style.name(snapshot.function)} was seen"
+        return f"no call of {style.name(snapshot.function)} was seen to its end"
     if calls > wanted and snapshot.parameters.peak is not None:
         of = f", none of them in the peak '{snapshot.parameters.peak}'"
     elif snapshot.parameters.start_time is not None:

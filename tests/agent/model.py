@@ -238,6 +238,7 @@ class Model:
         self.lost_records = 0
         self.lost_contexts = 0
         self.lost_ops = 0
+        self.left_ops = 0
         self.lost_callers = 0
         self.was_doubtful = False
         self.has_ended = False
@@ -562,6 +563,8 @@ class Model:
             return
         if thread.op is not None and thread.op.chain[0].is_hidden:
             self.lost_ops += 1
+        elif thread.op is not None and thread.op.epoch == self.epoch:
+            self.left_ops += 1
         if not self._claim(frame.slot):
             return
         if self.setting.no_callers:
@@ -945,6 +948,7 @@ def check(setting: Setting, run: Run) -> None:
         want = {
             "seen": model.seen, "bell": model.bell, "lost_records": model.lost_records,
             "lost_contexts": model.lost_contexts, "lost_ops": model.lost_ops,
+            "left_ops": model.left_ops,
             "lost_callers": model.lost_callers, "epoch": model.epoch, "round": model.round,
         }  # fmt: skip
         if model.was_doubtful:

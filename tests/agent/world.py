@@ -564,7 +564,7 @@ class _Running:
         if self._setting.least_span is not None:
             done.kept = self._tables.kept.ops()
             done.ops_seen = self._tables.kept.seen()
-        names = "seen bell lost_records lost_contexts lost_ops lost_callers epoch round"
+        names = "seen bell lost_records lost_contexts lost_ops left_ops lost_callers epoch round"
         done.fields = {name: self._tables.get(name) for name in names.split()}
 
 

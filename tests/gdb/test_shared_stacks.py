@@ -87,6 +87,7 @@ def test_returns_to_its_own_caller(coroutines: str, tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
     assert done.report is not None
     assert done.report["profile"]["count"] > 5000
+    assert any("frames were not in their place" in note for note in done.report["notes"])
 
 
 @pytest.mark.parametrize("leaving", [["detach"], [], ["darc stop", "detach"]], ids=str)

@@ -364,7 +364,7 @@ def test_a_program_that_ends_without_a_call_says_what_is_known_of_that() -> None
 
 def test_status_says_what_was_not_seen() -> None:
     never = samples.snapshot(status=Status.INCONCLUSIVE, profile=None, peak=None, paths=())
-    assert "no call of handle was seen" in status(never, PLAIN)
+    assert "no call of handle was seen to its end" in status(never, PLAIN)
     more = samples.snapshot(
         status=Status.NO_PEAK, peak=None, paths=(), parameters=Parameters(start_ops=200)
     )
