@@ -16,8 +16,8 @@ LOSSES = {
     "on top of the stack",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
-    "left_ops": "calls were not measured: they were left by a jump or an exception, or their frames "
-    "were not in their place as they returned (coroutines that share a stack)",
+    "left_ops": "calls were not measured: they were left by a jump or an exception, or their "
+    "frames were not in their place as they returned (coroutines that share a stack)",
 }
 """By what the agent counts them in."""
 
