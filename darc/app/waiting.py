@@ -134,7 +134,8 @@ class Waiting:
         self._copies = Lookup(program, self._target).private_copies(entry, live=False)
         self._forget_choice()
         self._target.breaks.break_once(entry, lambda: self._arrived(entry))
-        debuggee, takes_pads = self._host.look()[0], request.parameters.probes is not Probes.BREAKPOINT
+        debuggee = self._host.look()[0]
+        takes_pads = request.parameters.probes is not Probes.BREAKPOINT
         if debuggee.is_readable_while_it_runs and takes_pads:
             self._watch_no_more()
             self._first_call = FirstCall(debuggee, entry, lambda: self._missed(entry))
