@@ -180,7 +180,9 @@ def test_a_jump_out_of_f0_leaves_nothing_behind(world: World) -> None:
 
 def test_the_long_ones_of_more_functions_than_there_is_room_for(world: World) -> None:
     """They have the last numbers, as all are numbered from f0 on."""
-    depth, timed, program = 6, [], [(CALL, 0)]
+    depth = 6
+    timed: list[Timed] = []
+    program: list[Op] = [(CALL, 0)]
 
     def grow(place: int, function: int, below: int) -> None:
         program.extend([(CALL, function)] if place else [])
