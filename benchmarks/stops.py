@@ -7,6 +7,7 @@ from unittest import mock
 
 from darc.collectors.pad_collector import PadCollector
 from darc.debuggee import procfs
+from darc.model.errors import TargetError
 from darc.pads.backend import BellAnswer
 
 cycles: list[int] = []
@@ -39,11 +40,14 @@ def _observed(self: PadCollector) -> BellAnswer:
 
 
 def report() -> None:
-    """After the search: the last stop has ended too."""
+    """After the search: the last stop has ended too. Where the program has ended as well, it is not
+    known how long that was."""
     pid, address, size = _places[0]
-    with procfs.MemoryFile(pid) as memory:
-        raw = memory.read(address, size)
-    _finish_last(0, int.from_bytes(raw, "little"))
+    try:
+        with procfs.MemoryFile(pid) as memory:
+            _finish_last(0, int.from_bytes(memory.read(address, size), "little"))
+    except TargetError:
+        own.pop()
     print("stops", *cycles)
     print("processor", *own)
 

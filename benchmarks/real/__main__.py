@@ -21,6 +21,7 @@ def main() -> None:
     chosen = parser.parse_args().only
     _KEPT.mkdir(parents=True, exist_ok=True)
     files = {name: _KEPT / f"{name}.json" for name in names}
+    failed: list[str] = []
     for subject in SUBJECTS:
         if subject.name not in chosen:
             continue
@@ -28,9 +29,13 @@ def main() -> None:
         try:
             measured = measure(subject)
         except MeasurementError as error:
-            sys.exit(f"bench-real: {error}")
+            print(f"bench-real: {subject.name}: {error}", file=sys.stderr)
+            failed.append(subject.name)
+            continue
         files[subject.name].write_text(measured.to_json())
         print("\n".join(section(subject, measured)), flush=True)
+    if failed:
+        sys.exit(f"bench-real: not measured: {', '.join(failed)}")
     if all(file.exists() for file in files.values()):
         found = [Measured.from_json(file.read_text()) for file in files.values()]
         PAGE.write_text(page(list(zip(SUBJECTS, found, strict=True))))

@@ -153,7 +153,7 @@ def _ffmpeg(folder: Path) -> subprocess.Popen[bytes]:
 def _clang_options(folder: Path) -> tuple[str, ...]:
     """Every twentieth function is fifty times as long as the others."""
     lines = []
-    for number in range(800):
+    for number in range(2400):
         body = "".join(
             f"x = x * {n + 3} + (x >> {n % 31 + 1}); if (x % {n + 7} == 1) x += g({n});\n"
             for n in range(300 if number % 20 == 19 else 6)
