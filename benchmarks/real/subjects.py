@@ -222,7 +222,7 @@ SUBJECTS = (
         _ffmpeg, look=evidence.strace("futex", threads=False),
     ),
     RealProgram(
-        "clang", "llvm::FPPassManager::runOnFunction", "--start-ops 900 --decision-ops 8",
+        "clang", "llvm::FPPassManager::runOnFunction", "--start-ops 2600 --decision-ops 8",
         ("llvm::SelectionDAGISel::runOnMachineFunction",),
         "of 20 functions one is fifty times as long as the others",
         _clang, says=_isel_time,

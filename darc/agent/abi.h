@@ -70,7 +70,8 @@ typedef unsigned long u64;
 #define DARC_EVENT_SHEETS 4        /* an op's has so many at most, */
 #define DARC_SHEETS 5              /* and one for its switches */
 #define DARC_WAITERS 128           /* ops whose threads may be waiting now, */
-#define DARC_WAIT_HASHES 64        /* found by so many hashes of what they wait for; */
+#define DARC_WAIT_HASHES 64        /* found by so many hashes of what they wait for: */
+#define DARC_WAIT_SHIFT 58         /* object * DARC_THREAD_HASH >> this, also in the pads (pads/x86_64.py); */
 #define DARC_WAITER_STEPS 32       /* places that one may take of these */
 #define DARC_TAKERS 4              /* releases of a condition's mutex that are told of after each signal */
 #define DARC_MOMENT_WORDS 32       /* of the stack, of what a kernel's tasks did meanwhile */
@@ -595,6 +596,7 @@ struct darc_block {
     u32 bins[DARC_BLOCK_BINS]; /* a bin that is full counts no more */
 };
 
+_Static_assert(DARC_WAIT_HASHES == 1 << (64 - DARC_WAIT_SHIFT), "each hash has a count");
 _Static_assert(sizeof(struct darc_live) == 4096, "the live page is wiped as a whole page");
 _Static_assert(sizeof(struct darc_doorbell) == 4096, "nothing else is on the page that is watched");
 _Static_assert(sizeof(struct darc_contexts) == 128, "contexts begin where processors fetch");

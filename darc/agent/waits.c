@@ -41,7 +41,7 @@ struct entered {
 
 static inline u32 hash_of(u64 object)
 {
-    return (u32)(object * DARC_THREAD_HASH >> 58); /* DARC_WAIT_HASHES are 64 */
+    return (u32)(object * DARC_THREAD_HASH >> DARC_WAIT_SHIFT);
 }
 
 /* Where the places begin that those look at who release what has that hash. */

@@ -47,6 +47,18 @@ class Stubs:
 
 
 @dataclass(frozen=True)
+class Sieve:
+    """At the entry of a function that releases the object that is its first argument: where the
+    agent counts who waits for objects of one hash. Where that is 0 it is not called."""
+
+    counts: int
+    """The address of the counts, 32 bits each."""
+    factor: int
+    shift: int
+    """A hash is ``object * factor >> shift``, in 64 bits."""
+
+
+@dataclass(frozen=True)
 class F0Code:
     """The agent's code that stands in f0's own pad, before and after the call, and the addresses
     that constants in it stand for."""
@@ -86,10 +98,16 @@ class PadWriter(Protocol):
         zone, which a function that makes no calls may have in use up to here."""
 
     def entry_pad(
-        self, prologue: Prologue, site_data: int, stubs: Stubs, origin: int, lands: bool = False
+        self,
+        prologue: Prologue,
+        site_data: int,
+        stubs: Stubs,
+        origin: int,
+        lands: bool = False,
+        sieve: Sieve | None = None,
     ) -> Pad:
-        """The pad at a function's entry that tells the agent, and may call the rest of the
-        function.
+        """The pad at a function's entry that tells the agent, unless the ``sieve`` finds that there
+        is nothing to tell, and may call the rest of the function.
 
         Raises:
             OutOfReachError: the program's code or data is too far from ``origin``.

@@ -207,13 +207,16 @@ class PadInstaller:
         address = self.tables.sites.address(index)
         is_f0 = kind == self._blob.constants["DARC_F0"]
         own_code = foothold.f0_code(index) if is_f0 else None
+        sieve = self._sieve() if kind == self._blob.constants["DARC_UNLOCK"] else None
         if is_f0:
             landings = area.landings
 
         def make(at: int) -> pads.Pad:
             if own_code is not None:
                 return pads.f0_pad(prologue, own_code, at)
-            return pads.entry_pad(prologue, address, foothold.stubs, at, landings is not None)
+            return pads.entry_pad(
+                *(prologue, address, foothold.stubs, at), lands=landings is not None, sieve=sieve
+            )
 
         try:
             back = 0 if landings is None else None
@@ -248,6 +251,14 @@ class PadInstaller:
         )
         self._write_site(made, kind, timed, route_first=number, **lands)
         return made
+
+    def _sieve(self) -> pads.Sieve:
+        constants = self._blob.constants
+        return pads.Sieve(
+            counts=self.tables.field("waiting")[0],
+            factor=constants["DARC_THREAD_HASH"],
+            shift=constants["DARC_WAIT_SHIFT"],
+        )
 
     def _behind_faults(self, code: FunctionCode) -> int:
         """Where f0's patch can stand: at its entry, or behind instructions there that are to be

@@ -7,6 +7,7 @@ from darc.pads.architecture import F0Code as F0Code
 from darc.pads.architecture import OutOfReachError as OutOfReachError
 from darc.pads.architecture import Pad as Pad
 from darc.pads.architecture import PadWriter
+from darc.pads.architecture import Sieve as Sieve
 from darc.pads.architecture import Stubs as Stubs
 
 WRITER: PadWriter = x86_64

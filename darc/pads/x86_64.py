@@ -53,7 +53,7 @@ from darc.code.frames import FrameRule
 from darc.code.relays import Relay
 from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, decode
 from darc.model.ftree import CallKind
-from darc.pads.architecture import F0Code, OutOfReachError, Pad, Stubs
+from darc.pads.architecture import F0Code, OutOfReachError, Pad, Sieve, Stubs
 
 BLOCK = 1 << 24
 """Pads live in one aligned block of this many bytes each (see above)."""
@@ -440,12 +440,39 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
     return asm.pad(None)
 
 
+def _sift(asm: _Assembler, sieve: Sieve) -> None:
+    """What comes to a function's entry has nothing below the stack pointer yet, and signals leave
+    128 bytes there alone: two registers are kept there, as pushes would cost more. Flags are dead.
+    Who waits has counted itself by a locked instruction before it looks at the object, so that
+    whoever releases that after this sees the count, or is seen to have released it."""
+    asm.frame(0)
+    asm.emit(
+        b"\x48\x89\x44\x24\xf8",  # mov [rsp - 8], rax
+        b"\x48\x89\x4c\x24\xf0",  # mov [rsp - 16], rcx
+        _MOV_RAX_IMM + struct.pack("<Q", sieve.factor),
+        b"\x48\x0f\xaf\xc7",  # imul rax, rdi
+        b"\x48\xb9" + struct.pack("<Q", sieve.counts),  # mov rcx, counts
+        b"\x48\xc1\xe8" + bytes([sieve.shift]),  # shr rax, shift
+        b"\x83\x3c\x81\x00",  # cmp dword ptr [rcx + rax * 4], 0
+        b"\x48\x8b\x44\x24\xf8",  # mov rax, [rsp - 8]
+        b"\x48\x8b\x4c\x24\xf0",  # mov rcx, [rsp - 16]
+    )
+    asm.relative(b"\x0f\x84", "body")
+
+
 def entry_pad(
-    prologue: Prologue, site_data: int, stubs: Stubs, origin: int, lands: bool = False
+    prologue: Prologue,
+    site_data: int,
+    stubs: Stubs,
+    origin: int,
+    lands: bool = False,
+    sieve: Sieve | None = None,
 ) -> Pad:
     """The pad at a function's entry that tells the agent, and may call the rest of the function:
     f0, an unwinder that must see a clean stack, a kernel's handler of interrupts. Where it
-    ``lands``, the call is in a landing, whose address the agent has put into the slot.
+    ``lands``, the call is in a landing, whose address the agent has put into the slot. With a
+    ``sieve`` it tells the agent only of what that lets through; not in a kernel, whose interrupts
+    write below the stack pointer.
 
     Displaced calls are not moved, as exception tables are keyed by the return address: the pad
     pushes the original one and jumps. Where the Nth displaced instruction leads, if it is a call or
@@ -455,6 +482,8 @@ def entry_pad(
         OutOfReachError: the program's code or data is too far from ``origin``.
     """
     asm = _Assembler(origin)
+    if sieve is not None:
+        _sift(asm, sieve)
     asm.frame(0)
     asm.emit(_SKIP_RED_ZONE)
     asm.frame(128)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import FlowControl, Instruction
 
-from darc.code.architecture import Site
+from darc.code.architecture import Prologue, Site
 from darc.code.frames import FrameRule
 from darc.code.processor import decode
 from darc.model.ftree import CallKind
@@ -124,3 +128,55 @@ def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset: i
     for address in (block, block + pads.BLOCK - 1):
         assert address.to_bytes(8, "little")[3:7] == block.to_bytes(8, "little")[3:7]
     assert (block + pads.BLOCK).to_bytes(8, "little")[3:7] != block.to_bytes(8, "little")[3:7]
+
+
+WAITING = 1 << 6
+SIEVED = b"\x48\x8d\x04\x0f\xc3"  # lea rax, [rdi + rcx]; ret
+TELLS = b"\xff\x05\xfa\x00\x00\x00\x31\xc0\xc3"  # inc dword ptr [rip + 0xfa]; xor eax, eax; ret
+
+
+@pytest.fixture(scope="module")
+def sieved() -> tuple[Callable[[int, int], int], ctypes.Array[ctypes.c_uint32], int]:
+    """A function with such a pad, as a call of its first and its fourth argument; the counts of who
+    waits, and behind them how often the agent was told; and the factor of the hash."""
+    memory = mmap.mmap(
+        -1, 4 * mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+    )
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    counts, factor = base + 0x1000, 0x9E3779B97F4A7C15
+    prologue = Prologue(ADDRESS, tuple(decode(SIEVED, ADDRESS)), len(SIEVED), SIEVED)
+    stubs = pads.Stubs(*[base] * 7)
+    sieve = pads.Sieve(counts, factor, 58)
+    pad = pads.entry_pad(prologue, 0x1234, stubs, base + 0x200, sieve=sieve)
+    memory[: len(TELLS)] = TELLS
+    memory[0x200 : 0x200 + len(pad.code)] = pad.code
+    call = ctypes.CFUNCTYPE(*[ctypes.c_uint64] * 5)(base + 0x200)
+    words = (ctypes.c_uint32 * (WAITING + 1)).from_address(counts)
+
+    def run(first: int, fourth: int) -> int:
+        memory[0x100:0x104] = bytes(4)
+        result = int(call(first, 0, 0, fourth))
+        words[WAITING] = int.from_bytes(memory[0x100:0x104], "little")
+        return result
+
+    return run, words, factor
+
+
+objects = st.integers(0, (1 << 64) - 1)
+
+
+@given(objects, objects, st.integers(0, WAITING - 1))
+def test_a_sieve_lets_through_what_somebody_waits_for(
+    sieved: tuple[Callable[[int, int], int], ctypes.Array[ctypes.c_uint32], int],
+    first: int,
+    fourth: int,
+    other: int,
+) -> None:
+    """And no register differs where the function begins."""
+    call, words, factor = sieved
+    own = (first * factor & (1 << 64) - 1) >> 58
+    for place, is_told in ((None, False), (other, other == own), (own, True)):
+        for number in range(WAITING):
+            words[number] = number == place
+        assert call(first, fourth) == (first + fourth) & (1 << 64) - 1
+        assert bool(words[WAITING]) is is_told
