@@ -211,7 +211,7 @@ def _page(unlocks: list[Figures], loads: Mapping[tuple[str, str], Load]) -> str:
         f"An unlock that nobody waits for takes {median['with-unlock'] - median['unlock']:.1f}",
         f"cycles more, {statistics.median(map(_filter, unlocks)):.2f} × two reads of the",
         f"time-stamp counter (goal: {UNLOCK_GOAL}). One that calls wait for which may be kept",
-        "writes down who it is for each of them, up to 32 (`benchmarks/unlock.c`: the call of",
+        "writes down who it is for each of them, up to 128 (`benchmarks/unlock.c`: the call of",
         "`pthread_mutex_unlock` alone, median of 60, µs; three runs):",
         "",
         "| threads that wait | alone | with darc |",

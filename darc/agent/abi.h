@@ -69,10 +69,10 @@ typedef unsigned long u64;
 #define DARC_SHEET_EVENTS 8        /* room for events is taken by sheets of so many, */
 #define DARC_EVENT_SHEETS 4        /* an op's has so many at most, */
 #define DARC_SHEETS 5              /* and one for its switches */
-#define DARC_WAITERS 128           /* ops whose threads may be waiting now, */
+#define DARC_WAITERS 256           /* ops whose threads may be waiting now, */
 #define DARC_WAIT_HASHES 64        /* found by so many hashes of what they wait for: */
 #define DARC_WAIT_SHIFT 58         /* object * DARC_THREAD_HASH >> this, also in the pads (pads/x86_64.py); */
-#define DARC_WAITER_STEPS 32       /* places that one may take of these */
+#define DARC_WAITER_STEPS 128      /* places that one may take of these */
 #define DARC_TAKERS 4              /* releases of a condition's mutex that are told of after each signal */
 #define DARC_MOMENT_WORDS 32       /* of the stack, of what a kernel's tasks did meanwhile */
 #define DARC_REQUESTS 512          /* to disks that are under way, by a hash of their addresses */
