@@ -151,12 +151,12 @@ def _ffmpeg(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _clang_options(folder: Path) -> tuple[str, ...]:
-    """Every twentieth function is fifty times as long as the others."""
+    """Every eighth function is fifty times as long as the others."""
     lines = []
     for number in range(2400):
         body = "".join(
             f"x = x * {n + 3} + (x >> {n % 31 + 1}); if (x % {n + 7} == 1) x += g({n});\n"
-            for n in range(300 if number % 20 == 19 else 6)
+            for n in range(300 if number % 8 == 7 else 6)
         )
         lines.append(f"unsigned f{number}(unsigned x) {{ {body} return x; }}")
     (folder / "large.c").write_text("unsigned g(unsigned);\n" + "\n".join(lines))
@@ -224,7 +224,7 @@ SUBJECTS = (
     RealProgram(
         "clang", "llvm::FPPassManager::runOnFunction", "--start-ops 2600 --decision-ops 8",
         ("llvm::SelectionDAGISel::runOnMachineFunction",),
-        "of 20 functions one is fifty times as long as the others",
+        "of 8 functions one is fifty times as long as the others",
         _clang, says=_isel_time,
     ),
     RealProgram(

@@ -51,6 +51,7 @@ from darc.search.descent import (
     Descent,
     Orders,
     ended_paths,
+    open_paths,
     outcome,
 )
 from darc.search.endings import widening
@@ -233,6 +234,8 @@ class RootCauses(Analysis):
 
     def fail(self) -> None:
         self._status = Status.INCONCLUSIVE
+        for path in open_paths(self.root):
+            self._note(f"it had come to {' → '.join(node.function.name for node in path)}")
 
     def _look_again(self) -> Step:
         """The peak is not there yet: look at each doubling of the calls, or of the time."""

@@ -533,13 +533,23 @@ def ended_paths(root: Fnode) -> tuple[RootCausePath, ...]:
     )
 
 
+def open_paths(root: Fnode) -> list[list[Fnode]]:
+    """Of a search that is ended: what was chosen so far, from ``root`` down to the last one, where
+    no path has ended yet."""
+    return [
+        node.route()
+        for node in root.walk()
+        if node is not root
+        and node.root_cause
+        and node.end is None
+        and not any(child.root_cause for child in node.children)
+    ]
+
+
 def end_where_it_is(root: Fnode) -> None:
-    """Of a search that is ended before it has found anything: what was chosen so far, down to the
-    last one, are paths."""
-    for node in root.walk():
-        is_last = not any(child.root_cause for child in node.children)
-        if node is not root and node.root_cause and is_last and node.end is None:
-            node.end = Ending(Cause.FUNCTION, node.maxcount, note=CUT_SHORT_NOTE)
+    """Of a search that is ended before it has found anything: :func:`open_paths` are paths."""
+    for *_, node in open_paths(root):
+        node.end = Ending(Cause.FUNCTION, node.maxcount, note=CUT_SHORT_NOTE)
 
 
 def outcome(paths: Iterable[RootCausePath]) -> Status:

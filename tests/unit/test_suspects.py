@@ -27,7 +27,7 @@ from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.model.why import Verdict
-from darc.search.descent import end_where_it_is, ended_paths
+from darc.search.descent import end_where_it_is, ended_paths, open_paths
 from darc.search.suspects import (
     agree,
     always_takes_it,
@@ -747,7 +747,9 @@ def test_a_search_that_had_no_time_left_tells_how_far_it_came() -> None:
     (wait,) = voted(parse, 20, lock=20)
     for node in (parse, wait):
         node.root_cause = True
+    assert open_paths(root) == [[root, parse, wait]]
     end_where_it_is(root)
+    assert not open_paths(root)
     found = Snapshot("serve", Status.INCONCLUSIVE, Probes.PAD, ftree=root, paths=ended_paths(root))
     session = session_of(None, root)
     pursuit.take(session, found)
