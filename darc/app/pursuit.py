@@ -345,7 +345,10 @@ class Pursuit:
             why = "it ended before anything was timed: probes were still being made"
             return Verdict.UNKNOWN, [why]
         if not known.rows:
-            return Verdict.UNKNOWN, ["no function that was timed was called", *_not_timed(known)]
+            why = (
+                "no function that was timed was called: 'darc profile LIBRARY!*' times a library's"
+            )
+            return Verdict.UNKNOWN, [why, *_not_timed(known)]
         most = max(row.profile.count for row in known.rows)
         if most < LEAST_CALLS:
             why = f"no function was called {LEAST_CALLS} times in {known.seconds:.1f}s"

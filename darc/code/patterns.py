@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from darc.code.demangle import display_name
 from darc.code.modules import Module
@@ -30,7 +30,8 @@ class Pattern:
 
     text: str
     scope: str | None
-    """``lib.so!``, or a source file; ``None``: the program's own file first, then its libraries."""
+    """``lib.so!``, ``lib*!``, or a source file; ``None``: the program's own file first, then its
+    libraries."""
     expression: re.Pattern[str]
     """What a whole name must be."""
     words: tuple[str, ...] = ()
@@ -186,11 +187,19 @@ class _Search:
             addresses = _of_source(self.target, pattern.scope, pattern)
             return ((self.program.names.function_at(address), False) for address in addresses)
         if pattern.scope is not None:
-            return self._in(self.program.names.modules_called(pattern.scope), pattern)
+            return self._in(self._called(pattern.scope), pattern)
         if self.own is not None and (found := list(self._in([self.own], pattern))):
             return found
         others = (m for m in self.program.modules if m is not self.own and m.name != "[vdso]")
         return self._in([m for m in others if not m.name.startswith("ld")], pattern)
+
+    def _called(self, scope: str) -> list[Module]:
+        """The files that ``lib.so!`` means, or a glob for their names (``lib*!``)."""
+        name = scope[:-1]
+        if not any(character in name for character in "*?["):
+            return self.program.names.modules_called(scope)
+        names = [(PurePath(module.path).name, module) for module in self.program.modules]
+        return [module for called, module in names if fnmatch.fnmatchcase(called, name)]
 
     def _in(self, modules: Sequence[Module], pattern: Pattern) -> Iterator[tuple[Function, bool]]:
         for number, module in enumerate(modules, 1):

@@ -350,7 +350,7 @@ def test_a_member_is_unloaded_and_loaded_again(tmp_path: Path) -> None:
         "break far_handle",
         "run",
         "delete",
-        "darc profile libfarlib.so!* --time 10min",
+        "darc profile libfar*!* --time 10min",
         "continue",
         EXIT,
         REPORT,
