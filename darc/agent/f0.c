@@ -73,9 +73,9 @@ static inline int op_runs(const control *ctl, const record *op, u64 slot)
 
 /* The op that this context holds has no end: an exception was caught out of sight, code has jumped out, or
  * its frame was copied away and another coroutine's is there. */
-static COLD void count_left(control *ctl, const context *ctx)
+static COLD void count_left(control *ctl, const context *ctx, const record *op)
 {
-    if (((record *)ctx->op)->open == HIDDEN)
+    if (op->open == HIDDEN)
         ctl->lost_ops++;
     else if (ctx->epoch == ctl->epoch)
         ctl->left_ops++;
@@ -92,13 +92,15 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
         return 0;
     if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
         return 0;
-    if (ctx->op && ctx->stale != ctx->serial && op_runs(ctl, (record *)ctx->op, slot))
+    /* Read once: a process that shares the memory, and the thread pointer, may end it just now. */
+    const record *op = (const record *)__atomic_load_n(&ctx->op, __ATOMIC_RELAXED);
+    if (op && ctx->stale != ctx->serial && op_runs(ctl, op, slot))
         return 0; /* recursion: only the outermost call is an operation */
     u64 back = *(u64 *)slot, landing = 0;
     if (back == s->pad_back || own_back(ctl, back))
         return 0; /* a tail loop to f0's first byte, or a tail call in a frame that is timed already */
-    if (unlikely(ctx->op))
-        count_left(ctl, ctx);
+    if (unlikely(op))
+        count_left(ctl, ctx, op);
     record *rec = place(ctl, slot, 0);
     if (unlikely(rec->slot != slot))
         rec = claim_record(ctl, slot);
