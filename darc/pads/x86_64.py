@@ -443,8 +443,8 @@ def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, or
 def _sift(asm: _Assembler, sieve: Sieve) -> None:
     """What comes to a function's entry has nothing below the stack pointer yet, and signals leave
     128 bytes there alone: two registers are kept there, as pushes would cost more. Flags are dead.
-    Who waits has counted itself by a locked instruction before it looks at the object, so that
-    whoever releases that after this sees the count, or is seen to have released it."""
+    Who waits has counted itself by a locked instruction before it looks at the object: whoever
+    comes here after that sees it. A release that has looked before is not seen, as by the agent."""
     asm.frame(0)
     asm.emit(
         b"\x48\x89\x44\x24\xf8",  # mov [rsp - 8], rax
