@@ -87,7 +87,7 @@ class KeptOpTables:
         start, end = values["start"], values["end"]
         spans = [KeptSpan(*row) for row in self._rows(entry + head, values["span_count"])]
         rows = self._rows(entry + blob.offset("darc_kept.sums"), values["sum_count"])
-        sums = [KeptSum(node, calls, total, most) for total, most, calls, node in rows]
+        sums = (KeptSum(node, calls, total, most) for total, most, calls, node in rows)
         if not start < end or not all(start <= span.end <= end for span in spans):
             return None  # an op that a stop has fallen into
         return KeptOp(

@@ -346,9 +346,7 @@ class Waiting:
         request = self.request
         if request is None:
             return
-        first_call, self._first_call = self._first_call, None
-        if first_call is not None:
-            first_call.stop()
+        self._watch_no_more()
         self.request = None  # whatever happens, the wait is over: what darc maps is no new file
         try:
             self._host.begin(self._host.look()[1], entry, request)

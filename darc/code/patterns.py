@@ -198,8 +198,8 @@ class _Search:
         name = scope[:-1]
         if not any(character in name for character in "*?["):
             return self.program.names.modules_called(scope)
-        names = [(PurePath(module.path).name, module) for module in self.program.modules]
-        return [module for called, module in names if fnmatch.fnmatchcase(called, name)]
+        modules = self.program.modules
+        return [m for m in modules if fnmatch.fnmatchcase(PurePath(m.path).name, name)]
 
     def _in(self, modules: Sequence[Module], pattern: Pattern) -> Iterator[tuple[Function, bool]]:
         for number, module in enumerate(modules, 1):

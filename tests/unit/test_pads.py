@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import FlowControl, Instruction
 
+from darc import agent
 from darc.code.architecture import Prologue, Site
 from darc.code.frames import FrameRule
 from darc.code.processor import decode
@@ -130,7 +131,7 @@ def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset: i
     assert (block + pads.BLOCK).to_bytes(8, "little")[3:7] != block.to_bytes(8, "little")[3:7]
 
 
-WAITING = 1 << 6
+WAITING = agent.load().constants["DARC_WAIT_HASHES"]
 SIEVED = b"\x48\x8d\x04\x0f\xc3"  # lea rax, [rdi + rcx]; ret
 TELLS = b"\xff\x05\xfa\x00\x00\x00\x31\xc0\xc3"  # inc dword ptr [rip + 0xfa]; xor eax, eax; ret
 
@@ -143,10 +144,11 @@ def sieved() -> tuple[Callable[[int, int], int], ctypes.Array[ctypes.c_uint32], 
         -1, 4 * mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
     )
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    counts, factor = base + 0x1000, 0x9E3779B97F4A7C15
+    constants = agent.load().constants
+    counts, factor = base + 0x1000, constants["DARC_THREAD_HASH"]
     prologue = Prologue(ADDRESS, tuple(decode(SIEVED, ADDRESS)), len(SIEVED), SIEVED)
     stubs = pads.Stubs(*[base] * 7)
-    sieve = pads.Sieve(counts, factor, 58)
+    sieve = pads.Sieve(counts, factor, constants["DARC_WAIT_SHIFT"])
     pad = pads.entry_pad(prologue, 0x1234, stubs, base + 0x200, sieve=sieve)
     memory[: len(TELLS)] = TELLS
     memory[0x200 : 0x200 + len(pad.code)] = pad.code
@@ -174,7 +176,7 @@ def test_a_sieve_lets_through_what_somebody_waits_for(
 ) -> None:
     """And no register differs where the function begins."""
     call, words, factor = sieved
-    own = (first * factor & (1 << 64) - 1) >> 58
+    own = (first * factor & (1 << 64) - 1) * WAITING >> 64
     for place, is_told in ((None, False), (other, other == own), (own, True)):
         for number in range(WAITING):
             words[number] = number == place
