@@ -123,12 +123,16 @@ class GdbBell(Bell):
         self._catch_anew()
 
     def _catch_anew(self) -> None:
-        """Also while gdb is looking at the catchpoint that was."""
+        self._catch_no_more()
+        self._catch()
+
+    def _catch_no_more(self) -> None:
+        """Also while gdb is looking at the catchpoint: one that is still there until gdb looks
+        elsewhere would let darc decide a second time at each signal."""
         before, self._catchpoint = self._catchpoint, None
         if before is not None and before.is_valid():
             before.enabled = False
             self._deciding.doom(before)
-        self._catch()
 
     def forget(self) -> None:
         """The program is gone, and what was sent to it."""
@@ -217,9 +221,7 @@ class GdbBell(Bell):
     @translated
     def disarm(self) -> None:
         self._handler = None
-        if self._catchpoint is not None:
-            self._deciding.doom(self._catchpoint)
-            self._catchpoint = None
+        self._catch_no_more()
         self._deciding.bury()
 
     def rang(self) -> bool:
