@@ -95,8 +95,8 @@ class KernelPads(PadBackend):
             return iter(())
         return executable_areas(kernel.target.memory.read, pointers, kernel.gdbstub.direct_map)
 
-    def room(self, parameters: Parameters) -> Room:
-        del parameters
+    def room(self, program: Program, parameters: Parameters) -> Room:
+        del program, parameters
         return ROOMS[-1]
 
     no_sets = "'darc profile' is not for kgdb: there 'darc start FUNCTION' times one function"

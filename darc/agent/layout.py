@@ -65,17 +65,24 @@ _SHEETS_OF_EACH = 4  # of threads beside the first, all of which may wait at one
 _DEPTHS = 16  # at which calls of a thread are open, on average
 
 
-def room_for(probes: int, threads: int) -> Room:
+_SMALL_CODE = 4 << 20  # bytes; more than the C library's and those of a small program
+_CODE_OF_A_SITE = 4 << 10  # bytes, of what a search may go through
+_MOST_TURNS = 4
+
+
+def room_for(probes: int, threads: int, code: int = 0) -> Room:
     """What an analysis needs that times ``probes`` call sites at once at most, in a program that
     has ``threads`` now, and perhaps some more later. Where there are many, each holds fewer nodes,
-    and callees are timed in turns."""
+    and callees are timed in turns. A search through a large program goes by more sites than it
+    times at once, each of which keeps its row: ``code`` is how many bytes of code there are."""
+    sites = probes + max(0, code - _SMALL_CODE) // _CODE_OF_A_SITE
     contexts = min(_power_of_two(max(threads * 5 // 4 + 1, 4)), MOST_CONTEXTS)
     allowed = min(_CONTEXT_BYTES, contexts * _BYTES_OF_EACH)
     nodes = _power_of_two(min(max(2 * probes, 32), _MOST_NODES))
     while nodes > _LEAST_NODES and contexts * nodes * _BYTES_PER_NODE > allowed:
         nodes //= 2
     return Room(
-        sites=min(probes + _GUARDS, _MOST_SITES),
+        sites=min(min(sites, _MOST_TURNS * probes) + _GUARDS, _MOST_SITES),
         nodes=nodes,
         routes=2 * nodes,
         records=max(2048, records_for_threads(threads)),

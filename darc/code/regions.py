@@ -14,6 +14,8 @@ class CodeRegions:
     def __init__(self, regions: Iterable[Region]) -> None:
         self._regions = sorted((r for r in regions if "x" in r.permissions), key=_start)
         self._starts = [r.start for r in self._regions]
+        self.size = sum(r.end - r.start for r in self._regions)
+        """In bytes."""
 
     def has(self, address: int) -> bool:
         """Whether ``address`` lies in one."""

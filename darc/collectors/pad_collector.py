@@ -191,7 +191,7 @@ class PadCollector(Collector):
 
     def _room(self) -> Room:
         """What the tables must hold."""
-        return self._backend.room(self._parameters)
+        return self._backend.room(self._program, self._parameters)
 
     def lost(self) -> str | None:
         return self._footing.lost()

@@ -47,8 +47,9 @@ class ProcessPads(PadBackend):
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
         return admission.clean_up_after_another(self._target, program, self._pid, unmap=unmap)
 
-    def room(self, parameters: Parameters) -> Room:
-        return room_for(parameters.max_probes, len(procfs.threads(self._pid)))
+    def room(self, program: Program, parameters: Parameters) -> Room:
+        threads = len(procfs.threads(self._pid))
+        return room_for(parameters.max_probes, threads, program.mapped.size)
 
     def room_for_set(self, functions: int) -> Room | None:
         return room_for_set(functions, len(procfs.threads(self._pid)))

@@ -54,7 +54,7 @@ class PadBackend(ABC):
         """
 
     @abstractmethod
-    def room(self, parameters: Parameters) -> Room:
+    def room(self, program: Program, parameters: Parameters) -> Room:
         """How much the agent's tables are to hold at least for an analysis."""
 
     no_sets = "'darc profile' is for processes: here 'darc start FUNCTION' times one function"

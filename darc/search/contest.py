@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from darc.model.ftree import Fnode, Totals
+from darc.model.ftree import Cause, Fnode, Totals
 from darc.search import decision
 from darc.search.decision import Taken
 
 NOTHING = Totals()
+
+_NOT_SLIGHT = 4
+"""One callee against targets that could not be told apart: this part of their time and votes."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,7 @@ class Contest:
         """Bring the counts to the nodes."""
         self.node.self_maxcount = self.own
         self.node.totals = self.totals
-        _, *votes = self.ballot(others)
-        for child, count in zip(self.node.children, votes, strict=True):
+        for child, count in zip(self.node.children, self._votes(others), strict=True):
             child.maxcount = count
             child.totals = child.called = self.callee_totals.get(child, NOTHING)
 
@@ -92,11 +94,35 @@ class Contest:
         """The votes of the node itself, and then those of each child.
 
         An interrupt comes wherever it likes: a vote that a callee owes to one has its handler, as
-        far as ``others``, the contests below this one, tell.
+        far as ``others``, the contests below this one, tell. Targets of an indirect call that could
+        not be told apart are many callees: together they are none that could win.
         """
+        votes = self._votes(others)
+        return [
+            self.own,
+            *(
+                0 if _is_untold(child) and self._are_many(child, count, votes) else count
+                for child, count in zip(self.node.children, votes, strict=True)
+            ),
+        ]
+
+    def _votes(self, others: Contests) -> list[int]:
         came = self._interrupted(others)
         own = {_handler(child) for child in self.node.children if child.is_interrupt}
-        return [self.own, *(self._share(child, came, own, others) for child in self.node.children)]
+        return [self._share(child, came, own, others) for child in self.node.children]
+
+    def _are_many(self, untold: Fnode, count: int, votes: Sequence[int]) -> bool:
+        """Whether a callee that was told apart outweighs each one of those that ``untold`` stands
+        for, as far as is known: it took longer than their longest call did, and had votes beside
+        all of them. What is slight beside them (:data:`_NOT_SLIGHT`) outweighs none."""
+        theirs = self.callee_totals.get(untold, NOTHING)
+        return any(
+            not _is_untold(child)
+            and own * _NOT_SLIGHT >= count
+            and self.callee_totals.get(child, NOTHING).sum * _NOT_SLIGHT >= theirs.sum
+            and self.callee_totals.get(child, NOTHING).sum > theirs.max_sum
+            for child, own in zip(self.node.children, votes, strict=True)
+        )
 
     def _share(
         self, child: Fnode, came: Mapping[_Handler, int], own: set[_Handler], others: Contests
@@ -170,6 +196,10 @@ class Contest:
             for (child, mean), has_votes in zip(means.items(), by_votes, strict=True)
             if has_votes or mean >= enough
         }
+
+
+def _is_untold(child: Fnode) -> bool:
+    return child.meaning is not None and child.meaning[0] is Cause.UNTOLD
 
 
 def _taken(child: Fnode, totals: Totals) -> Taken:
