@@ -173,6 +173,11 @@ class FunctionProfiles(Analysis):
         return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
 
     @property
+    def calls(self) -> Mapping[Function, int]:
+        """Of each function, at the latest look. Any thread."""
+        return self._looked[1]
+
+    @property
     def _next_mark(self) -> float:
         """When the counts are to be read again, for slices and intervals."""
         if self._every is None:

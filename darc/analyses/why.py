@@ -3,6 +3,7 @@ what makes it slow. The choice is :mod:`darc.search.suspects`'."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from darc.analyses.analysis import Step, Subject
@@ -13,11 +14,20 @@ from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps, Op, OpClass
 from darc.model.snapshot import Snapshot
 from darc.search.descent import end_where_it_is, ended_paths
-from darc.search.suspects import SLEEPS, agree, choice, is_disturbed, may_follow, usual
+from darc.search.suspects import LEAST_CALLS, SLEEPS, agree, choice, is_disturbed, may_follow, usual
 
 FIRST_SECONDS = 3.0
 """After which it is first asked whether a function stands out; then after twice as long, and so
 on."""
+
+_AT_WORK = 0.5
+"""A program has work where its threads were busy for so much of the time."""
+
+_STACKS_EVERY = 0.2
+"""Seconds between two looks at the stacks of such a program,"""
+
+_MOST_LOOKS = 20
+"""of which there are so many."""
 
 _LONG = 12.0
 """Seconds after which it is searched also where the halves of the time disagree: that is told."""
@@ -61,6 +71,14 @@ class SuspectProfiles(FunctionProfiles):
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
         super().__init__(subject, seconds=min(FIRST_SECONDS, limit), every=every, left_out=left_out)
         self._limit = limit
+        self._busy = self._set.busy_seconds
+        self._places: Counter[int] = Counter()
+        """In how many looks at the stacks a call was under way there."""
+        self._looks = 0
+        self._wants_look = False
+        self.elsewhere: tuple[int, ...] | None = None
+        """Where the program works instead, the most frequent first: it has ended as it does none of
+        its work in these functions."""
 
     @property
     def timed_from(self) -> float | None:
@@ -74,17 +92,45 @@ class SuspectProfiles(FunctionProfiles):
 
     @property
     def seconds_left(self) -> float | None:
-        left = super().seconds_left
+        left = 0.0 if self._wants_look else super().seconds_left
         return self._rest if left is None else min(left, self._rest)
 
     def decide(self) -> Step:
+        self._look_at_stacks()
         if self._set.is_in and self._clock.seconds >= self._wanted and self._rest > 0:
             self.collect()
-            if not self._stands_out():
+            most = max((row.profile.count for row in self._known.rows), default=0)
+            if self._works_elsewhere(most):
+                self.elsewhere = tuple(at for at, _ in self._places.most_common())
+            elif not self._stands_out():
                 self._wanted *= 2
         if self._rest <= 0:
             self._wanted = min(self._wanted, self._clock.seconds)
         return super().decide()
+
+    def look(self) -> float:
+        wait = super().look()
+        due = self._clock.seconds >= (self._looks + 1) * _STACKS_EVERY
+        if due and self._set.is_in and self._looks < _MOST_LOOKS:
+            self._wants_look = self._works_elsewhere(max(self.calls.values(), default=0))
+        return min(wait, _STACKS_EVERY)
+
+    @property
+    def urgent(self) -> int | None:
+        return 0 if self._wants_look else super().urgent
+
+    def _look_at_stacks(self) -> None:
+        if self._wants_look:
+            self._wants_look = False
+            self._looks += 1
+            self._places.update(self._set.under_way())
+
+    def _works_elsewhere(self, most: int) -> bool:
+        """Whether the program has work, and not even at the limit any of these functions will have
+        been called often enough, of which none was more often than ``most`` times."""
+        seconds = self._clock.seconds
+        busy = self._set.busy_seconds - self._busy
+        return most * self._limit < LEAST_CALLS * seconds and busy >= _AT_WORK * seconds
 
     def _stands_out(self) -> bool:
         out = usual(self._known)

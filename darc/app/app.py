@@ -131,7 +131,7 @@ class App:
         while (following := pursuit.next()) is not None:
             entry, request = following
             try:
-                self.begin(session.program, entry, request)
+                self.begin(session.program, entry, request, runs=request.members is not None)
             except DarcError as error:
                 pursuit.failed(str(error))
                 continue

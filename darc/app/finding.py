@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,19 +10,17 @@ from pathlib import Path
 from darc.analyses.analysis import Analysis, Subject
 from darc.app import naming
 from darc.code import runtimes
-from darc.code.callers import called_by_loops, most_called, too_many
+from darc.code.callers import called_by_loops, most_called, reached, too_many
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.patterns import Chosen, Pattern, choose
-from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER
 from darc.code.program import Program
 from darc.code.spelling import address_of, split_spec
-from darc.code.unwind import frames
+from darc.code.stacks import under_way
 from darc.collectors.collector import Way
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
-    DarcError,
     NotFoundError,
     UnsupportedError,
     UsageError,
@@ -34,12 +31,11 @@ from darc.model.part import Part
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.session.session import Session
-from darc.target.memory import word_at
 from darc.target.target import Target
 from darc.views.style import Style
 
-_MOST_STACKS = 64
-"""Threads whose stacks are looked at."""
+_MOST_REACHED = 500
+"""Functions that are taken where the program works: most of what these call is not."""
 
 _DONE_BY_LOOPS = frozenset(
     "send sendto sendmsg sendmmsg write writev pwrite pwrite64 pwritev pwritev64 fsync fdatasync "
@@ -62,6 +58,9 @@ class Members:
     """The command, where that is for processes alone."""
     looks_at_stacks: bool = False
     """Whether of too many those come first that are under way now, and what these call."""
+    places: tuple[int, ...] | None = None
+    """Addresses in functions: where they are given, these and what they call are meant, in whatever
+    file, and no pattern."""
     takes_unnamed: bool = False
     """Whether functions of the program's own file without symbols are among them."""
 
@@ -226,16 +225,23 @@ def find_members(
         raise UnsupportedError(debuggee.pads.no_sets)
     entry = debuggee.entry()
     own = None if entry is None else program.module_at(entry)
+    active = functools.cache(functools.partial(under_way, program, target))
+    if members.places is not None:
+        progress("looks for functions where the program works")
+        places = members.places or active()
+        return _whole(program, Chosen(tuple(reached(program, places, _MOST_REACHED))))
     unnamed = members.takes_unnamed
     chosen = choose(program, target, members.patterns, own, progress, unnamed=unnamed)
-    active = functools.cache(functools.partial(_under_way, program, target))
     looks = members.looks_at_stacks
     chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active if looks else tuple)
     if looks and own is not None:
         loops = called_by_loops(program, active(), own, _DONE_BY_LOOPS)
         chosen = _with_others(chosen, loops)
-    if not unnamed:
-        return chosen
+    return _whole(program, chosen) if unnamed else chosen
+
+
+def _whole(program: Program, chosen: Chosen) -> Chosen:
+    """Without the parts of functions that a compiler has split off."""
     whole = tuple(one for one in chosen.functions if program.outlines.may_be_function(one.address))
     return replace(chosen, functions=whole) if whole else chosen
 
@@ -246,19 +252,6 @@ def _with_others(chosen: Chosen, others: Sequence[Function]) -> Chosen:
     taken, rest = chosen.functions[:room], chosen.functions[room:]
     why = too_many(MOST_FUNCTIONS)
     return Chosen((*taken, *others), (*chosen.left_out, *((function, why) for function in rest)))
-
-
-def _under_way(program: Program, target: Target) -> list[int]:
-    """An address in each function that a call is under way of, in any thread, the innermost ones
-    first, as far as the stacks tell."""
-    places: dict[int, None] = {}
-    for thread in target.threads.ids()[:_MOST_STACKS]:
-        with contextlib.suppress(DarcError):
-            names = (PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER)
-            pc, stack, frame = (target.threads.read_register(thread, name) for name in names)
-            word = functools.partial(word_at, target.memory)
-            places |= dict.fromkeys(one.at for one in frames(program, pc, stack, frame, word))
-    return list(places)
 
 
 def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:

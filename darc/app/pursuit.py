@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from darc.analyses.offvotes import UNTOLD_NOTE, Rules, own_time
 from darc.analyses.why import (
@@ -92,6 +92,7 @@ _ENDED = (Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.DONE)
 """How an analysis has ended that another one may follow."""
 
 WHOLE_PROGRAM = "the program's functions"
+WHERE_IT_WORKS = "functions of its libraries"
 
 
 class Pursuit:
@@ -112,6 +113,10 @@ class Pursuit:
         self._seen: set[int] = set()
         """Addresses of functions that need no search of their own any more."""
         self._profiled = False
+        self._elsewhere: tuple[int, ...] | None = None
+        """Where the work is, in none of the program's own functions, yet to be profiled;"""
+        self._was_elsewhere = False
+        """it was."""
         self._stood: list[tuple[Session, ProgramFigures]] = []
         """Each session that is over, and what it has cost the program;"""
         self._between = 0.0
@@ -122,21 +127,35 @@ class Pursuit:
 
     def first(self) -> Request:
         """What comes first: profiles of the program's own functions."""
-        limit = _PROFILE_PART * self._seconds
-        members = Members(
-            WHOLE_PROGRAM,
-            tuple(parse_patterns("*")),
-            functools.partial(SuspectProfiles, limit=limit),
+        return self._profiles(
+            functools.partial(
+                Members,
+                WHOLE_PROGRAM,
+                tuple(parse_patterns("*")),
+                looks_at_stacks=True,
+                takes_unnamed=True,
+            ),
+            self._seconds,
+        )
+
+    def _further(self, places: tuple[int, ...]) -> Request:
+        """What comes behind that where the program works elsewhere, at these ``places``."""
+        self._was_elsewhere, self._profiled = True, False
+        members = functools.partial(Members, WHERE_IT_WORKS, (), places=places)
+        return self._profiles(members, self._rest)
+
+    def _profiles(self, members: Callable[..., Members], seconds: float) -> Request:
+        """Of these ``members``, with a part of the ``seconds`` that there are."""
+        chosen = members(
+            analysis=functools.partial(SuspectProfiles, limit=_PROFILE_PART * seconds),
             of_processes="why",
-            looks_at_stacks=True,
-            takes_unnamed=True,
         )
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
         return Request(
             "main",  # before it runs
             parameters,
-            members.analysis,
-            members=members,
+            chosen.analysis,
+            members=chosen,
             verb="times",
             replaces_finished=True,
             unseen="why",
@@ -154,7 +173,10 @@ class Pursuit:
         analysis = session.analysis
         self._stood.append((session, shown.program))
         if isinstance(analysis, SuspectProfiles):
-            self._set, self._profiled, self._begun = analysis.known, True, analysis.timed_from
+            self._set, self._profiled = analysis.known, True
+            self._elsewhere = None if self._was_elsewhere else analysis.elsewhere
+            if self._begun is None:
+                self._begun = analysis.timed_from
             self._usual = usual(self._set)
             return
         suspect, self._suspect = self._suspect, None
@@ -201,6 +223,8 @@ class Pursuit:
         suspect, self._suspect = self._suspect, None
         if suspect is not None:
             self._add(Answer(suspect, None, why=why), None)
+        else:
+            self._profiled = True  # what it was before
 
     def _add(self, answer: Answer, session: Session | None) -> None:
         self._searched.append((answer, session))
@@ -211,9 +235,13 @@ class Pursuit:
             self._seen |= {one.row.function.address for one in alike}
 
     def next(self) -> tuple[int, Request] | None:
-        """The function to search in next, by its address, and how; ``None``: that was all."""
+        """What comes next: the address of the function to search in, or of none where many are
+        timed; ``None``: that was all."""
         self._suspect = None
         rest = self._rest
+        places, self._elsewhere = self._elsewhere, None
+        if places is not None and rest >= _LEAST_SECONDS:
+            return 0, self._further(places)
         found = without(suspects(self._set), self._is_seen)
         suspect = choice(self._set, self._is_seen)
         answered = len([one for one in self._ranked(self._answers) if one.paths])

@@ -10,6 +10,7 @@ import collections
 import contextlib
 import ctypes
 import functools
+import itertools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from pathlib import Path
@@ -28,6 +29,11 @@ _ADDRESS = re.compile(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=....
 
 _THROUGH = re.compile(rb"\xff\x15(?=....)", re.DOTALL)
 """A call through a word, without how far that is behind it."""
+
+_RUNTIME = re.compile(
+    r"(libc|libpthread|libm|libstdc\+\+|libgcc_s|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl|\[vdso\]"
+)
+"""What a language's runtime is called: its functions are slow for their callers."""
 
 _NEAR_PART = 0.75
 """So many of those that can be taken are near to what is under way, at most."""
@@ -111,14 +117,27 @@ def most_called(
 def _near(program: Program, active: Iterable[int], wanted: Container[int], most: int) -> list[int]:
     """Of the functions ``wanted`` those that are ``active``, then breadth first what these call, as
     far as the code tells where calls lead: ``most`` of them. On the way are others as well."""
-    found: list[int] = []
+    on_the_way = _outward(program, active, across=False)
+    return list(itertools.islice((at for at in on_the_way if at in wanted), most))
+
+
+def reached(program: Program, active: Iterable[int], most: int) -> list[Function]:
+    """The functions that are ``active``, by an address in each, and breadth first what these call,
+    in whatever files but a language's runtime: ``most`` of them."""
+    found = itertools.islice(_outward(program, active, across=True), most)
+    return [program.names.function_at(address) for address in found]
+
+
+def _outward(program: Program, active: Iterable[int], *, across: bool) -> Iterator[int]:
+    """Where functions begin: those at addresses in ``active``, then breadth first what their code
+    leads to or takes the address of, in the same file, or ``across`` files."""
     codes: dict[int, _Bounds] = {}
     ready = collections.deque(active)
     seen: set[int] = set()
-    while ready and len(found) < most:
+    while ready:
         address = ready.popleft()
         module = program.module_at(address)
-        if module is None:
+        if module is None or (across and _RUNTIME.match(module.name)):
             continue
         if module.start not in codes:
             codes[module.start] = _Bounds(module)
@@ -127,13 +146,23 @@ def _near(program: Program, active: Iterable[int], wanted: Container[int], most:
             continue
         start, end = bounds
         seen.add(start)
-        if start in wanted:
-            found.append(start)
+        yield start
         code = module.image.loaded(start - module.bias, end - start) or b""
         starts = codes[module.start].starts
-        ready += (to for _, to in _led_to(code, start) if to in starts and to not in seen)
+        led_to = [to for _, to in _led_to(code, start)]
+        ready += (to for to in led_to if to in starts and to not in seen)
         ready += (to for to in _pointed_to(code, start) if to in starts and to not in seen)
-    return found
+        if across:
+            ready += _elsewhere(program, module, (to for to in led_to if to not in starts))
+
+
+def _elsewhere(program: Program, module: Module, targets: Iterable[int]) -> Iterator[int]:
+    """Where those of ``targets`` lead, in other files, that are PLT entries of ``module``."""
+    for target in targets:
+        if module.start <= target < module.end and program.linkage.jump_slot(target) is not None:
+            callee = program.linkage.resolve(target)
+            if callee is not None and program.is_code(callee[0]):
+                yield callee[0]
 
 
 class _Bounds:

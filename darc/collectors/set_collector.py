@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 
 from darc.agent.layout import Room
 from darc.code.architecture import FunctionCode
+from darc.code.stacks import under_way
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.losses import LOSSES
 from darc.collectors.memberpads import LONGEST_STOP, MemberPads
@@ -26,6 +27,9 @@ from darc.pads.installer import MAY_FAULT, PadInstaller
 
 MOST_FUNCTIONS = 2000
 """Of one set."""
+
+_STACKS_SECONDS = 0.02
+"""In which stacks are looked at."""
 
 _LOSSES = {
     "lost_blocks": "calls were not timed: there were too many threads and functions together",
@@ -204,6 +208,17 @@ class SetCollector(PadCollector):
         for number in sorted(self.installer.members):
             if self.pads.functions[number] in functions:
                 self.installer.give_up_member(number)
+
+    @property
+    def busy_seconds(self) -> float:
+        """For how long the program's threads had something to do so far, those that live, whether
+        they had a processor or not. Any thread."""
+        ran = map(self._debuggee.ran, self._backend.living())
+        return sum(sum(one) for one in ran if one is not None) / 1e9
+
+    def under_way(self) -> list[int]:
+        """At a stop, which is to be short: as :func:`darc.code.stacks.under_way`."""
+        return under_way(self._program, self._target, _STACKS_SECONDS)
 
     @property
     def timed(self) -> int:

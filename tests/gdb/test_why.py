@@ -78,6 +78,18 @@ def test_the_slow_function_and_its_cause(tmp_path: Path) -> None:
 
 
 @IN_BOTH
+def test_a_program_that_works_in_a_library(tmp_path: Path) -> None:
+    """None of its own functions is called again: the library's are timed that it is found in."""
+    program, args = build("abroad"), ("4000000",)
+    done = debug(tmp_path, program, args, [MOST, "run", REPORT, "kill", EXIT])
+    found = why(done)
+    assert found["verdict"] == "found", done.gdb
+    first = found["answers"][0]
+    assert first["function"] in ("abroad_serve", "abroad_lookup")
+    assert [path[-2:] for path in paths(first)] == [["abroad_lookup", "abroad_rebuild"]], done.gdb
+
+
+@IN_BOTH
 def test_what_is_slow_comes_before_who_waits_for_work(tmp_path: Path) -> None:
     """Workers that wait take far more time than the one that is slow now and then."""
     again = [mark("again"), "darc start 1 --peak last", "darc stop"]
