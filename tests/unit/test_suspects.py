@@ -602,13 +602,35 @@ def session_of(analysis: object, root: Fnode | None = None) -> Session:
     return cast("Session", SimpleNamespace(alive=False, analysis=analysis, root=root, program=None))
 
 
-def profiled(known: FunctionSet) -> Pursuit:
-    """One that has timed functions, in two stops of half a second."""
+def profiles(known: FunctionSet, elsewhere: tuple[int, ...] | None = None) -> SuspectProfiles:
     analysis = SuspectProfiles.__new__(SuspectProfiles)
-    vars(analysis).update(_known=known, _clock=SimpleNamespace(begun=None))
+    vars(analysis).update(_known=known, _clock=SimpleNamespace(begun=None), elsewhere=elsewhere)
+    return analysis
+
+
+def profiled(known: FunctionSet, elsewhere: tuple[int, ...] | None = None) -> Pursuit:
+    """One that has timed functions, in two stops of half a second."""
     pursuit = Pursuit(20.0, Parameters())
-    pursuit.take(session_of(analysis), Snapshot("*", Status.DONE, Probes.PAD, program=spent(2)))
+    take_profiles(pursuit, profiles(known, elsewhere))
     return pursuit
+
+
+def take_profiles(pursuit: Pursuit, analysis: SuspectProfiles) -> None:
+    pursuit.take(session_of(analysis), Snapshot("*", Status.DONE, Probes.PAD, program=spent(2)))
+
+
+def test_where_the_work_is_elsewhere_that_is_profiled_once() -> None:
+    nothing = FunctionSet((), seconds=3.0)
+    pursuit = profiled(nothing, (4096, 8192))
+    following = pursuit.next()
+    assert following is not None
+    members = following[1].members
+    assert members is not None
+    assert members.places == (4096, 8192)
+    take_profiles(pursuit, profiles(nothing, (4096,)))
+    assert pursuit.next() is None
+    known = pursuit.known(session_of(None), Snapshot("*", Status.DONE, Probes.PAD))
+    assert known.verdict is Verdict.UNKNOWN
 
 
 def spent(stops: int) -> ProgramFigures:

@@ -35,11 +35,11 @@ WHY = Command(
     usage="darc why [--time 30s]",
     details=(
         "Times the program's own functions, up to 2,000 of them, or those of libraries where all "
-        "its work is in these, takes the one whose slow calls cost most, and looks for their root cause, for who was waited for, and for up to two "
-        "others that are slow by themselves: 'darc profile', 'darc start' and 'darc waits' in "
-        "one, and by itself. Ends after --time, counted from when they are timed, or before, and "
-        "says what to type next. In gdb Ctrl-C ends it with what is known; in lldb 'darc stop' "
-        "does."
+        "its work is in these, takes the one whose slow calls cost most, and looks for their "
+        "root cause, for who was waited for, and for up to two others that are slow by "
+        "themselves: 'darc profile', 'darc start' and 'darc waits' in one, and by itself. Ends "
+        "after --time, counted from when they are timed, or before, and says what to type next. "
+        "In gdb Ctrl-C ends it with what is known; in lldb 'darc stop' does."
     ),
     examples=(
         ("darc why", "Then 'run' or 'continue', and wait."),
