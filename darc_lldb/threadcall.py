@@ -29,6 +29,7 @@ _ROUND = 32
 _RETURN, _INT3 = b"\xc3", b"\xcc"
 _ATTEMPTS = 20
 _PATIENCE_SECONDS = 60
+_LEAVE_SECONDS = 1.0
 _ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
 
 
@@ -215,12 +216,16 @@ class ThreadCall:
 
     def _restore(self, place: int, original: bytes) -> None:
         """Also where lldb has let the program go without knowing: lldb 14 takes one thread's vfork
-        for a second one where it looks at the threads again, and detaches."""
+        for a second one where it looks at the threads again, and detaches; or its server was
+        killed. The thread may be in that code then: it is restored when that has left it, else by
+        the next debugger, as it was noted."""
         try:
             self._write(place, original)
         except TargetError:
-            with procfs.MemoryFile(int(self._process.GetProcessID())) as memory:
-                memory.write(place, original)
+            pid, code = int(self._process.GetProcessID()), range(place, place + len(original))
+            if procfs.leaves(pid, int(self._id), code, _LEAVE_SECONDS):
+                with procfs.MemoryFile(pid) as memory:
+                    memory.write(place, original)
 
     def _write(self, address: int, data: bytes) -> None:
         error = lldb.SBError()

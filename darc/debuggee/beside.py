@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 from darc.debuggee import journal, procfs
 from darc.model.errors import TargetError
@@ -31,7 +30,7 @@ def put_back(pid: int) -> bool:
     if noted is None or not noted.places or noted.passages:
         return False
     places = list(noted.places)
-    counters = [pc for pc in map(_program_counter, procfs.threads(pid)) if pc is not None]
+    counters = [pc for pc in map(procfs.program_counter, procfs.threads(pid)) if pc is not None]
     with procfs.MemoryFile(pid) as memory:
         changed = [place for place in reversed(places) if _is_changed(place, memory)]
         relays = set(map(_leads_to, changed))  # what stands there is darc's alone
@@ -61,15 +60,6 @@ def _leads_to(place: Place) -> int | None:
             distance = int.from_bytes(place.written[1 : size + 1], "little", signed=True)
             return place.address + size + 1 + distance
     return None
-
-
-def _program_counter(thread: int) -> int | None:
-    """That of a thread that stands still."""
-    try:
-        words = Path(f"/proc/{thread}/syscall").read_text().split()
-        return int(words[-1], 16)
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _clear(pid: int, region: Region, memory: procfs.MemoryFile) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import struct
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -367,6 +368,36 @@ def system_call(pid: int, thread: int) -> str:
         return Path(f"/proc/{pid}/task/{thread}/syscall").read_text().split()[0]
     except (OSError, IndexError):
         return ""
+
+
+def program_counter(thread: int) -> int | None:
+    """That of a thread of any process that stands still, or waits in a system call; ``None``: it
+    runs, or the kernel does not tell."""
+    try:
+        return int(Path(f"/proc/{thread}/syscall").read_text().split()[-1], 16)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+_RAN_NS = 1_000_000
+_LOOK_SECONDS = 0.001
+
+
+def leaves(pid: int, thread: int, place: range, seconds: float) -> bool:
+    """Of a thread that nobody traces any more, and that was stopped in code that leads it out of
+    ``place``: whether it is seen to be out within ``seconds``, or is gone. It has run by then, or
+    waits elsewhere."""
+    end, before = time.monotonic() + seconds, ran(thread)
+    while thread in threads(pid):
+        at, now = program_counter(thread), ran(thread)
+        if at is not None and at not in place:
+            return True
+        if before is not None and now is not None and now[0] - before[0] > _RAN_NS:
+            return True
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True
 
 
 def waited_ns(thread: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -84,16 +85,23 @@ import signal
 from darc.debuggee import procfs
 from darc_lldb.threadcall import ThreadCall
 
+run_to = ThreadCall._run_to
+
 def die(call, address):
     pid = int(call._process.GetProcessID())
-    if "{who}" == "both":
+    if "{who}" == "server":
+        os.kill(pid, signal.SIGSTOP)
+    if "{who}" != "lldb":
         os.kill(int(procfs.status(pid)["TracerPid"]), signal.SIGKILL)
-    os.kill(os.getpid(), signal.SIGKILL)
+    if "{who}" != "server":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_to(call, address)
 
 ThreadCall._run_to = die
 """
-"""Where a thread is about to go round, lldb dies, alone or with its server. (With its breakpoint in
-the thread's way the program ends: docs/safety.md.)"""
+"""Where a thread is about to go round, lldb dies, alone or with its server; or its server alone,
+and the thread gets no processor until lldb has seen that. (With its breakpoint in the thread's way
+the program ends: docs/safety.md.)"""
 
 
 @pytest.mark.parametrize("who", ["both", "lldb"])
@@ -106,6 +114,18 @@ def test_kill_as_a_thread_goes_round(who: str, tmp_path: Path) -> None:
         commands = [f"command script import {script}", *ANALYSE]
         killed = debug(tmp_path, None, (), commands, options=options)
         assert killed.status == -signal.SIGKILL, killed.gdb
+        gives_back(running, tmp_path, options)
+
+
+def test_kill_of_the_server_as_a_thread_goes_round(tmp_path: Path) -> None:
+    """What the thread still has to run through is not taken from it."""
+    script = tmp_path / "dying.py"
+    script.write_text(ROUND.format(who="server"))
+    with server(build("server")) as running:
+        options = ["-p", str(running.pid)]
+        commands = [f"command script import {script}", *ANALYSE]
+        debug(tmp_path, None, (), commands, options=options)
+        os.kill(running.pid, signal.SIGCONT)
         gives_back(running, tmp_path, options)
 
 
