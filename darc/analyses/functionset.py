@@ -80,6 +80,7 @@ class FunctionProfiles(Analysis):
         )
         self._next_slice = _FIRST_SLICE
         self._marks = threading.Lock()
+        self._collecting = threading.Lock()
         self._left_out = tuple(left_out)
         """Of perhaps a hundred thousand functions: those that the set is without."""
         self._clock = RunClock()
@@ -225,11 +226,17 @@ class FunctionProfiles(Analysis):
             if self._may_put_in:
                 self._make_or_put_in()
             return Step.GO_ON
-        self.collect()
         if self._clock.seconds < self._wanted:
+            if self._stops_for_intervals:
+                self.collect()
             return Step.GO_ON
+        self._collect_last()
         self._status = Status.DONE
         return Step.END
+
+    def _collect_last(self) -> None:
+        """At the end, with the program stopped: what counts."""
+        self.collect()
 
     def _make_or_put_in(self) -> None:
         """At a stop, which is short: what is not made by now is made at others, or never."""
@@ -239,6 +246,10 @@ class FunctionProfiles(Analysis):
             self._made_at = time.monotonic()
 
     def collect(self) -> None:
+        with self._collecting:
+            self._collect()
+
+    def _collect(self) -> None:
         counts, pads = self._set.counting.counts(), self._set.pads
         self._mark(self._clock.seconds, counts)
         rows = [

@@ -69,13 +69,17 @@ class SuspectProfiles(FunctionProfiles):
         left_out: Sequence[tuple[Function, str]] = (),
     ) -> None:
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
-        super().__init__(subject, seconds=min(FIRST_SECONDS, limit), every=every, left_out=left_out)
+        super().__init__(subject, seconds=limit, every=every, left_out=left_out)
         self._limit = limit
+        self._next_asked = min(FIRST_SECONDS, limit)
+        """When it is asked next whether that is enough."""
         self._busy = self._set.busy_seconds
         self._places: Counter[int] = Counter()
         """In how many looks at the stacks a call was under way there."""
         self._looks = 0
         self._wants_look = False
+        self._is_decided = False
+        """Whether what is known is enough: the next stop is the last."""
         self.elsewhere: tuple[int, ...] | None = None
         """Where the program works instead, the most frequent first: it has ended as it does none of
         its work in these functions."""
@@ -86,38 +90,43 @@ class SuspectProfiles(FunctionProfiles):
         return self._clock.begun
 
     @property
-    def _rest(self) -> float:
-        """Seconds up to the limit."""
-        return self._limit - self._clock.seconds
-
-    @property
     def seconds_left(self) -> float | None:
-        left = 0.0 if self._wants_look else super().seconds_left
-        return self._rest if left is None else min(left, self._rest)
+        return 0.0 if self._wants_look or self._is_decided else super().seconds_left
 
     def decide(self) -> Step:
         self._look_at_stacks()
-        if self._set.is_in and self._clock.seconds >= self._wanted and self._rest > 0:
-            self.collect()
-            most = max((row.profile.count for row in self._known.rows), default=0)
-            if self._works_elsewhere(most):
-                self.elsewhere = tuple(at for at, _ in self._places.most_common())
-            elif not self._stands_out():
-                self._wanted *= 2
-        if self._rest <= 0:
+        if self._is_decided:
             self._wanted = min(self._wanted, self._clock.seconds)
         return super().decide()
 
+    def _collect_last(self) -> None:
+        if not self._is_decided:
+            super()._collect_last()
+
     def look(self) -> float:
         wait = super().look()
-        due = self._clock.seconds >= (self._looks + 1) * _STACKS_EVERY
-        if due and self._set.is_in and self._looks < _MOST_LOOKS:
+        seconds = self._clock.seconds
+        if not self._set.is_in or not self._clock.goes or self._is_decided:
+            return wait
+        if seconds >= (self._looks + 1) * _STACKS_EVERY and self._looks < _MOST_LOOKS:
             self._wants_look = self._works_elsewhere(max(self.calls.values(), default=0))
+        if seconds >= self._next_asked:
+            self._consider()
         return min(wait, _STACKS_EVERY)
+
+    def _consider(self) -> None:
+        """Whether that was it, while the program runs: it takes a while."""
+        self.collect()
+        if self._works_elsewhere(max((row.profile.count for row in self._known.rows), default=0)):
+            self.elsewhere = tuple(at for at, _ in self._places.most_common())
+        elif not self._stands_out():
+            self._next_asked *= 2
+            return
+        self._is_decided = True
 
     @property
     def urgent(self) -> int | None:
-        return 0 if self._wants_look else super().urgent
+        return 0 if self._wants_look or self._is_decided else super().urgent
 
     def _look_at_stacks(self) -> None:
         if self._wants_look:

@@ -131,7 +131,7 @@ class App:
         while (following := pursuit.next()) is not None:
             entry, request = following
             try:
-                self.begin(session.program, entry, request, runs=request.members is not None)
+                self.begin(session.program, entry, request, follows=True)
             except DarcError as error:
                 pursuit.failed(str(error))
                 continue
@@ -532,10 +532,18 @@ class App:
         if self._session is not None and self._session.alive:
             self._session.breakpoints_changed()
 
-    def begin(self, program: Program, entry: int, request: Request, *, runs: bool = False) -> None:
+    def begin(
+        self,
+        program: Program,
+        entry: int,
+        request: Request,
+        *,
+        runs: bool = False,
+        follows: bool = False,
+    ) -> None:
         """Begins the analysis of f0, which is at ``entry``, as the program is stopped now; that has
-        work to do if it ``runs`` already. Raises DarcError: it cannot be; whatever was changed was
-        undone."""
+        work to do if it ``runs`` already. One that ``follows`` another goes on with it at once.
+        Raises DarcError: it cannot be; whatever was changed was undone."""
         assert self._debuggee is not None
         began, is_first = time.monotonic(), self._session is None
         if self._leave_alone is None:
@@ -555,7 +563,7 @@ class App:
             if not chosen.functions:
                 raise UsageError(f"{members.text}: {chosen.left_out[0][1]}")
             entry = chosen.functions[0].address
-            way = SetCollector.of(chosen.functions, runs=runs, progress=progress)
+            way = SetCollector.of(chosen.functions, runs=runs or follows, progress=progress)
             analysis = functools.partial(members.analysis, left_out=chosen.left_out)
         session = Session(
             self._target,
@@ -579,7 +587,8 @@ class App:
         self._waiting.begun()
         self._request = request
         self._session = session
-        session.on_user_stop()  # the patches come with the program's going on
+        if not (follows and session.passes()):
+            session.on_user_stop()  # the patches come with the program's going on
         for line in session.openings:
             self.emit(f"darc: {line}")
         session.was_set_up(time.monotonic() - began)

@@ -1,7 +1,4 @@
-"""How many calls lead to a function, by the code alone: which functions to take of too many.
-
-``libcallscan.so`` is made by :mod:`darc.agent.build` when the package is built.
-"""
+"""How many calls lead to a function, by the code alone: which functions to take of too many."""
 
 from __future__ import annotations
 
@@ -9,15 +6,14 @@ import bisect
 import collections
 import contextlib
 import ctypes
-import functools
 import itertools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
-from pathlib import Path
 
 from darc.code.modules import Module
 from darc.code.patterns import Chosen
 from darc.code.program import Program
+from darc.code.scans import scans
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
 
@@ -47,17 +43,6 @@ def too_many(most: int) -> str:
     return f"fewer calls lead to them than to the {most:,} that can be timed at once"
 
 
-@functools.cache
-def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(Path(__file__).with_name("libcallscan.so")))
-    library.callscan.restype = None
-    library.callscan.argtypes = (
-        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64),
-        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
-    )
-    return library
-
-
 class CallCounts:
     """How many direct calls lead to each of ``wanted``, in code that is given bit by bit."""
 
@@ -69,7 +54,7 @@ class CallCounts:
     def add(self, code: bytes, address: int) -> None:
         """Counts those in the bytes of ``code``, which is at ``address``."""
         count = len(self._wanted)
-        _library().callscan(code, len(code), address, self._wanted, count, self._calls)
+        scans().callscan(code, len(code), address, self._wanted, count, self._calls)
 
     def found(self) -> dict[int, int]:
         """The calls by where they lead."""

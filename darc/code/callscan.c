@@ -1,5 +1,5 @@
-/* How many calls in some code lead to each of some addresses: of a program with a hundred libraries that is a look at
- * each of millions of calls, for which the program stands still.
+/* Where calls and jumps in some code lead: of a program with a hundred libraries that is a look at each of millions of
+ * calls, for which the program stands still.
  *
  * Runs in the debugger, as a library that Python loads; no code of it ever gets into the program. It allocates
  * nothing and keeps nothing, and reads no byte beyond the code. What looks like a call in the middle of another
@@ -37,4 +37,41 @@ void callscan(const uint8_t *code, size_t size, uint64_t base, const uint64_t *w
         if (number < count)
             calls[number]++;
     }
+}
+
+/* How long a jump is whose first bytes these are, with how far it goes from behind it in *far; 0: they are none. */
+static size_t jump_at(const uint8_t *code, size_t size, int64_t *far)
+{
+    int32_t distance;
+    if ((code[0] >= 0x70 && code[0] <= 0x7f) || (code[0] >= 0xe0 && code[0] <= 0xe3) || code[0] == 0xeb) {
+        if (size < 2)
+            return 0;
+        *far = (int8_t)code[1];
+        return 2;
+    }
+    size_t opcode = code[0] == 0xe9 ? 1 : size >= 2 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80 ? 2 : 0;
+    if (!opcode || size < opcode + sizeof distance)
+        return 0;
+    __builtin_memcpy(&distance, code + opcode, sizeof distance);
+    *far = distance;
+    return opcode + sizeof distance;
+}
+
+/* How many bytes of the code, which is at base, could begin a jump to somewhere between low and high, both excluded;
+ * notes the numbers of the first ones, room of them at most. */
+size_t jumpscan(const uint8_t *code, size_t size, uint64_t base, uint64_t low, uint64_t high, uint32_t *places,
+                size_t room)
+{
+    size_t found = 0;
+    for (size_t at = 0; at < size; at++) {
+        int64_t far;
+        size_t length = jump_at(code + at, size - at, &far);
+        uint64_t target = base + at + length + (uint64_t)far;
+        if (!length || target <= low || target >= high)
+            continue;
+        if (found < room)
+            places[found] = (uint32_t)at;
+        found++;
+    }
+    return found;
 }

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import bisect
-import re
+import ctypes
 from collections.abc import Iterator
 
 from darc.code.architecture import Surroundings
 from darc.code.modules import Module
 from darc.code.processor import decode, jump_target
+from darc.code.scans import scans
 from darc.model.errors import TargetError
 
 _NEIGHBOURHOOD = 8192
 """Bytes around a piece of code in which other entries to it are looked for."""
 
-_JUMP = re.compile(
-    rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<conditional>.{4})|[\xeb\x70-\x7f\xe0-\xe3](?P<short>.))",
-    re.DOTALL,
-)
 _LONGEST_JUMP = 6
 
-_CHUNK = 4096
-"""Bytes of code whose jumps are read at a time."""
+_ROOM = 256
+"""Jumps to one piece of code that are looked at."""
 
 _GUESSED = 256
 """Bytes before an address of which no table tells, in which the code around it is looked for."""
-
-_JUMP_LENGTHS = {"near": 5, "conditional": 6, "short": 2}
 
 
 class Jumps:
@@ -35,12 +29,10 @@ class Jumps:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._far: dict[int, frozenset[int]] = {}
-        self._possible: dict[int, list[tuple[int, int]]] = {}
 
     def forget_code(self) -> None:
         """The program's bytes have changed."""
         self._far.clear()
-        self._possible.clear()
 
     def out_of(self, entry: int) -> frozenset[int]:
         """Code outside the function part at ``entry`` that its direct jumps lead to, as its bytes
@@ -72,28 +64,13 @@ class Jumps:
         Compilers do not make such jumps, but hand-written assembly has several entries to one
         piece of code (memcpy's and memmove's, in the C library).
         """
-        low = max(start - _NEIGHBOURHOOD, module.start) // _CHUNK * _CHUNK
-        high = min(end + _NEIGHBOURHOOD, module.end)
+        low = max(start - _NEIGHBOURHOOD, module.start)
+        high = min(end + _NEIGHBOURHOOD + _LONGEST_JUMP, module.end)
         try:
-            for chunk in range(low, high, _CHUNK):
-                found = self._jumps_of(chunk, module)
-                first = bisect.bisect_left(found, (start + 1, 0))
-                last = bisect.bisect_left(found, (end, 0))
-                if any(self._is_instruction(place) for _, place in found[first:last]):
-                    return True
+            places = jumps_between(self._around.read(low, high - low), low, start, end)
+            return places is None or any(map(self._is_instruction, places))
         except TargetError:
             return True  # who knows
-        return False
-
-    def _jumps_of(self, chunk: int, module: Module) -> list[tuple[int, int]]:
-        """Targets and places of all that could be a jump in a piece of the module's code."""
-        found = self._possible.get(chunk)
-        if found is None:
-            start, end = max(chunk, module.start), min(chunk + _CHUNK + _LONGEST_JUMP, module.end)
-            seen = _jumps_in(self._around.read(start, end - start), start)
-            found = sorted((target, at) for at, target in seen if at < chunk + _CHUNK)
-            self._possible[chunk] = found
-        return found
 
     def _is_instruction(self, address: int) -> bool:
         """Whether an instruction begins at ``address``, seen from its function's start."""
@@ -119,11 +96,9 @@ class Jumps:
         return address - _GUESSED
 
 
-def _jumps_in(code: bytes, address: int) -> Iterator[tuple[int, int]]:
-    """Everything in ``code`` that could be a jump: its place and target."""
-    for match in _JUMP.finditer(code):
-        kind = match.lastgroup
-        assert kind is not None
-        place = address + match.start()
-        distance = int.from_bytes(match.group(kind), "little", signed=True)
-        yield place, place + _JUMP_LENGTHS[kind] + distance
+def jumps_between(code: bytes, address: int, start: int, end: int) -> list[int] | None:
+    """Where anything in ``code``, which is at ``address``, could be a jump to somewhere between
+    ``start`` and ``end``, both excluded; ``None``: in more places than anybody looks at."""
+    places = (ctypes.c_uint32 * _ROOM)()
+    found = scans().jumpscan(code, len(code), address, start, end, places, _ROOM)
+    return None if found > _ROOM else [address + place for place in places[:found]]

@@ -101,6 +101,8 @@ class FunctionSymbols:
     def __init__(self, headers: Headers, debug_file: DebugFile) -> None:
         self._headers = headers
         self._debug_file = debug_file
+        self._answers: dict[tuple[frozenset[str], str | None], bool] = {}
+        """Of :meth:`if_any`, which is asked the same for each analysis."""
 
     def __iter__(self) -> Iterator[Symbol]:
         return iter(self._symbols)
@@ -208,12 +210,14 @@ class FunctionSymbols:
     def if_any(self, names: Iterable[str], end: str | None = None) -> list[Symbol]:
         """All symbols, where any of ``names`` is defined here, or a name that ends with ``end``;
         else none. Most files only use what others define, and need not be unpacked for that."""
-        for table in self._tables:
-            if end is not None and table.may_define(end.encode(), is_end=True):
-                return self._symbols
-            if any(table.may_define(name.encode(), is_end=False) for name in names):
-                return self._symbols
-        return []
+        asked = frozenset(names), end
+        if asked not in self._answers:
+            self._answers[asked] = any(
+                (end is not None and table.may_define(end.encode(), is_end=True))
+                or any(table.may_define(name.encode(), is_end=False) for name in asked[0])
+                for table in self._tables
+            )
+        return self._symbols if self._answers[asked] else []
 
     @where_damaged(False)
     def defines(self, name: str) -> bool:
