@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from darc.code.convention import FLAGS, without_traps
 from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
 from darc.debuggee import detour, procfs
 from darc.debuggee.caller import Caller, has_stack
@@ -154,7 +155,8 @@ class BesideGdb(Caller):
         information = self._tracee.information()
         held = signal_of(information)
         # orig_rax: the kernel has no system call to begin anew meanwhile.
-        entering = {PROGRAM_COUNTER: way.entry, "orig_rax": _NONE}
+        flags = without_traps(self.registers[FLAGS])
+        entering = {PROGRAM_COUNTER: way.entry, FLAGS: flags, "orig_rax": _NONE}
         self._tracee.set_registers({**self.registers, **entering})
         self._tracee.set_mask(detour.all_but(self.bell))
         kept = 0 if held in (self.bell, signal.SIGTRAP, *_NOT_KEPT) else held

@@ -17,7 +17,7 @@ from signal import SIGSTOP
 
 import lldb
 
-from darc.code.convention import GENERAL, KEPT, WORD
+from darc.code.convention import FLAGS, GENERAL, KEPT, WORD, without_traps
 from darc.code.processor import PROGRAM_COUNTER, RESULT
 from darc.debuggee import bell, detour, procfs
 from darc.debuggee.caller import Caller, Patience
@@ -130,6 +130,9 @@ class BesideLldb(Caller):
         return {name: halt.registers[name] for name in GENERAL}
 
     def _jump(self, address: int) -> None:
+        flags = self.registers[FLAGS]
+        if without_traps(flags) != flags:
+            registers.write(self._lldb_thread, FLAGS, without_traps(flags))
         registers.write(self._lldb_thread, PROGRAM_COUNTER, address)
 
     def lead_back(self) -> None:

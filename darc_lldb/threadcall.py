@@ -12,7 +12,7 @@ from signal import SIGSTOP
 
 import lldb
 
-from darc.code.convention import GENERAL, HandMadeCall, free_slot
+from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot, without_traps
 from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
 from darc.debuggee import bell, detour, procfs
 from darc.debuggee.caller import Patience
@@ -72,7 +72,8 @@ class ThreadCall:
         restart = self._restart(saved)
         try:
             self._write(slot, call.return_address())
-            registers.write_all(self._thread, call.registers())
+            flags = without_traps(saved[FLAGS])
+            registers.write_all(self._thread, {FLAGS: flags, **call.registers()})
             self._go(call)
             return registers.read(self._thread, RESULT)
         finally:
@@ -90,7 +91,9 @@ class ThreadCall:
         Raises:
             TargetError: it did not come back; the thread is where it was.
         """
-        saved = {name: registers.read(self._thread, name) for name in (RESULT, PROGRAM_COUNTER)}
+        saved = {
+            name: registers.read(self._thread, name) for name in (RESULT, FLAGS, PROGRAM_COUNTER)
+        }
         restart = self._restart(saved)
         code = detour.NOP + detour.NOP + detour.jump(saved[PROGRAM_COUNTER])
         place = self._back - _ROUND
@@ -103,6 +106,8 @@ class ThreadCall:
         try:
             if restart:
                 registers.write(self._thread, RESULT, 0)
+            if without_traps(saved[FLAGS]) != saved[FLAGS]:
+                registers.write(self._thread, FLAGS, without_traps(saved[FLAGS]))
             registers.write(self._thread, PROGRAM_COUNTER, start)
             error = self._run_to(end)
             self._thread = self._process.GetThreadByID(self._id)

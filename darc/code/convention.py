@@ -13,6 +13,7 @@ from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
 WORD = (1 << 64) - 1
 _WORD_SIZE = 8
 _ALIGNMENT = 16
+_TRAP_FLAG = 1 << 8
 
 ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 """Of a function, the first one first."""
@@ -25,6 +26,12 @@ KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 FLAGS = "eflags"
 GENERAL = (*SCRATCH, *KEPT, STACK_POINTER, FLAGS, PROGRAM_COUNTER)
 """All that a call by hand may change; what says where the thread goes on comes last."""
+
+
+def without_traps(flags: int) -> int:
+    """The flags of a program that steps itself (TF), for code that is none of its: a trap while
+    signals are blocked would be its end, whatever handler it has."""
+    return flags & ~_TRAP_FLAG
 
 
 @dataclass(frozen=True)

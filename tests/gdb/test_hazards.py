@@ -19,6 +19,7 @@ from tests.debugger import (
     EXIT,
     GDB,
     IN_BOTH,
+    LLDB,
     REPORT,
     ROOT,
     Done,
@@ -431,6 +432,20 @@ def test_a_page_of_a_return_address_becomes_read_only(tmp_path: Path) -> None:
         program.check()
         program.finish()
         assert done.report is not None, done.gdb
+
+
+def test_a_program_that_steps_itself(tmp_path: Path) -> None:
+    """The debugger shows each of its traps; darc's own calls, made where one stands, take none."""
+    start = "darc start handle --peak last --start-ops 500 --decision-ops 3"
+    passed = {GDB: "handle SIGTRAP nostop noprint pass", LLDB: "continue"}[current()]
+    with running("stepping", tmp_path) as program:
+        commands = ["continue", start, "continue", "darc stop", passed, "detach"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        wait_until_let_go(program.pid)
+        program.check()
+        assert not program.altered()
+        program.finish()
+        assert "every probe is out" in done.gdb, done.gdb
 
 
 def test_a_stack_that_grows_in_pieces(tmp_path: Path) -> None:
