@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -10,6 +11,8 @@ import lldb
 from darc.app import commands, failures, monitor
 from darc.app.app import App
 from darc.app.parameters import PARAMETERS
+from darc.debuggee import beside
+from darc.model.errors import TargetError
 from darc.views import glyphs
 from darc_lldb import hook, overrides
 from darc_lldb.farewell import Farewell
@@ -295,7 +298,18 @@ def _leave_all(done: Callable[[], None]) -> bool:
     return bool(attached)
 
 
-_FAREWELL = Farewell(_leave_all)
+def _let_all_go() -> bool:
+    """For :class:`Farewell`: without lldb, which hangs."""
+    is_clean = True
+    for target in hook.TARGETS.values():
+        pid = target.inferior.known
+        if pid is not None and target.attached:
+            with contextlib.suppress(TargetError, ProcessLookupError):  # it has ended
+                is_clean = beside.let_go(pid) and is_clean
+    return is_clean
+
+
+_FAREWELL = Farewell(_leave_all, _let_all_go)
 
 
 def register(debugger: lldb.SBDebugger) -> None:

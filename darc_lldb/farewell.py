@@ -3,7 +3,8 @@
 lldb dies of them at once, and its helper leaves every patch where it is. So the signals wait for
 a thread of darc's, which is woken by a pipe whatever lldb does: darc takes out what it has in the
 program and lets lldb detach from it. Then the signal does what it did without darc. A second one
-does that at once.
+does that at once. Where lldb hangs, as it does where its terminal is gone while a program runs, the
+program gets its code back beside it.
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ _SIGACTION_BYTES = 152
 class Farewell:
     """Waits for the signals for all of lldb's debuggers, as long as it lives."""
 
-    def __init__(self, leave: Callable[[Callable[[], None]], bool]) -> None:
+    def __init__(
+        self, leave: Callable[[Callable[[], None]], bool], let_go: Callable[[], bool]
+    ) -> None:
         """``leave`` has every program left on another thread than this one, and calls what it is
-        given when that is done; whether there is one."""
+        given when that is done; whether there is one. ``let_go`` does without lldb what can be done
+        where it was not; whether nothing of darc's is left in any."""
         self._leave = leave
+        self._let_go = let_go
         self._before: dict[int, bytes] = {}
         self._reader = -1
 
@@ -66,8 +71,9 @@ class Farewell:
         def tell() -> None:
             os.write(done, b"x")
 
-        if self._leave(tell):
-            self._next(_PATIENCE_SECONDS, over)
+        is_left = _terminal_is_gone() and self._let_go()  # lldb ends by itself now, or hangs
+        if not is_left and self._leave(tell) and self._next(_PATIENCE_SECONDS, over) is None:
+            self._let_go()
         for one, action in self._before.items():
             _set_action(one, action)
         os.kill(os.getpid(), number)
@@ -82,6 +88,12 @@ class Farewell:
             number = os.read(self._reader, 1)[0]
             if number in self._before:
                 return number
+
+
+def _terminal_is_gone() -> bool:
+    poll = select.poll()
+    poll.register(0, 0)
+    return bool(poll.poll(0))
 
 
 def _is_lldb() -> bool:

@@ -417,10 +417,17 @@ class Terminal:
                 self.seen += data.decode(errors="replace")
         return self._process.wait(WATCHDOG_SECONDS)
 
+    def hang_up(self) -> int:
+        """The terminal is gone, and then the debugger."""
+        os.close(self.master)
+        self.master = -1
+        return self._process.wait(WATCHDOG_SECONDS)
+
     def end(self) -> None:
         """Whatever happened: afterwards gdb is gone."""
         end_session(self._process)
-        os.close(self.master)
+        if self.master >= 0:
+            os.close(self.master)
 
 
 @contextlib.contextmanager

@@ -1,20 +1,28 @@
-"""Gives a program its code back beside a debugger that has stopped it and cannot let it go.
+"""Gives a program its code back beside a debugger that cannot let it go.
 
 That is for lldb 14 and a program whose first thread has ended: its helper waits for that thread at
-every stop, for ever, and no debugger can attach to the process again. All threads stand still, so
-what is noted in the journal can be written back by ``/proc``, as the next debugger would do.
+every stop, for ever, and no debugger can attach to the process again. And for an lldb that is about
+to end and hangs, as where its terminal was closed. All threads stand still, so what is noted in the
+journal can be written back by ``/proc``, as the next debugger would do.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import time
+from collections.abc import Callable
 
 from darc.debuggee import journal, procfs
 from darc.model.errors import TargetError
+from darc.target import living
 from darc.target.target import Place, Region
 
 _INT3 = 0xCC
+_STOPPED = ("t", "T", *living.ENDED)
+_PATIENCE_SECONDS = 2.0
+_LOOK_SECONDS = 0.01
 
 
 def is_noted(pid: int) -> bool:
@@ -43,6 +51,41 @@ def put_back(pid: int) -> bool:
         if not procfs.catches(pid, signal.SIGTRAP):
             for region in procfs.regions(pid):
                 _clear(pid, region, memory)
+    return True
+
+
+def let_go(pid: int) -> bool:
+    """Of a process that a debugger's helper traces, and lets run: stops it, gives it its code back
+    as :func:`put_back` does, ends the helper, and lets it go on. ``False``: the code stays as it
+    is. Where nothing is noted there is nothing to do."""
+    helper = _tracer(pid)
+    if not is_noted(pid):
+        return True
+    if not helper:
+        return False
+    os.kill(pid, signal.SIGSTOP)
+    is_clean = _becomes(lambda: _stands(pid)) and put_back(pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(helper, signal.SIGKILL)
+    _becomes(lambda: not _tracer(pid))
+    os.kill(pid, signal.SIGCONT)
+    return is_clean
+
+
+def _tracer(pid: int) -> int:
+    return int(procfs.status(pid).get("TracerPid", "0"))
+
+
+def _stands(pid: int) -> bool:
+    return all(living.state(pid, thread) in _STOPPED for thread in living.threads(pid))
+
+
+def _becomes(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_SECONDS)
     return True
 
 

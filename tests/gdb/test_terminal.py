@@ -245,6 +245,21 @@ def wait_until_it_hears(pid: int, number: signal.Signals) -> None:
         time.sleep(0.01)
 
 
+@EVERYWHERE
+def test_its_terminal_is_gone(running: Server, tmp_path: Path) -> None:
+    """While the program runs, as where a connection breaks: lldb hangs then, and would leave every
+    patch in the program."""
+    with terminal(tmp_path, "-p", str(running.pid)) as debugger:
+        debugger.command(f"darc start handle {ENDLESS}")
+        debugger.enter("continue")
+        debugger.wait_for(LIVE)
+        debugger.hang_up()
+        let_go(running.pid)
+        _, _, altered = altered_code(running.pid)
+        assert [place for place in altered if not place.startswith("ld-")] == []
+    assert running.finish() == 0
+
+
 def leave(
     number: signal.Signals, running: Server, folder: Path, options: str, *, at_prompt: bool
 ) -> None:
