@@ -24,7 +24,7 @@ from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED
 from kgdb.image import KernelModule
 from kgdb.kernel import STACK_SHIFT, Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
-from kgdb.pads import KernelPads
+from kgdb.pads import NO_THREADS, KernelPads
 from kgdb.program import KernelProgram
 from kgdb.remote import Remote
 
@@ -272,7 +272,7 @@ class KernelDebuggee(Debuggee):
     def watch(self, parameters: Parameters) -> Callable[[int], bool]:
         kernel = self._kernel
         if parameters.thread is not None:
-            raise UsageError("--thread is for processes: take --task here")
+            raise UsageError(NO_THREADS)
         if parameters.task is None:
             return lambda _: True
         is_watched = tasks.filter_of(kernel.target, kernel.image, kernel.bias, parameters.task)

@@ -11,7 +11,7 @@ from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
 from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
-from darc.model.errors import TargetError, UnsupportedError
+from darc.model.errors import TargetError, UnsupportedError, UsageError
 from darc.model.parameters import Parameters
 from darc.pads.backend import BellAnswer, PadBackend, batch_size
 from darc.pads.foothold import Foothold
@@ -29,6 +29,8 @@ from kgdb.foothold import (
 from kgdb.kernel import STACK_SHIFT, Kernel
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
+
+NO_THREADS = "--thread is for processes: take --task here"
 
 _NEVER_PATIENT = (1 << 63) - 1
 
@@ -141,6 +143,8 @@ class KernelPads(PadBackend):
             return False
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
+        if parameters.thread is not None:
+            raise UsageError(NO_THREADS)
         self._has_limit = not (parameters.max_time is None and parameters.start_time is None)
         kernel = self._kernel
         layout = devices.layout(kernel.image)

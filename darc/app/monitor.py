@@ -29,7 +29,7 @@ _GRACE_SECONDS = 0.2
 """How long an agent that may not ring by itself waits before it is done for it."""
 
 _AGAIN = 1.0
-"""Seconds between two knocks, where only the debugger can stop the program."""
+"""Seconds between two knocks, where only the debugger can stop the program and has not yet."""
 
 _PATIENCE_SECONDS = 3.0
 """How long one that may ring has for it, on a busy machine."""
@@ -65,6 +65,8 @@ class Monitor:
         self._done = threading.Event()
         self._deep_since: float | None = None
         self._knocked = -_AGAIN
+        self._stops = 0
+        """How many there had been by then."""
         self._between = 1.0
         self._next_line = -math.inf
         self._thread = begin_thread(self._run, "darc")
@@ -138,12 +140,12 @@ class Monitor:
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in
         how many seconds to look again."""
-        number = self._session.collector.summons.signal
-        if number is None or now - self._knocked < _AGAIN:
+        number, stops = self._session.collector.summons.signal, self._session.cost.stops
+        if number is None or (now - self._knocked < _AGAIN and stops == self._stops):
             return look
-        if self._is_awaited(now):
+        if self._session.debuggee.is_signalled(number) or self._is_awaited(now):
             return look
-        self._knocked = now
+        self._knocked, self._stops = now, stops
         self._session.debuggee.send(number, own)
         return look
 

@@ -186,7 +186,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         name="thread",
         option="--thread",
         metavar="TID|all",
-        doc="Analyse the calls of this thread only; TID is the system's thread id.",
+        doc="In a process: analyse the calls of this thread only; TID is the system's thread id.",
         values=("all",),
     ),
     Parameter(

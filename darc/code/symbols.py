@@ -95,6 +95,10 @@ class _Table:
         return False
 
 
+_MARKS = ("_end", "_start")
+"""Of symbols without a type: where a linker's script says that a section ends or begins."""
+
+
 class FunctionSymbols:
     """The functions' symbols of one file, by address, the best name of an address first."""
 
@@ -152,6 +156,7 @@ class FunctionSymbols:
                     exported.add((text, value))
                 rank = (
                     kind == 0,
+                    kind == 0 and text.endswith(_MARKS),
                     (text, value) not in exported,
                     len(text) - len(text.lstrip("_")),
                     {_GLOBAL: 0, _WEAK: 1}.get(binding, 2),

@@ -65,3 +65,12 @@ def test_breakpoints_where_kgdb_can_write_no_pads(machine: Machine, tmp_path: Pa
     said = assert_finds_the_sleep(machine, tmp_path, START, "breakpoint", symbols)
     why = "no pads, but breakpoints: kgdb cannot write to the kernel's code"
     assert f"hrtimer_nanosleep is timed by breakpoints ({why}" in said
+
+
+@pytest.mark.parametrize("machine", ["debian"], indirect=True)
+def test_a_thread_of_gdbs_is_none(machine: Machine) -> None:
+    """A task is told by ``--task``."""
+    for probes in ("pad", "breakpoint"):
+        said = machines.debug(machine, f"{START} --probes {probes} --thread 1", "detach")
+        assert "--thread is for processes: take --task here" in said, said
+    assert_unharmed(machine)
