@@ -7,7 +7,7 @@ program in that call's own thread, and the call is looked at again, as it may ha
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
@@ -79,8 +79,6 @@ class LateCalls(Analysis):
         """What is to be told of those that stayed there."""
         self._suspect: Running | None = None
         self._stood = StopTimes()
-        self._excused: dict[Hashable, float] = {}
-        """Of calls: for how long the debugger had their threads stopped beside that, in seconds."""
         self.caught: Caught | None = None
         self._caught = 0
         self.missed = 0
@@ -156,31 +154,15 @@ class LateCalls(Analysis):
         if now is None:
             self.missed += 1
             return Step.GO_ON
-        keys = {call.key for call in running}
-        self._told &= keys
-        off = self._off(suspect, now)
-        if not self._is_late(suspect, off, keys):
-            return Step.GO_ON
+        self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
-        self.caught = Caught(now, self._open.waits_for(now), off)
+        self.caught = Caught(now, self._open.waits_for(now), self._off(suspect, now))
         self._caught += 1
         return Step.SHOW
 
-    def _is_late(
-        self, suspect: Running, off: Mapping[OffReason, float] | None, keys: Set[Hashable]
-    ) -> bool:
-        """Without the time in which the debugger had its thread stopped, as far as that is known;
-        the calls with ``keys`` are under way."""
-        stood = 0.0 if off is None else off[OffReason.STOPPED] * suspect.seconds
-        excuse = max(stood - self._stood.within(suspect.seconds), 0.0)
-        self._excused = {key: own for key, own in self._excused.items() if key in keys}
-        self._excused[suspect.key] = excuse
-        return self._own_seconds(suspect) >= self.seconds
-
     def _own_seconds(self, call: Running) -> float:
         """For how long a call has been under way while the program ran."""
-        stood = self._stood.within(call.seconds)
-        return call.seconds - stood - self._excused.get(call.key, 0.0)
+        return call.seconds - self._stood.within(call.seconds)
 
     def _off(self, late: Running, now: Running) -> dict[OffReason, float] | None:
         """By the time at which it was found ``late``: for the stop it has run since."""

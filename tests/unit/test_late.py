@@ -13,7 +13,6 @@ from darc.analyses.analysis import Step
 from darc.analyses.late import LateCalls
 from darc.analyses.runclock import StopTimes
 from darc.collectors.duties import Running
-from darc.model.ops import OffReason
 
 
 class Clock:
@@ -56,9 +55,8 @@ class OpenCalls:
     def deep_wait(self, call: Running) -> None: ...
 
 
-def late_calls(clock: Clock, stopped: float = 0.0) -> LateCalls:
-    """Calls of 10 s are late; ``stopped`` is the part of a call's time in which its thread is known
-    to have been stopped."""
+def late_calls(clock: Clock) -> LateCalls:
+    """Calls of 10 s are late."""
     made = SimpleNamespace(
         **{name: lambda *_: None for name in ("search", "await_user", "keep_ops", "watch_waits")},
         hz=1000,
@@ -68,10 +66,7 @@ def late_calls(clock: Clock, stopped: float = 0.0) -> LateCalls:
         collector=SimpleNamespace(counting=made, ops=made, open_calls=OpenCalls(clock)),
         switches=SimpleNamespace(begin=lambda: None, off=lambda *_: None),
     )
-    analysis = LateCalls(cast(Any, subject), seconds=10.0)
-    share = {**dict.fromkeys(OffReason, 0.0), OffReason.STOPPED: stopped}
-    analysis._off = lambda *_: share  # type: ignore[method-assign]
-    return analysis
+    return LateCalls(cast(Any, subject), seconds=10.0)
 
 
 def test_a_stop_does_not_make_a_call_late(clock: Clock) -> None:
@@ -87,18 +82,3 @@ def test_a_stop_does_not_make_a_call_late(clock: Clock) -> None:
     analysis.look()
     assert analysis.urgent == 7
     assert analysis.decide() is Step.SHOW
-
-
-def test_nor_does_one_that_only_its_thread_knows_of(clock: Clock) -> None:
-    """Threads stand before the debugger tells of a stop, and after it has said that they go on."""
-    analysis = late_calls(clock, stopped=0.9)
-    clock.now += 12
-    analysis.look()
-    assert analysis.urgent == 7
-    assert analysis.decide() is Step.GO_ON
-    clock.now += 5
-    analysis.look()
-    assert analysis.urgent is None  # it has 6.2 s by itself
-    clock.now += 5
-    analysis.look()
-    assert analysis.urgent == 7
