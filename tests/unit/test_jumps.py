@@ -1,42 +1,56 @@
-"""What could be a jump to somewhere in a piece of code."""
+"""Which bytes are taken for jumps into a piece of code."""
 
 from __future__ import annotations
 
-import re
+import ctypes
+import os
+import subprocess
+from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from darc.code.program import Program
+from darc.debuggee import procfs
+from tests.unit.test_notrace import own_target
 
-from darc.code.jumps import jumps_between
-
-BASE = 0x400000
-JUMP = re.compile(
-    rb"(?=\xe9(?P<near>.{4})|\x0f[\x80-\x8f](?P<far>.{4})|[\xeb\x70-\x7f\xe0-\xe3](?P<short>.))",
-    re.DOTALL,
-)
-LENGTHS = {"near": 5, "far": 6, "short": 2}
-PIECES = st.one_of(
-    st.binary(max_size=3),
-    st.sampled_from([b"\xe9", b"\x0f\x84", b"\xeb", b"\x75", b"\xe3", b"\xe4", b"\x0f"]),
-    st.integers(-64, 64).map(lambda far: far.to_bytes(4, "little", signed=True)),
-)
-
-
-def modelled(code: bytes, start: int, end: int) -> list[int]:
-    found = []
-    for match in JUMP.finditer(code):
-        assert match.lastgroup is not None
-        far = int.from_bytes(match[match.lastgroup], "little", signed=True)
-        if start < BASE + match.start() + LENGTHS[match.lastgroup] + far < end:
-            found.append(BASE + match.start())
-    return found
-
-
-@given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(0, 80), st.integers(0, 16))
-def test_all_that_could_be_a_jump_to_there(code: bytes, at: int, size: int) -> None:
-    start, end = BASE + at, BASE + at + size
-    assert jumps_between(code, BASE, start, end) == modelled(code, start, end)
+SOURCE = r"""
+.text
+.globl before, within, led_into, entered
+before:                 # no table tells of its extent, as of what linkers add to each program
+    jmp *%rax           # ff e0, and with the next byte e0 66: "loopne" into what is below
+    .byte 0x66, 0x0f, 0x1f, 0x44, 0, 0
+    ret
+    .balign 8, 0xcc
+within:
+    jmp entered + 1     # this is a jump
+    .org before + 0x68, 0xcc
+.type led_into, @function
+led_into:
+    push %rbx
+    mov %rdi, %rbx
+    pop %rbx
+    ret
+.size led_into, . - led_into
+.type entered, @function
+entered:
+    push %rbx
+    mov %rdi, %rbx
+    pop %rbx
+    ret
+.size entered, . - entered
+.section .note.GNU-stack, "", @progbits
+"""
 
 
-def test_too_many_are_none() -> None:
-    assert jumps_between(b"\xeb\xfe" * 300, BASE, BASE - 1, BASE + 1000) is None
+def test_bytes_in_another_instruction_are_no_jump(tmp_path: Path) -> None:
+    source, library = tmp_path / "jumps.s", tmp_path / "libjumps.so"
+    source.write_text(SOURCE)
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-o", library, source], check=True)
+    loaded = ctypes.CDLL(str(library))
+    program = Program(own_target(), Path("/"), procfs.regions(os.getpid()))
+
+    def address(name: str) -> int:
+        found = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
+        assert found is not None
+        return found
+
+    assert not program.is_jumped_into(address("led_into"), address("led_into") + 5)
+    assert program.is_jumped_into(address("entered"), address("entered") + 5)
