@@ -12,6 +12,7 @@ from darc.app import monitor
 from darc.app.monitor import Monitor
 from darc.collectors.duties import Summons
 from darc.model.errors import TargetError
+from darc.model.snapshot import ProgramFigures
 from darc.session.session import Session
 from darc.target.target import Target
 from darc.views.style import Style
@@ -68,6 +69,7 @@ class Analysis:
         self.rings = self.rings_itself = self.paused = self.goes_on_unseen = False
         self.urgent: int | None = None
         self.collector = Collector()
+        self.cost = ProgramFigures()
         self.seconds_left: float | None = None
         self.debuggee = Debuggee()
         self.beats = self.looks = self.ends = 0
@@ -258,6 +260,9 @@ def test_a_call_that_is_late_stops_its_own_thread(analysis: Analysis, idle: Moni
     assert analysis.debuggee.sent == [(BELL, 77)]
     idle._stop_in(77, 10.1 + monitor._AGAIN / 2, 0.25)
     assert len(analysis.debuggee.sent) == 1, "one is on its way"
+    analysis.cost = ProgramFigures(stops=1)
+    idle._stop_in(77, 10.2 + monitor._AGAIN / 2, 0.25)
+    assert len(analysis.debuggee.sent) == 2, "a stop has come of that one"
 
 
 def test_probes_come_back_where_a_front_end_lets_the_program_go_on(
