@@ -116,11 +116,11 @@ class Contest:
         for, as far as is known: it took longer than their longest call did, and had votes beside
         all of them. What is slight beside them (:data:`_NOT_SLIGHT`) outweighs none."""
         theirs = self.callee_totals.get(untold, NOTHING)
+        least = max(theirs.sum / _NOT_SLIGHT, theirs.max_sum + 1)
         return any(
             not _is_untold(child)
             and own * _NOT_SLIGHT >= count
-            and self.callee_totals.get(child, NOTHING).sum * _NOT_SLIGHT >= theirs.sum
-            and self.callee_totals.get(child, NOTHING).sum > theirs.max_sum
+            and self.callee_totals.get(child, NOTHING).sum >= least
             for child, own in zip(self.node.children, votes, strict=True)
         )
 
