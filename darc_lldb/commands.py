@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 
@@ -304,8 +303,12 @@ def _let_all_go() -> bool:
     for target in hook.TARGETS.values():
         pid = target.inferior.known
         if pid is not None and target.attached:
-            with contextlib.suppress(TargetError, ProcessLookupError):  # it has ended
+            try:
                 is_clean = beside.let_go(pid) and is_clean
+            except TargetError:
+                is_clean = False  # lldb is asked, if it answers
+            except ProcessLookupError:
+                pass  # it has ended
     return is_clean
 
 
