@@ -95,11 +95,9 @@ def any_thread(function: _F) -> _F:
 
 
 def own_thread(cls: type[_C]) -> type[_C]:
-    """All public methods and properties that the class itself defines assert that the debugger's
-    own thread calls them, but for those of :func:`any_thread`."""
-    for name, member in list(vars(cls).items()):
-        if name.startswith("_"):
-            continue
+    """All public methods and properties of the class, those that it inherits as well, assert that
+    the debugger's own thread calls them, but for those of :func:`any_thread`."""
+    for name, member in public_members(cls).items():
         if isinstance(member, property):
             getter = member.fget
             if getter is not None and not is_for_any_thread(getter):
@@ -107,6 +105,13 @@ def own_thread(cls: type[_C]) -> type[_C]:
         elif callable(member) and not isinstance(member, type) and not is_for_any_thread(member):
             setattr(cls, name, _asserting(member))
     return cls
+
+
+def public_members(cls: type[object]) -> dict[str, Any]:
+    """What has a public name in a class or in those that it is made from."""
+    made_from = [one for one in reversed(cls.__mro__) if one is not object]
+    members = {name: member for one in made_from for name, member in vars(one).items()}
+    return {name: member for name, member in members.items() if not name.startswith("_")}
 
 
 def is_for_any_thread(function: object) -> bool:

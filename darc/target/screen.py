@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from darc.target.ownthread import any_thread
+
 
 class Screen(ABC):
     """A debugger's output."""
@@ -33,6 +35,7 @@ class Screen(ABC):
         """Shows one line in place of the last one, ``None`` takes it away; nothing where output is
         no terminal. Any thread."""
 
+    @any_thread
     def leave(self, text: str) -> None:
         """Shows a line that stays, where a program that writes on the same terminal would write
         behind one that changes, and that over what the program has written. Any thread."""

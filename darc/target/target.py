@@ -20,7 +20,7 @@ from darc.target.breaks import Breaks
 from darc.target.frames import Frames
 from darc.target.memory import Memory
 from darc.target.outcome import Outcome
-from darc.target.ownthread import Turn
+from darc.target.ownthread import Turn, any_thread
 from darc.target.screen import Screen
 from darc.target.symbols import Symbols
 from darc.target.threads import Threads
@@ -158,6 +158,7 @@ class Target(ABC):
         """Raises :class:`~darc.model.errors.UnsupportedError` for modes that darc refuses."""
 
     @property
+    @any_thread
     def goes_on_unseen(self) -> bool:
         """Whether the program may go on with nobody having asked darc before, as a front end has
         ways of its own to let it. Any thread."""

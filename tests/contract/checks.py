@@ -10,7 +10,7 @@ from pathlib import Path
 
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
-from darc.target.ownthread import is_for_any_thread
+from darc.target.ownthread import is_for_any_thread, public_members
 from darc.target.target import State
 from tests.contract.world import World
 
@@ -58,8 +58,8 @@ def asked_elsewhere(thing: object) -> dict[str, str]:
 
     return {
         name: ask(name, member)
-        for name, member in vars(type(thing)).items()
-        if not name.startswith("_") and (callable(member) or isinstance(member, property))
+        for name, member in public_members(type(thing)).items()
+        if callable(member) or isinstance(member, property)
     }
 
 
@@ -67,9 +67,15 @@ def marked(thing: object) -> set[str]:
     """Names of those that any thread may call."""
     return {
         name
-        for name, member in vars(type(thing)).items()
+        for name, member in public_members(type(thing)).items()
         if is_for_any_thread(member.fget if isinstance(member, property) else member)
     }
+
+
+def promised(base: type[object]) -> set[str]:
+    """Names of those of which their words say so."""
+    members = public_members(base).items()
+    return {name for name, member in members if "Any thread." in (member.__doc__ or "")}
 
 
 def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
@@ -94,6 +100,7 @@ def check_only_the_debuggers_own_thread_asks_it(world: World) -> None:
         assert base.__abstractmethods__ - {"hits_stop_all"} <= set(answers)
         said = {n: w for n, w in answers.items() if "was called on another thread" not in w}
         assert set(said) <= marked(thing), said
+        assert promised(base) <= marked(thing)
     assert "live" in marked(target.screen)
     assert "arm" not in marked(target.bell)
     assert not marked(target.memory) | marked(target.symbols) | marked(target.user_breaks)

@@ -130,12 +130,25 @@ def test_a_report_is_silent_about_what_an_analysis_does_not_know(
 
 def test_an_analysis_with_orders_and_a_part(tree: Path, tmp_path: Path) -> None:
     source = f"source {tree / 'darc_gdb' / 'load.py'}"
-    commands = ["darc split handle --decision-ops 50", "run", "darc report -o out.json"]
+    commands = [
+        "set darc start-time 10min",  # is no option of this one
+        "darc split handle --decision-ops 50",
+        "run",
+        "darc report -o out.json",
+    ]
     done = debug(tmp_path, build("mixture"), ("20000",), [source, *commands], gdb=PLAIN_GDB)
     assert re.search(r"^darc: handle: done\n(  \d+% \w+\n)+", done.gdb, re.M), done.gdb
     shares = json.loads((tmp_path / "out.json").read_text())["shares"]
     assert len(shares) > 1
     assert 0.5 < sum(one["share"] for one in shares) <= 1
+
+
+def test_an_analysis_that_is_cut_short(tree: Path, tmp_path: Path) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc split handle --decision-ops 100000000 --max-time 2s", "run", "darc report"]
+    done = debug(tmp_path, build("mixture"), ("2000000",), [source, *commands], gdb=PLAIN_GDB)
+    told = r"^(  \d+% \w+\n)+note: the time is up.*: this is what was known by then$"
+    assert re.search(told, done.gdb, re.M), done.gdb
 
 
 def test_a_collector(tree: Path, tmp_path: Path) -> None:

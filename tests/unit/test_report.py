@@ -314,6 +314,8 @@ def test_who_waited_for_whom_is_a_graph() -> None:
     assert "Waits" not in report(samples.snapshot(), Style())
     (text,) = write(samples.snapshot(), "dot")
     assert text.splitlines()[-2:] == ['  f0 [label="handle"];', "}"]
+    text = EXPORTERS["dot"].text(samples.snapshot(function="f" * 5000), Style(whole_names=True))
+    assert "f" * 5000 in text
 
 
 def test_a_frozen_snapshot_stays_as_it_is() -> None:

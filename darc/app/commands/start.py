@@ -40,6 +40,13 @@ def start_parser(
     return parse
 
 
+def parameters_of(app: Actions, parsed: Parsed, taken: Mapping[str, Parameter]) -> Parameters:
+    """What is set of the ``taken`` options, with what was typed of them. All else is at its
+    default, whatever ``set darc`` says: it means nothing to such a command."""
+    kept = {one.field: getattr(app.parameters, one.field) for one in taken.values()}
+    return Parameters().overridden({**kept, **parsed.options})
+
+
 def _start(app: Actions, parsed: Parsed) -> None:
     (function,) = parsed.arguments
     parameters = app.parameters.overridden(parsed.options)

@@ -6,7 +6,7 @@ time of all ops that are kept of the peak.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from darc.model.ops import ObjectKind
 from darc.model.snapshot import Snapshot
@@ -14,19 +14,20 @@ from darc.model.waits import Holder, Role, Waits
 from darc.views.exporters.exporter import Exporter
 from darc.views.style import Style
 from darc.views.waitsview import holder_text, kind_text
-from darc.views.words import Shown, name
+from darc.views.words import Shown
 
 
-def _text(snapshot: Snapshot, _style: Style) -> Shown:
+def _text(snapshot: Snapshot, style: Style) -> Shown:
+    name = style.name
     function = name(snapshot.function)
     lines = ["digraph waits {", "  rankdir=LR;", "  node [shape=box];"]
     lines.append(f"  f0 [label={_quoted(function)}];")
     if snapshot.waits is not None and snapshot.ops is not None and snapshot.ops.sees_waits:
-        lines += _edges(snapshot.waits)
+        lines += _edges(snapshot.waits, name)
     return Shown("\n".join([*lines, "}"]))
 
 
-def _edges(waits: Waits) -> Iterator[str]:
+def _edges(waits: Waits, name: Callable[[str], str]) -> Iterator[str]:
     for number, one in enumerate(waits.objects, start=1):
         is_call = one.kind is ObjectKind.CALL
         what = "blocked" if is_call else f"{kind_text(one.kind)} {name(one.name)}".rstrip()
@@ -41,15 +42,17 @@ def _edges(waits: Waits) -> Iterator[str]:
             yield f"  {who} [label={_quoted(holder_text(holder, one.kind, name))}];"
             share = _quoted(_share(holder.cycles, waits.cycles))
             yield f"  object{number} -> {who} [label={share}];"
-            yield from _behind(who, holder, one.kind, waits.cycles)
+            yield from _behind(who, holder, one.kind, waits.cycles, name)
 
 
-def _behind(who: str, holder: Holder, kind: ObjectKind, whole: int) -> Iterator[str]:
+def _behind(
+    who: str, holder: Holder, kind: ObjectKind, whole: int, name: Callable[[str], str]
+) -> Iterator[str]:
     for place, one in enumerate(holder.behind, start=1):
         inner = f"{who}_{place}"
         yield f"  {inner} [label={_quoted(holder_text(one, kind, name))}];"
         yield f"  {who} -> {inner} [label={_quoted(_share(one.cycles, whole))}];"
-        yield from _behind(inner, one, kind, whole)
+        yield from _behind(inner, one, kind, whole, name)
 
 
 def _share(part: int, whole: int) -> str:

@@ -95,7 +95,10 @@ def _part_lines(snapshot: Snapshot, style: Style) -> Iterable[Text] | None:
     """All that there is to show, where that is the part of an analysis."""
     for key, part in reversed(list(snapshot.parts.items())):
         if key in PARTS:
-            return PARTS[key].lines(snapshot, part, style)
+            view = PARTS[key]
+            notes = snapshot.notes if view.with_notes else ()
+            told = [Text(f"note: {style.note(note)}") for note in notes]
+            return [*view.lines(snapshot, part, style), *told]
     return None
 
 

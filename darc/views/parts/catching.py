@@ -23,7 +23,6 @@ def _lines(snapshot: Snapshot, known: Catching, style: Style) -> list[Text]:
         Text(f"darc: {style.name(snapshot.function)}: {what}", "bold"),
         Text(f"  {', '.join(counts)}"),
         Text(f"  {probes_text(snapshot)}"),
-        *(Text(f"  {style.note(note)}") for note in snapshot.notes),
     ]
 
 

@@ -27,9 +27,7 @@ def _lines(snapshot: Snapshot, known: FunctionSet, style: Style) -> list[Text]:
     top = len(known.rows) if style.verbose or style.whole_names else known.top
     lines += draw_set(known, top, style.width, style.name)
     lines += draw_hints(known, top, style.name)
-    lines += cost_lines(snapshot)
-    lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
-    return lines
+    return lines + cost_lines(snapshot)
 
 
 def _to_json(known: FunctionSet) -> dict[str, Any]:

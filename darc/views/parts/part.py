@@ -24,6 +24,8 @@ class PartView(Generic[_Part]):
     kind: type[_Part]
     lines: Callable[[Snapshot, _Part, Style], Iterable[Text]]
     to_json: Callable[[_Part], Any]
+    with_notes: bool = True
+    """Whether what was noted follows these lines: else they say what of it matters."""
 
 
 def cost_lines(snapshot: Snapshot) -> list[Text]:

@@ -17,8 +17,7 @@ def _lines(snapshot: Snapshot, known: Walk, style: Style) -> list[Text]:
     title = f"darc: {style.name(snapshot.function)}: {snapshot.status.value}"
     is_over = snapshot.status.is_final
     lines = [Text(title, "bold"), *draw_walk(known, style.name, is_over=is_over)]
-    lines += cost_lines(snapshot)
-    return lines + [Text(f"note: {style.note(note)}") for note in snapshot.notes]
+    return lines + cost_lines(snapshot)
 
 
 def _to_json(known: Walk) -> dict[str, Any]:

@@ -67,4 +67,4 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
     }
 
 
-WHY = PartView(Why, _lines, _to_json)
+WHY = PartView(Why, _lines, _to_json, with_notes=False)
