@@ -323,16 +323,18 @@ class Descent:
 
     def _winners(self, contest: Contest, ballot: Sequence[int]) -> list[bool]:
         """The node itself and its children: which are root causes."""
-        wins = decision.chosen(ballot, self._parameters.maxcount_percentage)
+        percentage = self._parameters.maxcount_percentage
+        wins = decision.chosen(ballot, percentage)
         if not self._parameters.auto:
             return wins
         node = contest.node
-        passed = decision.merely_passed(wins, contest.taken(self._by_longest), self._least_cycles)
-        for one, count, is_passed in zip([node, *node.children], ballot, passed, strict=True):
-            if is_passed:
+        taken = contest.taken(self._by_longest)
+        passed = decision.merely_passed(ballot, taken, self._least_cycles)
+        for one, count, won, gone in zip([node, *node.children], ballot, wins, passed, strict=True):
+            if won and gone:
                 what = f"{node.function.name} itself" if one is node else one.function.name
                 self._passed[node, one] = f"{what} ({count} of {contest.ops})"
-        return [won and not gone for won, gone in zip(wins, passed, strict=True)]
+        return decision.chosen_of_slow(ballot, percentage, passed)
 
     @property
     def _by_longest(self) -> bool:

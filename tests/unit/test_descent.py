@@ -217,6 +217,26 @@ def test_its_own_time_that_is_merely_passed_is_none() -> None:
     assert search(f0, least=SLOW).paths() == [["f0", "disk"], ["f0", "send", "wire"]]
 
 
+def test_calls_that_are_slow_elsewhere_have_no_say_in_what_they_pass_through() -> None:
+    """Half of them were slow in ``send`` when that was chosen, and three in ten are behind it."""
+    of_send = [SLOW, 1] * 10 + [SLOW, *[1] * 9, SLOW, 1, SLOW, 1, SLOW, 1, SLOW, *[1] * 3]
+    of_disk = [1 if slow > 1 else SLOW for slow in of_send]
+    for send in (
+        Routine("send", 10).call(Routine("wire", of_send)),
+        Routine("send", 1).call(Routine("lookup", 10)).call(Routine("wire", of_send)),
+    ):
+        f0 = Routine("f0").call(Routine("disk", of_disk)).call(send)
+        assert search(f0, least=SLOW).paths() == [["f0", "disk"], ["f0", "send", "wire"]]
+
+
+def test_one_slow_call_is_no_cause_of_those_that_are_slow_elsewhere() -> None:
+    of_send = [SLOW, 1] * 10 + [1000 * SLOW] + [1] * 19
+    of_disk = [1 if slow > 1 else SLOW for slow in of_send]
+    send = Routine("send", 10).call(Routine("wire", of_send))
+    simulation = search(Routine("f0").call(Routine("disk", of_disk)).call(send), least=SLOW)
+    assert ["f0", "send", "wire"] not in simulation.paths()
+
+
 def test_a_call_that_was_held_up_leaves_the_other_causes() -> None:
     """One call of a thousand times as long is most of the sum."""
     slow = Routine("wire", [*[SLOW, 1] * 9, 1000 * SLOW, 1])
