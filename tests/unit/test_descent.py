@@ -14,7 +14,7 @@ from darc.model.ftree import Cause, Decision, Fnode, NodeState, Totals
 from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
 from darc.search.contest import Contest
-from darc.search.descent import MAX_DEPTH_NOTE, Descent, Orders, Vote
+from darc.search.descent import DIVIDES_NOTE, MAX_DEPTH_NOTE, Descent, Orders, Vote
 from darc.search.endings import widening
 from darc.views.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
@@ -315,6 +315,25 @@ def test_endless_recursion_is_bounded_by_the_maximum_depth() -> None:
     assert simulation.paths() == [["x"] * 5]
     assert simulation.descent.status is Status.MAX_DEPTH
     assert max(node.depth for node in simulation.root.walk()) <= 6
+
+
+@pytest.mark.parametrize("lookahead", LOOKAHEADS)
+def test_a_function_that_divides_what_it_does_is_followed_once(lookahead: int | None) -> None:
+    """A sort by halves: each level would have twice as many paths, of equal time."""
+    sort = Routine("sort", 10)
+    sort.call(sort).call(sort)
+    simulation = search(Routine("f0").call(sort), Parameters(lookahead=lookahead), deepest=8)
+    assert simulation.paths() == [["f0", "sort", "sort"]] * 2
+    assert {path.ending.note for path in simulation.descent.paths()} == {DIVIDES_NOTE}
+    assert simulation.descent.status is Status.FOUND
+
+
+def test_a_tree_in_which_one_branch_is_slow_at_a_time_is_followed_to_its_end() -> None:
+    evaluate = Routine("evaluate", 10)
+    evaluate.call(evaluate, [1, 0]).call(evaluate, [0, 1])
+    paths = search(evaluate, Parameters(), deepest=6).paths()
+    assert ["evaluate"] * 6 in paths
+    assert all(len(path) >= 5 for path in paths)
 
 
 def test_each_node_is_expanded_once() -> None:
