@@ -91,7 +91,10 @@ class Detours:
         pid = self._target.pid
         if pid is None:
             raise TargetError("the program has ended")
-        self._target.memory.flush()
+        with self._target.memory.at_once():
+            return self._made(pid, place, what)
+
+    def _made(self, pid: int, place: int, what: detour.Call) -> int:
         waiting: list[detour.WaitsError] = []
         for tracee, registers in self._able(pid):
             caller = BesideGdb(tracee, registers, self._target.memory)

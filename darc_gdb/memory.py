@@ -155,3 +155,14 @@ class GdbMemory(Memory):
     def flush(self) -> None:
         if self._batch is not None:
             self._batch.flush()
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        self.flush()
+        batch, self._batch = self._batch, None
+        try:
+            yield
+        finally:
+            self._batch = batch
+            if batch is not None:
+                batch.forget()

@@ -467,11 +467,12 @@ class ProcessFoothold(Foothold):
         """Those in reach of the area and the module in [low, high): the first that have room, of
         whichever analysis. Where none has, there are more of them, up to a limit."""
         pools = []
+        known = {one.base: one for one in self.landings}  # areas share what each knows of its cells
         for base, size, control in areas_of(self._target, self._program.regions):
             if max(high, area.base + area.size, base + returns.SIZE) - min(low, base) < pads.NEAR:
                 if not control:  # else its owner is still there, and must be found
                     self._mark(base, size)
-                pools.append(ReturnLandings(self._target, base))
+                pools.append(known.get(base) or ReturnLandings(self._target, base))
         if len(pools) < _MOST_POOLS and not any(one.has_room for one in pools):
             pools += self._more_landings(area, {one.base for one in pools}, low, high)
         area.pools = pools
@@ -479,20 +480,38 @@ class ProcessFoothold(Foothold):
         area.landings = next(roomy, None) or max(pools, key=lambda one: one.free)
 
     def more_landings(self, area: Area, low: int, high: int, pools: int) -> list[ReturnLandings]:
-        limit = self._blob.constants["DARC_MAX_AREAS"]
         self._program.update(regions(self.identity))
         roomy = [one for one in area.pools if one.has_room]
-        while len(roomy) < pools and len(self.landings) < limit:
-            found = self._more_landings(area, {one.base for one in area.pools}, low, high)
+        while len(roomy) < pools:
+            found = self._add_landings(area, low, high)
             if not found:
                 break
-            area.pools = [*area.pools, *found]
             roomy += found
-            for one in found:
-                one.begin(self.tables.control, self.stubs.landed)
-            self._program.update(regions(self.identity))
         self.tables.set_landings([one.base for one in self.landings])
         return roomy or ([] if area.landings is None else [area.landings])
+
+    def more_for_sites(self, area: Area, address: int) -> bool:
+        module = self._program.module_at(address)
+        if module is None or area.landings is None or len(area.pools) >= _MOST_POOLS:
+            return False
+        self._program.update(regions(self.identity))
+        try:
+            found = self._add_landings(area, module.start, module.end)
+        except PadsImpossibleError:  # it is in a sandbox by now, or at its limit
+            return False
+        self.tables.set_landings([one.base for one in self.landings])
+        return bool(found)
+
+    def _add_landings(self, area: Area, low: int, high: int) -> list[ReturnLandings]:
+        """To those of ``area``, while an analysis goes on."""
+        if len(self.landings) >= self._blob.constants["DARC_MAX_AREAS"]:
+            return []
+        found = self._more_landings(area, {one.base for one in area.pools}, low, high)
+        area.pools = [*area.pools, *found]
+        for one in found:
+            one.begin(self.tables.control, self.stubs.landed)
+        self._program.update(regions(self.identity))
+        return found
 
     def _more_landings(
         self, area: Area, known: AbstractSet[int], low: int, high: int

@@ -90,6 +90,14 @@ class Area:
         taken = self.used - sum(map(len, self.holes))
         return taken - self.floor <= (self.size - self.floor) // 2
 
+    def landings_of(self, back: int, usual: ReturnLandings) -> ReturnLandings:
+        """Where the call site with this return address has its landing, or is to get one: among the
+        ``usual`` ones, where these have room."""
+        known = next((one for one in self.pools if one.knows(back)), None)
+        if known is not None or usual.free_sites:
+            return known or usual
+        return next((one for one in self.pools if one.free_sites), usual)
+
     def free(self, size: int) -> int:
         """Where so many bytes are free, or none at all, at the end."""
         wanted = (hole.start for hole in self.holes if len(hole) >= size)
@@ -271,6 +279,13 @@ class Foothold(ABC):
         where calls come back to pads."""
         del low, high, pools
         return [] if area.landings is None else [area.landings]
+
+    def more_for_sites(self, area: Area, address: int) -> bool:
+        """No call site in reach of ``area`` finds a landing any more, such as the one at
+        ``address``: whether there are more of them now. All threads stand still; makes calls in
+        the program."""
+        del area, address
+        return False
 
     def restore_copies(self) -> list[Replaced]:
         """Return addresses that lead to landings become the program's own wherever they stand in
@@ -454,7 +469,7 @@ class Foothold(ABC):
             )
             assert pad.back is not None
             return origin, pad, origin + pad.back
-        landings = next((one for one in area.pools if one.knows(site.back)), landings)
+        landings = area.landings_of(site.back, landings)
         cell = landings.claim(site.back)
         back = landings.returns_to(cell)
         origin, pad = self.place(
@@ -482,6 +497,10 @@ class Foothold(ABC):
             return self._free_indices.pop()
         self._next_index += 1
         return self._next_index - 1
+
+    def free_index(self, index: int) -> None:
+        """No pad was made for the site with this number."""
+        self._free_indices.append(index)
 
     def _calibrate(self) -> None:
         """Measures the pads' own cost in this program on this machine: at a call of what does

@@ -411,8 +411,11 @@ class PadInstaller:
         return why_notrace(program, callee)
 
     def prepare_site(self, site: Site, parent: int) -> Patch | str:
-        """A pad for ``site``, whose caller's frame was entered through the pad that returns to
-        ``parent``. Returns a reason when there can be none."""
+        """At a stop: a pad for ``site``, whose caller's frame was entered through the pad that
+        returns to ``parent``. Returns a reason when there can be none."""
+        return self._prepare_site(site, parent, is_ahead=False)
+
+    def _prepare_site(self, site: Site, parent: int, *, is_ahead: bool) -> Patch | str:
         known, block = self._sites.get(site.address), parent // pads.BLOCK * pads.BLOCK
         if known is not None and block in known.blocks and site.address in self._sure:
             return known
@@ -448,7 +451,7 @@ class PadInstaller:
                     area, index, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
                 )
             else:
-                origin, pad, back = self._foothold.place_call(area, site, index, blocks)
+                origin, pad, back = self._place_call(area, site, index, blocks, is_ahead)
             patch, through = b"", None
             if relay is not None:
                 kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]
@@ -462,6 +465,9 @@ class PadInstaller:
                 patch = pads.patch_tail(site, origin)
             elif not in_f0:
                 patch = pads.patch_bytes(site.kind, site.patch, site.length, origin)
+        except returns.NoLandingError as error:  # each decision asks again
+            self._foothold.free_index(index)
+            return str(error)
         except pads.OutOfReachError as error:
             return str(error)
         original = self._program.read(site.patch, len(patch) or site.length)
@@ -511,7 +517,7 @@ class PadInstaller:
         known = self._sites.get(site.address)
         if known is None and (site.kind is CallKind.INTERRUPT or not self._may_prepare_ahead()):
             return None
-        made = self.prepare_site(site, parent) if known is None else known
+        made = self._prepare_site(site, parent, is_ahead=True) if known is None else known
         if isinstance(made, str):
             return None
         if known is None:
@@ -519,6 +525,17 @@ class PadInstaller:
             if made.cell is None:  # so that this need not be noted at the stop
                 self._target.journal.patches([made.place])
         return made.pad_back
+
+    def _place_call(
+        self, area: Area, site: Site, index: int, blocks: Sequence[int], is_ahead: bool
+    ) -> tuple[int, pads.Pad, int]:
+        """As the foothold's; at a stop there may be more landings where none is left."""
+        try:
+            return self._foothold.place_call(area, site, index, blocks)
+        except returns.NoLandingError:
+            if is_ahead or not self._foothold.more_for_sites(area, site.address):
+                raise
+            return self._foothold.place_call(area, site, index, blocks)
 
     def _may_prepare_ahead(self) -> bool:
         """Whether there is room for pads that nobody may need."""

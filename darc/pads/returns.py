@@ -229,6 +229,11 @@ class ReturnLandings:
         return back in self._sites()
 
     @property
+    def free_sites(self) -> int:
+        """How many call sites can still get a cell."""
+        return _CALLERS - _SITES - len(self._sites())
+
+    @property
     def free(self) -> int:
         """How many call sites and callers of f0 can still get a cell, whatever is less."""
         used = self._used()

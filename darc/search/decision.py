@@ -38,16 +38,30 @@ class Taken:
     """In how many of them it was there at all."""
 
 
-def merely_passed(wins: Sequence[bool], taken: Sequence[Taken], least: int) -> list[bool]:
-    """Which of the contestants that were chosen cannot have made a call of f0 slow: those that took
-    less than an eighth (:data:`~darc.model.shares.SLIGHT`) of what another one took, and in the
-    calls that they were in less than an eighth of ``least``, what the fastest call inside the peak
-    takes. Both, as a single call that the machine held up makes up most of a sum."""
-    most = max((one.sum for one, won in zip(taken, wins, strict=True) if won), default=0)
+def merely_passed(votes: Sequence[int], taken: Sequence[Taken], least: int) -> list[bool]:
+    """Which of the contestants cannot have made a call of f0 slow: those that took less than an
+    eighth (:data:`~darc.model.shares.SLIGHT`) of what another one took, and in the calls that they
+    were in less than an eighth of ``least``, what the fastest call inside the peak takes. Both, as
+    a single call that the machine held up makes up most of a sum; so does one that hardly any
+    ``votes`` fell to, an eighth of the most at least."""
+    some = _some(votes)
+    most = max((one.sum for one, count in zip(taken, some, strict=True) if count), default=0)
     return [
-        won and one.sum * SLIGHT < most and one.sum * SLIGHT < least * one.ops
-        for won, one in zip(wins, taken, strict=True)
+        count > 0 and one.sum * SLIGHT < most and one.sum * SLIGHT < least * one.ops
+        for one, count in zip(taken, votes, strict=True)
     ]
+
+
+def _some(votes: Sequence[int]) -> list[int]:
+    """Without those that have next to none beside another one."""
+    return [count if count * SLIGHT >= max(votes) else 0 for count in votes]
+
+
+def chosen_of_slow(votes: Sequence[int], percentage: float, passed: Sequence[bool]) -> list[bool]:
+    """As :func:`chosen`, of those that are not merely ``passed``: where most calls are slow
+    somewhere else, and pass through, these have most of the votes, though they tell nothing."""
+    some = zip(_some(votes), passed, strict=True)
+    return chosen([0 if gone else count for count, gone in some], percentage)
 
 
 def confidence(votes: Sequence[int], percentage: float) -> float:

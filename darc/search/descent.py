@@ -34,7 +34,10 @@ MAX_DEPTH_NOTE = "maximum depth reached"
 """The note of an ending that the parameter max_depth made;"""
 
 CUT_SHORT_NOTE = "the search was not at its end"
-"""and of one that is there as there was no more time."""
+"""and of one that is there as there was no more time;"""
+
+DIVIDES_NOTE = "it calls itself on, more than once each time"
+"""or as each level below has twice as many paths through the same functions."""
 
 AUTO_LOOKAHEAD = 3
 """Levels under analysis at one time when ``lookahead`` is auto, but see
@@ -42,6 +45,9 @@ AUTO_LOOKAHEAD = 3
 
 AUTO_SPECULATION = 32
 """Call sites that are timed ahead at most when ``lookahead`` is auto."""
+
+_AT_ONCE = 1.5
+"""Votes in each in-peak call for callees that call on what is on the path already."""
 
 AUTO_LEAST_OPS = decision.CHECKPOINTS[0]
 """In-peak calls that a decision rests on at least when ``decision_ops`` is auto."""
@@ -319,20 +325,38 @@ class Descent:
             note = None if node in self._reopened else _note(contest)
             node.end = self._ending(node, maxcount, bool(short), note)
         winners = [child for child in node.children if child.root_cause]
-        return [child for child in winners if self._enter(child, ask=not self._parameters.auto)]
+        for child in self._dividing(contest, winners):
+            child.end = Ending(Cause.FUNCTION, child.maxcount, note=DIVIDES_NOTE)
+            child.state = NodeState.ROOT_CAUSE
+            self._forget(child)
+        going_on = [child for child in winners if child.end is None]
+        return [child for child in going_on if self._enter(child, ask=not self._parameters.auto)]
+
+    def _dividing(self, contest: Contest, winners: Sequence[Fnode]) -> list[Fnode]:
+        """Of the ``winners`` those that are called on the path already, where an in-peak call takes
+        several of them: a sort that halves what it has takes as long in all of them, and so on. Of
+        a tree in which one branch is slow at a time each is followed."""
+        if self._by_longest or not self._parameters.auto:
+            return []
+        on_path = {node.function for node in contest.node.route()}
+        again = [child for child in winners if child.function in on_path]
+        votes = sum(child.maxcount for child in again)
+        return again if len(again) > 1 and votes >= _AT_ONCE * contest.ops else []
 
     def _winners(self, contest: Contest, ballot: Sequence[int]) -> list[bool]:
         """The node itself and its children: which are root causes."""
-        wins = decision.chosen(ballot, self._parameters.maxcount_percentage)
+        percentage = self._parameters.maxcount_percentage
+        wins = decision.chosen(ballot, percentage)
         if not self._parameters.auto:
             return wins
         node = contest.node
-        passed = decision.merely_passed(wins, contest.taken(self._by_longest), self._least_cycles)
-        for one, count, is_passed in zip([node, *node.children], ballot, passed, strict=True):
-            if is_passed:
+        taken = contest.taken(self._by_longest)
+        passed = decision.merely_passed(ballot, taken, self._least_cycles)
+        for one, count, won, gone in zip([node, *node.children], ballot, wins, passed, strict=True):
+            if won and gone:
                 what = f"{node.function.name} itself" if one is node else one.function.name
                 self._passed[node, one] = f"{what} ({count} of {contest.ops})"
-        return [won and not gone for won, gone in zip(wins, passed, strict=True)]
+        return decision.chosen_of_slow(ballot, percentage, passed)
 
     @property
     def _by_longest(self) -> bool:

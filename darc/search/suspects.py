@@ -35,7 +35,18 @@ LEAST_VALLEY = 2
 """Bins between two summits that are so low that they part them."""
 
 LEAST_SHARE = 0.05
-"""Of the time of one thread: so much must the slow calls take more than fast ones."""
+"""Of the time of one thread: so much must the slow calls take more than fast ones;"""
+
+_SHARE_OF_FEW = 0.02
+"""or so much, where that is most of what a function does, in few of its calls: the threads of a
+server wait for requests most of the time, and who has sent one of these waits for it all the
+same."""
+
+_FEW = 0.1
+"""Of its calls,"""
+
+_MOST_OF_IT = 1 / 3
+"""and of what they take."""
 
 OF_LARGEST = 0.8
 """Of the largest delay: who has so much may be called in the one that has that, or calls it."""
@@ -124,8 +135,11 @@ def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None
     fast_mean = scale * _mean(profile, _fast_peak(row, peak))
     excess = sum(n * (means[b] - fast_mean) for b, n in slow)
     share = excess / (profile.hz * seconds)
-    if calls * 2 > profile.count or share < LEAST_SHARE:
+    if calls * 2 > profile.count:
         return None  # most calls are no exception
+    has_few = calls <= _FEW * profile.count and excess >= _MOST_OF_IT * profile.total
+    if share < (_SHARE_OF_FEW if has_few else LEAST_SHARE):
+        return None
     squares = sum(n * (means[b] ** 2 - fast_mean**2) for b, n in slow)
     return Suspect(
         row=row,

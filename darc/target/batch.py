@@ -110,6 +110,10 @@ class Batch:
                     self._write(address + at, raw[at : at + _SENT])
                 self._forget(address, address + len(raw))
 
+    def forget(self) -> None:
+        """The memory was changed by others: all is read anew."""
+        self._known.clear()
+
     def _forget(self, start: int, end: int) -> None:
         for line in range(start // _LINE * _LINE, end, _LINE):
             self._known.pop(line, None)

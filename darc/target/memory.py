@@ -41,6 +41,11 @@ class Memory(ABC):
         del fill
         return contextlib.nullcontext()
 
+    def at_once(self) -> contextlib.AbstractContextManager[None]:
+        """While a thread of the program runs, for a call of darc's: what waited has been written
+        before, what is written meanwhile does not wait, and nothing that was read is kept."""
+        return contextlib.nullcontext()
+
     def flush(self) -> None:  # noqa: B027  most have nothing to do
         """What was written is in the program from now on."""
 

@@ -19,7 +19,7 @@ from darc.model.ftree import (
     RootCausePath,
     Totals,
 )
-from darc.search.descent import CUT_SHORT_NOTE, MAX_DEPTH_NOTE
+from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 from darc.search.loops import LEAST_CALLS, repeats, weight
 from darc.views.words import columns, message, name, shorten
 
@@ -98,8 +98,8 @@ def drawn_nodes(root: Fnode, verbose: bool) -> Iterator[Fnode]:
 def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     """Why a root cause path ends at the function called ``function``."""
     name = show(function)
-    if ending.note == CUT_SHORT_NOTE:
-        return f"in {name} or what it calls: {CUT_SHORT_NOTE}"
+    if ending.note in (CUT_SHORT_NOTE, DIVIDES_NOTE):
+        return f"in {name} or what it calls: {ending.note}"
     if ending.note == MAX_DEPTH_NOTE:
         return f"{MAX_DEPTH_NOTE} at {name}: a larger --max-depth goes on from there"
     if ending.cause is Cause.UNTOLD:

@@ -359,6 +359,35 @@ for number in range(5):
 """
 
 
+USED_UP_MEANWHILE = """
+import gdb
+
+import darc_gdb
+from darc.pads import returns
+
+gdb.execute("darc start handle --peak >400us --start-ops 200", to_string=True)
+for pool in darc_gdb.APP._foothold.landings:  # as if a search had taken them on its way
+    words = range(returns._SITES, returns._CALLERS)
+    raw = b"".join(number.to_bytes(8, "little") for number in words)
+    darc_gdb.APP._target.memory.write(pool._word(words.start), raw)
+    pool._known = None
+said = gdb.execute("continue", to_string=True)
+said += gdb.execute("darc report", to_string=True)
+print("burn:", "lookup → burn" in said, "told:", "as many calls were timed" in said)
+"""
+
+
+def test_there_are_more_landings_when_a_search_uses_up_those_that_there_are(tmp_path: Path) -> None:
+    """In its midst: a call in the program maps them, while darc's writes are gathered."""
+    script = tmp_path / "meanwhile.py"
+    script.write_text(USED_UP_MEANWHILE)
+    with server(build("server")) as running:
+        done = attach(tmp_path, running, [f"source {script}"])
+        found = re.findall(r"^burn: (\w+) told: (\w+)$", done.gdb, re.M)
+        assert found == [("True", "False")], done.gdb
+        assert running.finish() == 0
+
+
 def test_there_are_more_landings_when_those_are_used_up(tmp_path: Path) -> None:
     """Up to a limit, which is told."""
     script = tmp_path / "used_up.py"

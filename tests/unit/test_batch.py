@@ -85,6 +85,15 @@ def test_what_was_read_is_not_read_again() -> None:
     assert memory.reads == 1
 
 
+def test_what_others_have_changed_is_read_again() -> None:
+    memory = Memory()
+    batch = Batch(memory.read, memory.write, TABLE)
+    batch.read(0, 4)
+    memory.bytes[0:4] = b"call"
+    batch.forget()
+    assert batch.read(0, 4) == b"call"
+
+
 def test_what_cannot_be_read_raises_as_without_a_batch() -> None:
     batch = Batch(Memory().read, Memory().write)
     assert len(batch.read(SIZE - 4, 4)) == 4  # though not all of its line is there

@@ -14,7 +14,7 @@ from darc.model.ftree import Cause, Decision, Fnode, NodeState, Totals
 from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
 from darc.search.contest import Contest
-from darc.search.descent import MAX_DEPTH_NOTE, Descent, Orders, Vote
+from darc.search.descent import DIVIDES_NOTE, MAX_DEPTH_NOTE, Descent, Orders, Vote
 from darc.search.endings import widening
 from darc.views.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
@@ -217,6 +217,26 @@ def test_its_own_time_that_is_merely_passed_is_none() -> None:
     assert search(f0, least=SLOW).paths() == [["f0", "disk"], ["f0", "send", "wire"]]
 
 
+def test_calls_that_are_slow_elsewhere_have_no_say_in_what_they_pass_through() -> None:
+    """Half of them were slow in ``send`` when that was chosen, and three in ten are behind it."""
+    of_send = [SLOW, 1] * 10 + [SLOW, *[1] * 9, SLOW, 1, SLOW, 1, SLOW, 1, SLOW, *[1] * 3]
+    of_disk = [1 if slow > 1 else SLOW for slow in of_send]
+    for send in (
+        Routine("send", 10).call(Routine("wire", of_send)),
+        Routine("send", 1).call(Routine("lookup", 10)).call(Routine("wire", of_send)),
+    ):
+        f0 = Routine("f0").call(Routine("disk", of_disk)).call(send)
+        assert search(f0, least=SLOW).paths() == [["f0", "disk"], ["f0", "send", "wire"]]
+
+
+def test_one_slow_call_is_no_cause_of_those_that_are_slow_elsewhere() -> None:
+    of_send = [SLOW, 1] * 10 + [1000 * SLOW] + [1] * 19
+    of_disk = [1 if slow > 1 else SLOW for slow in of_send]
+    send = Routine("send", 10).call(Routine("wire", of_send))
+    simulation = search(Routine("f0").call(Routine("disk", of_disk)).call(send), least=SLOW)
+    assert ["f0", "send", "wire"] not in simulation.paths()
+
+
 def test_a_call_that_was_held_up_leaves_the_other_causes() -> None:
     """One call of a thousand times as long is most of the sum."""
     slow = Routine("wire", [*[SLOW, 1] * 9, 1000 * SLOW, 1])
@@ -295,6 +315,25 @@ def test_endless_recursion_is_bounded_by_the_maximum_depth() -> None:
     assert simulation.paths() == [["x"] * 5]
     assert simulation.descent.status is Status.MAX_DEPTH
     assert max(node.depth for node in simulation.root.walk()) <= 6
+
+
+@pytest.mark.parametrize("lookahead", LOOKAHEADS)
+def test_a_function_that_divides_what_it_does_is_followed_once(lookahead: int | None) -> None:
+    """A sort by halves: each level would have twice as many paths, of equal time."""
+    sort = Routine("sort", 10)
+    sort.call(sort).call(sort)
+    simulation = search(Routine("f0").call(sort), Parameters(lookahead=lookahead), deepest=8)
+    assert simulation.paths() == [["f0", "sort", "sort"]] * 2
+    assert {path.ending.note for path in simulation.descent.paths()} == {DIVIDES_NOTE}
+    assert simulation.descent.status is Status.FOUND
+
+
+def test_a_tree_in_which_one_branch_is_slow_at_a_time_is_followed_to_its_end() -> None:
+    evaluate = Routine("evaluate", 10)
+    evaluate.call(evaluate, [1, 0]).call(evaluate, [0, 1])
+    paths = search(evaluate, Parameters(), deepest=6).paths()
+    assert ["evaluate"] * 6 in paths
+    assert all(len(path) >= 5 for path in paths)
 
 
 def test_each_node_is_expanded_once() -> None:
