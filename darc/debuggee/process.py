@@ -10,6 +10,7 @@ from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, journal, procfs
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.guardian import Guardian
+from darc.debuggee.holds import Holds, Scheduled, scheduled
 from darc.debuggee.journal import ProcessJournal, is_darcs
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.switches import Switches
@@ -91,6 +92,13 @@ class ProcessDebuggee(Debuggee):
 
     def watch_switches(self) -> OffWatch | None:
         return Switches(self._pid)
+
+    def watch_holds(self) -> Callable[[], bool]:
+        return Holds(self._pid).any_since
+
+    def scheduled(self, own: int) -> Scheduled | None:
+        thread = self.thread_called(own)
+        return None if thread is None else scheduled(thread)
 
     def is_gone(self) -> bool:
         return procfs.is_gone(self._pid)

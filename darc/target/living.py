@@ -42,6 +42,13 @@ def threads(pid: int) -> list[int]:
     return [task for task in tasks(pid) if not is_kernels(pid, task)]
 
 
+def is_thread(pid: int, thread: int) -> bool:
+    """Whether ``thread`` is one of the :func:`threads`."""
+    now = state(pid, thread)
+    is_there = bool(now) and (thread != pid or now not in ENDED)
+    return is_there and not is_kernels(pid, thread)
+
+
 def tasks(pid: int) -> list[int]:
     """The :func:`threads` and the kernel's own, which a debugger stops with the others."""
     try:
