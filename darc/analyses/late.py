@@ -29,6 +29,9 @@ LEAST_SECONDS = 1e-3
 _LOOK_SECONDS = 0.5e-3
 """Between two looks at the least."""
 
+_PENDING_SECONDS = 5e-3
+"""And while the debugger is asked to stop the program."""
+
 _OFTEN_SECONDS, _SELDOM_SECONDS = 2e-3, 25e-3
 """And half of what is late, but between these, at most: where the debugger may have held the
 program between two looks, none of that time counts."""
@@ -75,6 +78,8 @@ class _UnderWay:
     waited: tuple[float, float] = (0.0, 0.0)
     """For how long its thread waited for a processor when the debugger had let it go on, which is
     left out, in seconds; and when that was, see :attr:`LateCalls._goes_since`."""
+    waits: bool = False
+    """Whether it did so still."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,9 @@ class LateCalls(Analysis):
     def look(self) -> float:
         if self._stands:
             return _LOOK_SECONDS  # whoever is asked for now would come when it goes on
+        suspect = self._suspect
+        if suspect is not None and self._open.deep_wait(suspect) is None:
+            return _PENDING_SECONDS  # the debugger is to have Python for itself
         late: list[Running] = []
         often = min(max(self.seconds / 2, _OFTEN_SECONDS), _SELDOM_SECONDS)
         wait = min(self.seconds, often)
@@ -144,13 +152,7 @@ class LateCalls(Analysis):
         for call in calls:
             if call.key in self._told:
                 continue
-            aside = self._aside.get(call.key)
-            seconds = self.seconds if aside is None else aside.until
-            one = self._calls[call.key]
-            left = seconds - one.own
-            if left <= 0:
-                self._correct(call, one)
-                left = seconds - one.own
+            left = self._left(call)
             if left <= 0:
                 late.append(call)
             else:
@@ -160,10 +162,18 @@ class LateCalls(Analysis):
             if (where := self._open.deep_wait(call)) is not None:
                 self._meet_deep(call, where)
                 continue
+            self._correct(call, self._calls[call.key])
+            if self._left(call) > 0:
+                continue
             if self._suspect is None:
                 self._suspect = call
             break
         return _LOOK_SECONDS if late else max(wait, _LOOK_SECONDS)
+
+    def _left(self, call: Running) -> float:
+        """In how many seconds it is late."""
+        aside = self._aside.get(call.key)
+        return (self.seconds if aside is None else aside.until) - self._calls[call.key].own
 
     def _count(self, calls: Sequence[Running]) -> None:
         """For how long they have been under way while the program ran. A stop is long over for the
@@ -201,20 +211,26 @@ class LateCalls(Analysis):
         """A thread that was held has to wait for a processor, where others have these: to the
         program that is still the debugger's stop."""
         gone_by = self._looked - self._goes_since
-        if gone_by >= call.seconds:
-            return  # it began later
+        before, when = one.waited
+        if gone_by >= call.seconds or (when == self._goes_since and not one.waits):
+            return  # it began later, or has gone on
         hz = self._collector.counting.hz
         end = call.begun + int(call.seconds * hz)
         begin = end - int(gone_by * hz)
         known = self._switches.off(call.thread, min(call.begun, begin), end)
         if known is None:
             return
-        held = (OffReason.STOPPED, OffReason.UNKNOWN)  # that is what lasts still
-        off = (o for o in known.off if o.reason in held and o.start <= begin)
+        thread = self._open.scheduled(call)
+        held = {OffReason.STOPPED}
+        if thread is not None and thread.is_ready:
+            held.add(OffReason.UNKNOWN)  # what lasts still
+        off = [o for o in known.off if o.reason in held and o.start <= begin < o.end]
         waited = sum(o.within(begin, end) for o in off) / hz
-        before, when = one.waited
         one.own -= waited - (before if when == self._goes_since else 0.0)
-        one.waited = waited, self._goes_since
+        one.waited, one.waits = (
+            (waited, self._goes_since),
+            any(o.reason is OffReason.UNKNOWN for o in off),
+        )
 
     def _meet_deep(self, call: Running, where: Sequence[str]) -> None:
         """A stop would last until the thread comes back, with all others stopped."""

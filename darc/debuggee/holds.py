@@ -14,6 +14,7 @@ from darc.debuggee import procfs
 
 _HELD = ("t", "T")
 _ASLEEP = ("S",)
+_READY = ("R",)
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Scheduled:
     def is_held(self) -> bool:
         """Whether its debugger holds it, or a signal that has stopped it."""
         return self.state in _HELD
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it runs, or would with a processor."""
+        return self.state in _READY
 
     def was_let_run(self, before: Scheduled) -> float:
         """For how many seconds since ``before`` it was certainly not held, of the time that has

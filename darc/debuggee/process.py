@@ -133,12 +133,15 @@ class ProcessDebuggee(Debuggee):
 
     def send(self, number: int, own: int | None = None) -> None:
         named = None if own is None else self.thread_called(own)
-        threads = (*([] if named is None else [named]), *procfs.threads(self._pid))
+        if named is not None and procfs.hears(self._pid, named, number):
+            bell.send(self._pid, named, number)
+            return
+        threads = procfs.threads(self._pid)
         for thread in threads:
             if procfs.hears(self._pid, thread, number):
                 bell.send(self._pid, thread, number)
                 return
-        for thread in threads[:1]:
+        for thread in [named] if named is not None else threads[:1]:
             bell.send(self._pid, thread, bell.KNOCK)
 
     def check_supported(self) -> None:

@@ -549,12 +549,10 @@ def is_heard(pid: int, *signals: int) -> bool:
     """Whether one of ``signals`` that was sent to the process may still be on its way, or its
     debugger may be looking at it: it waits for a thread, or a thread is stopped."""
     wanted = sum(1 << (signal - 1) for signal in signals)
-    for task in threads(pid):
-        found = status(pid, task)
-        waiting = int(found.get("SigPnd", "0"), 16) | int(found.get("ShdPnd", "0"), 16)
-        if waiting & wanted or found.get("State", "").startswith(("t", "T")):
-            return True
-    return False
+    of_all = int(status(pid).get("ShdPnd", "0"), 16)
+    return bool(of_all & wanted) or any(
+        living.takes(pid, task, wanted) for task in living.tasks(pid)
+    )
 
 
 class MemoryFile:

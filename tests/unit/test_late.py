@@ -160,9 +160,21 @@ def test_a_thread_that_waits_to_go_on_after_a_stop_is_not_late(late: Late) -> No
     assert not late.is_late(4)
     late.stop(50)
     since = round(HZ * late.clock.now)
+    late.calls.thread = Scheduled("R", 1, 0)
     late.off = OffTimes((Off(since - 50 * HZ, since + 20 * HZ, OffReason.UNKNOWN),))
     assert not late.is_late(20)
     late.off = OffTimes((Off(since - 50 * HZ, since + 20 * HZ, OffReason.STOPPED),))
+    assert not late.is_late(5)
+    assert late.is_late(1)
+
+
+def test_one_that_sleeps_since_then_is(late: Late) -> None:
+    """It has run, and waits for something of the program's."""
+    assert not late.is_late(4)
+    late.stop(50)
+    since = round(HZ * late.clock.now)
+    late.calls.thread = Scheduled("S", 1, 0)
+    late.off = OffTimes((Off(since - 1, since + 20 * HZ, OffReason.UNKNOWN),))
     assert not late.is_late(5)
     assert late.is_late(1)
 
