@@ -214,16 +214,16 @@ class LateCalls(Analysis):
         before, when = one.waited
         if gone_by >= call.seconds or (when == self._goes_since and not one.waits):
             return  # it began later, or has gone on
+        thread = self._open.scheduled(call)
+        if thread is None or not thread.is_ready:
+            return  # it has gone on, to wait for something else: most do, and are soon known to
         hz = self._collector.counting.hz
         end = call.begun + int(call.seconds * hz)
         begin = end - int(gone_by * hz)
         known = self._switches.off(call.thread, min(call.begun, begin), end)
         if known is None:
             return
-        thread = self._open.scheduled(call)
-        held = {OffReason.STOPPED}
-        if thread is not None and thread.is_ready:
-            held.add(OffReason.UNKNOWN)  # what lasts still
+        held = (OffReason.STOPPED, OffReason.UNKNOWN)  # that is what lasts still
         off = [o for o in known.off if o.reason in held and o.start <= begin < o.end]
         waited = sum(o.within(begin, end) for o in off) / hz
         one.own -= waited - (before if when == self._goes_since else 0.0)
