@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -231,12 +231,13 @@ class KeptOp:
 @dataclass(frozen=True)
 class RunningOp:
     """A call of f0 that is under way: of which context and serial, in the thread with which id of
-    its own (0: not known), and since when (TSC)."""
+    its own (0: not known), and since when (TSC). A stop may move that on: it is no part of what
+    tells one from another."""
 
     context: int
     serial: int
     life: int
-    start: int
+    start: int = field(compare=False)
 
 
 @dataclass(frozen=True)

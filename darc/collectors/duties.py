@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from darc.debuggee.holds import Scheduled
 from darc.model.ftree import Fnode
 from darc.model.ops import Event, KeptOps
 from darc.model.profile import Profile
@@ -238,3 +239,19 @@ class SeesOpenCalls(ABC):
     def deep_wait(self, call: Running) -> Sequence[str] | None:
         """The kernel's functions, innermost first, in which the thread of that call waits so that
         no signal ends it; ``None``: it does not, as far as can be seen. Any thread."""
+
+    def may_have_stood(self) -> bool:
+        """Whether the debugger may have held the program since that was asked last. Any thread, one
+        at a time."""
+        return False
+
+    def scheduled(self, call: Running) -> Scheduled | None:
+        """What has become of the thread of that call; ``None``: nothing tells. Any thread."""
+        del call
+        return None
+
+    def is_in_probe(self, call: Running) -> bool:
+        """Whether its thread is on its way through a probe, and not in the program's own code. The
+        program stands still."""
+        del call
+        return False

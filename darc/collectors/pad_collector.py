@@ -115,6 +115,7 @@ class PadCollector(Collector):
             installer=installer,
             instrumentation=instrumentation,
             note=self._note,
+            holds=foothold.holds,
         )
         self._looks = Ahead(
             self._target,

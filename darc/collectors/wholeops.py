@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import RunningOp
+from darc.code.processor import PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.collectors.duties import KeepsOps, Running, SeesOpenCalls
 from darc.collectors.instrumentation import Instrumentation
 from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.holds import Scheduled
 from darc.model.ops import Event, KeptOps
 from darc.pads.guards import Guard
 from darc.pads.installer import PadInstaller
@@ -30,14 +32,18 @@ class PadOps(KeepsOps, SeesOpenCalls):
         installer: PadInstaller,
         instrumentation: Instrumentation,
         note: Callable[[str], None],
+        holds: Callable[[int], bool],
     ) -> None:
+        """``holds`` tells whether an address is in a pad."""
         self._target = target
         self._debuggee = debuggee
         self._program = program
         self._installer = installer
         self._instrumentation = instrumentation
         self._note = note
+        self._holds = holds
         self._sees_waits = False
+        self._may_have_stood = debuggee.watch_holds()
 
     @property
     def _tables(self) -> AgentMemory:
@@ -84,6 +90,18 @@ class PadOps(KeepsOps, SeesOpenCalls):
 
     def deep_wait(self, call: Running) -> Sequence[str] | None:
         return self._debuggee.deep_wait(call.thread)
+
+    def may_have_stood(self) -> bool:
+        return self._may_have_stood()
+
+    def scheduled(self, call: Running) -> Scheduled | None:
+        return self._debuggee.scheduled(call.thread)
+
+    def is_in_probe(self, call: Running) -> bool:
+        thread = self._debuggee.thread_called(call.thread)
+        if thread is None:
+            return False
+        return self._holds(self._target.threads.read_register(thread, PROGRAM_COUNTER))
 
     def waits_for(self, call: Running) -> Event | None:
         assert isinstance(call.key, RunningOp)

@@ -58,7 +58,7 @@ def let_go(pid: int) -> bool:
     """Of a process that a debugger's helper traces, and lets run: stops it, gives it its code back
     as :func:`put_back` does, ends the helper, and lets it go on. ``False``: the code stays as it
     is. Where nothing is noted there is nothing to do."""
-    helper = _tracer(pid)
+    helper = procfs.tracer(pid)
     if not is_noted(pid):
         return True
     if not helper:
@@ -67,13 +67,9 @@ def let_go(pid: int) -> bool:
     is_clean = _becomes(lambda: _stands(pid)) and put_back(pid)
     with contextlib.suppress(ProcessLookupError):
         os.kill(helper, signal.SIGKILL)
-    _becomes(lambda: not _tracer(pid))
+    _becomes(lambda: not procfs.tracer(pid))
     os.kill(pid, signal.SIGCONT)
     return is_clean
-
-
-def _tracer(pid: int) -> int:
-    return int(procfs.status(pid).get("TracerPid", "0"))
 
 
 def _stands(pid: int) -> bool:

@@ -16,6 +16,7 @@ from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
 from darc.debuggee import procfs
 from darc.debuggee.clock import Use
+from darc.debuggee.holds import Scheduled
 from darc.model.ftree import Function
 from darc.model.offtimes import OffWatch
 from darc.model.parameters import Parameters
@@ -128,6 +129,18 @@ class Debuggee(ABC):
         Raises:
             UnsupportedError: it would be, but this debugger may not ask.
         """
+        return None
+
+    def watch_holds(self) -> Callable[[], bool]:
+        """Tells, whenever that is asked, whether the debugger may have held it since the last time:
+        also by stops that darc hears nothing of, as far as anything else tells. Any thread, one at
+        a time."""
+        return lambda: False
+
+    def scheduled(self, own: int) -> Scheduled | None:
+        """What has become of the thread that it knows itself as ``own``; ``None`` where nothing
+        tells. Any thread."""
+        del own
         return None
 
     def is_gone(self) -> bool:

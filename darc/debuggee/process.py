@@ -10,6 +10,7 @@ from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, journal, procfs
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.guardian import Guardian
+from darc.debuggee.holds import Holds, Scheduled, scheduled
 from darc.debuggee.journal import ProcessJournal, is_darcs
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.switches import Switches
@@ -92,6 +93,13 @@ class ProcessDebuggee(Debuggee):
     def watch_switches(self) -> OffWatch | None:
         return Switches(self._pid)
 
+    def watch_holds(self) -> Callable[[], bool]:
+        return Holds(self._pid).any_since
+
+    def scheduled(self, own: int) -> Scheduled | None:
+        thread = self.thread_called(own)
+        return None if thread is None else scheduled(thread)
+
     def is_gone(self) -> bool:
         return procfs.is_gone(self._pid)
 
@@ -125,12 +133,15 @@ class ProcessDebuggee(Debuggee):
 
     def send(self, number: int, own: int | None = None) -> None:
         named = None if own is None else self.thread_called(own)
-        threads = (*([] if named is None else [named]), *procfs.threads(self._pid))
+        if named is not None and procfs.hears(self._pid, named, number):
+            bell.send(self._pid, named, number)
+            return
+        threads = procfs.threads(self._pid)
         for thread in threads:
             if procfs.hears(self._pid, thread, number):
                 bell.send(self._pid, thread, number)
                 return
-        for thread in threads[:1]:
+        for thread in [named] if named is not None else threads[:1]:
             bell.send(self._pid, thread, bell.KNOCK)
 
     def check_supported(self) -> None:

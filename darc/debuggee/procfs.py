@@ -282,6 +282,16 @@ def is_traced_and_stopped(pid: int) -> bool:
     return status(pid).get("State", "").startswith("t")
 
 
+def is_held(pid: int) -> bool:
+    """Whether a process stands still, for its debugger or for a signal."""
+    return living.state(pid, living.speaker(pid)) in ("t", "T")
+
+
+def tracer(pid: int) -> int:
+    """The thread that traces a process; 0: none does."""
+    return int(status(pid).get("TracerPid", "0"))
+
+
 def own_id(pid: int, thread: int) -> int:
     """A thread's id as the process itself sees it: a container has its own."""
     ids = status(pid, thread).get("NSpid", "").split()
@@ -291,7 +301,7 @@ def own_id(pid: int, thread: int) -> int:
 def thread_called(pid: int, own: int) -> int | None:
     """The thread of a process that has the id ``own`` as the process itself sees it."""
     if own_id(pid, pid) == pid:
-        return own if own in threads(pid) else None
+        return own if living.is_thread(pid, own) else None
     return next((thread for thread in threads(pid) if own_id(pid, thread) == own), None)
 
 
@@ -539,12 +549,10 @@ def is_heard(pid: int, *signals: int) -> bool:
     """Whether one of ``signals`` that was sent to the process may still be on its way, or its
     debugger may be looking at it: it waits for a thread, or a thread is stopped."""
     wanted = sum(1 << (signal - 1) for signal in signals)
-    for task in threads(pid):
-        found = status(pid, task)
-        waiting = int(found.get("SigPnd", "0"), 16) | int(found.get("ShdPnd", "0"), 16)
-        if waiting & wanted or found.get("State", "").startswith(("t", "T")):
-            return True
-    return False
+    of_all = int(status(pid).get("ShdPnd", "0"), 16)
+    return bool(of_all & wanted) or any(
+        living.takes(pid, task, wanted) for task in living.tasks(pid)
+    )
 
 
 class MemoryFile:

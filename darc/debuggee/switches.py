@@ -326,7 +326,7 @@ class Switches(OffWatch):
 
     def _watch_tracer(self) -> None:
         """The debugger's own thread: in another process with some debuggers."""
-        tracer = int(procfs.status(self._pid).get("TracerPid", "0"))
+        tracer = procfs.tracer(self._pid)
         with contextlib.suppress(OSError):
             if tracer:
                 self._tracer_id = tracer

@@ -7,6 +7,7 @@ has all of them. What is read of a process goes through :func:`folder`.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 ENDED = ("", "Z", "X")
@@ -15,24 +16,44 @@ ENDED = ("", "Z", "X")
 
 def state(pid: int, thread: int) -> str:
     """That of a thread, a letter; empty where there is none."""
+    fields = _stat(pid, thread)
+    return fields[_STATE].decode() if fields else ""
+
+
+_STATE, _FLAGS, _PENDING = 0, 6, 28
+_PF_IO_WORKER = 0x10
+_STAT_BYTES = 4096
+
+
+def _stat(pid: int, thread: int) -> list[bytes]:
+    """The fields of ``proc_pid_stat(5)`` behind the thread's name; none where there is no thread.
+    A program has hundreds of threads, and is looked at while it is to stop at once."""
     try:
-        text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace")
+        fd = os.open(f"/proc/{pid}/task/{thread}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return ""
-    return text.rpartition(")")[2].split(None, 1)[0]
+        return []
+    try:
+        return os.read(fd, _STAT_BYTES).rpartition(b")")[2].split()
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
 
 
-_FLAGS, _PF_IO_WORKER = 6, 0x10
+def takes(pid: int, thread: int, signals: int) -> bool:
+    """Whether a thread is held, or has one of ``signals``, a mask of those up to 31, to take, that
+    was sent to it by itself."""
+    fields = _stat(pid, thread)
+    return bool(fields) and (
+        fields[_STATE] in (b"t", b"T") or bool(int(fields[_PENDING]) & signals)
+    )
 
 
 def is_kernels(pid: int, thread: int) -> bool:
     """Whether a thread of the process is one that the kernel has made for io_uring, which never
     runs the program's code and has no registers or stack of its own (``PF_IO_WORKER``)."""
-    try:
-        text = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes()
-        return bool(int(text.rpartition(b")")[2].split(None, 7)[_FLAGS]) & _PF_IO_WORKER)
-    except (OSError, ValueError, IndexError):
-        return False
+    fields = _stat(pid, thread)
+    return bool(fields) and bool(int(fields[_FLAGS]) & _PF_IO_WORKER)
 
 
 def threads(pid: int) -> list[int]:
@@ -40,6 +61,13 @@ def threads(pid: int) -> list[int]:
     a first one that has ended, which takes no signals; none when the process is gone. This is the
     one place that tells which these are."""
     return [task for task in tasks(pid) if not is_kernels(pid, task)]
+
+
+def is_thread(pid: int, thread: int) -> bool:
+    """Whether ``thread`` is one of the :func:`threads`."""
+    now = state(pid, thread)
+    is_there = bool(now) and (thread != pid or now not in ENDED)
+    return is_there and not is_kernels(pid, thread)
 
 
 def tasks(pid: int) -> list[int]:

@@ -173,6 +173,21 @@ def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
     assert re.search(held, told), done.gdb
 
 
+SLOW = """python exec("import gdb, time\\nclass Slow(gdb.Function):\\n def __init__(self): \
+super().__init__('slow')\\n def invoke(self): time.sleep(1); return 0\\nSlow()")"""
+"""A condition of a breakpoint that takes a second, for gdb, which asks nobody about the stop."""
+
+
+def test_what_the_debugger_does_by_itself_makes_no_call_late(tmp_path: Path) -> None:
+    """It holds the program in each call for longer, and tells nobody of that."""
+    late = ["darc catch handle --above 800ms", SLOW, "break part_two if $slow()"]
+    args = ("3", "alone")
+    done = debugger.debug(tmp_path, build("preempted"), args, [*late, "run", debugger.EXIT])
+    assert "handle under way for" not in done.gdb, done.gdb
+    assert done.program_status == 0
+    assert b"preempted: 3 operations" in done.output
+
+
 @IN_BOTH
 def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     commands = [
