@@ -147,8 +147,7 @@ static inline record *claim_frame(control *ctl, const site *s, u64 slot, u64 bac
     record *rec = place(ctl, slot, 0);
     if (unlikely(rec->slot != slot))
         rec = claim_record(ctl, slot);
-    /* Of a call that is over both may be the program's own: its tables were looked through as other memory was. */
-    *entered = rec && back == rec->pad_back && back != rec->back;
+    *entered = rec && back == rec->pad_back;
     return rec;
 }
 

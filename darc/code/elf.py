@@ -22,6 +22,7 @@ from darc.code.debug_file import DebugFile, build_id_of
 from darc.code.dynamic import Dynamic
 from darc.code.frames import FrameDescriptions
 from darc.code.headers import (
+    LARGEST,
     MACHINE,
     Content,
     FileContent,
@@ -184,7 +185,7 @@ class Image:
     def section_range(self, name: str) -> range | None:
         """Where the section of that name is in memory, by the file's own addresses."""
         found = self._headers.section(name)
-        if found is None or not found.is_loaded:
+        if found is None or not found.is_loaded or found.size > LARGEST:
             return None
         return range(found.address, found.address + found.size)
 

@@ -29,6 +29,9 @@ _LITTLE_ENDIAN = 1
 _MANY_SECTIONS, _MANY_SEGMENTS = 0xFFFF, 0xFFFF
 """SHN_XINDEX and PN_XNUM: the first section's header has the number."""
 
+LARGEST = 1 << 56
+"""Bytes of a part of a file in memory, at most: no x86 processor maps more for a program."""
+
 NOBITS = 8
 _COMPRESSED = 0x800
 _NOTE = struct.Struct("<III")
@@ -165,7 +168,7 @@ class Headers:
         return tuple(
             Segment(address, size, offset, bool(flags & 1))
             for kind, flags, offset, address, _, _, size, _ in _SEGMENT.iter_unpack(table)
-            if kind == 1 and address + size <= 1 << 64
+            if kind == 1 and size <= LARGEST and address + size <= 1 << 64
         )
 
     @functools.cached_property

@@ -34,14 +34,13 @@ class Footing:
         known = self.foothold
         is_ours = known is not None and known.identity == self._debuggee.identity
         if known is not None and is_ours and known.is_usable(room):
-            known.earlier()
             known.reopen(program, resolution)
             return known
         if known is not None and is_ours and not known.give_back():
             known.close()
         self.foothold = None  # also where there is to be no other one
         new = self._debuggee.pads.new_foothold(program, room)
-        earlier = new.earlier()
+        earlier = new.earlier(known if is_ours else None)
         if earlier >= _MOST_EARLIER:
             earlier = new.earlier(patient=True)
         self._tell_earlier(earlier)

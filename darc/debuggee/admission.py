@@ -10,7 +10,13 @@ from darc.code.notrace import NEVER_BACK, entered_otherwise, why_notrace
 from darc.code.patchable import SHARED
 from darc.code.program import Program
 from darc.debuggee import clock, journal, procfs
-from darc.debuggee.leftbehind import LeftBehind, give_back_noted, left_behind
+from darc.debuggee.leftbehind import (
+    LeftBehind,
+    give_back,
+    give_back_noted,
+    left_behind,
+    references_of,
+)
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
 from darc.pads.installer import clean_up
@@ -117,8 +123,7 @@ def clean_up_after_another(
             noted.remove()
             target.journal = journal.ProcessJournal(pid, needed=target.attached)
         if unmap:
-            for left in agents:
-                left.give_back(target, memory, pid)
+            give_back(agents, references_of(agents, target, memory, pid), target, pid)
             if noted is not None:
                 give_back_noted(target, memory, pid, noted.mapped)
     return notes

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 
+from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, populated
 from darc.debuggee.wordscan import WordScan
 from darc.pads.returns import Replaced
@@ -55,11 +56,11 @@ def _resident(pid: int, mapped: Sequence[Region], besides: Sequence[range]) -> I
     return populated(
         pid,
         (
-            range(region.start, region.end)
+            part
             for region in mapped
             if region.permissions.startswith("rw")
             and region.permissions.endswith("p")
             and region.end - region.start <= LARGEST
-            and not any(region.start < one.stop and one.start < region.end for one in besides)
+            for part in without(range(region.start, region.end), besides)
         ),
     )

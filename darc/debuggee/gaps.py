@@ -1,4 +1,4 @@
-"""Where there is room for an area of pads, in reach of a module's code."""
+"""What is left between mappings: room for an area of pads, in reach of a module's code."""
 
 from __future__ import annotations
 
@@ -41,6 +41,20 @@ def gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[i
                 shared = not start <= candidate // pads.BLOCK * pads.BLOCK <= end - pads.BLOCK
                 found.append((shared, abs(candidate - low), candidate))
     return [candidate for _, _, candidate in sorted(found)[:64]]
+
+
+def without(whole: range, parts: Iterable[range]) -> list[range]:
+    """What is left of a range of addresses."""
+    left, at = [], whole.start
+    for part in sorted(parts, key=lambda one: one.start):
+        if part.stop <= at or part.start >= whole.stop:
+            continue
+        if part.start > at:
+            left.append(range(at, part.start))
+        at = part.stop
+    if at < whole.stop:
+        left.append(range(at, whole.stop))
+    return left
 
 
 def _candidates(start: int, end: int, low: int, size: int) -> Iterable[int]:

@@ -30,6 +30,8 @@ _INT3 = 0xCC
 _SIZE_LIMIT = 1 << 26
 """Bytes of a journal that are read at most."""
 
+_LARGEST_RANGE = 1 << 56
+
 
 @dataclass
 class Left:
@@ -167,6 +169,7 @@ class ProcessJournal(Journal):
         not the file ``but``."""
         why = OSError("there is no folder for it" if but is None else "no space is left")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags |= os.O_NONBLOCK  # a pipe without a reader is none
         for folder in own_folders() if self._folders is None else self._folders:
             if folder / self._name == but:
                 continue
@@ -220,7 +223,7 @@ def _here() -> str:
     return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
-def _start(pid: int) -> int | None:
+def _start(pid: int | str) -> int | None:
     """When a process began, in ticks since the machine did (proc_pid_stat(5), starttime)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
@@ -257,7 +260,9 @@ def _sweep(folder: Path, but: str) -> None:
             continue
         if parts[0] == boot and parts[1] != namespace:
             continue  # of processes that cannot be seen here
-        if parts[0] != boot or str(_start(int(parts[2]))) != parts[3]:
+        if parts[0] == boot and not (parts[2].isascii() and parts[2].isdecimal()):
+            continue  # no journal
+        if parts[0] != boot or str(_start(parts[2])) != parts[3]:
             with contextlib.suppress(OSError):
                 file.unlink()
 
@@ -299,7 +304,9 @@ def _range(packed: object) -> range:
     if not isinstance(packed, list):
         raise ValueError("no range")
     start, stop = packed
-    return range(_word(start), _word(stop))
+    if not 0 < _word(stop) - _word(start) < _LARGEST_RANGE:
+        raise ValueError("nothing that a process can have mapped")
+    return range(start, stop)
 
 
 def _overlap(one: range, other: range) -> bool:
@@ -335,7 +342,7 @@ def parse(data: bytes) -> Left:
                 left.mapped = {p for p in left.mapped if not _overlap(p, gone)}
             elif "stands" in record:
                 left.stood = bool(record["stands"])
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
     return left
 
@@ -372,13 +379,18 @@ def _read(file: Path, users: set[int]) -> bytes | None:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as opened:
+    try:
         folder, found = file.parent.lstat(), os.fstat(descriptor)
         if folder.st_uid not in users or folder.st_mode & 0o022:
             return None
         if not _is_believed(found, users):
             return None
-        return opened.read(_SIZE_LIMIT)
+        with os.fdopen(descriptor, "rb", closefd=False) as opened:
+            return opened.read(_SIZE_LIMIT)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _users(pid: int) -> set[int]:

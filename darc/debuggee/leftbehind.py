@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from darc import agent
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
+from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, populated, regions
 from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
-from darc.model.errors import DarcError, UnsupportedError
+from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.pads import returns
 from darc.pads.foothold import MARK
 from darc.pads.returns import ReturnLandings
@@ -51,20 +52,6 @@ def areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int, i
     return found
 
 
-def without(whole: range, parts: Iterable[range]) -> list[range]:
-    """What is left of a range of addresses."""
-    left, at = [], whole.start
-    for part in sorted(parts, key=lambda one: one.start):
-        if part.stop <= at or part.start >= whole.stop:
-            continue
-        if part.start > at:
-            left.append(range(at, part.start))
-        at = part.stop
-    if at < whole.stop:
-        left.append(range(at, whole.stop))
-    return left
-
-
 def keep_landings(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
     """The pages of the landings that stay. From now on they have no agent."""
     kept = [page for one in landings for page in one.kept()]
@@ -94,19 +81,14 @@ class LeftBehind:
     def retire(self, target: Target, memory: MemoryFile, pid: int) -> None:
         """Lets its landings return by themselves, once patches and stacks are restored."""
         target.memory.flush()
-        restore_copies(memory, pid, self.landings, [])
+        restore_copies(memory, pid, self.landings, tables_in(memory, regions(pid)))
         for landings in self.landings:
             landings.retire()
 
-    def give_back(
-        self, target: Target, memory: MemoryFile, pid: int, most: int | None = SEARCHED
-    ) -> bool:
-        """Unmaps its memory, once it is retired, where nothing can need it; else ``False``, also
-        where more than ``most`` bytes would have to be looked through for that."""
+    def give_back(self, target: Target, pid: int) -> bool:
+        """Unmaps its memory, once it is retired and nothing can need it."""
         try:
             if in_sandbox_of_its_own(pid):
-                return False
-            if self.references(target, memory, pid, most) != frozenset():
                 return False
             for one in self.landings:
                 one.forget(self.is_pad)
@@ -117,22 +99,57 @@ class LeftBehind:
             return False
         return True
 
-    def references(
-        self, target: Target, memory: MemoryFile, pid: int, most: int | None = SEARCHED
-    ) -> frozenset[int] | None:
-        """As :meth:`darc.pads.foothold.Foothold.references`."""
-        landings = extents(self.landings)
-        own, areas = [*self.tables.mappings, *landings], [*self.areas, *landings]
-        found = references(
-            target, memory, pid, besides=own, areas=areas, is_inside=self._is_inside, most=most
-        )
-        return with_called(found, self.landings)
-
-    def _is_inside(self, pc: int) -> bool:
+    def is_inside(self, pc: int) -> bool:
+        """Whether a thread at ``pc`` needs it to go on."""
         for landings in self.landings:
             if landings.base <= pc < landings.base + landings.extent:
                 return landings.is_calling(pc)
         return self.is_pad(pc)
+
+
+Found = Mapping[int, frozenset[int] | None]
+"""Of agents, by the addresses of their control structures: as
+:meth:`darc.pads.foothold.Foothold.references` tells it."""
+
+
+def references_of(
+    agents: Sequence[LeftBehind],
+    target: Target,
+    memory: MemoryFile,
+    pid: int,
+    most: int | None = SEARCHED,
+) -> Found:
+    """What leads to each of the agents, in one look through the memory for all. ``most`` is how
+    many bytes are looked through for that; ``None``: all that there are."""
+    if not agents:
+        return {}
+    landings = extents(one for agent in agents for one in agent.landings)
+    known = (place for agent in agents for place in agent.tables.mappings)
+    found = references(
+        target,
+        memory,
+        pid,
+        besides=[*known, *tables_in(memory, regions(pid)), *landings],
+        areas=[*(area for agent in agents for area in agent.areas), *landings],
+        is_inside=lambda pc: any(agent.is_inside(pc) for agent in agents),
+        most=most,
+    )
+    told = dict[int, frozenset[int] | None]()
+    for one in agents:
+        own = None if found is None else frozenset(filter(one.is_inside, found))
+        told[one.tables.control] = with_called(own, one.landings)
+    return told
+
+
+def give_back(agents: Sequence[LeftBehind], found: Found, target: Target, pid: int) -> Found:
+    """Unmaps the memory of those agents, which are retired, that nothing leads to. What leads to
+    the others, which stay."""
+    kept = dict[int, frozenset[int] | None]()
+    for one in agents:
+        control = one.tables.control
+        if found[control] != frozenset() or not one.give_back(target, pid):
+            kept[control] = found[control]
+    return kept
 
 
 def left_behind(target: Target, memory: MemoryFile, mapped: Sequence[Region]) -> list[LeftBehind]:
@@ -141,7 +158,6 @@ def left_behind(target: Target, memory: MemoryFile, mapped: Sequence[Region]) ->
     Raises:
         UnsupportedError: one is of another version, which this one cannot take out.
     """
-    blob = agent.load()
     found: dict[int, LeftBehind] = {}
     landings: list[ReturnLandings] = []  # one may use those of another
     for region in mapped:
@@ -158,20 +174,48 @@ def left_behind(target: Target, memory: MemoryFile, mapped: Sequence[Region]) ->
         if control in found:
             found[control].areas.append(area)
             continue
-        raw = memory.read(control, blob.sizes["darc_control"])
-        values = blob.unpack("darc_control", raw)
-        if values["magic"] != blob.constants["DARC_MAGIC"]:
-            continue
-        if values["version"] != blob.constants["DARC_ABI_VERSION"]:
-            raise UnsupportedError(
-                "another version of darc left its probes in the program: attach with that one and "
-                "type 'darc stop'"
-            )
-        layout = layout_in(blob, control, raw, memory.read)
-        base = control - layout.control
-        tables = AgentMemory(blob, base, layout, memory.read, memory.write)
-        found[control] = LeftBehind(tables, [area], landings)
+        tables = _tables_at(control, memory)
+        if tables is not None:
+            found[control] = LeftBehind(tables, [area], landings)
     return list(found.values())
+
+
+def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
+    """Those whose control structure is there; ``None``: none is.
+
+    Raises:
+        UnsupportedError: they are another version's.
+        TargetError: they cannot be read, or are damaged.
+    """
+    blob = agent.load()
+    raw = memory.read(control, blob.sizes["darc_control"])
+    values = blob.unpack("darc_control", raw)
+    if values["magic"] != blob.constants["DARC_MAGIC"]:
+        return None
+    if values["version"] != blob.constants["DARC_ABI_VERSION"]:
+        raise UnsupportedError(
+            "another version of darc left its probes in the program: attach with that one and "
+            "type 'darc stop'"
+        )
+    layout = layout_in(blob, control, raw, memory.read)
+    base = control - layout.control
+    return AgentMemory(blob, base, layout, memory.read, memory.write)
+
+
+def tables_in(memory: MemoryFile, mapped: Sequence[Region]) -> list[range]:
+    """Where the tables of all agents in the process are, of this and of earlier debuggers. Their
+    records know calls by words that lead to landings: where coroutines' stacks may be copied to,
+    such words are looked for and replaced, but not there."""
+    found = dict[int, list[range]]()
+    for region in mapped:
+        if region.path or "x" not in region.permissions:
+            continue
+        with contextlib.suppress(TargetError, UnsupportedError):
+            mark, control, _, _ = _HEADER.unpack(memory.read(region.start, _HEADER.size))
+            if mark == MARK and control and control not in found:
+                tables = _tables_at(control, memory)
+                found[control] = [] if tables is None else tables.mappings
+    return [place for own in found.values() for place in own]
 
 
 def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> None:

@@ -27,16 +27,19 @@ from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import limits
 from darc.debuggee.detour import DispatchedError
-from darc.debuggee.gaps import gaps
+from darc.debuggee.gaps import gaps, without
 from darc.debuggee.handlers import Handler
 from darc.debuggee.leftbehind import (
     NO_LANDINGS,
+    Found,
     LeftBehind,
     areas_of,
+    give_back,
     header,
     keep_landings,
     left_behind,
-    without,
+    references_of,
+    tables_in,
 )
 from darc.debuggee.procfs import (
     MemoryFile,
@@ -98,6 +101,8 @@ class ProcessFoothold(Foothold):
         self._mapped: list[tuple[int, int]] = []
         self.memory = MemoryFile(pid)
         self._was_boxed = in_sandbox_of_its_own(pid)
+        self._kept: Found | None = None
+        """What leads to the agents of earlier footholds, where that was just looked for."""
 
     def _is_boxed(self) -> bool:
         """Whether the program has entered a seccomp sandbox that was not there when darc began: it
@@ -117,13 +122,20 @@ class ProcessFoothold(Foothold):
     def memory_beside(self) -> tuple[Read, Write] | None:
         return self.memory.read, self.memory.write
 
-    def earlier(self, *, patient: bool = False) -> int:
-        mine = {start for start, _ in self._mapped}
-        found = left_behind(self._target, self.memory, regions(self.identity))
-        others = [one for one in found if mine.isdisjoint(area.start for area in one.areas)]
+    def earlier(self, after: Foothold | None = None, *, patient: bool = False) -> int:
+        if isinstance(after, ProcessFoothold) and after._kept is not None:
+            self._kept, after._kept = after._kept, None
+            return len(self._kept)
+        agents = left_behind(self._target, self.memory, regions(self.identity))
+        others = [one for one in agents if not self._is_own(one)]
         most = None if patient else SEARCHED
-        given = [one.give_back(self._target, self.memory, self.identity, most) for one in others]
-        return given.count(False)
+        found = references_of(others, self._target, self.memory, self.identity, most)
+        self._kept = give_back(others, found, self._target, self.identity)
+        return len(self._kept)
+
+    def _is_own(self, agent: LeftBehind) -> bool:
+        mine = {start for start, _ in self._mapped}
+        return not mine.isdisjoint(area.start for area in agent.areas)
 
     def close(self) -> None:
         self.memory.close()
@@ -155,9 +167,14 @@ class ProcessFoothold(Foothold):
     def _adopt(self) -> bool:
         """Goes on with what an earlier debugger has left, where something leads to some of its pads
         and the others make room enough."""
-        for left in left_behind(self._target, self.memory, regions(self.identity)):
-            found = left.references(self._target, self.memory, self.identity)
-            if found is not None and left.tables.room.holds(self._room) and self._take(left, found):
+        agents = left_behind(self._target, self.memory, regions(self.identity))
+        agents = [one for one in agents if one.tables.room.holds(self._room)]
+        known, self._kept = self._kept, None
+        if known is None or any(one.tables.control not in known for one in agents):
+            known = references_of(agents, self._target, self.memory, self.identity)
+        for left in agents:
+            found = known[left.tables.control]
+            if found is not None and self._take(left, found):
                 return True
         return False
 
@@ -266,11 +283,19 @@ class ProcessFoothold(Foothold):
         self.memory.close()
 
     def give_back(self) -> bool:
+        self._kept = None
         try:
             if not self.is_there():
                 return False
             self.retire()
-            if self._is_boxed() or self.references() != frozenset():
+            if self._is_boxed():
+                return False
+            others = self._others()
+            agents = [self._as_left(), *(others or [])]
+            found = references_of(agents, self._target, self.memory, self.identity)
+            if found[self.tables.control] != frozenset():
+                stay = give_back(agents, found, self._target, self.identity)
+                self._kept = None if others is None else stay
                 return False
             for one in self.landings:
                 one.forget(self.holds)
@@ -279,10 +304,24 @@ class ProcessFoothold(Foothold):
             self._unmap(self._mapped, kept)
         except DarcError:
             return False
-        with contextlib.suppress(DarcError):
-            self.earlier()
+        if others is not None:
+            with contextlib.suppress(DarcError):
+                self._kept = give_back(others, found, self._target, self.identity)
         self.close()
         return True
+
+    def _others(self) -> list[LeftBehind] | None:
+        """The agents of earlier footholds; ``None``: what they are cannot be told."""
+        try:
+            agents = left_behind(self._target, self.memory, regions(self.identity))
+        except DarcError:
+            return None
+        return [one for one in agents if not self._is_own(one)]
+
+    def _as_left(self) -> LeftBehind:
+        """As it would be found; its tables may be damaged."""
+        areas = [range(one.base, one.base + one.size) for one in self._areas]
+        return LeftBehind(self.tables, areas, self.landings)
 
     def _own_landings(self) -> list[ReturnLandings]:
         """Those of no earlier foothold that is there still."""
@@ -312,7 +351,8 @@ class ProcessFoothold(Foothold):
             self._mapped.remove((start, size))
 
     def restore_copies(self) -> list[Replaced]:
-        return restore_copies(self.memory, self.identity, self.landings, self.tables.mappings)
+        tables = [*self.tables.mappings, *tables_in(self.memory, regions(self.identity))]
+        return restore_copies(self.memory, self.identity, self.landings, tables)
 
     def _take_areas(self) -> None:
         self._program.update(regions(self.identity))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.debuggee import copies
+from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, populated, regions
 from darc.debuggee.wordscan import WordScan
 from darc.model.errors import TargetError
@@ -37,15 +38,14 @@ def references(
             found.add(pc)
         stack = target.threads.read_register(thread, STACK_POINTER)
         stacks[stack] = target.threads.read_register(thread, THREAD_POINTER)
-    live = []
+    live = list[range]()
     for region in regions(pid):
         if "w" not in region.permissions or "p" not in region.permissions:
             continue
-        if any(region.start in mine for mine in besides):
-            continue
-        if region.end - region.start > copies.LARGEST:
+        parts = without(range(_live_part(region, stacks), region.end), besides)
+        if any(len(part) > copies.LARGEST for part in parts):
             return None
-        live.append(range(_live_part(region, stacks), region.end))
+        live += parts
     searched, scan = 0, WordScan(areas)
     for part in populated(pid, live):
         searched += len(part)

@@ -200,10 +200,12 @@ class Foothold(ABC):
         back, where nothing can need it. ``False``: not now."""
         return False
 
-    def earlier(self, *, patient: bool = False) -> int:
+    def earlier(self, after: Foothold | None = None, *, patient: bool = False) -> int:
         """No analysis is under way, and all threads stand still: how many footholds before this one
-        are there still, as a thread may come back to them. What nothing needs is given back;
-        ``patient``: however long it takes to know that."""
+        are there still, as a thread may come back to them. What nothing needs is given back, but
+        for what ``after`` has just looked for at its :meth:`give_back`, since which the program has
+        not run; ``patient``: however long it takes to know that."""
+        del after, patient
         return 0
 
     @abstractmethod

@@ -9,9 +9,16 @@ from collections.abc import Sequence
 
 from tests.fuzz import Result, run
 
-FUZZERS = ("elf_files", "session_files", "command_lines", "names", "tables")
+FUZZERS = ("elf_files", "session_files", "command_lines", "names", "tables", "journals")
 COUNT = 10_000
-SAMPLE = {"elf_files": 150, "session_files": 600, "command_lines": 600, "names": 100, "tables": 300}
+SAMPLE = {
+    "elf_files": 150,
+    "session_files": 600,
+    "command_lines": 600,
+    "names": 100,
+    "tables": 300,
+    "journals": 300,
+}
 """Inputs for each in the tests: a few seconds in all."""
 
 

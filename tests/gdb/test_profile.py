@@ -444,6 +444,45 @@ def test_the_same_functions_have_the_same_landings_again(tmp_path: Path) -> None
     assert others == [first, first], done.gdb
 
 
+HELD = """
+from darc.debuggee.procfs import MemoryFile, regions
+from darc.pads.foothold import MARK
+
+pid = app._target.pid
+with MemoryFile(pid) as memory:
+    mapped = regions(pid)
+    stack = next(one for one in mapped if one.path == "[stack]")
+    own = [one for one in mapped if not one.path and "x" in one.permissions]
+    area = max(one.end for one in own if memory.read(one.start, len(MARK)) == MARK)
+    memory.write(stack.end - 8, (area - 64).to_bytes(8, "little"))  # nobody's, and zero
+"""
+"""Something leads to a pad of the analysis that was, as a stale word on a stack may."""
+
+
+def test_tables_that_were_another_sets_are_used_again(tmp_path: Path) -> None:
+    """The analysis between them looks for copies of stacks, in which its landings' addresses are
+    replaced. The records of a set, by which calls are known, are no such copies."""
+    (tmp_path / "held.py").write_text(HELD)
+    search = "darc start handle --peak last --start-ops 300 --decision-ops 30"
+    commands = [
+        TOOLS,
+        "darc profile handle compress_block flush --time 1s",
+        "run",
+        f"with-app {tmp_path / 'held.py'}",
+        search,
+        "continue",
+        mark("again"),
+        "darc profile handle compress_block flush --time 1s",
+        "continue",
+        REPORT,
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("100000000",), commands)
+    assert re.search(r"the memory of \d earlier anal\w+ stays", done.section("again")), done.gdb
+    assert set(calls(done)) == {"handle", "compress_block", "flush"}, done.gdb
+    assert min(calls(done).values()) > 0, done.gdb
+
+
 def test_functions_all_of_whose_calls_are_lost(tmp_path: Path) -> None:
     """They are not said to be those that were not called."""
     (tmp_path / "fill.py").write_text(FILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
-from darc.code.elf import read_image
-from darc.code.headers import FileContent, Headers
+from darc.code.elf import Image, read_image
+from darc.code.headers import FileContent, Headers, HeldContent
 from darc.code.program import Program
 from darc.debuggee import admission
 from darc.model.errors import UnsupportedError
@@ -121,3 +122,20 @@ def test_a_file_of_another_inode_is_what_memory_has_or_it_is_refused(
         assert "root may read what is mapped" in program.missed[0]
         with pytest.raises(UnsupportedError, match="another file stands there"):
             admission.check_runtimes(program)
+
+
+def test_parts_that_are_larger_than_any_memory_are_no_parts() -> None:
+    """Python's own sizes end at 2 ** 63: a file that says more must not reach them."""
+    data = bytearray(build("mixture").read_bytes())
+    headers = Headers(HeldContent(bytes(data)))
+    rows = range(headers.table.start, headers.table.stop, 56)
+    loaded = [row for row in rows if data[row : row + 4] == b"\1\0\0\0"]
+    struct.pack_into("<QQ", data, loaded[0] + 16, 0, 0)  # below all that it is moved to
+    struct.pack_into("<QQ", data, loaded[0] + 32, len(data), (1 << 64) - 1)
+    sections = int.from_bytes(data[40:48], "little")
+    number = next(n for n, s in enumerate(headers.sections) if s.name.endswith("build-id"))
+    struct.pack_into("<Q", data, sections + 64 * number + 32, (1 << 63) + 8)
+    image = Image(bytes(data), "damaged")
+    assert len(image.segments) == len(loaded) - 1
+    assert image.section_range(".note.gnu.build-id") is None
+    assert not image.is_in(lambda _, size: bytes(size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,43 @@ def test_another_users_is_not_believed(folder: Path) -> None:
     assert left(os.getpid(), [folder]) is None
     with pytest.raises(UnsupportedError):
         opened(folder)
+
+
+@pytest.mark.parametrize("what", ["directory", "pipe"])
+def test_what_is_no_file_in_its_place(folder: Path, tmp_path: Path, what: str) -> None:
+    """Others may have put it there, in a folder that they made first. Nobody waits for a pipe."""
+    folder.mkdir(mode=0o700)
+    place = folder / name_of(os.getpid())
+    place.mkdir() if what == "directory" else os.mkfifo(place)
+    assert left(os.getpid(), [folder]) is None
+    noted = ProcessJournal(os.getpid(), needed=True, folders=[folder, tmp_path / "next"])
+    noted.open()
+    noted.patches([PATCH])
+    assert list(found(tmp_path / "next").places) == [PATCH]
+
+
+@pytest.mark.parametrize("deep", [b"[", b'{"patches":'])
+def test_a_record_without_an_end_is_passed_over(deep: bytes) -> None:
+    text = deep * 100_000
+    more = journal._line({"patches": [journal._packed(PATCH)]})
+    assert list(parse(b"\n%08x %s\n" % (zlib.crc32(text), text) + more).places) == [PATCH]
+
+
+def test_memory_that_no_process_can_have_is_passed_over() -> None:
+    """Python's own sizes end at 2 ** 63."""
+    ranges = [(0, (1 << 64) - 1), (1 << 63, 0), (4096, 4096), (4096, 8192)]
+    lines = [journal._line({"maps": list(one)}) for one in ranges]
+    assert parse(b"".join(lines)).mapped == {range(4096, 8192)}
+
+
+def test_files_that_are_no_journals_are_left_alone(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    boot, namespace, *_ = name_of(os.getpid()).split("-")
+    others = [folder / f"{boot}-{namespace}-{pid}-7" for pid in ("x1", "\N{SUPERSCRIPT TWO}")]
+    for file in others:
+        file.touch()
+    opened(folder).close(lambda place: False)
+    assert sorted(folder.iterdir()) == sorted(others)
 
 
 def test_a_link_in_its_place_is_not_written_to(folder: Path, tmp_path: Path) -> None:
