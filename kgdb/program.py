@@ -272,6 +272,9 @@ class KernelProgram(Program):
             meant.ip = instruction.ip
         return meant
 
+    def is_thunk(self, address: int) -> bool:
+        return any(map(_INDIRECT_THUNK.fullmatch, self.names.at(address)))
+
     def _meant(self, target: int, flow: int) -> Instruction | None:
         for name in self.names.at(target):
             if flow == FlowControl.UNCONDITIONAL_BRANCH and _RETURN_THUNK.fullmatch(name):

@@ -77,7 +77,7 @@ class ProgramNames:
         if target is None or module is None or target not in range(module.start, module.end):
             return None
         entry = self._code(target, _PLT_ENTRY)
-        if entry is None or plt_slot(entry, target) is not None:
+        if entry is None or self._program.is_thunk(target) or plt_slot(entry, target) is not None:
             return None
         return self._program.names.function_at(target).name
 

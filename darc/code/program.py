@@ -122,6 +122,11 @@ class Program:
             found = self._functions[entry] = read_function(entry, self, self.thunks)
         return found
 
+    def is_thunk(self, address: int) -> bool:
+        """Whether this is no function of its own, but leads where a register says."""
+        del address
+        return False
+
     thunks: Thunks | None = None
     """How calls through thunks are told, where there are any."""
 

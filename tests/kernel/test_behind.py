@@ -91,6 +91,7 @@ def test_flushed_work_that_waits_for_a_processor(machine: Machine, tmp_path: Pat
     assert first["role"] == "woke", output
     assert first["thread"].startswith("kworker/"), output
     assert "process_one_work" in first["path"], output
+    assert "thunk" not in output  # what leads where a register says is no function of its own
     behind = list(chains(first["behind"]))
     did = [one[-1] for one in behind if one[-1]["role"] == "did"]
     assert any(one["path"] == ["refresh_vm_stats"] for one in did), output

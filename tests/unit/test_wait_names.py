@@ -14,8 +14,14 @@ from darc.code.program import Program
 from darc.model.ops import Stack
 
 START, SIZE = 0x1000, 0x1000
-FUNCTIONS = {0x1000: "main", 0x1100: "handle", 0x1200: "put", 0x1300: "put_slowly"}
-IN_MAIN, IN_PUT = 0x1010, 0x1210
+FUNCTIONS = {
+    0x1000: "main",
+    0x1100: "handle",
+    0x1200: "put",
+    0x1300: "put_slowly",
+    0x1400: "indirect_thunk_rax",
+}
+IN_MAIN, IN_PUT, BEHIND_THUNK = 0x1010, 0x1210, 0x1230
 """Behind calls there."""
 
 
@@ -24,11 +30,14 @@ class Code:
 
     def __init__(self) -> None:
         self.code = bytearray(b"\x90" * SIZE)
-        for back, target in ((IN_MAIN, 0x1100), (IN_PUT, 0x1300)):
+        for back, target in ((IN_MAIN, 0x1100), (IN_PUT, 0x1300), (BEHIND_THUNK, 0x1400)):
             self.code[back - 5 - START : back - START] = b"\xe8" + struct.pack("<i", target - back)
 
     def in_file(self, address: int, size: int) -> bytes:
         return bytes(self.code[address - START : address - START + size])
+
+    def is_thunk(self, address: int) -> bool:
+        return address == 0x1400
 
     def module_at(self, address: int) -> object:
         inside = START <= address < START + SIZE
@@ -53,6 +62,8 @@ class Code:
         ((0x1310, IN_PUT, IN_MAIN), None, ("put_slowly", "put", "handle", "main")),
         # put_slowly jumped to it; handle, which is f0, has jumped to put.
         ((IN_PUT, IN_MAIN), "handle", ("put_slowly", "put", "handle")),
+        # Whom a register named has jumped to it.
+        ((BEHIND_THUNK, IN_MAIN), "handle", ("put", "handle")),
     ],
 )
 def test_who_has_handed_its_frame_on_is_told(
