@@ -17,7 +17,7 @@ from signal import SIGSTOP
 
 import lldb
 
-from darc.code.convention import FLAGS, GENERAL, KEPT, WORD, without_traps
+from darc.code.convention import FLAGS, GENERAL, KEPT, WORD
 from darc.code.processor import PROGRAM_COUNTER, RESULT
 from darc.debuggee import bell, detour, procfs
 from darc.debuggee.caller import Caller, Patience
@@ -130,10 +130,7 @@ class BesideLldb(Caller):
         return {name: halt.registers[name] for name in GENERAL}
 
     def _jump(self, address: int) -> None:
-        flags = self.registers[FLAGS]
-        if without_traps(flags) != flags:
-            registers.write(self._lldb_thread, FLAGS, without_traps(flags))
-        registers.write(self._lldb_thread, PROGRAM_COUNTER, address)
+        registers.jump(self._lldb_thread, address, self.registers[FLAGS])
 
     def lead_back(self) -> None:
         registers.write_all(self._lldb_thread, self._after)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lldb
 
-from darc.code.convention import FLAGS, WORD
+from darc.code.convention import FLAGS, WORD, without_traps
 from darc.code.processor import PROGRAM_COUNTER
 from darc.model.errors import TargetError
 
@@ -55,6 +55,18 @@ def write_all(thread: lldb.SBThread, values: Mapping[str, int]) -> None:
     """
     for name, value in values.items():
         write(thread, name, value)
+
+
+def jump(thread: lldb.SBThread, address: int, flags: int) -> None:
+    """Has a stopped thread, whose flags are these, go on from there, without a trap after each
+    instruction.
+
+    Raises:
+        TargetError: there is no such register.
+    """
+    if (plain := without_traps(flags)) != flags:
+        write(thread, FLAGS, plain)
+    write(thread, PROGRAM_COUNTER, address)
 
 
 def forget_frames(thread: lldb.SBThread) -> None:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import re
-import signal
 import threading
 from collections.abc import Callable
 
@@ -338,12 +336,11 @@ class Stopping:
         if _release_of(lldb.SBDebugger.GetVersionString()) >= _TELLS_OF_OTHERS:
             return
         with self._inferior.lock, contextlib.suppress(TargetError, ProcessLookupError):
-            helper = int(procfs.status(pid).get("TracerPid", "0"))
-            if pid != self._inferior.known or not helper or not beside.is_noted(pid):
+            is_known = pid == self._inferior.known and beside.is_noted(pid)
+            if not is_known or not procfs.tracer(pid):
                 return
-            is_clean = beside.put_back(pid)
+            is_clean = beside.let_go(pid, stands=True)
             self._release = _LET_GO.format(pid=pid, left=_CLEAN if is_clean else _ASLEEP)
-            os.kill(helper, signal.SIGKILL)
 
     def stands(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at

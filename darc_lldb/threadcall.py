@@ -106,9 +106,7 @@ class ThreadCall:
         try:
             if restart:
                 registers.write(self._thread, RESULT, 0)
-            if without_traps(saved[FLAGS]) != saved[FLAGS]:
-                registers.write(self._thread, FLAGS, without_traps(saved[FLAGS]))
-            registers.write(self._thread, PROGRAM_COUNTER, start)
+            registers.jump(self._thread, start, saved[FLAGS])
             error = self._run_to(end)
             self._thread = self._process.GetThreadByID(self._id)
             if error.Fail() or registers.read(self._thread, PROGRAM_COUNTER) != end:

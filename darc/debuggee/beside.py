@@ -54,21 +54,24 @@ def put_back(pid: int) -> bool:
     return True
 
 
-def let_go(pid: int) -> bool:
+def let_go(pid: int, *, stands: bool = False) -> bool:
     """Of a process that a debugger's helper traces, and lets run: stops it, gives it its code back
-    as :func:`put_back` does, ends the helper, and lets it go on. ``False``: the code stays as it
-    is. Where nothing is noted there is nothing to do."""
+    as :func:`put_back` does, ends the helper, and lets it go on. One that ``stands`` has only the
+    helper to wait for. ``False``: the code stays as it is. Where nothing is noted there is nothing
+    to do."""
     helper = procfs.tracer(pid)
     if not is_noted(pid):
         return True
     if not helper:
         return False
-    os.kill(pid, signal.SIGSTOP)
-    is_clean = _becomes(lambda: _stands(pid)) and put_back(pid)
+    if not stands:
+        os.kill(pid, signal.SIGSTOP)
+    is_clean = (stands or _becomes(lambda: _stands(pid))) and put_back(pid)
     with contextlib.suppress(ProcessLookupError):
         os.kill(helper, signal.SIGKILL)
-    _becomes(lambda: not procfs.tracer(pid))
-    os.kill(pid, signal.SIGCONT)
+    if not stands:
+        _becomes(lambda: not procfs.tracer(pid))
+        os.kill(pid, signal.SIGCONT)
     return is_clean
 
 
