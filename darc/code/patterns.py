@@ -18,8 +18,8 @@ from darc.target.target import Target
 
 _SOURCE = re.compile(r"[^!:*?\[\]]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|rs|f|f90|d|zig|m|mm|s|S)")
 _MOST_LINES = 100_000
-_STRIPPED = 4
-"""A file was stripped where of so many functions not one has a symbol."""
+_STRIPPED = 0.9
+"""A file was stripped where less of its functions have a symbol: those that it shows to others."""
 
 CHOSEN_LATE = "the program chooses its code when it is loaded (IFUNC)"
 
@@ -128,7 +128,7 @@ def choose(
 ) -> Chosen:
     """The functions of ``program`` that the patterns mean; ``own`` is the program's own file. They
     are called by their symbols: most may not be needed, and to demangle takes long. ``unnamed``
-    says that those of its own file count as well where hardly any has a symbol.
+    says that those of its own file count as well where that was stripped, and shows some to others.
 
     Raises:
         NotFoundError: a pattern means none.
@@ -212,12 +212,12 @@ class _Search:
 
 
 def _unnamed(own: Module) -> list[int]:
-    """The functions of a file that was stripped, by its frame information, and those few that have
-    a symbol. Parts that a compiler split off are among them."""
+    """The functions of a file that was stripped, by its frame information, and those that have a
+    symbol all the same. Parts that a compiler split off are among them."""
     image = own.image
     named = {symbol.address for symbol in image.symbols if not symbol.ifunc}
     starts = set(image.frames.starts)
-    if len(named & starts) * _STRIPPED >= len(starts):
+    if len(named & starts) >= _STRIPPED * len(starts):
         return []
     return sorted(address + own.bias for address in starts | named)
 

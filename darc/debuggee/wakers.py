@@ -8,11 +8,12 @@ ends with the debugger.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +74,8 @@ class Wakers:
         self._rings: list[Ring] = []
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        self._read: tuple[int, list[Waking]] = 0, []
+        self._read: tuple[int, dict[int, list[Waking]]] = 0, {}
+        """Of so many chunks, by who was woken, by time."""
         self._taken = 0
         self._filter = ""
         self._processes: dict[int, _Process] = {}
@@ -140,15 +142,19 @@ class Wakers:
         """Who woke the thread from ``begin`` to ``end``, in ns of CLOCK_MONOTONIC_RAW, by time;
         ``cycles`` maps that to the time-stamp counter."""
         if self._read[0] != self._taken:
-            every = [one for data in self._chunks for one in perf.wakings(data)]
-            self._read = self._taken, sorted(every, key=lambda one: one.time)
+            woken: dict[int, list[Waking]] = {}
+            for data in self._chunks:
+                for one in perf.wakings(data):
+                    woken.setdefault(one.woken, []).append(one)
+            for times in woken.values():
+                times.sort(key=_time)
+            self._read = self._taken, woken
         own = self._processes.get(self._pid)
         code = own.code if own is not None else _code(self._pid)
-        return tuple(
-            self._event(one, code, cycles(one.time))
-            for one in self._read[1]
-            if one.woken == thread and begin <= one.time <= end
-        )
+        known = self._read[1].get(thread, [])
+        first = bisect.bisect_left(known, begin, key=_time)
+        last = bisect.bisect_right(known, end, key=_time)
+        return tuple(self._event(one, code, cycles(one.time)) for one in known[first:last])
 
     def _event(self, one: Waking, code: frozenset[Region], time: int) -> Event:
         by = By.TASK
@@ -215,12 +221,13 @@ def _stack(one: Waking, own: frozenset[Region], same: frozenset[Region]) -> Stac
     other = own - same
     count = len(one.data) // 8
     words = struct.unpack_from(f"<{count}Q", one.data)
-    return Stack(one.stack, one.frame, tuple(_cleaned(words, other)), one.pc)
+    if other:
+        words = tuple(0 if _is_in(word, other) else word for word in words)
+    return Stack(one.stack, one.frame, words, one.pc)
 
 
-def _cleaned(words: tuple[int, ...], other: frozenset[Region]) -> Iterator[int]:
-    for word in words:
-        yield 0 if _is_in(word, other) else word
+def _time(one: Waking) -> int:
+    return one.time
 
 
 def _is_in(address: int, regions: frozenset[Region]) -> bool:

@@ -152,9 +152,11 @@ def test_who_sleeps_as_long_as_it_is_told_is_not_slow(tmp_path: Path) -> None:
         assert [a["function"] for a in why(done)["answers"] if paths(a)] == [], done.gdb
 
 
-def test_functions_of_a_stripped_program(tmp_path: Path) -> None:
-    """They are called by where they are in its file."""
-    program = build("backend", strip="all")
+@pytest.mark.parametrize("exported", [(), ("compute", "ask_backend", "nap", "next_event")])
+def test_functions_of_a_stripped_program(tmp_path: Path, exported: tuple[str, ...]) -> None:
+    """They are called by where they are in its file, beside those that it shows to plugins."""
+    shown = [f"-Wl,--export-dynamic-symbol={name}" for name in exported]
+    program = build("backend", strip="all", extra=shown)
     done = debug(tmp_path, program, ("100000000",), [MOST, "run", REPORT, "kill"])
     found = why(done)
     assert found["verdict"] == "found", done.gdb
