@@ -245,7 +245,8 @@ class Pursuit:
         found = without(suspects(self._set), self._is_seen)
         suspect = choice(self._set, self._is_seen)
         answered = len([one for one in self._ranked(self._answers) if one.paths])
-        if suspect is not None and self._answers and is_disturbed(self._set, suspect):
+        heard = any(one.idle is None for one in self._answers)
+        if suspect is not None and heard and is_disturbed(self._set, suspect):
             suspect = None  # one is enough to hear who had the processor
         left = min(MOST_ANSWERS - answered, _MOST_SEARCHES - len(self._answers), len(found))
         if suspect is None or left <= 0 or rest < _LEAST_SECONDS:
