@@ -94,10 +94,13 @@ _LOW = 3
 """A bin is of a valley that holds at most such a part of the lower summit."""
 
 
-def suspects(known: FunctionSet, least: int = LEAST_SLOW) -> tuple[Suspect, ...]:
+def suspects(
+    known: FunctionSet, least: int = LEAST_SLOW, share: float | None = None
+) -> tuple[Suspect, ...]:
     """Those among the functions of ``known``, the one with the longest delay first; ``least`` calls
-    are slow."""
-    share = LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
+    are slow, and take that ``share`` of a thread's time, or what matters by itself."""
+    if share is None:
+        share = LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
     found = (_suspect(row, known.seconds_of(row), least, share) for row in known.rows)
     return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
 
@@ -251,6 +254,13 @@ def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | 
     if all(one.delay * SLIGHT < longest for one in rest):
         rest = list(found)
     return first_of(rest)
+
+
+def held_up(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:
+    """Whom to look into where all that stood out by itself waits for work: one of those that are
+    slow only as all are. What the machine takes is spread over them: each has a part of it."""
+    found = without(suspects(known, share=_LEAST_OF_ALL), is_out)
+    return first_of([one for one in found if is_disturbed(known, one)])
 
 
 def may_follow(known: FunctionSet, chosen: Suspect) -> bool:

@@ -701,6 +701,23 @@ def test_one_that_others_call_too_stays_for_all_of_them() -> None:
     assert pursuit.best is first[0]
 
 
+def test_what_happens_to_all_is_looked_into_where_the_rest_waits_for_work() -> None:
+    """Each has 3 % of a thread's time of it."""
+    noisy = [
+        row(f"f{n}", {11: round(20_000 * scale), 20: round(40 * scale)})
+        for n, scale in enumerate((1.2, 1, 1, 0.8))
+    ]
+    assert profiled(of(*noisy)).next() is None
+    pursuit = profiled(of(row("log_line", SLOW), *noisy))
+    search(pursuit, "log_line", "epoll_wait")
+    following = pursuit.next()
+    assert following is not None
+    assert following[1].function == "f0"
+    pursuit = profiled(of(row("log_line", SLOW), *noisy))
+    search(pursuit, "log_line", "write")
+    assert pursuit.next() is None
+
+
 def test_two_that_have_nothing_to_do_with_each_other_are_two() -> None:
     pursuit = profiled(of(row("log_line", {**SLOW, 24: 31}), row("serve", SLOW)))
     search(pursuit, "log_line", "write")
@@ -732,7 +749,7 @@ def test_calls_that_spend_their_time_otherwise_do_not_agree(waited: int, part: f
 
 
 @pytest.mark.parametrize(
-    ("slow", "seconds", "votes"), [(60, SECONDS, 20), (120, 12.0, 10), (30, 12.0, 8)]
+    ("slow", "seconds", "votes"), [(60, SECONDS, 20), (180, 12.0, 10), (30, 12.0, 8)]
 )
 def test_as_many_votes_as_there_is_time_for(slow: int, seconds: float, votes: int) -> None:
     """Where slow calls are rare."""
