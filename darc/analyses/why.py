@@ -3,12 +3,14 @@ what makes it slow. The choice is :mod:`darc.search.suspects`'."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.rootcauses import RootCauses
+from darc.collectors.set_collector import SetCollector
 from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps, Op, OpClass
@@ -69,11 +71,12 @@ class SuspectProfiles(FunctionProfiles):
         left_out: Sequence[tuple[Function, str]] = (),
     ) -> None:
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
+        assert isinstance(subject.collector, SetCollector)
+        self._busy = subject.collector.busy_seconds
         super().__init__(subject, seconds=limit, every=every, left_out=left_out)
         self._limit = limit
         self._next_asked = min(FIRST_SECONDS, limit)
         """When it is asked next whether that is enough."""
-        self._busy = self._set.busy_seconds
         self._places: Counter[int] = Counter()
         """In how many looks at the stacks a call was under way there."""
         self._looks = 0
@@ -102,6 +105,13 @@ class SuspectProfiles(FunctionProfiles):
     def _collect_last(self) -> None:
         if not self._is_decided:
             super()._collect_last()
+
+    def _collect(self) -> None:
+        before = self._known.busy
+        super()._collect()
+        seconds, busy = self._clock.seconds, self._set.busy_seconds - self._busy
+        known = before if busy <= 0 or not seconds else busy / seconds  # none of it at its end
+        self._known = dataclasses.replace(self._known, busy=known)
 
     def look(self) -> float:
         wait = super().look()

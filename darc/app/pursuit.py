@@ -44,6 +44,7 @@ from darc.search.suspects import (
     are_alike,
     choice,
     does_the_work,
+    held_up,
     is_disturbed,
     returns,
     suspects,
@@ -64,7 +65,7 @@ _START_SECONDS = 0.5
 _LEAST_SECONDS = 1.0
 """A search that has less is not begun."""
 
-_ROUNDS = 16
+_ROUNDS = 24
 """That a deep search takes, of functions that call too many for several levels at once;"""
 
 _OF_THE_TIME = 0.8
@@ -245,7 +246,11 @@ class Pursuit:
         found = without(suspects(self._set), self._is_seen)
         suspect = choice(self._set, self._is_seen)
         answered = len([one for one in self._ranked(self._answers) if one.paths])
-        if suspect is not None and self._answers and is_disturbed(self._set, suspect):
+        heard = any(one.idle is None for one in self._answers)
+        if suspect is None and self._answers and not heard:
+            suspect = held_up(self._set, self._is_seen)
+            found = found or ((suspect,) if suspect is not None else ())
+        if suspect is not None and heard and is_disturbed(self._set, suspect):
             suspect = None  # one is enough to hear who had the processor
         left = min(MOST_ANSWERS - answered, _MOST_SEARCHES - len(self._answers), len(found))
         if suspect is None or left <= 0 or rest < _LEAST_SECONDS:

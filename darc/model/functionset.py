@@ -94,6 +94,9 @@ class FunctionSet(Part):
     """Seconds of the intervals that calls were counted in; ``None``: in none."""
     top: int = TOP
     """How many rows are to be shown."""
+    busy: float | None = None
+    """For how many seconds of one thread the program had something to do, in each second; ``None``:
+    nobody knows."""
 
     def seconds_of(self, row: FunctionProfile) -> float:
         """For how long the program ran while that function was timed."""

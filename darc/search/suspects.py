@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
@@ -35,18 +35,15 @@ LEAST_VALLEY = 2
 """Bins between two summits that are so low that they part them."""
 
 LEAST_SHARE = 0.05
-"""Of the time of one thread: so much must the slow calls take more than fast ones;"""
+"""Of the time in which one thread has something to do: so much must the slow calls take more than
+fast ones;"""
 
-_SHARE_OF_FEW = 0.02
-"""or so much, where that is most of what a function does, in few of its calls: the threads of a
-server wait for requests most of the time, and who has sent one of these waits for it all the
-same."""
+_LEAST_OF_ALL = 0.02
+"""and so much of all of its time. The threads of a server wait for requests most of the time, and
+who has sent one of the slow ones waits for it all the same."""
 
 _FEW = 0.1
-"""Of its calls,"""
-
-_MOST_OF_IT = 1 / 3
-"""and of what they take."""
+"""Of the calls are slow where a part of the time is enough that is less than one thread's 5 %."""
 
 OF_LARGEST = 0.8
 """Of the largest delay: who has so much may be called in the one that has that, or calls it."""
@@ -97,10 +94,14 @@ _LOW = 3
 """A bin is of a valley that holds at most such a part of the lower summit."""
 
 
-def suspects(known: FunctionSet, least: int = LEAST_SLOW) -> tuple[Suspect, ...]:
+def suspects(
+    known: FunctionSet, least: int = LEAST_SLOW, share: float | None = None
+) -> tuple[Suspect, ...]:
     """Those among the functions of ``known``, the one with the longest delay first; ``least`` calls
-    are slow."""
-    found = (_suspect(row, known.seconds_of(row), least) for row in known.rows)
+    are slow, and take that ``share`` of a thread's time, or what matters by itself."""
+    if share is None:
+        share = LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
+    found = (_suspect(row, known.seconds_of(row), least, share) for row in known.rows)
     return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
 
 
@@ -116,7 +117,9 @@ def is_worth_its_probe(row: FunctionProfile, seconds: float, cost: int) -> bool:
     return suspect.slow < _ENOUGH_SLOW or share <= min(_CHEAP_SHARE, _CHEAP * suspect.share)
 
 
-def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None:
+def _suspect(
+    row: FunctionProfile, seconds: float, least: int, least_share: float = LEAST_SHARE
+) -> Suspect | None:
     profile = row.profile
     if is_sleep(row.function) or profile.count < LEAST_CALLS or seconds <= 0:
         return None
@@ -124,33 +127,46 @@ def _suspect(row: FunctionProfile, seconds: float, least: int) -> Suspect | None
     if peak is None:
         return None
     is_last = peak is row.peaks[-1]
-    slow = [
-        (number, count)
-        for number, count in profile.bins.items()
-        if number >= peak.first_bin and (is_last or number <= peak.last_bin)
-    ]
-    calls = sum(count for _, count in slow)
+    slow = _slow_calls(profile, peak, least, is_last=is_last)
+    calls = sum(slow.values())
     scale = _scale(profile)
-    means = {number: scale * profile.mean_cycles(number) for number, _ in slow}
+    means = {number: scale * profile.mean_cycles(number) for number in slow}
     fast_mean = scale * _mean(profile, _fast_peak(row, peak))
-    excess = sum(n * (means[b] - fast_mean) for b, n in slow)
+    excess = sum(n * (means[b] - fast_mean) for b, n in slow.items())
     share = excess / (profile.hz * seconds)
     if calls * 2 > profile.count:
         return None  # most calls are no exception
-    has_few = calls <= _FEW * profile.count and excess >= _MOST_OF_IT * profile.total
-    if share < (_SHARE_OF_FEW if has_few else LEAST_SHARE):
+    if share < (min(least_share, LEAST_SHARE) if calls <= _FEW * profile.count else LEAST_SHARE):
         return None
-    squares = sum(n * (means[b] ** 2 - fast_mean**2) for b, n in slow)
+    squares = sum(n * (means[b] ** 2 - fast_mean**2) for b, n in slow.items())
     return Suspect(
         row=row,
         peak=PeakRange(peak.number, peak.first_bin, None if is_last else peak.last_bin),
         slow=calls,
         seconds=seconds,
-        slow_mean=sum(count * means[number] for number, count in slow) / calls,
+        slow_mean=sum(count * means[number] for number, count in slow.items()) / calls,
         fast_mean=fast_mean,
         share=share,
         delay=squares / (2 * profile.hz**2 * seconds),
     )
+
+
+def _slow_calls(profile: Profile, peak: Peak, least: int, *, is_last: bool) -> dict[int, int]:
+    """The calls of a slow peak by bin; of the last one those above it as well. Of longer ones by
+    themselves, behind a gap, fewer than ``least`` are none of it: they are slow for something else,
+    such as what has the processor."""
+    slow = {
+        number: profile.bins[number]
+        for number in sorted(profile.bins)
+        if number >= peak.first_bin and (is_last or number <= peak.last_bin)
+    }
+    numbers = list(slow)
+    for before, number in pairwise(numbers):
+        above = [one for one in numbers if one >= number]
+        is_gap = number - before > LEAST_VALLEY and before >= _summit(profile, peak)
+        if is_gap and sum(slow[one] for one in above) < least:
+            return {one: slow[one] for one in numbers if one < number}
+    return slow
 
 
 def _scale(profile: Profile) -> float:
@@ -238,6 +254,13 @@ def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | 
     if all(one.delay * SLIGHT < longest for one in rest):
         rest = list(found)
     return first_of(rest)
+
+
+def held_up(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:
+    """Whom to look into where all that stood out by itself waits for work: one of those that are
+    slow only as all are. What the machine takes is spread over them: each has a part of it."""
+    found = without(suspects(known, share=_LEAST_OF_ALL), is_out)
+    return first_of([one for one in found if is_disturbed(known, one)])
 
 
 def may_follow(known: FunctionSet, chosen: Suspect) -> bool:
@@ -406,9 +429,12 @@ def halves_of(known: FunctionSet) -> tuple[FunctionSet, FunctionSet] | None:
         first.append(_part(row, before, part))
         second.append(_part(row, less(row.profile.bins, before), rest))
     seconds = middle * known.every
+    whole = dataclasses.replace(known, uncalled=(), left_out=(), every=None)
     return (
-        FunctionSet(tuple(r for r in first if r is not None), seconds=seconds),
-        FunctionSet(tuple(r for r in second if r is not None), seconds=known.seconds - seconds),
+        dataclasses.replace(whole, rows=tuple(filter(None, first)), seconds=seconds),
+        dataclasses.replace(
+            whole, rows=tuple(filter(None, second)), seconds=known.seconds - seconds
+        ),
     )
 
 

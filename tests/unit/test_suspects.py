@@ -107,14 +107,28 @@ def test_what_does_not_stand_out(bins: dict[int, int]) -> None:
     assert names(of(row("f", bins))) == []
 
 
-def test_few_calls_that_are_most_of_what_a_function_does_count_for_more() -> None:
-    """Where its thread waits for requests most of the time, and they take 3 % of it."""
+def test_where_a_thread_has_little_to_do_less_of_its_time_is_enough() -> None:
+    """As it waits for requests most of the time; slow calls take 3 % of it."""
     slow = {20: round(0.03 * HZ * SECONDS / (1.5 * 2**20))}
-    (found,) = suspects(of(row("f", {10: 5000, **slow})))
+    known = of(row("f", {10: 5000, **slow}))
+    assert names(known) == []
+    assert names(dataclasses.replace(known, busy=0.8)) == []
+    (found,) = suspects(dataclasses.replace(known, busy=0.2))
     assert found.share == pytest.approx(0.03, rel=0.05)
-    assert names(of(row("f", {17: 2000, **slow}))) == []  # fast ones take six times as much
-    assert names(of(row("f", {10: 150, **slow}))) == []  # every sixth call is slow
-    assert names(of(row("f", {10: 5000, 20: 20}))) == []  # 1.6 %
+    known = of(row("f", {10: 150, **slow}))  # every sixth call is slow
+    assert names(dataclasses.replace(known, busy=0.2)) == []
+    known = of(row("f", {10: 5000, 20: 20}))  # 1.6 %
+    assert names(dataclasses.replace(known, busy=0.1)) == []
+
+
+def test_some_calls_far_above_the_slow_ones_are_none_of_them() -> None:
+    """They are too few to be told: what makes them slow may be another program."""
+    few = {6: 30_000, 15: 3000}  # 147 ms, and three calls of 100 ms
+    alone, beside = (suspects(of(row("f", bins)))[0] for bins in (few, {**few, 26: 3}))
+    assert beside.slow == 3000
+    assert beside.delay == pytest.approx(alone.delay, rel=0.1)
+    assert suspects(of(row("f", {6: 30_000, 15: 1000, 26: 3}))) == ()
+    assert suspects(of(row("f", {6: 30_000, 15: 1000, 26: 30})))[0].peak.first_bin == 26
 
 
 @pytest.mark.parametrize(
@@ -153,7 +167,7 @@ def test_one_that_waits_for_work_is_told_by_who_calls_it() -> None:
 
 
 def test_one_that_went_out_is_told_by_the_time_until_then() -> None:
-    few = {10: 100_000, 20: 30}  # 47 ms of 200
+    few = {10: 10_000, 20: 30}  # 47 ms
     assert names(of(row("f", few))) == []
     (found,) = suspects(of(dataclasses.replace(row("f", few), until=0.5)))
     assert (found.slow, found.seconds) == (30, 0.5)
@@ -361,8 +375,7 @@ def test_a_suspect_is_what_the_rules_say(all_bins: list[dict[int, int]]) -> None
     for one in found:
         assert one.row.profile.count >= 100
         assert one.slow >= 20
-        few = one.slow <= 0.1 * one.row.profile.count
-        assert one.share >= (0.02 if few else 0.05)
+        assert one.share >= 0.05
         assert one.slow_mean > one.fast_mean
     chosen = choice(known, lambda _: False)
     assert (chosen is None) == (not found)
@@ -688,6 +701,23 @@ def test_one_that_others_call_too_stays_for_all_of_them() -> None:
     assert pursuit.best is first[0]
 
 
+def test_what_happens_to_all_is_looked_into_where_the_rest_waits_for_work() -> None:
+    """Each has 3 % of a thread's time of it."""
+    noisy = [
+        row(f"f{n}", {11: round(20_000 * scale), 20: round(40 * scale)})
+        for n, scale in enumerate((1.2, 1, 1, 0.8))
+    ]
+    assert profiled(of(*noisy)).next() is None
+    pursuit = profiled(of(row("log_line", SLOW), *noisy))
+    search(pursuit, "log_line", "epoll_wait")
+    following = pursuit.next()
+    assert following is not None
+    assert following[1].function == "f0"
+    pursuit = profiled(of(row("log_line", SLOW), *noisy))
+    search(pursuit, "log_line", "write")
+    assert pursuit.next() is None
+
+
 def test_two_that_have_nothing_to_do_with_each_other_are_two() -> None:
     pursuit = profiled(of(row("log_line", {**SLOW, 24: 31}), row("serve", SLOW)))
     search(pursuit, "log_line", "write")
@@ -719,7 +749,7 @@ def test_calls_that_spend_their_time_otherwise_do_not_agree(waited: int, part: f
 
 
 @pytest.mark.parametrize(
-    ("slow", "seconds", "votes"), [(60, SECONDS, 20), (120, 12.0, 10), (30, 12.0, 8)]
+    ("slow", "seconds", "votes"), [(60, SECONDS, 20), (180, 12.0, 10), (30, 12.0, 8)]
 )
 def test_as_many_votes_as_there_is_time_for(slow: int, seconds: float, votes: int) -> None:
     """Where slow calls are rare."""
