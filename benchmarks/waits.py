@@ -13,7 +13,7 @@ import signal
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,14 @@ LOADS = {"processor": 250, "disk": 1500, "mixed": 200, "switches": 60_000}
 DEPGRAPH = {"processor": "0.7 %", "disk": "10.1 %", "mixed": "8.5 %"}
 """What DepGraph's tracing added to sysbench's loads of the kind (its section IV-C)."""
 
+THREADS = (1, 100, 500)
+CATCHES = 41
+ABOVE = "5ms"
+LATE_MS = 1.0
+STOPPED_MS, A_THREAD_MS = 3.0, 0.1
+"""How late a call may be found, and after that for how long the program may run on, and so much
+longer for each of its threads: 95 in 100."""
+
 _TICK_SECONDS = 0.1
 _TIMEOUT = 120
 
@@ -44,10 +52,18 @@ def main() -> None:
     """All of it."""
     unlocks = [_unlock(), _unlock(), _unlock()]
     loads = _loads()
-    PAGE.write_text(_page(unlocks, loads))
+    catches = {threads: _catches(threads) for threads in THREADS}
+    PAGE.write_text(_page(unlocks, loads, catches))
     added = statistics.median(map(_filter, unlocks))
     met = "met" if added <= UNLOCK_GOAL else "NOT MET"
     print(f"{met:>7}  {added:>8.2f}  an unlock that nobody waits for, at most {UNLOCK_GOAL}")
+    for threads, caught in catches.items():
+        found, stood = _most(caught.late), _most(caught.stopped)
+        goal = STOPPED_MS + A_THREAD_MS * threads
+        for value, most, what in ((found, LATE_MS, "found late"), (stood, goal, "running on")):
+            met = "met" if value <= most else "NOT MET"
+            told = f"ms {what} (95 in 100) among {threads} threads, at most {most:g}"
+            print(f"{met:>7}  {value:>8.2f}  {told}")
     print(f"benchmarks: all figures are in {PAGE.relative_to(ROOT)}")
 
 
@@ -187,10 +203,72 @@ def _one(program: Path, load: str, times: int, way: Way) -> tuple[float, int]:
     return float(seconds), int(count)
 
 
+# ------------------------------------------------------------------------ catches
+
+
+@dataclass(frozen=True)
+class Catches:
+    """Late calls of one run, in ms."""
+
+    late: tuple[float, ...]
+    """How late they were found."""
+    stopped: tuple[float, ...]
+    """How long after that darc had the program, with all threads stopped."""
+    missed: int
+
+
+def _catches(threads: int) -> Catches:
+    program = _built("horde")
+    quiet = ("set print thread-events off", f"source {HERE / 'catch_clock.py'}")
+    commands = (*quiet, f"darc catch handle --above {ABOVE}", "run", *["continue"] * (CATCHES - 1))
+    told = measure.run_darc(measure.GDB, (*commands, "kill"), program, (str(threads), "1000"))
+    found = re.findall(r"^(caught|missed) (-?\d+) (\d+)$", told, re.M)
+    caught = [
+        (int(late) / 1e3, int(stood) / 1e3) for what, late, stood in found if what == "caught"
+    ]
+    if len(caught) < CATCHES // 2:
+        raise MeasurementError(f"{len(caught)} calls were caught:\n{told}")
+    late, stopped = zip(*caught, strict=True)
+    return Catches(late, stopped, len(found) - len(caught))
+
+
+def _most(values: Sequence[float]) -> float:
+    """Of 95 in 100."""
+    return sorted(values)[int(0.95 * len(values))]
+
+
+def _catch_lines(catches: Mapping[int, Catches]) -> list[str]:
+    lines = [
+        "",
+        "## Catches",
+        "",
+        f"How late `darc catch --above {ABOVE}` finds a call that sleeps (`benchmarks/horde.c`),",
+        "and how long after that darc has the program, with all threads stopped; its other threads",
+        f"wait. Goals: {LATE_MS:g} ms; {STOPPED_MS:g} ms, and {A_THREAD_MS:g} ms a thread.",
+        "",
+        "| threads | caught | missed | late, median | 95 in 100 | then, median | 95 in 100 |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for threads, one in catches.items():
+        figures = (
+            statistics.median(one.late),
+            _most(one.late),
+            statistics.median(one.stopped),
+            _most(one.stopped),
+        )
+        cells = " | ".join(f"{figure:.2f} ms" for figure in figures)
+        lines.append(f"| {threads} | {len(one.late)} | {one.missed} | {cells} |")
+    return lines
+
+
 # --------------------------------------------------------------------------- page
 
 
-def _page(unlocks: list[Figures], loads: Mapping[tuple[str, str], Load]) -> str:
+def _page(
+    unlocks: list[Figures],
+    loads: Mapping[tuple[str, str], Load],
+    catches: Mapping[int, Catches],
+) -> str:
     hz = tsc_hz()
     median = {
         name: statistics.median(one[name] for one in unlocks)
@@ -243,7 +321,7 @@ def _page(unlocks: list[Figures], loads: Mapping[tuple[str, str], Load]) -> str:
                 text += f", {more / statistics.median(one.switches) * 1e6:+.2f} µs each"
             cells.append(text)
         lines.append(f"| {load} | {' | '.join(cells)} | {DEPGRAPH.get(load, '')} |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *_catch_lines(catches), ""])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,10 @@ _TICK_SECONDS = 0.1
 """Half of what a sign of life counts for (``darc/debuggee/process_pads.py``)."""
 
 _FIRST_LOOK = 0.001
-"""Seconds between two looks at the profile at the least."""
+"""Seconds until the first look at the profile."""
+
+_LEAST_WAIT = 0.0005
+"""Between two looks."""
 
 _GRACE_SECONDS = 0.2
 """How long an agent that may not ring by itself waits before it is done for it."""
@@ -109,11 +112,11 @@ class Monitor:
                 now = time.monotonic()
                 if session.urgent is not None:
                     look = self._stop_in(session.urgent, now, look)
-                wait = min(max(look, _FIRST_LOOK), max(next_tick - now, 0))
+                wait = min(max(look, _LEAST_WAIT), max(next_tick - now, 0))
                 if now < next_tick:
                     continue
                 next_tick = now + _TICK_SECONDS
-                wait = min(max(look, _FIRST_LOOK), _TICK_SECONDS)
+                wait = min(max(look, _LEAST_WAIT), _TICK_SECONDS)
                 if session.debuggee.is_readable_while_it_runs:
                     session.beat()
                 if now - begin >= 1 and not self._stands():

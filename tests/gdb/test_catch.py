@@ -12,6 +12,9 @@ from tests import debugger
 from tests.debugger import IN_BOTH, STOOD_STILL, attempt, mark
 from tests.unit.test_switches import needs_permission
 
+TOOLS = f"source {debugger.ROOT / 'tests' / 'inside_gdb.py'}"
+LIVE = r"\r\x1b\[K[^\r\n]*handle[^\r\n]*"
+
 CATCH = "darc catch handle --above 2ms"
 CAUGHT = re.compile(
     r"handle under way for \d+(?:\.\d+)?ms(?: \([^()]*\))?, in \S+ ← .*append ← serve_slowly ← "
@@ -104,9 +107,10 @@ def test_a_stop_of_the_users_is_shown(tmp_path: Path) -> None:
 
 
 @IN_BOTH
-def test_the_peak_of_a_search_is_what_is_late(tmp_path: Path) -> None:
+@pytest.mark.parametrize("late", ["darc catch", "darc catch --peak last"])
+def test_the_peak_of_a_search_is_what_is_late(tmp_path: Path, late: str) -> None:
     search = "darc start handle --start-ops 200 --decision-ops 10 --peak >1ms"
-    commands = [search, "run", mark("caught"), "darc catch", "continue", "bt", "kill"]
+    commands = [search, "run", mark("caught"), late, "continue", "bt", "kill"]
     done = debugger.debug(tmp_path, build_waiting(), ("semaphore", "4000"), commands)
     caught = done.section("caught")
     assert "handle under way for" in caught
@@ -186,6 +190,34 @@ def test_what_the_debugger_does_by_itself_makes_no_call_late(tmp_path: Path) -> 
     assert "handle under way for" not in done.gdb, done.gdb
     assert done.program_status == 0
     assert b"preempted: 3 operations" in done.output
+
+
+@IN_BOTH
+def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
+    """No probe is to be seen then; the catch goes on with the program, or is taken back, and the
+    next one is as any."""
+    with debugger.terminal(tmp_path, str(build("mixture"))) as gdb:
+        gdb.command(TOOLS)
+        gdb.command("darc catch handle --above 1h")
+        gdb.enter("run 4000000000 > program.out")
+        for _ in range(2):
+            gdb.wait_for(LIVE)
+            gdb.type("\x03")
+            gdb.wait_for("SIGINT|SIGSTOP")
+            gdb.prompt()
+            assert " 0 altered" in gdb.command("tell-code")
+            assert "0 caught" in gdb.command("darc status")
+            gdb.enter("continue")
+        gdb.wait_for(LIVE)
+        gdb.type("\x03")
+        gdb.wait_for("SIGINT|SIGSTOP")
+        gdb.prompt()
+        assert "every probe is out" in gdb.command("darc stop")
+        gdb.command("darc catch handle --above 1ms")
+        told = " ".join(gdb.command("continue").split())
+        assert re.search(r"handle under way for .*handle", told), told
+        assert re.search(r"\bhandle ?\(", gdb.command("bt"))
+        assert " 0 altered" in gdb.command("tell-code")
 
 
 @IN_BOTH

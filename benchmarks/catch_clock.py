@@ -1,0 +1,34 @@
+"""Inside gdb, beside ``darc catch``: tells of each late call how late it was found, and how long
+after that darc decided at the stop, in microseconds (``benchmarks/waits.py``)."""
+
+from __future__ import annotations
+
+import time
+
+from darc.analyses.analysis import Step
+from darc.analyses.late import LateCalls
+
+_look, _decide = LateCalls.look, LateCalls.decide
+_found: dict[LateCalls, tuple[float, float]] = {}
+
+
+def _timed_look(self: LateCalls) -> float:
+    before = self._suspect
+    wait = _look(self)
+    now, suspect = time.monotonic(), self._suspect
+    if suspect is not None and suspect is not before and not self._stands:
+        own = self._calls[suspect.key].own
+        _found[self] = now, own - self.seconds
+    return wait
+
+
+def _timed_decide(self: LateCalls) -> Step:
+    now, found = time.monotonic(), _found.pop(self, None)
+    after = _decide(self)
+    if found is not None:
+        what = "caught" if after is Step.SHOW else "missed"
+        print(f"{what} {1e6 * found[1]:.0f} {1e6 * (now - found[0]):.0f}", flush=True)
+    return after
+
+
+LateCalls.look, LateCalls.decide = _timed_look, _timed_decide  # type: ignore[method-assign]
