@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from darc.app.options import number_in
 from darc.code.elf import Image
 from darc.code.modules import load_image
 from darc.code.needed import loaded_with
@@ -43,8 +44,9 @@ def check_elsewhere(target: Target, name: str) -> None:
         UsageError: it is a line of a source file.
     """
     scope, last = split_spec(name)
-    if scope is not None and not scope.endswith("!") and last.isdecimal():
-        host = target.symbols.function_at_line(scope, int(last))
+    line = number_in(last)
+    if scope is not None and not scope.endswith("!") and line is not None:
+        host = target.symbols.function_at_line(scope, line)
         if host is not None:
             there = f"{scope}:{host.split('(', 1)[0]}"
             raise UsageError(f"{name} is a line, and darc times functions: '{there}' holds it")

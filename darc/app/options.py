@@ -50,6 +50,12 @@ def split_options(
     return arguments, found
 
 
+def number_in(text: str) -> int | None:
+    """The number that a word is, of at most nine digits; ``None``: it is none."""
+    is_one = text.isascii() and text.isdecimal() and len(text) < 10
+    return int(text) if is_one else None
+
+
 def _is_open(name: str) -> bool:
     if name.endswith("operator"):
         return True

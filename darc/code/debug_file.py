@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from darc.code.damaged import where_damaged
-from darc.code.headers import FileContent, Headers, HeldContent
+from darc.code.headers import FileContent, Headers, HeldContent, Section
 
 LARGEST_UNPACKED = 512 << 20
 """Bytes that a compressed table may have."""
@@ -38,6 +38,17 @@ def build_id_of(headers: Headers) -> str | None:
     return headers.build_id()
 
 
+@where_damaged(None)
+def _headers_in(file: Path) -> Headers | None:
+    """Those of a debug file; where it is damaged, another one may not be."""
+    return Headers(FileContent(file)) if file.is_file() else None
+
+
+@where_damaged("")
+def _name_in(headers: Headers, link: Section) -> str:
+    return os.fsdecode(headers.data(link).split(b"\0", 1)[0])
+
+
 def _debug_file(headers: Headers, path: Path, root: Path) -> Headers | None:
     candidates: list[Path] = []
     build_id = build_id_of(headers)
@@ -45,15 +56,13 @@ def _debug_file(headers: Headers, path: Path, root: Path) -> Headers | None:
         tail = f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
         candidates += [root / tail, Path("/") / tail]
     link = headers.section(".gnu_debuglink")
-    if link is not None:
-        name = os.fsdecode(headers.data(link).split(b"\0", 1)[0])
-        if name and "/" not in name:
-            candidates += [path.parent / name, path.parent / ".debug" / name]
+    name = "" if link is None else _name_in(headers, link)
+    if name and "/" not in name:
+        candidates += [path.parent / name, path.parent / ".debug" / name]
     for candidate in candidates:
-        if candidate.is_file() and candidate != path:
-            found = Headers(FileContent(candidate))
-            if build_id is None or build_id_of(found) in (None, build_id):
-                return found  # of another build its names would be wrong ones
+        found = None if candidate == path else _headers_in(candidate)
+        if found is not None and (build_id is None or build_id_of(found) in (None, build_id)):
+            return found  # of another build its names would be wrong ones
     mini = headers.section(".gnu_debugdata")
     if mini is not None:
         unpacked = lzma.LZMADecompressor().decompress(headers.data(mini), LARGEST_UNPACKED)

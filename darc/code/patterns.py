@@ -20,6 +20,8 @@ _SOURCE = re.compile(r"[^!:*?\[\]]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|rs|f|f90|d|z
 _MOST_LINES = 100_000
 _STRIPPED = 0.9
 """A file was stripped where less of its functions have a symbol: those that it shows to others."""
+_MOST_CHARACTERS = 1 << 24
+"""Of a list of functions."""
 
 CHOSEN_LATE = "the program chooses its code when it is loaded (IFUNC)"
 
@@ -62,9 +64,18 @@ class Chosen:
     """Those that cannot be among them, and why."""
 
 
-def parse_patterns(
-    texts: Iterable[str], read: Callable[[Path], str] = Path.read_text
-) -> list[Pattern]:
+def _read(file: Path) -> str:
+    """A list of functions; one that has no end, or that somebody has yet to write, is none."""
+    if not file.is_file() and file.exists():
+        raise ValueError("it is not a file")
+    with file.open(encoding="utf-8") as stream:
+        text = stream.read(_MOST_CHARACTERS + 1)
+    if len(text) > _MOST_CHARACTERS:
+        raise ValueError("it is far too large")
+    return text
+
+
+def parse_patterns(texts: Iterable[str], read: Callable[[Path], str] = _read) -> list[Pattern]:
     """The patterns that words stand for; ``@FILE`` stands for those in its lines.
 
     Raises:

@@ -13,8 +13,8 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 
 from darc.debuggee.gaps import without
-from darc.debuggee.procfs import MemoryFile, populated
-from darc.debuggee.wordscan import WordScan
+from darc.debuggee.procfs import MemoryFile
+from darc.debuggee.wordscan import WordScan, own_pages
 from darc.pads.returns import Replaced
 from darc.target.target import Region
 
@@ -53,7 +53,7 @@ def replace(
 
 def _resident(pid: int, mapped: Sequence[Region], besides: Sequence[range]) -> Iterator[range]:
     """What the program has ever written to, of its private writable memory."""
-    return populated(
+    return own_pages(
         pid,
         (
             part

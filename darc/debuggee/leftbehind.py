@@ -14,8 +14,9 @@ from darc import agent
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
 from darc.debuggee.gaps import without
-from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, populated, regions
+from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, regions
 from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
+from darc.debuggee.wordscan import own_pages
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.pads import returns
 from darc.pads.foothold import MARK
@@ -238,7 +239,7 @@ def give_back_noted(target: Target, memory: MemoryFile, pid: int, noted: Iterabl
         if inside[0].start != place.start or any(r.path or r.permissions[3] != "p" for r in inside):
             continue
         with contextlib.suppress(DarcError):
-            used = list(populated(pid, [place]))
+            used = list(own_pages(pid, [place]))
             is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
             if not is_empty and memory.read(place.start, len(MARK)) != MARK:
                 continue

@@ -9,7 +9,6 @@ import re
 import stat
 import struct
 import time
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from darc.debuggee.clock import Use
@@ -155,50 +154,6 @@ def is_locked(pid: int, address: int) -> bool:
     """Whether the mapping at ``address`` is locked in memory. Most processes lock nothing, and a
     look at every mapping takes long where they are large."""
     return status(pid).get("VmLck", "").split()[:1] != ["0"] and "lo" in flags(pid, address)
-
-
-_PAGEMAP_ENTRY = 8
-_IN_USE = 0b11 << 62  # in memory, or in swap
-_PAGES_ASKED = 1 << 13
-
-
-def populated(pid: int, parts: Iterable[range]) -> Iterator[range]:
-    """What of ``parts``, ranges of addresses, is in pages that a process has ever used: reading
-    others would take memory for them.
-
-    Raises:
-        TargetError: the kernel does not tell.
-    """
-    try:
-        with (living.folder(pid) / "pagemap").open("rb", buffering=0) as file:
-            for part in parts:
-                yield from _used(file.fileno(), part)
-    except OSError as error:
-        raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
-
-
-def _used(pagemap: int, part: range) -> list[range]:
-    found: list[range] = []
-    end = part.stop // _PAGE
-    for first in range(part.start // _PAGE, end, _PAGES_ASKED):
-        count = min(end - first, _PAGES_ASKED)
-        raw = os.pread(pagemap, count * _PAGEMAP_ENTRY, first * _PAGEMAP_ENTRY)
-        if raw.count(0) < len(raw):  # most of what is reserved was never used
-            _add_used(found, first, raw)
-    if found:
-        found[0] = range(max(found[0].start, part.start), found[0].stop)
-    return found
-
-
-def _add_used(found: list[range], first: int, raw: bytes) -> None:
-    """The pages that are used of those from number ``first`` on, by their entries."""
-    for index, (entry,) in enumerate(struct.iter_unpack("<Q", raw)):
-        if entry & _IN_USE:
-            at = (first + index) * _PAGE
-            if found and found[-1].stop == at:
-                found[-1] = range(found[-1].start, at + _PAGE)
-            else:
-                found.append(range(at, at + _PAGE))
 
 
 def cgroup_mounts(kind: str) -> list[tuple[Path, str]]:

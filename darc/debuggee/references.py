@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.debuggee import copies
 from darc.debuggee.gaps import without
-from darc.debuggee.procfs import MemoryFile, populated, regions
-from darc.debuggee.wordscan import WordScan
+from darc.debuggee.procfs import MemoryFile, regions
+from darc.debuggee.wordscan import WordScan, own_pages
 from darc.model.errors import TargetError
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Region, Target
@@ -47,7 +47,7 @@ def references(
             return None
         live += parts
     searched, scan = 0, WordScan(areas)
-    for part in populated(pid, live):
+    for part in own_pages(pid, live):
         searched += len(part)
         if most is not None and searched > most:
             return None

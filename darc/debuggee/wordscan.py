@@ -1,4 +1,5 @@
-"""Looks for words that lead into given ranges, in a program's memory, as fast as that can be read.
+"""Looks for words that lead into given ranges, in a program's memory, as fast as that can be read,
+and for the pages that may have such words.
 
 ``libwordscan.so`` is made by :mod:`darc.agent.build` when the package is built.
 """
@@ -7,18 +8,26 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from darc.debuggee.procfs import MemoryFile
 from darc.model.errors import TargetError
+from darc.target import living
 
 _BLOCK = 1 << 16
 _FARTHEST = 1 << 32
 """Bytes between two ranges that share a cluster, at most: a table has a byte for each block."""
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
+"""Bytes that are read at a time: they are looked through while the processor has them near."""
+
 _ROOM = 4096
+
+_PAGE = 4096
+_ENTRY = 8
+_PAGES_ASKED = 1 << 13
 
 
 class _Cluster(ctypes.Structure):
@@ -37,7 +46,45 @@ def _library() -> ctypes.CDLL:
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
+    library.ownpages.restype = ctypes.c_size_t
+    library.ownpages.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     return library
+
+
+def own_pages(pid: int, parts: Iterable[range]) -> Iterator[range]:
+    """What of ``parts``, ranges of addresses of private memory, is in pages that a process has
+    written to. Reading others would take memory for them, or finds a file's bytes.
+
+    Raises:
+        TargetError: the kernel does not tell.
+    """
+    try:
+        with (living.folder(pid) / "pagemap").open("rb", buffering=0) as file:
+            for part in parts:
+                yield from _own(file.fileno(), part)
+    except OSError as error:
+        raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
+
+
+def _own(pagemap: int, part: range) -> list[range]:
+    found: list[range] = []
+    entries = bytearray(_PAGES_ASKED * _ENTRY)
+    raw = (ctypes.c_char * len(entries)).from_buffer(entries)
+    bounds = (ctypes.c_uint32 * (_PAGES_ASKED + 1))()
+    end = part.stop // _PAGE
+    for first in range(part.start // _PAGE, end, _PAGES_ASKED):
+        count = min(end - first, _PAGES_ASKED)
+        with memoryview(entries)[: count * _ENTRY] as wanted:
+            count = os.preadv(pagemap, [wanted], first * _ENTRY) // _ENTRY
+        noted = _library().ownpages(raw, count, bounds)
+        for begin, stop in zip(bounds[0:noted:2], bounds[1:noted:2], strict=True):
+            at = (first + begin) * _PAGE
+            if found and found[-1].stop == at:
+                at = found.pop().start
+            found.append(range(at, (first + stop) * _PAGE))
+    if found:
+        found[0] = range(max(found[0].start, part.start), found[0].stop)
+    return found
 
 
 class WordScan:

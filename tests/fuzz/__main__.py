@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tests.fuzz import Result, run
 
-FUZZERS = ("elf_files", "session_files", "command_lines", "names", "tables", "journals")
+FUZZERS = ("elf_files", "session_files", "command_lines", "names", "tables", "journals", "texts")
 COUNT = 10_000
 SAMPLE = {
     "elf_files": 150,
@@ -18,6 +18,7 @@ SAMPLE = {
     "names": 100,
     "tables": 300,
     "journals": 300,
+    "texts": 200,
 }
 """Inputs for each in the tests: a few seconds in all."""
 

@@ -13,18 +13,25 @@ from tests.fuzz import names
 
 VALUES = (
     "0", "1", "-1", "1e9", "nan", "-nan", "inf", "-inf", "1e-400", "1e400", "9" * 400, "0x10",
+    "9" * 5000,
     "99999999999999999999", "0.5", ".5", "5%", "1_000", "١٢٣", "²", "last", "p99", "p", "p1e9",
     "p-1", "p100", "p101", ">4ms", ">", "> 4ms", ">1e308s", ">nans", "<4ms", "17-19", "19-17",
     "17-", "-17", "0-99999999", "--", "-", "=", "", "''", '"', "'", "\\", "5min", "1h", "-5s",
     "1e308h", "nanmin", "all", "auto", "none", "on", "off", "yes", "pad", "breakpoint",
     "continue", "stop", "json", "text", "html", "root-cause", "1.1", "1.", ".", "1.x",
     "1.0.0.0.0", "1." * 500, "/dev/null/x", "~nobody-here/x", "~", "/", "\0", "a\0b", "x" * 300,
+    "@", "@/dev/zero", "@/dev/full", "@/", "@~nobody-here", "@/proc/self/mem", "@" + "x" * 5000,
+    "/(a", "//",
+    "/proc/self/mem", "/dev/full", "/proc/self/task", "*", "lib*!*", "!", "x.c", "a::b!c",
 )  # fmt: skip
 
 
-def line(chance: random.Random) -> str:
-    """The rest of a command line."""
+def line(chance: random.Random, name: str) -> str:
+    """The rest of a line of the command."""
     options = [f"--{p.name}" for p in PARAMETERS] + ["-o", "--output", "--format", "--require"]
+    own = [option.name for option in commands.COMMANDS[name].options] if name else []
+    if own and chance.random() < 0.8:
+        options = own
     words = []
     for _ in range(chance.randrange(6)):
         word = chance.choice((
@@ -55,7 +62,8 @@ def trial(chance: random.Random) -> None:
     from tests.unit import samples
 
     app = _App(samples.snapshot())
-    name, text = chance.choice([*commands.COMMANDS, ""]), line(chance)
+    name = chance.choice([*commands.COMMANDS, ""])
+    text = line(chance, name)
     for candidate in commands.complete(app, name, text, chance.choice(("", text[-3:]))):
         names.check(candidate)
         assert "\n" not in candidate

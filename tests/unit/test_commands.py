@@ -141,6 +141,8 @@ def test_run_begins_an_analysis(
         ("", "safe x", "darc has no command 'safe'; did you mean save"),
         ("save", "", "darc save needs one file: darc save FILE"),
         ("contexts", "--top 0", "'0' is not a number of paths from 1"),
+        ("contexts", f"--top {'9' * 5000}", "is not a number of paths from 1"),
+        ("profile", f"* --top {'9' * 5000}", "is not a number of rows from 1"),
         ("contexts", "--base ''", "--base needs the name of a file: --base FILE"),
         ("contexts", "''", "takes files of 'darc save'"),
         ("save", "''", "darc save needs one file"),

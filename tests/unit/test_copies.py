@@ -7,13 +7,14 @@ import itertools
 import mmap
 import os
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.debuggee import procfs
-from darc.debuggee.wordscan import WordScan
+from darc.debuggee.wordscan import WordScan, own_pages
 from darc.model.errors import TargetError
 
 _PLACES = st.sampled_from([0x5555_5555_0000, 0x5555_6000_0010, 0x7F6D_ACA6_E6C0, 0x7F6D_ACA7_0000])
@@ -80,9 +81,23 @@ def test_pages_that_are_used_of_what_is_reserved() -> None:
     used = [0, 5 * page, size - page, *(at for edge in edges for at in (edge - page, edge))]
     for at in used:
         reserved[at] = 1
-    found = list(procfs.populated(os.getpid(), [range(base, base + size)]))
+    found = list(own_pages(os.getpid(), [range(base, base + size)]))
     assert {at - base for part in found for at in part[::page]} == set(used)
     assert all(one.stop < other.start for one, other in itertools.pairwise(found))
     parts = [range(base + 16, base + 2 * page), range(base + 5 * page, base + 7 * page)]
-    found = list(procfs.populated(os.getpid(), parts))
+    found = list(own_pages(os.getpid(), parts))
     assert found == [range(base + 16, base + page), range(base + 5 * page, base + 6 * page)]
+
+
+def test_pages_of_a_file_that_nobody_wrote_to_are_left_out(tmp_path: Path) -> None:
+    """They are in memory once they are read, and hold what the file has."""
+    page = mmap.PAGESIZE
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 8 * page)
+    with file.open("r+b") as opened:
+        mapped = mmap.mmap(opened.fileno(), 0, mmap.MAP_PRIVATE)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+    assert mapped[: 8 * page].count(b"x") == 8 * page
+    mapped[3 * page] = mapped[4 * page + 8] = 1
+    found = list(own_pages(os.getpid(), [range(base, base + 8 * page)]))
+    assert found == [range(base + 3 * page, base + 5 * page)]

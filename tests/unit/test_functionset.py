@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,17 @@ def test_a_list_of_patterns(tmp_path: Path) -> None:
         parse_patterns([f"@{tmp_path}/again"])
     with pytest.raises(UsageError, match="cannot read the list"):
         parse_patterns([f"@{tmp_path}/nowhere"])
+
+
+def test_a_list_that_is_none(tmp_path: Path) -> None:
+    """Nobody waits for who writes a pipe, or reads what has no end."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "bytes").write_bytes(bytes(range(256)))
+    (tmp_path / "long").write_bytes(b"")
+    os.truncate(tmp_path / "long", 1 << 33)
+    for name in (tmp_path / "pipe", tmp_path, "/dev/zero", tmp_path / "bytes", tmp_path / "long"):
+        with pytest.raises(UsageError, match="cannot read the list"):
+            parse_patterns([f"@{name}"])
 
 
 @pytest.mark.parametrize("text", ["/(/", "//", "/abc", "libz.so!"])

@@ -139,3 +139,25 @@ def test_parts_that_are_larger_than_any_memory_are_no_parts() -> None:
     assert len(image.segments) == len(loaded) - 1
     assert image.section_range(".note.gnu.build-id") is None
     assert not image.is_in(lambda _, size: bytes(size))
+
+
+@pytest.mark.parametrize("damage", ["cut", "no file", "another's"])
+def test_a_damaged_debug_file_hides_no_other(tmp_path: Path, damage: str) -> None:
+    """Names come from the next one that is there."""
+    program, first = tmp_path / "program", tmp_path / "program.debug"
+    program.write_bytes(build("mixture").read_bytes())
+    second = tmp_path / ".debug" / first.name
+    second.parent.mkdir()
+    for options in (
+        ("--only-keep-debug", str(program), str(second)),
+        ("--strip-all", f"--add-gnu-debuglink={second}", str(program)),
+    ):
+        subprocess.run(["objcopy", *options], check=True)
+    if damage == "cut":
+        first.write_bytes(second.read_bytes()[:100])
+    elif damage == "no file":
+        first.mkdir()
+    else:
+        first.write_bytes(build("loop").read_bytes())
+    image = read_image(program, "program", tmp_path)
+    assert "handle" in {symbol.name for symbol in image.symbols}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
 from darc.app.commands.written import FILE_OPTION, options_of, write
-from darc.app.options import split_line, split_options
+from darc.app.options import number_in, split_line, split_options
 from darc.model.contexts import merged, rank
 from darc.model.errors import UsageError
 from darc.saved import contexts, perfscript
@@ -50,9 +50,9 @@ def _parse(argline: str) -> Parsed:
     if "" in files:
         raise UsageError("darc contexts takes files of 'darc save', by their names")
     top = texts.get("--top", str(_TOP))
-    if not (top.isascii() and top.isdecimal() and len(top) < 10 and int(top)):
+    if not (paths_shown := number_in(top)):
         raise UsageError(f"--top: '{top}' is not a number of paths from 1")
-    return Parsed(tuple(files), {**paths, "--top": int(top), **options_of(texts)})
+    return Parsed(tuple(files), {**paths, "--top": paths_shown, **options_of(texts)})
 
 
 def _contexts(app: Actions, parsed: Parsed) -> None:

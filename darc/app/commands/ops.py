@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
 from darc.app.commands.peak import peaks
 from darc.app.commands.written import FILE_OPTION, options_of, write
-from darc.app.options import split_line, split_options
+from darc.app.options import number_in, split_line, split_options
 from darc.model.contrast import Group, contrast
 from darc.model.errors import DarcError, UsageError
 from darc.model.functionset import FunctionSet
@@ -54,7 +54,7 @@ def _parse_ops(argline: str) -> Parsed:
     if len(numbers) > 1:
         raise UsageError(f"darc ops takes one op, not {' and '.join(numbers)}")
     for number in numbers:
-        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+        if number_in(number) is None:
             raise UsageError(f"'{number}' is not an op; type its number as 'darc ops' lists it")
     return Parsed(tuple(numbers), options)
 

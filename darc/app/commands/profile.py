@@ -8,7 +8,7 @@ from darc.analyses.functionset import FunctionProfiles
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
 from darc.app.finding import Members, Request
-from darc.app.options import split_line, split_options
+from darc.app.options import number_in, split_line, split_options
 from darc.code.patterns import parse_patterns
 from darc.model.errors import UsageError
 from darc.model.functionset import TOP
@@ -37,9 +37,9 @@ def _parse(argline: str) -> Parsed:
             f"{longer_time(seconds / _MOST_INTERVALS)}"
         )
     top = texts.get("--top", str(TOP))
-    if not top.isdecimal() or not int(top):
+    if not (rows := number_in(top)):
         raise UsageError(f"--top: '{top}' is not a number of rows from 1")
-    return Parsed(tuple(patterns), {"seconds": seconds, "top": int(top), "every": every})
+    return Parsed(tuple(patterns), {"seconds": seconds, "top": rows, "every": every})
 
 
 def _profile(app: Actions, parsed: Parsed) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
 from darc.app.finding import Request
-from darc.app.options import START_OPTIONS, parse_overrides, parse_start_options
+from darc.app.options import START_OPTIONS, number_in, parse_overrides, parse_start_options
 from darc.app.parameters import Parameter
 from darc.model.errors import DarcError, UsageError
 from darc.model.ftree import Function
@@ -50,9 +50,9 @@ def parameters_of(app: Actions, parsed: Parsed, taken: Mapping[str, Parameter]) 
 def _start(app: Actions, parsed: Parsed) -> None:
     (function,) = parsed.arguments
     parameters = app.parameters.overridden(parsed.options)
-    if function.isdecimal():
+    number = number_in(function)
+    if number is not None:
         shown = None if app.session is None else app.snapshot(lines=False)
-        number = int(function)
         found = _numbered(shown, number)
         row = None if shown is None else _row_of(shown, number)
         function = _spelled(app, found)

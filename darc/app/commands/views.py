@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
-from darc.app.options import split_line, split_options
+from darc.app.options import number_in, split_line, split_options
 from darc.model.errors import UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.snapshot import Snapshot
@@ -45,7 +45,8 @@ def _parse_histogram(argline: str) -> Parsed:
 def _histogram(app: Actions, parsed: Parsed) -> None:
     row: int | str | None = None
     for one in parsed.arguments:
-        row = int(one) if one.isdecimal() else one
+        number = number_in(one)
+        row = one if number is None else number
     app.emit(render.histogram(render.of_row(app.snapshot(), row), style_of(app)))
 
 
