@@ -92,6 +92,13 @@ class Sites:
         elif self._first_routes.pop(index, None) is not None:
             self.set(index, first_parent=self._blob.constants["DARC_NO_PARENT"])
 
+    @property
+    def any_patched(self) -> bool:
+        """Whether a patch is in its place, by what the table says."""
+        size, (offset, _) = self._blob.sizes["darc_site"], self._blob.fields["darc_site.patched"]
+        raw = self._read(self.address(0), size * self._control.layout.room.sites)
+        return any(raw[offset::size])
+
     def patched(self) -> list[PatchedSite]:
         """The sites whose patches are in place, by what the table says."""
         size = self._blob.sizes["darc_site"]

@@ -288,7 +288,7 @@ class ProcessFoothold(Foothold):
             if not self.is_there():
                 return False
             self.retire()
-            if self._is_boxed():
+            if self._is_boxed() or self.tables.sites.any_patched:
                 return False
             others = self._others()
             agents = [self._as_left(), *(others or [])]

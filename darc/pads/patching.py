@@ -18,7 +18,7 @@ from darc.code.architecture import Instruction, Site
 from darc.code.processor import PATCH_LENGTH, PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.model.errors import TargetError
-from darc.target.target import Place, Target
+from darc.target.target import Place, State, Target
 
 _TRAP = b"\xcc"
 
@@ -215,7 +215,10 @@ class Patcher:
                 # A breakpoint of somebody else's (a kprobe) that will put one byte back: the call.
                 self._target.memory.write_code(patch.address + 1, patch.original[1:])
         except TargetError:
-            pass  # its file was unloaded
+            if self._target.state is State.RUNNING:
+                patch.in_place = True  # it has been let go on, with the patch in its code
+                raise
+            # Else its file was unloaded.
         if self._taken is None:
             self._forget(patch.index)
         else:

@@ -13,7 +13,7 @@ import pytest
 from darc.code.processor import decode
 from darc.model.errors import TargetError
 from darc.pads.patching import Patch, Patcher
-from darc.target.target import Journal, Place
+from darc.target.target import Journal, Place, State
 from tests.fake_target import FakeTarget
 
 CODE, OTHER, PAD = 0x1000, 0x1100, 0x9000
@@ -142,6 +142,26 @@ def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
     world.target.memory.write(CODE, b"\x11" * 8)
     world.patcher.deactivate(patch)
     assert world.code() == b"\x11" * 8
+
+
+def test_what_cannot_be_taken_back_as_it_runs_is_not_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A debugger that has let it go on meanwhile may read nothing: no file was unloaded, and the
+    pad is needed."""
+
+    def read(address: int, size: int) -> bytes:
+        raise TargetError("there is no program that is stopped")
+
+    patch = world.patch()
+    world.patcher.activate(patch)
+    world.log.clear()
+    monkeypatch.setattr(FakeTarget, "state", property(lambda _: State.RUNNING))
+    monkeypatch.setattr(world.target.memory, "read", read)
+    with pytest.raises(TargetError, match="no program that is stopped"):
+        world.patcher.deactivate(patch)
+    assert patch.in_place
+    assert "site 1 off" not in world.log
 
 
 def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: World) -> None:
