@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -44,6 +44,9 @@ class Debuggee:
 
     def __init__(self) -> None:
         self.pads = Backend()
+
+    def watch_holds(self) -> Callable[[], bool]:
+        return lambda: False
 
 
 class Foothold:
