@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,28 @@ def place(area: Area, size: int) -> range | None:
 def test_an_area_that_another_debugger_has_left_is_full_when_half_is_used() -> None:
     assert Area(BASE, SIZE, SIZE // 2 - 64, floor=64).has_room
     assert not Area(BASE, SIZE, SIZE // 2 + 64, floor=64).has_room
+
+
+@dataclass
+class Pool:
+    """Landings, as far as it is asked who has which."""
+
+    free_sites: int
+    known: set[int] = field(default_factory=set)
+
+    def knows(self, back: int) -> bool:
+        return back in self.known
+
+
+def test_a_call_site_has_a_landing_where_there_is_one() -> None:
+    """Its own for ever; else one of the usual pool, and of another one where that has no room."""
+    usual, full, roomy = Pool(0, {1}), Pool(0, {2}), Pool(5, {3})
+    area: Any = Area(BASE, SIZE, pools=[usual, full, roomy])  # type: ignore[list-item]
+    assert [area.landings_of(back, usual) for back in (1, 2, 3, 4)] == [usual, full, roomy, roomy]
+    usual.free_sites = 1
+    assert area.landings_of(4, usual) is usual
+    usual.free_sites = roomy.free_sites = 0
+    assert area.landings_of(4, usual) is usual  # which says that there is none
 
 
 @given(
