@@ -344,13 +344,18 @@ class Stopping:
 
     def stands(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at
-        the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked."""
+        the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked. Of a
+        stop that was told meanwhile there is nothing to say: lldb may be about to leave it."""
         inferior = self._inferior
         with inferior.lock:
             inferior.may_ask(True)
             if not self._asynchronous or inferior.watcher is None:
                 return False
-            if inferior.state is not State.STOPPED or not self._is_interrupted():
+            if inferior.state is not State.STOPPED:
+                return False
+            if self._told == _stop_of(inferior.process):
+                return True
+            if not self._is_interrupted():
                 return False
             self._interrupt_told()
             return True

@@ -194,8 +194,8 @@ def test_what_the_debugger_does_by_itself_makes_no_call_late(tmp_path: Path) -> 
 
 @IN_BOTH
 def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
-    """No probe is to be seen then; the catch goes on with the program, or is taken back, and the
-    next one is as any."""
+    """No probe is to be seen then, in lldb from the first command on that looks; the catch goes on
+    with the program, or is taken back, and the next one is as any."""
     with debugger.terminal(tmp_path, str(build("mixture"))) as gdb:
         gdb.command(TOOLS)
         gdb.command("darc catch handle --above 1h")
@@ -205,8 +205,8 @@ def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
             gdb.type("\x03")
             gdb.wait_for("SIGINT|SIGSTOP")
             gdb.prompt()
-            assert " 0 altered" in gdb.command("tell-code")
             assert "0 caught" in gdb.command("darc status")
+            assert " 0 altered" in gdb.command("tell-code")
             gdb.enter("continue")
         gdb.wait_for(LIVE)
         gdb.type("\x03")

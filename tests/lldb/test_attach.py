@@ -77,6 +77,29 @@ def test_darc_is_imported_into_a_plain_lldb(when: str, running: Server, tmp_path
     assert running.finish() == 0
 
 
+LATE = """
+import lldb
+from darc_lldb import hook
+(target,) = hook.TARGETS.values()
+lldb.debugger.SetAsync(True)
+target.settle()
+app.before_continue()
+print("told:", target.stopping.stands(), "- probes are out:", app.session.paused)
+lldb.debugger.SetAsync(False)
+"""
+"""The watcher has seen a stop that was told meanwhile, as it had to wait for its turn: 'continue'
+has put the probes back, and lldb is about to let the program go on."""
+
+
+def test_a_stop_that_is_told_too_late(running: Server, tmp_path: Path) -> None:
+    """The probes would be taken out as the program goes on."""
+    (tmp_path / "late.py").write_text(LATE)
+    commands = [TOOLS, "darc catch handle --above 1h", f"with-app {tmp_path / 'late.py'}", "detach"]
+    done = attach(tmp_path, running, commands)
+    assert "told: True - probes are out: False" in done.gdb, done.gdb
+    assert running.finish() == 0
+
+
 def test_attached_again_and_again(running: Server, tmp_path: Path) -> None:
     for _ in range(3):
         done = attach(tmp_path, running, [*ANALYSE, REPORT, "detach"])
