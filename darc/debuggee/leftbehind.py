@@ -9,6 +9,7 @@ import contextlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from darc import agent
 from darc.agent.layout import layout_in
@@ -82,7 +83,7 @@ class LeftBehind:
     def retire(self, target: Target, memory: MemoryFile, pid: int) -> None:
         """Lets its landings return by themselves, once patches and stacks are restored."""
         target.memory.flush()
-        restore_copies(memory, pid, self.landings, tables_in(memory, regions(pid)))
+        restore_copies(memory, pid, self.landings, partial(tables_in, memory))
         for landings in self.landings:
             landings.retire()
 

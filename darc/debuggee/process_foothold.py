@@ -351,8 +351,13 @@ class ProcessFoothold(Foothold):
             self._mapped.remove((start, size))
 
     def restore_copies(self) -> list[Replaced]:
-        tables = [*self.tables.mappings, *tables_in(self.memory, regions(self.identity))]
-        return restore_copies(self.memory, self.identity, self.landings, tables)
+        own = self.tables.mappings
+        return restore_copies(
+            self.memory,
+            self.identity,
+            self.landings,
+            lambda mapped: [*own, *tables_in(self.memory, mapped)],
+        )
 
     def _take_areas(self) -> None:
         self._program.update(regions(self.identity))

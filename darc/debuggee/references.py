@@ -73,21 +73,26 @@ def with_called(
 
 
 def restore_copies(
-    memory: MemoryFile, pid: int, landings: Sequence[ReturnLandings], besides: Sequence[range]
+    memory: MemoryFile,
+    pid: int,
+    landings: Sequence[ReturnLandings],
+    besides: Callable[[Sequence[Region]], Sequence[range]],
 ) -> list[Replaced]:
-    """See :mod:`darc.debuggee.copies`. What was replaced."""
+    """See :mod:`darc.debuggee.copies`; ``besides`` tells of mappings where none are. What was
+    replaced: nothing where the mappings cannot be read."""
     own: dict[int, int] = {}
     replaced = list[Replaced]()
     for one in landings:
         own.update(one.all_own())
     if own:
         with contextlib.suppress(TargetError, OSError):
+            mapped = regions(pid)
             copies.replace(
                 memory,
                 pid,
-                mapped=regions(pid),
+                mapped=mapped,
                 own=own,
-                besides=[*besides, *extents(landings)],
+                besides=[*besides(mapped), *extents(landings)],
                 replaced=replaced,
             )
     return replaced

@@ -8,14 +8,17 @@ import mmap
 import os
 import struct
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.debuggee import procfs
+from darc.debuggee.references import restore_copies
 from darc.debuggee.wordscan import WordScan, own_pages
 from darc.model.errors import TargetError
+from darc.pads.returns import ReturnLandings
 
 _PLACES = st.sampled_from([0x5555_5555_0000, 0x5555_6000_0010, 0x7F6D_ACA6_E6C0, 0x7F6D_ACA7_0000])
 _RANGES = st.lists(
@@ -101,3 +104,17 @@ def test_pages_of_a_file_that_nobody_wrote_to_are_left_out(tmp_path: Path) -> No
     mapped[3 * page] = mapped[4 * page + 8] = 1
     found = list(own_pages(os.getpid(), [range(base, base + 8 * page)]))
     assert found == [range(base + 3 * page, base + 5 * page)]
+
+
+class _Landings:
+    base = extent = 0
+
+    def all_own(self) -> dict[int, int]:
+        return {8: 16}
+
+
+def test_a_process_whose_mappings_may_not_be_read_any_more() -> None:
+    """It has made itself undumpable: a stop for the user is none of an error all the same."""
+    landings = cast("ReturnLandings", _Landings())
+    with procfs.MemoryFile(os.getpid()) as memory:
+        assert restore_copies(memory, 1 << 30, [landings], lambda _: [range(8)]) == []
