@@ -148,9 +148,10 @@ class Target(ABC):
         """Path of the program's file, also before it runs."""
 
     @property
+    @any_thread
     def unseen_calls(self) -> str:
         """Which calls are not seen by how the debugger follows the program, as an end of a line;
-        "" for none."""
+        "" for none. It is asked where the program's end is told."""
         return ""
 
     @abstractmethod
