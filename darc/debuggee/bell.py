@@ -82,8 +82,23 @@ def choose(pid: int) -> int:
     return min(free, key=lambda number: procfs.deaf(pid, number))
 
 
+def problem(pid: int, number: int) -> str | None:
+    """Why the signal may not be sent: where as many wait as may, the kernel forgets what further
+    ones say (``__send_signal_locked``), and a handler of the program's would take darc's for its
+    own. ``None``: it may."""
+    if not procfs.is_queue_full(pid) or not procfs.catches(pid, number):
+        return None
+    return (
+        "the program has handlers for darc's signals, and as many signals wait for its user's "
+        f"processes as may (ulimit -i): raise that ('prlimit --pid {pid} --sigpending=1000')"
+    )
+
+
 def send(pid: int, thread: int, number: int) -> None:
-    """Sends a thread of the process the signal, with the mark."""
+    """Sends a thread of the process the signal, with the mark; none where there is a
+    :func:`problem`."""
+    if problem(pid, number) is not None:
+        return
     mark = agent.load().constants["DARC_BELL_MARK"]
     info = _INFO.pack(number, 0, _SI_QUEUE, os.getpid(), os.getuid(), mark).ljust(INFO_SIZE, b"\0")
     _libc().syscall(_SYS_RT_TGSIGQUEUEINFO, pid, thread, number, info)

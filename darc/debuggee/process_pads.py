@@ -13,7 +13,7 @@ from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, handlers, procfs
 from darc.debuggee.parking import lead_home, parked_slots
 from darc.debuggee.process_foothold import ProcessFoothold
-from darc.model.errors import NotFoundError, UsageError
+from darc.model.errors import NotFoundError, UnsupportedError, UsageError
 from darc.model.parameters import Parameters
 from darc.pads.backend import BellAnswer, PadBackend, batch_size
 from darc.pads.foothold import Foothold
@@ -75,6 +75,8 @@ class ProcessPads(PadBackend):
             raise UsageError(NO_TASKS)
         thread = parameters.thread
         signal = bell.choose(self._pid)
+        if (why := bell.problem(self._pid, signal)) is not None:
+            raise UnsupportedError(why)
         may_ring = not procfs.in_sandbox(self._pid)
         only = 0
         if isinstance(thread, int):

@@ -196,6 +196,12 @@ def hears(pid: int, thread: int, signal: int) -> bool:
     return not blocks(pid, thread, signal) and system_call(pid, thread) != _TAKES_SIGNALS
 
 
+def is_queue_full(pid: int) -> bool:
+    """Whether as many signals wait for the processes of a process's user as may."""
+    waiting, _, most = status(pid).get("SigQ", "").partition("/")
+    return waiting.isdecimal() and most.isdecimal() and int(waiting) >= int(most)
+
+
 def deaf(pid: int, signal: int) -> int:
     """How many threads do not hear ``signal``."""
     return sum(not hears(pid, thread, signal) for thread in threads(pid))

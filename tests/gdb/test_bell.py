@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import signal
 from pathlib import Path
 
@@ -133,6 +135,20 @@ def kill():
     os.kill(os.getpid(), signal.SIGKILL)
 threading.Thread(target=kill, daemon=True).start()
 """
+
+
+def test_as_many_signals_wait_as_may(tmp_path: Path) -> None:
+    """The kernel forgets what further ones say: darc's would pass for the program's own."""
+    with server(build("urgent"), "100000000", "1", "2") as running:
+        resource.prlimit(running.pid, resource.RLIMIT_SIGPENDING, (0, 0))
+        commands = [f"handle {name} nostop noprint pass" for name in ("SIGURG", "SIGWINCH")]
+        commands.append("darc start handle --peak last --start-ops 400")
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        assert "as many signals wait for its user's processes as may" in done.gdb, done.gdb
+        let_go(running.pid)
+        os.kill(running.pid, signal.SIGTERM)
+        _, sent, heard = re.findall(rb"\d+", running.read_line())
+        assert sent == heard, done.gdb
 
 
 @pytest.mark.parametrize("has_monitor", [True, False])
