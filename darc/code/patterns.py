@@ -146,8 +146,8 @@ def choose(
     """
     functions: dict[int, Function] = {}
     left_out: dict[int, tuple[Function, str]] = {}
-    for address in _unnamed(own) if unnamed and own is not None else ():
-        functions[address] = program.names.function_at(address)
+    if unnamed and own is not None:
+        functions.update((function.address, function) for function in _unnamed(own))
     search = _Search(program, target, own, progress)
     for pattern in () if functions else patterns:
         found = search.find(pattern)
@@ -222,15 +222,18 @@ class _Search:
                     yield Function(name, name, module.name, address, symbol.address), symbol.ifunc
 
 
-def _unnamed(own: Module) -> list[int]:
+def _unnamed(own: Module) -> Iterator[Function]:
     """The functions of a file that was stripped, by its frame information, and those that have a
-    symbol all the same. Parts that a compiler split off are among them."""
+    symbol all the same. Parts that a compiler split off are among them. There are tens of
+    thousands, and none is looked at more closely."""
     image = own.image
-    named = {symbol.address for symbol in image.symbols if not symbol.ifunc}
+    named = {symbol.address: symbol.name for symbol in image.symbols if not symbol.ifunc}
     starts = set(image.frames.starts)
-    if len(named & starts) >= _STRIPPED * len(starts):
-        return []
-    return sorted(address + own.bias for address in starts | named)
+    if len(named.keys() & starts) >= _STRIPPED * len(starts):
+        return
+    for offset in sorted(starts | named.keys()):
+        name = named.get(offset) or f"{own.name}+{offset:#x}"
+        yield Function(name, name, own.name, offset + own.bias, offset)
 
 
 def _of_source(target: Target, file: str, pattern: Pattern) -> Iterator[int]:
