@@ -315,6 +315,10 @@ def _let_all_go() -> bool:
 _FAREWELL = Farewell(_leave_all, _let_all_go)
 
 
+def _ends(_number: int) -> None:
+    _FAREWELL.before_end()
+
+
 def register(debugger: lldb.SBDebugger) -> None:
     """Makes darc known to one debugger."""
     number = debugger.GetID()
@@ -328,6 +332,8 @@ def register(debugger: lldb.SBDebugger) -> None:
         _connect(debugger, app, target)
         _execute(interpreter, "target stop-hook add -P darc_lldb.hook.StopHook")
         _FAREWELL.watch()
+        if hasattr(debugger, "SetDestroyCallback"):  # since lldb 16
+            debugger.SetDestroyCallback(_ends)
     except BaseException:
         for path in _CONTAINERS:
             _try(interpreter, f"command container delete {path}")

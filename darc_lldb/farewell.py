@@ -41,6 +41,7 @@ class Farewell:
         self._let_go = let_go
         self._before: dict[int, bytes] = {}
         self._reader = -1
+        self._is_over = threading.Event()
 
     def watch(self) -> None:
         """From now on, once. Nothing happens where the signals are not lldb's to take: they are
@@ -63,6 +64,12 @@ class Farewell:
             signal.siginterrupt(number, False)
         begin_thread(self._wait, "darc-farewell")
 
+    def before_end(self) -> None:
+        """lldb ends by itself. Where that is as its terminal is gone, the signal for that is under
+        way, or was heard: what is done at that comes first."""
+        if self._reader >= 0 and _terminal_is_gone():
+            self._is_over.wait(_PATIENCE_SECONDS)
+
     def _wait(self) -> None:
         number = self._next(None)
         assert number is not None
@@ -74,6 +81,7 @@ class Farewell:
         is_left = _terminal_is_gone() and self._let_go()  # lldb ends by itself now, or hangs
         if not is_left and self._leave(tell) and self._next(_PATIENCE_SECONDS, over) is None:
             self._let_go()
+        self._is_over.set()
         for one, action in self._before.items():
             _set_action(one, action)
         os.kill(os.getpid(), number)
