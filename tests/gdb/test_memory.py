@@ -377,23 +377,23 @@ print("burn:", "lookup → burn" in said, "told:", "as many calls were timed" in
 """
 
 
+def landings_used_up(folder: Path, script: str) -> tuple[list[tuple[str, str]], str]:
+    """What it says of each search, and all that gdb says; the program ends well."""
+    file = folder / "used_up.py"
+    file.write_text(script)
+    with server(build("server")) as running:
+        done = attach(folder, running, [f"source {file}"])
+        assert running.finish() == 0, done.gdb
+    return re.findall(r"^burn: (\w+) told: (\w+)$", done.gdb, re.M), done.gdb
+
+
 def test_there_are_more_landings_when_a_search_uses_up_those_that_there_are(tmp_path: Path) -> None:
     """In its midst: a call in the program maps them, while darc's writes are gathered."""
-    script = tmp_path / "meanwhile.py"
-    script.write_text(USED_UP_MEANWHILE)
-    with server(build("server")) as running:
-        done = attach(tmp_path, running, [f"source {script}"])
-        found = re.findall(r"^burn: (\w+) told: (\w+)$", done.gdb, re.M)
-        assert found == [("True", "False")], done.gdb
-        assert running.finish() == 0
+    found, said = landings_used_up(tmp_path, USED_UP_MEANWHILE)
+    assert found == [("True", "False")], said
 
 
 def test_there_are_more_landings_when_those_are_used_up(tmp_path: Path) -> None:
     """Up to a limit, which is told."""
-    script = tmp_path / "used_up.py"
-    script.write_text(USED_UP)
-    with server(build("server")) as running:
-        done = attach(tmp_path, running, [f"source {script}"])
-        found = re.findall(r"^burn: (\w+) told: (\w+)$", done.gdb, re.M)
-        assert found == [("True", "False")] * 4 + [("False", "True")], done.gdb
-        assert running.finish() == 0
+    found, said = landings_used_up(tmp_path, USED_UP)
+    assert found == [("True", "False")] * 4 + [("False", "True")], said

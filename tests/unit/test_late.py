@@ -179,12 +179,17 @@ def test_one_that_sleeps_since_then_is(late: Late) -> None:
     assert late.is_late(1)
 
 
-def test_a_thread_in_a_probe_is_let_out(late: Late) -> None:
-    """Nothing of the program's own is to be seen there."""
+def stop_in_a_probe(late: Late) -> None:
+    """For a late call, which goes on then."""
     assert late.is_late(10)
     late.calls.in_probe = True
     assert late.analysis.decide() is Step.GO_ON
     late.analysis.goes_on()
+
+
+def test_a_thread_in_a_probe_is_let_out(late: Late) -> None:
+    """Nothing of the program's own is to be seen there."""
+    stop_in_a_probe(late)
     late.calls.in_probe = False
     assert late.is_late(2)
     assert late.analysis.decide() is Step.SHOW
@@ -192,10 +197,7 @@ def test_a_thread_in_a_probe_is_let_out(late: Late) -> None:
 
 
 def test_a_call_that_was_over_but_for_the_probe_is_missed(late: Late) -> None:
-    assert late.is_late(10)
-    late.calls.in_probe = True
-    assert late.analysis.decide() is Step.GO_ON
-    late.analysis.goes_on()
+    stop_in_a_probe(late)
     late.calls.is_there = False
     assert not late.is_late(1)
     assert late.analysis.missed == 1
