@@ -13,12 +13,11 @@ _found: dict[LateCalls, tuple[float, float]] = {}
 
 
 def _timed_look(self: LateCalls) -> float:
-    before = self._suspect
+    before = self.found
     wait = _look(self)
-    now, suspect = time.monotonic(), self._suspect
-    if suspect is not None and suspect is not before and not self._stands:
-        own = self._calls[suspect.key].own
-        _found[self] = now, own - self.seconds
+    now, found = time.monotonic(), self.found
+    if before is None and found is not None:
+        _found[self] = now, found[1] - self.seconds
     return wait
 
 

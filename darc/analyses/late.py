@@ -7,14 +7,14 @@ program in that call's own thread, and the call is looked at again, as it may ha
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.callclock import CallClock
 from darc.analyses.names import ProgramNames
 from darc.collectors.duties import Running
-from darc.debuggee.holds import Scheduled
 from darc.model.catching import Catching
 from darc.model.errors import UsageError
 from darc.model.ops import Event, OffReason
@@ -45,9 +45,6 @@ _MOST_DEEP = 8
 _MOST_FUNCTIONS = 6
 """Of such calls, and of the kernel's functions in each, that are told."""
 
-_MOST_DOUBTFUL = 8
-"""Calls whose threads are looked at, to know whether the debugger has held these."""
-
 _ASIDE_SECONDS = 1e-3
 """For how long a call that stands in a probe is let go on at first; each time for twice as long."""
 
@@ -65,21 +62,6 @@ class Caught:
     off: Mapping[OffReason, float] | None = None
     """Why its thread had no processor, for which parts of the time until it was found late;
     ``None`` where that is not known."""
-
-
-@dataclass
-class _UnderWay:
-    """What is known of a call."""
-
-    own: float = 0.0
-    """For how long it has been under way while the debugger held nothing, in seconds."""
-    scheduled: Scheduled | None = None
-    """Its thread, as it was looked at last."""
-    waited: tuple[float, float] = (0.0, 0.0)
-    """For how long its thread waited for a processor when the debugger had let it go on, which is
-    left out, in seconds; and when that was, see :attr:`LateCalls._goes_since`."""
-    waits: bool = False
-    """Whether it did so still."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +91,7 @@ class LateCalls(Analysis):
         self._open = open_calls
         self._switches = subject.switches
         self._switches.begin()
+        self._clock = CallClock(open_calls, subject.switches, collector.counting.hz, seconds)
         self.seconds = seconds
         self._told: set[Hashable] = set()
         self._deep: dict[Hashable, float] = {}
@@ -117,13 +100,8 @@ class LateCalls(Analysis):
         self.described: list[str] = []
         """What is to be told of those that stayed there."""
         self._suspect: Running | None = None
-        self._calls: dict[Hashable, _UnderWay] = {}
-        """Those that were under way at the last look, which was then."""
-        self._looked = time.monotonic()
-        self._stood = self._stands = True
-        """Whether the program has stood still since, and does so now."""
-        self._goes_since = self._looked
-        """When it was seen first that it goes on after that."""
+        self._stands = True
+        """Whether the program stands still."""
         self._aside: dict[Hashable, _Aside] = {}
         self.caught: Caught | None = None
         self._caught = 0
@@ -148,7 +126,8 @@ class LateCalls(Analysis):
         often = min(max(self.seconds / 2, _OFTEN_SECONDS), _SELDOM_SECONDS)
         wait = min(self.seconds, often)
         calls = self._open.running() or ()
-        self._count(calls)
+        self._clock.count(calls)
+        self._forget_aside({call.key for call in calls})
         for call in calls:
             if call.key in self._told:
                 continue
@@ -162,7 +141,7 @@ class LateCalls(Analysis):
             if (where := self._open.deep_wait(call)) is not None:
                 self._meet_deep(call, where)
                 continue
-            self._correct(call, self._calls[call.key])
+            self._clock.correct(call)
             if self._left(call) > 0:
                 continue
             if self._suspect is None:
@@ -173,64 +152,12 @@ class LateCalls(Analysis):
     def _left(self, call: Running) -> float:
         """In how many seconds it is late."""
         aside = self._aside.get(call.key)
-        return (self.seconds if aside is None else aside.until) - self._calls[call.key].own
+        return (self.seconds if aside is None else aside.until) - self._clock.own(call)
 
-    def _count(self, calls: Sequence[Running]) -> None:
-        """For how long they have been under way while the program ran. A stop is long over for the
-        program when darc hears of it, and has only begun to end when darc has done its part: so
-        that counts alone for which all else tells that nothing was held."""
-        now = time.monotonic()
-        since, self._looked = now - self._looked, now
-        stood, self._stood = self._stood, False
-        is_held = self._open.may_have_stood() or stood
-        if is_held:
-            self._goes_since = now
-        known, self._calls = self._calls, {}
-        doubtful: list[tuple[float, Running, _UnderWay]] = []
-        for call in calls:
-            gone_by = max(0.0, min(call.seconds, since))
-            one = self._calls[call.key] = known.get(call.key) or _UnderWay()
-            if not is_held:
-                one.own += gone_by
-            if one.own < self.seconds <= call.seconds:
-                doubtful.append((gone_by, call, one))
-            else:
-                one.scheduled = None
-        doubtful.sort(key=lambda found: -found[1].seconds)
-        for gone_by, call, one in doubtful[:_MOST_DOUBTFUL]:
-            before, one.scheduled = one.scheduled, self._open.scheduled(call)
-            if is_held and before is not None and one.scheduled is not None:
-                one.own += min(gone_by, one.scheduled.was_let_run(before))
-        for _, _, one in doubtful[_MOST_DOUBTFUL:]:
-            one.scheduled = None
-        for key in self._aside.keys() - self._calls.keys():
+    def _forget_aside(self, under_way: AbstractSet[Hashable]) -> None:
+        for key in self._aside.keys() - under_way:
             del self._aside[key]
             self.missed += 1
-
-    def _correct(self, call: Running, one: _UnderWay) -> None:
-        """A thread that was held has to wait for a processor, where others have these: to the
-        program that is still the debugger's stop."""
-        gone_by = self._looked - self._goes_since
-        before, when = one.waited
-        if gone_by >= call.seconds or (when == self._goes_since and not one.waits):
-            return  # it began later, or has gone on
-        thread = self._open.scheduled(call)
-        if thread is None or not thread.is_ready:
-            return  # it has gone on, to wait for something else: most do, and are soon known to
-        hz = self._collector.counting.hz
-        end = call.begun + int(call.seconds * hz)
-        begin = end - int(gone_by * hz)
-        known = self._switches.off(call.thread, min(call.begun, begin), end)
-        if known is None:
-            return
-        held = (OffReason.STOPPED, OffReason.UNKNOWN)  # that is what lasts still
-        off = [o for o in known.off if o.reason in held and o.start <= begin < o.end]
-        waited = sum(o.within(begin, end) for o in off) / hz
-        one.own -= waited - (before if when == self._goes_since else 0.0)
-        one.waited, one.waits = (
-            (waited, self._goes_since),
-            any(o.reason is OffReason.UNKNOWN for o in off),
-        )
 
     def _meet_deep(self, call: Running, where: Sequence[str]) -> None:
         """A stop would last until the thread comes back, with all others stopped."""
@@ -248,6 +175,12 @@ class LateCalls(Analysis):
             f"{self.root.function.name} was under way for {took} in thread {call.thread}, which no "
             f"signal stops where it waits in the kernel{kernel}: it was let go on"
         )
+
+    @property
+    def found(self) -> tuple[Running, float] | None:
+        """The call that the program is to stop in, and for how long it had been under way, in
+        seconds, when it was found to be late."""
+        return None if self._suspect is None else (self._suspect, self._clock.own(self._suspect))
 
     @property
     def urgent(self) -> int | None:
@@ -276,8 +209,7 @@ class LateCalls(Analysis):
             return Step.GO_ON
         if self._open.is_in_probe(now):
             # It has not begun, or is over but for that; what is to be seen there is darc's alone.
-            known, before = self._calls.get(now.key), self._aside.get(now.key)
-            own = self.seconds if known is None else max(known.own, self.seconds)
+            before, own = self._aside.get(now.key), max(self._clock.own(now), self.seconds)
             seconds = _ASIDE_SECONDS if before is None else 2 * before.seconds
             self._aside[now.key] = _Aside(own + seconds, seconds)
             return Step.GO_ON
@@ -305,11 +237,12 @@ class LateCalls(Analysis):
         pass
 
     def stopped(self) -> None:
-        self._stood = self._stands = True
+        self._clock.stopped()
+        self._stands = True
 
     def goes_on(self) -> None:
         self._suspect = None  # of a look that the stop came in the middle of
-        self._stood = True  # the debugger has still to let it go on
+        self._clock.stopped()  # the debugger has still to let it go on
         self._stands = False
         self.caught = None
 

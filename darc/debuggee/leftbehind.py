@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,18 +40,35 @@ def header(control: int, size: int, kind: bytes = returns.KIND) -> bytes:
     return _HEADER.pack(MARK, control, kind, size)
 
 
+@dataclass(frozen=True)
+class _Area:
+    """What is mapped for pads, or for landings, as its header tells."""
+
+    region: Region
+    control: int
+    kind: bytes
+    size: int
+
+
+def _areas(read: Callable[[int, int], bytes], mapped: Sequence[Region]) -> Iterator[_Area]:
+    """Of this and of earlier debuggers.
+
+    Raises:
+        TargetError: code that may be one cannot be read.
+    """
+    for region in mapped:
+        if region.path or "x" not in region.permissions:
+            continue
+        mark, control, kind, size = _HEADER.unpack(read(region.start, _HEADER.size))
+        if mark == MARK:
+            yield _Area(region, control, kind, size)
+
+
 def areas_of(target: Target, mapped: Sequence[Region]) -> list[tuple[int, int, int]]:
     """Base and size of each area that has landings and is mapped, of this and of earlier debuggers,
     and the address of its owner's control structure, 0 where only landings are left of it."""
-    found = []
-    for region in mapped:
-        if not region.path and "x" in region.permissions:
-            mark, control, kind, size = _HEADER.unpack(
-                target.memory.read(region.start, _HEADER.size)
-            )
-            if mark == MARK and kind == returns.KIND:
-                found.append((region.start, size, control))
-    return found
+    areas = _areas(target.memory.read, mapped)
+    return [(one.region.start, one.size, one.control) for one in areas if one.kind == returns.KIND]
 
 
 def keep_landings(target: Target, landings: Sequence[ReturnLandings]) -> list[range]:
@@ -162,23 +179,20 @@ def left_behind(target: Target, memory: MemoryFile, mapped: Sequence[Region]) ->
     """
     found: dict[int, LeftBehind] = {}
     landings: list[ReturnLandings] = []  # one may use those of another
-    for region in mapped:
-        if region.path or "x" not in region.permissions:
+    for one in _areas(target.memory.read, mapped):
+        if not one.control:
             continue
-        mark, control, kind, size = _HEADER.unpack(target.memory.read(region.start, _HEADER.size))
-        if mark != MARK or not control:
+        area = range(one.region.start, one.region.end)
+        if one.kind in (returns.KIND, NO_LANDINGS):
+            area = range(one.region.start, one.region.start + one.size)
+        if one.kind == returns.KIND:
+            landings.append(ReturnLandings(target, one.region.start))
+        if one.control in found:
+            found[one.control].areas.append(area)
             continue
-        area = range(region.start, region.end)
-        if kind in (returns.KIND, NO_LANDINGS):
-            area = range(region.start, region.start + size)
-        if kind == returns.KIND:
-            landings.append(ReturnLandings(target, region.start))
-        if control in found:
-            found[control].areas.append(area)
-            continue
-        tables = _tables_at(control, memory)
+        tables = _tables_at(one.control, memory)
         if tables is not None:
-            found[control] = LeftBehind(tables, [area], landings)
+            found[one.control] = LeftBehind(tables, [area], landings)
     return list(found.values())
 
 
@@ -210,13 +224,11 @@ def tables_in(memory: MemoryFile, mapped: Sequence[Region]) -> list[range]:
     such words are looked for and replaced, but not there."""
     found = dict[int, list[range]]()
     for region in mapped:
-        if region.path or "x" not in region.permissions:
-            continue
         with contextlib.suppress(TargetError, UnsupportedError):
-            mark, control, _, _ = _HEADER.unpack(memory.read(region.start, _HEADER.size))
-            if mark == MARK and control and control not in found:
-                tables = _tables_at(control, memory)
-                found[control] = [] if tables is None else tables.mappings
+            for one in _areas(memory.read, [region]):
+                if one.control and one.control not in found:
+                    tables = _tables_at(one.control, memory)
+                    found[one.control] = [] if tables is None else tables.mappings
     return [place for own in found.values() for place in own]
 
 

@@ -151,6 +151,8 @@ class PadInstaller:
     def enable_members(self) -> dict[int, str]:
         """Starts to watch them; which ones cannot be, and why."""
         problems = {}
+        with contextlib.suppress(TargetError):  # told of each of them
+            self.patcher.note(self._members.values())
         for number, patch in list(self._members.items()):
             try:
                 if self._user_stands_in(patch.address, patch.end):  # since its pad was made

@@ -90,6 +90,11 @@ class Patcher:
         """Whether the code is the program's own for now, or some of it."""
         return self._paused or self._deferred
 
+    def note(self, patches: Iterable[Patch]) -> None:
+        """Has the journal know them in one piece: they are many, and about to be activated."""
+        places = [patch.place for patch in patches if patch.cell is None and not patch.in_place]
+        self._target.journal.patches(places)
+
     def activate(self, patch: Patch) -> None:
         """From now on the place leads to its pad.
 
