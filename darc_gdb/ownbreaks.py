@@ -20,10 +20,11 @@ from darc_gdb.translated import translated
 
 
 class _Once(gdb.Breakpoint):
-    """At f0's first instruction lets darc begin, and the program goes on. Nobody else hears of it
-    where darc can do so while gdb asks whether to stop; else it is a stop, with commands."""
+    """At f0's first instruction lets darc begin, and the program goes on, as a rule. Nobody else
+    hears of it where darc can do so while gdb asks whether to stop; else it is a stop, with
+    commands."""
 
-    def __init__(self, owner: GdbBreaks, address: int, handler: Callable[[], None]) -> None:
+    def __init__(self, owner: GdbBreaks, address: int, handler: Callable[[], Outcome]) -> None:
         super().__init__(f"*{address:#x}", internal=True)
         self.silent = True
         self.handler = handler
@@ -80,7 +81,7 @@ class GdbBreaks(Breaks):
         return isinstance(breakpoint_, (_Once, _Break))
 
     @translated
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+    def break_once(self, address: int, handler: Callable[[], Outcome]) -> None:
         if self._once is not None and self._once.is_valid() and self._once.address == address:
             self._once.handler = handler
             return
@@ -104,18 +105,23 @@ class GdbBreaks(Breaks):
             return self._deciding.owe(self._arrive)
         self._threads.moved()
         with self._deciding.undisturbed():
-            self._arrive()
+            if self._arrive() is Outcome.STOP:
+                return self._deciding.stays(Outcome.STOP)
             self._hooks.guarded(self._hooks.goes_on)
             self._hooks.guarded(self._hooks.went_on)  # gdb tells of users' commands alone
         return False
 
     def _arrive(self) -> Outcome:
         once = self._once
-        if once is not None:
-            self._deciding.own_stops += 1
-            self.cancel_break()
-            self._hooks.guarded(once.handler)
-        return Outcome.CONTINUE
+        if once is None:
+            return Outcome.CONTINUE
+        self._deciding.own_stops += 1
+        self.cancel_break()
+        try:
+            return once.handler()
+        except Exception as error:  # told to the user, in one place
+            self._hooks.failed(error)
+            return Outcome.CONTINUE
 
     @translated
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:

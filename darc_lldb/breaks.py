@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from darc.target.breaks import Breaks
-from darc.target.outcome import OnHit
+from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
 from darc_lldb.memory import LldbMemory
@@ -33,7 +33,7 @@ class LldbBreaks(Breaks):
         self._memory = memory
         self._tidy = tidy
 
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+    def break_once(self, address: int, handler: Callable[[], Outcome]) -> None:
         self._own.break_once(self._inferior.target, address, handler)
 
     @any_thread

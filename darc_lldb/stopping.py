@@ -196,14 +196,25 @@ class Stopping:
             self._tidy()
             outcomes.append(self._tell_modules())
         if any(own.is_once(number) for number in reason.breakpoints):
-            handler = own.once_handler
-            own.cancel_break()
-            self._tidy()
-            if handler is not None:
-                self.guarded(handler)
-                self.guarded(self._inferior.listeners.before_continue)
+            outcomes.append(self._arrived())
         outcomes += [self._hit(reason.thread, number) for number in reason.breakpoints]
         return Outcome.STOP if Outcome.STOP in outcomes else Outcome.CONTINUE
+
+    def _arrived(self) -> Outcome:
+        """At the place of the break that stops once."""
+        handler = self._own.once_handler
+        self._own.cancel_break()
+        self._tidy()
+        if handler is None:
+            return Outcome.CONTINUE
+        try:
+            outcome = handler()
+        except Exception as error:  # told to the user, in one place
+            self._tell(error)
+            outcome = Outcome.CONTINUE
+        if outcome is Outcome.CONTINUE:
+            self.guarded(self._inferior.listeners.before_continue)
+        return outcome
 
     def _hit(self, thread: int, number: int) -> Outcome:
         """A break, with all threads stopped."""

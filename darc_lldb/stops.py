@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import lldb
 
-from darc.target.outcome import OnHit
+from darc.target.outcome import OnHit, Outcome
 
 NAME = "darc"
 _LOADED = "_dl_debug_state"
@@ -92,7 +92,7 @@ class OwnBreakpoints:
         self._start: int | None = None
         self._loads: int | None = None
         self._once: tuple[int, int] | None = None
-        self.once_handler: Callable[[], None] | None = None
+        self.once_handler: Callable[[], Outcome] | None = None
         """What is to be called at that of :meth:`break_once`."""
         self._hits: dict[int, OnHit] = {}
         self._spent: set[int] = set()
@@ -140,7 +140,9 @@ class OwnBreakpoints:
             self._loads = _named(target.BreakpointCreateBySBAddress(place))
             break
 
-    def break_once(self, target: lldb.SBTarget, address: int, handler: Callable[[], None]) -> None:
+    def break_once(
+        self, target: lldb.SBTarget, address: int, handler: Callable[[], Outcome]
+    ) -> None:
         """In place of the one before, unless that stands there."""
         if self._once is None or self._once[1] != address:
             self.cancel_break()

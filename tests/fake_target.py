@@ -117,10 +117,10 @@ class FakeBreaks(Breaks):
     def __init__(self, turn: Turn, memory: Memory) -> None:
         self.turn = turn
         self._memory = memory
-        self.once: tuple[int, Callable[[], None]] | None = None
+        self.once: tuple[int, Callable[[], Outcome]] | None = None
         self.on_hit: dict[int, OnHit] = {}
 
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
+    def break_once(self, address: int, handler: Callable[[], Outcome]) -> None:
         self.once = (address, handler)
 
     def cancel_break(self) -> None:
@@ -302,7 +302,8 @@ class FakeTarget(Target):
         if self.breaks.once is not None and self.breaks.once[0] == address:
             _, handler = self.breaks.once
             self.breaks.once = None
-            handler()
+            if handler() is Outcome.STOP:
+                return Outcome.STOP
         return verdict
 
     def ring(self, number: int) -> Outcome:

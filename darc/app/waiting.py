@@ -248,11 +248,12 @@ class Waiting:
         return Outcome.CONTINUE
 
     def _failed(self, error: DarcError) -> Outcome:
-        """As :meth:`fail`, where the program goes on next. It stops where the user is to choose a
-        name. One that was attached to has other things to do."""
+        """As :meth:`fail`, where the program goes on next. It stops where the user is to choose
+        other words. One that was attached to has other things to do."""
         self.fail(error)
-        is_to_choose = isinstance(error, AmbiguousError) and not self._target.attached
-        return Outcome.STOP if is_to_choose else Outcome.CONTINUE
+        is_to_choose = isinstance(error, AmbiguousError | NotFoundError | UsageError)
+        stops = is_to_choose and not self._target.attached
+        return Outcome.STOP if stops else Outcome.CONTINUE
 
     def _looks_no_more(self, request: Request, debuggee: Debuggee) -> None:
         """As long as nothing else is mapped: the debugger tells of each file by itself, of hundreds
@@ -341,20 +342,21 @@ class Waiting:
         self._choice = target.breaks.set_break(resolver, called)
         self._is_found = True
 
-    def _arrived(self, entry: int) -> None:
+    def _arrived(self, entry: int) -> Outcome:
         """The program is at f0's first instruction for the first time."""
         request = self.request
         if request is None:
-            return
+            return Outcome.CONTINUE
         self._watch_no_more()
         self.request = None  # whatever happens, the wait is over: what darc maps is no new file
         try:
             self._host.begin(self._host.look()[1], entry, request)
         except DarcError as error:
-            self.fail(error)
+            return self._failed(error)
         except Exception as error:
             self.failure = UsageError(f"{request.function} could not be analysed: {error!r}")
             raise
+        return Outcome.CONTINUE
 
     def _missed(self, entry: int) -> None:
         """The program runs without the breakpoint at f0 that the debugger believes in."""

@@ -249,11 +249,19 @@ def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | 
     """Whom to look into first, of those that are not out. Functions that are only disturbed, as all
     are, come last, unless what the others mean to anybody is slight beside that."""
     found = without(suspects(known), is_out)
-    rest = [one for one in found if not is_disturbed(known, one)]
-    longest = max((one.delay for one in found), default=0.0)
-    if all(one.delay * SLIGHT < longest for one in rest):
-        rest = list(found)
-    return first_of(rest)
+    return first_of(_undisturbed(known, found) or found)
+
+
+def _undisturbed(known: FunctionSet, found: Sequence[Suspect]) -> list[Suspect]:
+    """Of suspects by their delay those that have by themselves almost the longest one that any has;
+    none where that is slight. The others are not looked at: it takes a look at all functions."""
+    near: list[Suspect] = []
+    for one in found:
+        if one.delay * SLIGHT < found[0].delay or (near and one.delay < OF_LARGEST * near[0].delay):
+            break
+        if not is_disturbed(known, one):
+            near.append(one)
+    return near
 
 
 def held_up(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:

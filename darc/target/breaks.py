@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from darc.target.outcome import OnHit
+from darc.target.outcome import OnHit, Outcome
 
 
 class Breaks(ABC):
     """One that stops once, and any number that stop each time."""
 
     @abstractmethod
-    def break_once(self, address: int, handler: Callable[[], None]) -> None:
-        """Stops once at ``address``, runs ``handler`` (which may call functions), goes on."""
+    def break_once(self, address: int, handler: Callable[[], Outcome]) -> None:
+        """Stops once at ``address`` and runs ``handler`` (which may call functions), which tells
+        whether the program goes on."""
 
     @abstractmethod
     def cancel_break(self) -> None:

@@ -141,7 +141,7 @@ def check_after_the_end(world: World) -> None:
 def check_after_a_kill(world: World) -> None:
     world.start()
     world.target.bell.arm(SIGURG, lambda: Outcome.CONTINUE)
-    world.target.breaks.break_once(world.address("pass"), lambda: None)
+    world.target.breaks.break_once(world.address("pass"), lambda: Outcome.CONTINUE)
     world.kill()
     check_before_the_program_runs(world)
     assert not refused(world.target.bell.disarm)
@@ -282,9 +282,10 @@ def check_break_once(world: World) -> None:
     assert main is not None
     found: list[int] = []
 
-    def handler() -> None:
+    def handler() -> Outcome:
         found.append(target.threads.read_register(main, "rip"))
         found.append(target.call(world.address("add"), [len(found), 4, 0, 0, 0, 0]))
+        return Outcome.CONTINUE
 
     target.breaks.break_once(world.address("pass"), handler)
     assert world.go() == world.address("stop_here")
@@ -294,28 +295,42 @@ def check_break_once(world: World) -> None:
     assert len(found) == 2
 
 
+def check_break_once_stays(world: World) -> None:
+    """Where its handler says so the program stays there, and goes on from there."""
+    world.start()
+    world.target.breaks.break_once(world.address("pass"), lambda: Outcome.STOP)
+    assert world.go() == world.address("pass")
+    assert world.go() == world.address("stop_here")
+
+
 def check_break_once_is_set_anew(world: World) -> None:
     world.start()
     target = world.target
     found: list[str] = []
-    target.breaks.break_once(world.address("pass"), lambda: found.append("first"))
-    target.breaks.break_once(world.address("pass"), lambda: found.append("second"))
+
+    def meets(name: str) -> Callable[[], Outcome]:
+        def met() -> Outcome:
+            found.append(name)
+            return Outcome.CONTINUE
+
+        return met
+
+    target.breaks.break_once(world.address("pass"), meets("first"))
+    target.breaks.break_once(world.address("pass"), meets("second"))
     world.go()
     assert found == ["second"]
-    target.breaks.break_once(world.address("pass"), lambda: found.append("third"))
-    target.breaks.break_once(world.address("rung"), lambda: found.append("fourth"))
+    target.breaks.break_once(world.address("pass"), meets("third"))
+    target.breaks.break_once(world.address("rung"), meets("fourth"))
     world.go()
     assert found == ["second", "fourth"]
 
 
 def check_break_once_is_cancelled(world: World) -> None:
     world.start()
-    found: list[int] = []
-    world.target.breaks.break_once(world.address("pass"), lambda: found.append(1))
+    world.target.breaks.break_once(world.address("pass"), lambda: Outcome.STOP)
     world.target.breaks.cancel_break()
     world.target.breaks.cancel_break()
-    world.go()
-    assert found == []
+    assert world.go() == world.address("stop_here")
 
 
 def check_break(world: World) -> None:
@@ -542,7 +557,7 @@ def check_modules_change(world: World) -> None:
 
     def handler() -> Outcome:
         seen.append(word_at(world, "word"))
-        target.breaks.break_once(world.address("pass"), lambda: None)
+        target.breaks.break_once(world.address("pass"), lambda: Outcome.CONTINUE)
         return Outcome.CONTINUE
 
     target.when_modules_change(handler)
@@ -575,7 +590,7 @@ def check_breakpoints_of_the_user(world: World) -> None:
     target = world.target
     stop_here, rung = world.address("stop_here"), world.address("rung")
     told: list[int] = []
-    target.breaks.break_once(world.address("pass"), lambda: None)
+    target.breaks.break_once(world.address("pass"), lambda: Outcome.CONTINUE)
     target.bell.arm(SIGURG, lambda: Outcome.CONTINUE)
     assert set(target.user_breaks.addresses()) == {stop_here}
     target.user_breaks.when_changed(lambda: told.append(1))
