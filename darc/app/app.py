@@ -33,6 +33,7 @@ from darc.model.contexts import Context, folded, measured_tree
 from darc.model.errors import (
     DarcError,
     NotFoundError,
+    TargetError,
     UnchosenError,
     UnsupportedError,
     UsageError,
@@ -239,8 +240,13 @@ class App:
         are out now."""
         if self._target.state is not State.STOPPED:
             return False
-        debuggee, program = self.look()
-        notes = debuggee.pads.clean_up(program)
+        try:
+            debuggee, program = self.look()
+            notes = debuggee.pads.clean_up(program)
+        except TargetError:
+            if self._session is None:
+                raise
+            return False  # no more can be looked at: what this debugger's analysis had in it is out
         if self._foothold is not None and not self._foothold.is_there():
             self._close_foothold()
         for note in notes:

@@ -39,8 +39,18 @@ def regions(pid: int) -> tuple[Region, ...]:
     try:
         text = (living.folder(pid) / "maps").read_text(errors="surrogateescape")
     except OSError as error:
-        raise TargetError(f"cannot read the mappings of process {pid}: {error.strerror}") from None
+        raise TargetError(f"cannot read the mappings of process {pid}: {why(error)}") from None
     return _regions(text)
+
+
+def why(error: OSError) -> str:
+    """Why a file of a process's folder could not be read, and what to do where that is known:
+    a process that is no more dumpable (prctl(2), ``PR_SET_DUMPABLE``; setuid programs are none)
+    keeps its debugger, but its files are root's."""
+    told = str(error.strerror)
+    if not isinstance(error, PermissionError):
+        return told
+    return f"{told}: such a program (setuid, or undumpable by prctl) needs a debugger run by root"
 
 
 @functools.lru_cache(maxsize=8)  # it is asked again and again while a program stands still
@@ -527,9 +537,7 @@ class MemoryFile:
         try:
             self._fd = os.open(living.folder(pid) / "mem", os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
-            raise TargetError(
-                f"cannot open the memory of process {pid}: {error.strerror}"
-            ) from None
+            raise TargetError(f"cannot open the memory of process {pid}: {why(error)}") from None
 
     def read(self, address: int, size: int) -> bytes:
         """Raises TargetError when it is not mapped or the process is gone."""

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from darc.debuggee.procfs import MemoryFile
+from darc.debuggee.procfs import MemoryFile, why
 from darc.model.errors import TargetError
 from darc.target import living
 
@@ -63,7 +63,7 @@ def own_pages(pid: int, parts: Iterable[range]) -> Iterator[range]:
             for part in parts:
                 yield from _own(file.fileno(), part)
     except OSError as error:
-        raise TargetError(f"cannot read the page map of process {pid}: {error.strerror}") from None
+        raise TargetError(f"cannot read the page map of process {pid}: {why(error)}") from None
 
 
 def _own(pagemap: int, part: range) -> list[range]:

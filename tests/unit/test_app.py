@@ -12,7 +12,7 @@ from darc.app.app import App
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.debuggee.process_pads import ProcessPads
-from darc.model.errors import NotFoundError, UsageError
+from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.status import Status
 from darc.target.target import Journal, Target
 from tests.unit.machine import MS, PLAIN, Debuggee, Machine
@@ -152,6 +152,23 @@ def test_stop_without_an_analysis(user: User) -> None:
     user.debuggee.found.left = ["probes of a debugger that was killed are out"]
     user.app.stop()
     assert user.said == "darc: probes of a debugger that was killed are out\n"
+
+
+def test_stop_when_the_program_cannot_be_looked_at_any_more(user: User) -> None:
+    """It has made itself undumpable since: what the analysis had in it is out all the same."""
+    user.start()
+    user.go_on()
+    _ = user.said
+
+    def refused(*_: object, **__: object) -> list[str]:
+        raise TargetError("cannot read the mappings of process 1")
+
+    user.debuggee.found.clean_up = refused  # type: ignore[method-assign]
+    user.app.stop()
+    assert user.said == "darc: every probe is out\n"
+    fresh = App(user.target, lambda _: user.debuggee)
+    with pytest.raises(TargetError, match="cannot read"):
+        fresh.stop()
 
 
 def test_another_start_while_one_is_under_way(user: User) -> None:
