@@ -72,7 +72,9 @@ class Wakers:
         """
         self._pid = pid
         self._rings: list[Ring] = []
-        self._chunks: deque[bytes] = deque()
+        self._chunks: deque[tuple[int, tuple[Waking, ...]]] = deque()
+        """What was taken out of a ring at one time: the records' bytes, and what they tell. They
+        are read while the program runs, not at the stop at which somebody asks."""
         self._size = 0
         self._read: tuple[int, dict[int, list[Waking]]] = 0, {}
         """Of so many chunks, by who was woken, by time."""
@@ -107,13 +109,14 @@ class Wakers:
         """Takes down what has happened, and who that was, as long as they are there."""
         for ring in self._rings:
             if data := ring.take().data:
+                found = tuple(perf.wakings(data))
                 self._taken += 1
-                self._chunks.append(data)
+                self._chunks.append((len(data), found))
                 self._size += len(data)
-                for waking in perf.wakings(data):
+                for waking in found:
                     self._meet(waking)
         while self._size > _KEPT_BYTES:
-            self._size -= len(self._chunks.popleft())
+            self._size -= self._chunks.popleft()[0]
         wanted = self._wanted()
         if wanted != self._filter and self._rings:
             self._filter = wanted
@@ -143,8 +146,8 @@ class Wakers:
         ``cycles`` maps that to the time-stamp counter."""
         if self._read[0] != self._taken:
             woken: dict[int, list[Waking]] = {}
-            for data in self._chunks:
-                for one in perf.wakings(data):
+            for _, found in self._chunks:
+                for one in found:
                     woken.setdefault(one.woken, []).append(one)
             for times in woken.values():
                 times.sort(key=_time)
