@@ -25,6 +25,7 @@ from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
+    THEIRS,
     SecondLook,
     Untimed,
     for_breakpoints,
@@ -56,7 +57,7 @@ from darc.search.descent import (
 )
 from darc.search.endings import widening
 
-_CUT_SHORT = "calls of it that take no pad were still being timed: the time may be theirs"
+_CUT_SHORT = f"calls of it that take no pad were still being timed: {THEIRS}"
 
 _WARM_SECONDS = 2.0
 """Of the processor's time that a helping thread takes to read files before the search begins."""

@@ -21,6 +21,9 @@ asked for: some ten hits of gdb's."""
 MOST_CALLS_FOR_BREAKPOINTS = 500
 """Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
 
+THEIRS = "the time may be theirs"
+"""What the note of such an ending says."""
+
 Untimed = Mapping[Fnode, Sequence[SiteReport]]
 """Of the last functions on paths: which of their calls took no probe."""
 
@@ -57,10 +60,7 @@ def tell_untimed(calls: Untimed, kind: Probes, why: str | None) -> None:
     """Paths that end above such calls say so in their endings. ``kind`` is how the others were
     timed; ``why`` says why breakpoints did not time these."""
     for node, missed in calls.items():
-        note = (
-            f"{len(missed)} of its calls could not be timed, the time may be theirs: "
-            f"{_first(missed)}"
-        )
+        note = f"{len(missed)} of its calls could not be timed, {THEIRS}: {_first(missed)}"
         if kind is Probes.PAD:
             note += "; '--probes breakpoint' can time them, if they take milliseconds"
         if why is not None:

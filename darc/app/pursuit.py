@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from darc.analyses.offvotes import UNTOLD_NOTE, Rules, own_time
+from darc.analyses.secondlook import THEIRS
 from darc.analyses.why import (
     SuspectCauses,
     SuspectProfiles,
@@ -433,6 +434,11 @@ class Pursuit:
             f"whether {path.nodes[-1].function.name} ran or waited is not known"
             for path in first.paths
             if UNTOLD_NOTE in (path.ending.note or "")
+        ]
+        doubts += [
+            f"calls of {path.nodes[-1].function.name} could not be timed: {THEIRS}"
+            for path in first.paths
+            if THEIRS in (path.ending.note or "")
         ]
         if first.agreement < ENOUGH_VOTES:
             doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))

@@ -66,5 +66,5 @@ class ProfileError(DarcError):
 
 def near(word: str, words: Iterable[str]) -> str:
     """``"; did you mean --peak?"`` for the words closest to ``word``, or nothing."""
-    found = difflib.get_close_matches(word, list(words), n=3, cutoff=0.5)
+    found = difflib.get_close_matches(word, list(words), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(found)}?" if found else ""
