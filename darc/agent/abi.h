@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 34
+#define DARC_ABI_VERSION 35
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -25,14 +25,14 @@ typedef unsigned long u64;
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site; all others are one node more */
 #define DARC_LATE_TARGETS 4    /* the last one in so many places is for targets that were long in an op of the peak */
 #define DARC_LONG_PART 8       /* where they took this part of the op, or more */
-#define DARC_MAX_TAILS 7       /* tail calls followed inside one frame: nginx chains that many filters */
+#define DARC_MAX_TAILS 12      /* tail calls followed inside one frame: nginx chains ten filters */
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing among records */
 #define DARC_THREAD_LIMIT 64   /* and among contexts */
 #define DARC_MAX_OLDER 12      /* tables of contexts that were full; each has more room than those before */
 #define DARC_THREAD_HASH 0x9e3779b97f4a7c15UL /* spreads threads (and landings), whatever powers of two their stacks are */
 #define DARC_THREAD_SHIFT 40   /* apart, over contexts: by the bits from here on of the product */
 #define DARC_HASH 0x4f1bbcddUL /* spreads addresses over the tables: bits from 17 on of the product */
-#define DARC_HASH_SHIFT 11     /* that is where a record is, in 64 bytes: its size is three times that */
+#define DARC_HASH_SHIFT 9      /* that is where a record is, in bytes: its size is 256 */
 #define DARC_NO_PARENT 0xfffffffeu /* a site's first_parent that no node is */
 #define DARC_UNTIMED 0x80000000u   /* bit of a site's first_child: the node is not timed */
 #define DARC_PASSES 2u             /* a node's timed: calls of an indirect site's target are left alone */
@@ -609,7 +609,7 @@ _Static_assert(__builtin_offsetof(struct darc_record, node) % 8 == 0
 _Static_assert(__builtin_offsetof(struct darc_control, resolution) % 8 == 0
                && __builtin_offsetof(struct darc_control, mode)
                       == __builtin_offsetof(struct darc_control, resolution) + 4, "read as one word");
-_Static_assert(sizeof(struct darc_record) == 3 * 64, "the stubs multiply by it");
+_Static_assert(sizeof(struct darc_record) == 256, "the stubs find it by bits of the hash");
 _Static_assert(DARC_LANDINGS * DARC_LANDING_SIZE == DARC_LANDING_WORDS, "the words follow the cells");
 _Static_assert(DARC_LANDING_WORDS + 8 * DARC_LANDINGS == DARC_LANDING_BODIES, "and the others them");
 _Static_assert(sizeof(struct darc_event) == 384 && sizeof(struct darc_kept) % 64 == 0, "what one op has, processors fetch for no other");

@@ -49,7 +49,7 @@ MOST_CONTEXTS = 1 << 14
 """Of one table: room for some 8,000 threads at one time without much search."""
 
 MOST_RECORDS = 1 << 18
-"""Of all threads together: 48 MiB."""
+"""Of all threads together: 64 MiB."""
 
 _CONTEXT_BYTES, _BYTES_OF_EACH = 640 << 10, 40 << 10
 """What the contexts of all threads may take, and each of few, before each holds fewer nodes."""
@@ -150,8 +150,8 @@ class Layout:
 
     @property
     def record_mask(self) -> int:
-        """What of a hash is a record's place, in multiples of 64."""
-        return (self.room.records - 1) << 6
+        """What of a hash is a record's place, in bytes."""
+        return (self.room.records - 1) << 8
 
     @property
     def soon_used(self) -> list[range]:
@@ -233,7 +233,7 @@ def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
         sites=values["site_room"],
         nodes=values["node_mask"] + 1,
         routes=values["route_room"],
-        records=(values["record_mask"] >> 6) + 1,
+        records=(values["record_mask"] >> 8) + 1,
         contexts=words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1,
         kept=values["kept_room"],
         sheets=values["sheet_room"],

@@ -41,7 +41,6 @@
     imul rax, \slot, HASH
     shr rax, HASH_SHIFT
     and rax, \mask
-    lea rax, [rax + rax * 2]
     .endm
 
     .macro place slot, site

@@ -11,13 +11,13 @@ static inline u64 open_state(const record *rec)
 /* The record that has the slot as its key, or might: try step 0, 1, … */
 static inline record *place(const control *ctl, u64 slot, u32 step)
 {
-    u64 at = ((slot * DARC_HASH >> DARC_HASH_SHIFT) + 64 * (u64)step) & ctl->record_mask;
-    return (record *)(ctl->records + 3 * at);
+    u64 at = ((slot * DARC_HASH >> DARC_HASH_SHIFT) + sizeof(record) * (u64)step) & ctl->record_mask;
+    return (record *)(ctl->records + at);
 }
 
 static inline u64 record_room(const control *ctl)
 {
-    return (ctl->record_mask >> 6) + 1;
+    return ctl->record_mask / sizeof(record) + 1;
 }
 
 /* The program's own return address, where word is a return address that leads to a landing; else 0. (Where

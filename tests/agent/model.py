@@ -438,7 +438,7 @@ class Model:
 
     def _place(self, slot: int, step: int) -> int:
         """Where a record of that slot may be."""
-        spread = (slot * _HASH & (1 << 64) - 1) >> _HASH_SHIFT >> 6
+        spread = (slot * _HASH & (1 << 64) - 1) >> _HASH_SHIFT >> 8
         return (spread + step) & (self.setting.records - 1)
 
     def _is_at_once(self, slot: int) -> bool:
