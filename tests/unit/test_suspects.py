@@ -79,7 +79,10 @@ def test_what_is_slow_now_and_then_stands_out() -> None:
         *(24, None),
     )
     assert found.share == pytest.approx(30 * 1.5 * 2**24 / (HZ * SECONDS), rel=0.01)
-    assert found.spec(1, OCTAVES) == f"24-{OCTAVES}"
+    assert found.gap == 12
+    assert found.spec(1, OCTAVES) == f"22-{OCTAVES}"
+    (close,) = suspects(of(row("slow", {10: 1000, 11: 200, 21: 3, 24: 30}), row("plain", {10: 9})))
+    assert close.spec(1, OCTAVES) == f"23-{OCTAVES}"
 
 
 def test_two_threads_have_no_more_time_than_two() -> None:
