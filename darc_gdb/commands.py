@@ -175,10 +175,11 @@ class _LeaveHook(gdb.Command):
         _hook("kill", "maintenance darc-leave kill", undo)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        if argument == "kill":
-            self._leaving.on_kill()
-        else:
-            self._leaving.on_leave()
+        with ctrlc.waits():  # what was to be taken out half way would stay in
+            if argument == "kill":
+                self._leaving.on_kill()
+            else:
+                self._leaving.on_leave()
 
 
 class _ContinueHook(gdb.Command):
@@ -195,7 +196,7 @@ class _ContinueHook(gdb.Command):
         if backend.TARGET.deciding.errand:
             return
         try:
-            with backend.TARGET.memory.unnoticed():
+            with ctrlc.waits(), backend.TARGET.memory.unnoticed():
                 backend.TARGET.hooks.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None

@@ -188,6 +188,42 @@ def test_ctrl_c_is_not_lost_in_a_handler(program: Path, tmp_path: Path) -> None:
     assert '"ticking" ' in done.section("stop")
 
 
+STRUCK_AS_IT_GOES_ON = """
+python
+import os, signal
+from darc.pads.installer import PadInstaller
+resume, struck = PadInstaller.resume, []
+def struck_in_the_middle(installer):
+    if not struck:
+        struck.append(1)
+        installer.patcher._paused = False
+        os.kill(os.getpid(), signal.SIGINT)
+    return resume(installer)
+PadInstaller.resume = struck_in_the_middle
+end
+"""
+
+
+def test_ctrl_c_as_it_goes_on(tmp_path: Path) -> None:
+    """One that comes while the probes are put back, which takes a while on a busy machine: all of
+    them are, and the program stops then."""
+    (tmp_path / "struck.gdb").write_text(STRUCK_AS_IT_GOES_ON)
+    commands = [
+        "break main",
+        "run",
+        f"source {tmp_path / 'struck.gdb'}",
+        "darc start handle --peak last --start-ops 2000 --decision-ops 5",
+        "continue",
+        mark("stop"),
+        "continue",
+        REPORT,
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("4000000",), commands)
+    assert "SIGINT" in done.gdb, done.gdb
+    assert done.paths, done.gdb
+
+
 @IN_BOTH
 def test_a_breakpoint_that_takes_time_is_told(tmp_path: Path) -> None:
     """A condition that never holds: nobody is told of its hits, and they take longer than what
