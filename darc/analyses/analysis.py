@@ -59,6 +59,8 @@ class Subject:
     note: Callable[[str], None]
     switches: SwitchWatch = field(default_factory=SwitchWatch)
     """Begun by an analysis that needs it; the session ends it."""
+    threads: int = 1
+    """How many the program has as it begins; of a kernel, processors."""
 
 
 class Analysis(ABC):

@@ -70,6 +70,12 @@ stop more."""
 _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
 
+_FEW_THREADS = 16
+_HERD_SECONDS = 0.25
+_CALLS_OF_EACH = 8
+"""Where a program has more threads than a few, its first calls behind a stop are no profile: so
+many of each thread are, or what comes in that time, if nobody says how many to see."""
+
 _CLOSING_SECONDS = 1.0
 """For how long at most ops are kept when the paths are known, where many come in that time;"""
 
@@ -105,6 +111,9 @@ class RootCauses(Analysis):
         self._descent: Descent | None = None
         self._in_peak = resumed.in_peak_calls if resumed is not None else 0
         self._needed = parameters.profile_calls
+        is_asked = parameters.start_ops is not None or parameters.start_time is not None
+        self._herd = 0 if is_asked or subject.threads <= _FEW_THREADS else subject.threads
+        """Threads that may all have come at once when the program last went on."""
         self._profile_time = parameters.start_time
         self._doubts: list[str] = []
         """What users should know beside the paths."""
@@ -180,6 +189,8 @@ class RootCauses(Analysis):
         self.collect()
         if not self._profile.at_choice.bins:
             return self._look_again()  # nothing came in the time
+        if self._herd and self._clock.seconds < _HERD_SECONDS:
+            return self._let_the_herd_pass()
         if self._resumed is not None:
             stored = self._resumed
             now = (self._profile.at_choice, stored.slices, self._profile.slices)
@@ -237,6 +248,15 @@ class RootCauses(Analysis):
         self._status = Status.INCONCLUSIVE
         for path in open_paths(self.root):
             self._note(f"it had come to {' → '.join(node.function.name for node in path)}")
+
+    def _let_the_herd_pass(self) -> Step:
+        """The calls that were seen are those for which the time had come while the program stood
+        still, all at once: they wait for each other as they do at no other time."""
+        lasts = self._profile.at_choice.count * _HERD_SECONDS / max(self._clock.seconds, 1e-3)
+        self._needed = max(self._needed, min(_CALLS_OF_EACH * self._herd, math.ceil(lasts)))
+        self._herd = 0
+        self._collector.counting.await_calls(self._needed)
+        return Step.GO_ON
 
     def _look_again(self) -> Step:
         """The peak is not there yet: look at each doubling of the calls, or of the time."""

@@ -175,6 +175,7 @@ class Session:
                     parameters=parameters,
                     note=self.notes.append,
                     switches=self._switches,
+                    threads=len(self._target.threads.ids()),
                 )
             )
             installed = True

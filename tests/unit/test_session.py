@@ -14,6 +14,7 @@ from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.status import Status
 from darc.session.session import Message, Session
 from darc.target.outcome import Outcome
+from tests.fake_target import FakeThread
 from tests.unit.machine import MS, PLAIN, Debuggee, Machine
 from tests.unit.test_code_reading import Code
 from tests.unit.test_code_reading import assembled as assembled
@@ -205,3 +206,24 @@ def test_a_breakpoint_of_the_users_in_a_call_on_the_path(bench: Bench) -> None:
     bench.machine.target.user_breaks.places.add(bench.machine.code.symbols["w"])
     (note,) = [n for n in bench.session.snapshot().notes if "breakpoint of yours" in n]
     assert note.startswith("a breakpoint of yours stands in w: ")
+
+
+@pytest.mark.parametrize(("threads", "seen"), [(16, 100), (17, 136), (300, 2400)])
+def test_first_calls_of_many_threads_are_no_profile(
+    assembled: Assembled, threads: int, seen: int
+) -> None:
+    """Those for which the time had come while the program stood still all come at once."""
+    bench = Bench(assembled(PLAIN), peak=None, start_ops=None)
+    more = threads - len(bench.machine.target.fake_threads)
+    others = {number: FakeThread(number) for number in range(1000, 1000 + more)}
+    bench.machine.target.fake_threads.update(others)
+    bench.install().run(3000)
+    profile = bench.session.snapshot().profile
+    assert profile is not None
+    assert profile.count == seen
+    asked = Bench(assembled(PLAIN), peak=None, start_ops=100)
+    asked.machine.target.fake_threads.update(others)
+    asked.install().run(3000)
+    profile = asked.session.snapshot().profile
+    assert profile is not None
+    assert profile.count == 100
