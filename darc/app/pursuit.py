@@ -354,13 +354,20 @@ class Pursuit:
     def _ranked(answers: Sequence[Answer]) -> list[Answer]:
         """Those with an answer first, of these those that do not wait to be handed something, then
         those with the longest delay; none that is idle, or is slow only as all others are, or tells
-        of another one's calls once more."""
+        of another one's calls once more. One that could not look into all calls comes behind one
+        that could, and may be of the same slow calls."""
         busy = [one for one in answers if one.idle is None and not one.is_disturbed]
         busy = [one for one in busy if not any(_repeats(one, o) for o in busy if o is not one)]
-        return sorted(
-            busy,
-            key=lambda one: (not one.paths, one.handed is not None, -one.suspect.delay),
-        )
+        whole = [one for one in busy if one.paths and not _is_cut_off(one)]
+
+        def rank(one: Answer) -> tuple[bool, bool, float, bool]:
+            delay, is_cut_off = one.suspect.delay, _is_cut_off(one)
+            if is_cut_off:
+                alike = (o.suspect.delay for o in whole if are_alike(one.suspect, o.suspect))
+                delay = min(delay, max(alike, default=delay))
+            return not one.paths, one.handed is not None, -delay, is_cut_off
+
+        return sorted(busy, key=rank)
 
     def _verdict(
         self, known: FunctionSet, ranked: Sequence[Answer], idle: Sequence[Answer]
@@ -464,6 +471,11 @@ def _spent_alike(shown: Snapshot) -> float:
             own = own_time(last, root, ops, Rules(shown.parameters.resolution))
             won, asked = won + own.won[cause], asked + own.ops
     return won / asked if asked else 1.0
+
+
+def _is_cut_off(one: Answer) -> bool:
+    """Whether one of its paths ends where the time may be that of calls that could not be timed."""
+    return any(THEIRS in (path.ending.note or "") for path in one.paths)
 
 
 def _repeats(one: Answer, other: Answer) -> bool:

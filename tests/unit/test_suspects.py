@@ -665,7 +665,7 @@ def spent(stops: int) -> ProgramFigures:
     return ProgramFigures(stops=stops, stopped_seconds=stops / 4)
 
 
-def search(pursuit: Pursuit, *names: str) -> tuple[Session, Snapshot]:
+def search(pursuit: Pursuit, *names: str, note: str | None = None) -> tuple[Session, Snapshot]:
     """The next search, of ``names[0]``, which finds that path, in three stops."""
     following = pursuit.next()
     assert following is not None
@@ -674,7 +674,7 @@ def search(pursuit: Pursuit, *names: str) -> tuple[Session, Snapshot]:
     assert following[0] == places[names[0]]
     for name in names[1:]:
         nodes.append(nodes[-1].add_child(function(name, places.get(name, 4096)), None))
-    path = RootCausePath(tuple(nodes), Ending(Cause.BLOCKED, 20))
+    path = RootCausePath(tuple(nodes), Ending(Cause.BLOCKED, 20, note=note))
     found = Snapshot(
         names[0], Status.FOUND, Probes.PAD, ftree=nodes[0], paths=(path,), program=spent(3)
     )
@@ -727,6 +727,17 @@ def test_two_that_have_nothing_to_do_with_each_other_are_two() -> None:
     search(pursuit, "log_line", "write")
     last = search(pursuit, "serve", "read")
     assert told(pursuit.known(*last)) == ["log_line", "serve"]
+
+
+@pytest.mark.parametrize("slow", [30, 90])
+def test_of_the_same_slow_calls_the_answer_that_looked_into_all_is_the_first(slow: int) -> None:
+    """The other one's path ends where calls could not be timed; of other calls, it stays first."""
+    pursuit = profiled(of(row("log_line", {**SLOW, 24: slow + 1}), row("serve", SLOW)))
+    search(pursuit, "log_line", "run", note=f"1 of its calls could not be timed, {THEIRS}: …")
+    last = search(pursuit, "serve", "write")
+    known = pursuit.known(*last)
+    assert told(known) == (["serve", "log_line"] if slow == 30 else ["log_line", "serve"])
+    assert any(THEIRS in one for one in known.reasons) == (slow != 30)
 
 
 @pytest.mark.parametrize(("waited", "part"), [(20, 1.0), (11, 0.55)])
