@@ -112,11 +112,18 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     return f"{calls_text(calls)} seen{of}"
 
 
+_MANY_MISSED = 10
+"""Late calls, with none caught: then it is told what to do."""
+
+
 def catching_text(known: Catching) -> tuple[str, ...]:
     """What ``darc catch`` does, and what has come of it."""
     found = [f"catches calls above {duration(known.seconds)}", f"{known.caught} caught"]
     if known.missed:
-        found.append(f"{known.missed} missed, ended before the stop")
+        told = f"{known.missed} missed, ended before the stop"
+        if known.missed >= _MANY_MISSED and not known.caught:
+            told += ": '--above' a shorter time leaves more of it to stop in"
+        found.append(told)
     return tuple(found)
 
 

@@ -407,6 +407,8 @@ def test_what_catches_calls_says_so_and_not_that_it_searches() -> None:
     missed = dataclasses.replace(late, status=Status.STOPPED, parts=parts_of(Catching(0.004, 0, 3)))
     text = status(missed, PLAIN)
     assert f"{Status.STOPPED.value}\n  0 caught, 3 missed, ended before the stop\n" in text
+    many = dataclasses.replace(missed, parts=parts_of(Catching(0.004, 0, 12)))
+    assert "12 missed, ended before the stop: '--above' a shorter time" in status(many, PLAIN)
     assert to_json(missed)["catch"] == {"above": 0.004, "caught": 0, "missed": 3}
 
 
