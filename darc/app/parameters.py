@@ -98,7 +98,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         metavar="N|auto",
         doc=(
             "Calls of the function to see before its profile is shown and the peak is looked for. "
-            f"'auto' is {AUTO_START_OPS}, or as many as come in --start-time."
+            f"'auto' is {AUTO_START_OPS}, in a program of many threads 8 for each or 0.25s of "
+            "them, or as many as come in --start-time."
         ),
         values=("auto",),
     ),
