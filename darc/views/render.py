@@ -145,7 +145,7 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
         parts.append(f"level {snapshot.level}")
     elif snapshot.collected is None:
         parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
-    if snapshot.program.probes is not None:
+    if snapshot.program.probes:  # below f0, whose own one is there in any case
         parts.append(f"{snapshot.program.probes} probes")
     parts.append(elapsed_text(snapshot.elapsed_seconds))
     separator = " · "
@@ -327,9 +327,11 @@ def main_path_lines(snapshot: Snapshot, style: Style) -> list[Text]:
 def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style) -> list[Text]:
     """Root cause paths, with their endings and what each explains."""
     of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
+    so_far = ", so far" if snapshot.status is Status.SEARCHING else ""  # ops may yet deny it
     lines = []
     for path in paths:
-        lines.append(Text(f"darc: root cause{of}: {path_text(path, style.name)}", "bold"))
+        told = f"darc: root cause{of}{so_far}: {path_text(path, style.name)}"
+        lines.append(Text(told, "bold"))
         ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
         if by := _calls_apart(path, snapshot.paths, style):
             lines.append(Text(f"  by the call at {by}"))

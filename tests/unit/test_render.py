@@ -289,6 +289,8 @@ def test_path_lines() -> None:
     path = RootCausePath((root,), Ending(Cause.FUNCTION, 20))
     line = render.paths(samples.snapshot(paths=(path,)), PLAIN).splitlines()[0]
     assert line == "darc: root cause of peak 3: handle"
+    searching = samples.snapshot(status=Status.SEARCHING, paths=(path,))
+    assert render.paths(searching, PLAIN).startswith("darc: root cause of peak 3, so far: handle")
 
 
 def test_paths_of_the_same_functions_are_told_apart() -> None:
