@@ -4,7 +4,7 @@ break."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -217,6 +217,41 @@ def test_a_thread_among_displaced_instructions_goes_on_in_the_pad(world: World) 
     world.patcher.activate(world.patch(displaced=displaced, moved=moved))
     assert world.target.threads.read_register(7, "rip") == PAD + 4
     assert world.target.threads.read_register(8, "rip") == CODE  # it comes by the patch itself
+
+
+def test_threads_are_looked_at_once_for_all_patches_of_a_stop(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once more where the program has run since, if only for a moment."""
+    asked: list[int] = []
+    runs = [1]
+    counters = world.target.threads.program_counters
+
+    def program_counters() -> Mapping[int, int]:
+        asked.append(runs[0])
+        return counters()
+
+    monkeypatch.setattr(world.target.threads, "program_counters", program_counters)
+    monkeypatch.setattr(FakeTarget, "stop_number", property(lambda _: runs[0]))
+    world.target.add_thread(7, rip=CODE + 4)
+    third, fourth = CODE + 0x80, OTHER + 0x40
+    for address in (third, fourth):
+        world.target.memory.write(address, OWN)
+
+    def made(address: int, index: int) -> Patch:
+        displaced = tuple(decode(OWN[:7], address))
+        return world.patch(address, index, displaced=displaced, moved={address + 4: PAD + 4})
+
+    with world.patcher.together():
+        world.patcher.activate(made(CODE, 1))
+        world.patcher.activate(made(OTHER, 2))
+        assert asked == [1]
+        runs[0] = 2
+        world.patcher.activate(made(third, 3))
+        assert asked == [1, 2]
+    assert world.target.threads.read_register(7, "rip") == PAD + 4
+    world.patcher.activate(made(fourth, 4))
+    assert asked == [1, 2, 2]
 
 
 def test_a_thread_in_the_middle_that_cannot_go_on_elsewhere(world: World) -> None:
