@@ -63,6 +63,8 @@ _KEPT = 70  # ops of both classes, and some that are under way
 _SHEETS = 72  # two for each op of the peak, and some for those of the fastest one
 _SHEETS_OF_EACH = 4  # of threads beside the first, all of which may wait at one time: an op's
 _DEPTHS = 16  # at which calls of a thread are open, on average
+_LEAST_RECORDS = 2048  # most threads may be made later
+_RECORDS_OF_FEW, _FEW_THREADS = 1024, 32  # of a program that has all of its threads
 
 
 _SMALL_CODE = 4 << 20  # bytes; more than the C library's and those of a small program
@@ -70,13 +72,15 @@ _CODE_OF_A_SITE = 4 << 10  # bytes, of what a search may go through
 _MOST_TURNS = 4
 
 
-def room_for(probes: int, threads: int, code: int = 0) -> Room:
+def room_for(probes: int, threads: int, code: int = 0, *, is_settled: bool = False) -> Room:
     """What an analysis needs that times ``probes`` call sites at once at most, in a program that
     has ``threads`` now, and perhaps some more later. Where there are many, each holds fewer nodes,
     and callees are timed in turns. A search through a large program goes by more sites than it
-    times at once, each of which keeps its row: ``code`` is how many bytes of code there are."""
+    times at once, each of which keeps its row: ``code`` is how many bytes of code there are. A
+    program that ``is_settled`` has run for a while, and has its threads by now."""
     sites = probes + max(0, code - _SMALL_CODE) // _CODE_OF_A_SITE
     contexts = min(_power_of_two(max(threads * 5 // 4 + 1, 4)), MOST_CONTEXTS)
+    is_small = is_settled and threads <= _FEW_THREADS
     allowed = min(_CONTEXT_BYTES, contexts * _BYTES_OF_EACH)
     nodes = _power_of_two(min(max(2 * probes, 32), _MOST_NODES))
     while nodes > _LEAST_NODES and contexts * nodes * _BYTES_PER_NODE > allowed:
@@ -85,7 +89,7 @@ def room_for(probes: int, threads: int, code: int = 0) -> Room:
         sites=min(min(sites, _MOST_TURNS * probes) + _GUARDS, _MOST_SITES),
         nodes=nodes,
         routes=2 * nodes,
-        records=max(2048, records_for_threads(threads)),
+        records=max(_RECORDS_OF_FEW if is_small else _LEAST_RECORDS, records_for_threads(threads)),
         contexts=contexts,
         kept=min(_KEPT + threads, Room.kept),
         sheets=min(_SHEETS + _SHEETS_OF_EACH * (threads - 1), Room.sheets),

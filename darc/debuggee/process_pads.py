@@ -49,7 +49,12 @@ class ProcessPads(PadBackend):
 
     def room(self, program: Program, parameters: Parameters) -> Room:
         threads = len(procfs.threads(self._pid))
-        return room_for(parameters.max_probes, threads, program.mapped.size)
+        return room_for(
+            parameters.max_probes,
+            threads,
+            program.mapped.size,
+            is_settled=self._target.attached,
+        )
 
     def room_for_set(self, functions: int) -> Room | None:
         return room_for_set(functions, len(procfs.threads(self._pid)))
