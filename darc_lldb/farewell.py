@@ -41,6 +41,8 @@ class Farewell:
         self._let_go = let_go
         self._before: dict[int, bytes] = {}
         self._reader = -1
+        self._terminal = -1
+        """lldb's, by a descriptor of darc's own: lldb closes its input, then tells of its end."""
         self._is_over = threading.Event()
 
     def watch(self) -> None:
@@ -51,6 +53,8 @@ class Farewell:
         free = [n for n in SIGNALS if signal.getsignal(n) in (None, signal.SIG_DFL)]
         if not _is_lldb() or threading.current_thread() is not threading.main_thread() or not free:
             return
+        if os.isatty(0):
+            self._terminal = os.dup(0)
         self._reader, writer = os.pipe()
         os.set_blocking(writer, False)
         other = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -67,7 +71,7 @@ class Farewell:
     def before_end(self) -> None:
         """lldb ends by itself. Where that is as its terminal is gone, the signal for that is under
         way, or was heard: what is done at that comes first."""
-        if self._reader >= 0 and _terminal_is_gone():
+        if self._reader >= 0 and self._terminal_is_gone():
             self._is_over.wait(_PATIENCE_SECONDS)
 
     def _wait(self) -> None:
@@ -78,13 +82,20 @@ class Farewell:
         def tell() -> None:
             os.write(done, b"x")
 
-        is_left = _terminal_is_gone() and self._let_go()  # lldb ends by itself now, or hangs
+        is_left = self._terminal_is_gone() and self._let_go()  # lldb ends by itself now, or hangs
         if not is_left and self._leave(tell) and self._next(_PATIENCE_SECONDS, over) is None:
             self._let_go()
         self._is_over.set()
         for one, action in self._before.items():
             _set_action(one, action)
         os.kill(os.getpid(), number)
+
+    def _terminal_is_gone(self) -> bool:
+        if self._terminal < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._terminal, 0)
+        return bool(poll.poll(0))
 
     def _next(self, seconds: float | None, over: int | None = None) -> int | None:
         """The next of the signals; ``None`` when the time is over, or ``over`` can be read."""
@@ -96,12 +107,6 @@ class Farewell:
             number = os.read(self._reader, 1)[0]
             if number in self._before:
                 return number
-
-
-def _terminal_is_gone() -> bool:
-    poll = select.poll()
-    poll.register(0, 0)
-    return bool(poll.poll(0))
 
 
 def _is_lldb() -> bool:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from darc_lldb.farewell import Farewell
 from fixtures.build import build
 from tests.code import altered_code
 from tests.debugger import let_go, server
@@ -53,3 +58,50 @@ def test_signal_as_the_program_goes_on(tmp_path: Path) -> None:
         assert len(altered) == breakpoints == 0, done.gdb
         running.operations()
         assert running.finish() == 0
+
+
+@pytest.fixture
+def ending() -> tuple[Farewell, list[float]]:
+    """One that listens, and how long it has waited for."""
+    made = Farewell(lambda _: False, lambda: True)
+    waits: list[float] = []
+
+    def wait(timeout: float | None = None) -> bool:
+        waits.append(timeout or 0.0)
+        return True
+
+    made._is_over.wait = wait  # type: ignore[method-assign]
+    made._reader = 0
+    return made, waits
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    master, slave = os.openpty()
+    yield master, slave
+    os.close(slave)
+
+
+def test_in_a_script_it_ends_at_once(ending: tuple[Farewell, list[float]]) -> None:
+    """Its input is no terminal, and lldb has closed it by then."""
+    made, waits = ending
+    kept = os.dup(0)
+    os.close(0)
+    try:
+        made.before_end()
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+    assert not waits
+
+
+def test_at_a_terminal_it_waits_where_that_is_gone(
+    ending: tuple[Farewell, list[float]], terminal: tuple[int, int]
+) -> None:
+    made, waits = ending
+    master, made._terminal = terminal
+    made.before_end()
+    assert not waits
+    os.close(master)
+    made.before_end()
+    assert len(waits) == 1
