@@ -19,8 +19,12 @@ from iced_x86 import (
     OpAccess,
     OpKind,
     Register,
+    RegisterExt,
     UsedMemory,
 )
+
+from darc.code.architecture import FunctionCode
+from darc.code.processor import branch_target
 
 SIGILL, SIGBUS, SIGFPE, SIGSEGV = 4, 7, 8, 11
 
@@ -119,3 +123,63 @@ def leaves_frame(instruction: Instruction) -> bool:
         return False
     used = _info.info(instruction).used_registers()
     return not any(one.register in _STACK_POINTERS and one.access not in _READS for one in used)
+
+
+_PLACE = (Register.RSI, Register.RDX)
+_CONTEXT = (Register.RDX,)
+_WHOLE = {Register.ESI: Register.RSI, Register.EDX: Register.RDX} | {one: one for one in _PLACE}
+_MAY_READ = (OpAccess.READ, OpAccess.COND_READ, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE)
+_PASSES = (FlowControl.CALL, FlowControl.INDIRECT_CALL, FlowControl.INDIRECT_BRANCH)
+
+
+def may_learn_place(handler: FunctionCode, signal: int, *, is_told: bool) -> bool:
+    """Whether a handler of ``signal`` may find out where the instruction stands that raised it.
+
+    That is in its third argument, and for some signals in what the second one leads to
+    (sigaction(2)). The kernel sets both in any case: ``is_told`` says whether the handler was
+    installed as one that takes them (``SA_SIGINFO``), and may hand them on to what it calls.
+    """
+    wanted = frozenset(_CONTEXT if signal in _MEMORY else _PLACE)
+    if not handler.complete or handler.entry not in handler.instructions:
+        return True
+    seen: set[tuple[int, frozenset[int]]] = set()
+    pending = [(handler.entry, wanted)]
+    while pending:
+        place = pending.pop()
+        if place in seen or not place[1]:
+            continue
+        seen.add(place)
+        address, arguments = place
+        instruction = handler.instructions.get(address)
+        if instruction is None:  # another function's, as is what a jump out of this one leads to
+            if is_told:
+                return True
+            continue
+        used = _info.info(instruction).used_registers()
+        read = (RegisterExt.full_register(one.register) for one in used if one.access in _MAY_READ)
+        if not arguments.isdisjoint(read):
+            return True
+        if instruction.flow_control in _PASSES:
+            if is_told:
+                return True
+            continue
+        left = arguments.difference(
+            _WHOLE[one.register]
+            for one in used
+            if one.register in _WHOLE and one.access == OpAccess.WRITE
+        )
+        pending += ((after, left) for after in _followers(instruction))
+    return False
+
+
+def _followers(instruction: Instruction) -> list[int]:
+    """Where the function goes on behind it."""
+    flow = instruction.flow_control
+    found = []
+    if flow in (FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH):
+        target = branch_target(instruction)
+        if target is not None:
+            found.append(target)
+    if flow in (FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH):
+        found.append(instruction.next_ip)
+    return found

@@ -3,7 +3,9 @@
 One of its own may know instructions by their addresses, as a JVM's does (:mod:`darc.code.faults`).
 The C library's and the Rust runtime's do not: they look at the address that was accessed. Nor does
 one that the kernel takes back as it calls it (``SA_RESETHAND``, sigaction(2)): who goes on behind
-faults has many of them to expect; it tells of a crash, as those of LLVM and Redis.
+faults has many of them to expect; it tells of a crash, as those of LLVM and Redis. Nor does one
+whose code never looks at what the kernel tells it of the place: it ends the program, or jumps out
+(``siglongjmp``). An exception that is thrown there is caught by where the instruction stands.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from darc.code.architecture import FunctionCode
+from darc.code.faults import may_learn_place
 from darc.code.program import Program
 
 _C_LIBRARY = re.compile(r"(libc|libpthread|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl")
@@ -20,7 +24,11 @@ _RUST = re.compile(r"3std.*14stack_overflow.*14signal_handler")
 """``std::sys::…::stack_overflow::…::signal_handler``, mangled in either way."""
 
 
-_SA_RESETHAND = 0x80000000
+_THROWING = frozenset(
+    ("__cxa_throw", "__cxa_rethrow", "_Unwind_RaiseException", "_Unwind_ForcedUnwind")
+)
+
+_SA_SIGINFO, _SA_RESETHAND = 0x4, 0x80000000
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,11 @@ class Handler:
         """Whether a second signal does not get there any more."""
         return bool(self.flags & _SA_RESETHAND)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether it takes what the kernel knows of the signal, and where the thread was."""
+        return bool(self.flags & _SA_SIGINFO)
+
 
 def own_handlers(
     program: Program, signals: Iterable[int], ask: Callable[[int], Handler]
@@ -45,8 +58,26 @@ def own_handlers(
     return {
         signal: handler.address
         for signal, handler in found.items()
-        if not handler.is_for_one and not _is_runtimes(program, handler.address)
+        if not handler.is_for_one
+        and not _is_runtimes(program, handler.address)
+        and _may_learn_place(program, signal, handler)
     }
+
+
+def _may_learn_place(program: Program, signal: int, handler: Handler) -> bool:
+    if program.module_at(handler.address) is None:  # made at run time, and again at any time
+        return True
+    code = program.function(handler.address)
+    if may_learn_place(code, signal, is_told=handler.is_told):
+        return True
+    called = [site.target for site in code.sites if site.target is not None]
+    further = [program.function(target) for target in called if program.is_code(target)]
+    return any(_throws(program, one) for one in (code, *further))
+
+
+def _throws(program: Program, code: FunctionCode) -> bool:
+    called = (site.target for site in code.sites if site.target is not None)
+    return any(not _THROWING.isdisjoint(program.linkage.names_of(target)) for target in called)
 
 
 def _is_runtimes(program: Program, address: int) -> bool:

@@ -58,9 +58,11 @@ def test_function_that_begins_with_a_comparison(tmp_path: Path) -> None:
     assert f"darc: cannot time flags_handle: {LEFT}; '--probes breakpoint' can" in done.gdb
 
 
-def test_handler_that_tells_of_a_crash(tmp_path: Path) -> None:
-    """It is good for one fault alone, so it goes on behind none: nothing is left alone for it."""
-    done = run(tmp_path, ("2000", "report"), START, "continue", REPORT, "darc status")
+@pytest.mark.parametrize("how", ["report", "ends"])
+def test_handler_that_tells_of_a_crash(how: str, tmp_path: Path) -> None:
+    """It is good for one fault alone, so it goes on behind none, or never looks where that was:
+    nothing is left alone for it."""
+    done = run(tmp_path, ("2000", how), START, "continue", REPORT, "darc status")
     assert PATH in done.paths, done.gdb
     assert left_alone(done) == []
     assert "the program handles" not in done.gdb

@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 from iced_x86 import Instruction
 
-from darc.code.faults import SIGBUS, SIGFPE, SIGILL, SIGSEGV, leaves_frame, may_raise
-from darc.code.processor import decode
+from darc.code.faults import (
+    SIGBUS,
+    SIGFPE,
+    SIGILL,
+    SIGSEGV,
+    leaves_frame,
+    may_learn_place,
+    may_raise,
+)
+from darc.code.processor import decode, read_function
 from darc.debuggee.handlers import Handler, own_handlers
 from tests.unit.test_code_reading import BASE, Code
 from tests.unit.test_code_reading import assembled as assembled
@@ -86,6 +94,55 @@ def test_what_not_every_processor_knows(read: Read) -> None:
         assert not may_raise(instruction, {SIGILL}), text
 
 
+HANDLERS = """
+reports: mov edi, 5
+ call exits
+ call other
+exits: mov eax, 60
+ syscall
+other: ret
+jumps: xor edx, edx
+ lea rdi, [rip]
+ jmp other
+looks: test edi, edi
+ je .Lover
+ xor edx, edx
+.Lover: mov rax, [rdx+168]
+ ret
+keeps: push rdx
+ call other
+ pop rdx
+ ret
+part: mov dl, 5
+ mov rdi, rdx
+ ret
+addresses: mov rdi, [rsi+16]
+ xor esi, esi
+ xor edx, edx
+ call other
+ ret
+"""
+
+
+def test_handler_that_may_learn_where_an_instruction_stands(
+    assembled: Callable[[str], Code],
+) -> None:
+    code = assembled(HANDLERS)
+
+    def may(name: str, signal: int, *, is_told: bool) -> bool:
+        handler = read_function(code.symbols[name], code)
+        return may_learn_place(handler, signal, is_told=is_told)
+
+    for told in (False, True):
+        assert may("reports", SIGSEGV, is_told=told) is told  # what it calls may be handed it
+        assert not may("jumps", SIGSEGV, is_told=told)
+        assert not may("other", SIGSEGV, is_told=told)
+        for name in ("looks", "keeps", "part"):
+            assert may(name, SIGSEGV, is_told=told), name
+        assert not may("addresses", SIGSEGV, is_told=told)  # where memory was missed
+        assert may("addresses", SIGFPE, is_told=told)  # the instruction's own address
+
+
 def test_whose_handlers() -> None:
     """What is not known to belong to a runtime is the program's own."""
     rust = "_ZN3std3sys3pal4unix14stack_overflow3imp14signal_handler17h2e9a0b0d2c3f4a5bE"
@@ -98,7 +155,8 @@ def test_whose_handlers() -> None:
         for number, name in enumerate(("server", "libc.so.6", "libcrash.so", "ld-musl-x86_64.so.1"))
         for address in range(0x10000 * number, 0x10000 * number + 0x1000)
     }
-    program: Any = SimpleNamespace(module_at=modules.get)
+    place: Any = SimpleNamespace(complete=False, sites=[])
+    program: Any = SimpleNamespace(module_at=modules.get, function=lambda address: place)
     handlers = dict(enumerate((0x100, 0x200, 0x300, 0x10100, 0x20200, 0x30100, 0x90000), 1))
     own = own_handlers(program, handlers, lambda signal: Handler(handlers[signal], 0x4000_0000))
     assert sorted(own.values()) == [0x200, 0x300, 0x20200, 0x90000]
