@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 35
+#define DARC_ABI_VERSION 36
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -259,12 +259,13 @@ struct darc_control {
     u64 inner_cost;      /* cycles of the pad between its two TSC reads */
     u64 tsc_step;        /* cycles that the TSC goes by at once: an op that takes less counts as that */
     u64 full_cost;       /* cycles that a timed call adds to its caller, opened and closed by the stubs */
+    u64 kept_cost;       /* the same of one whose span they keep */
     u64 path_cost;       /* cycles that an untimed call on the path adds to its caller */
     u64 pass_cost;       /* and one that is left alone, as it is none of its caller's fnode there */
     u64 slow_cost;       /* beyond full_cost: where the agent's C opens it in place of the stub, */
     u64 indirect_cost;   /* where its site is an indirect one, */
     u64 return_cost;     /* where C closes it, */
-    u64 span_cost;       /* as its span is kept, */
+    u64 span_cost;       /* as its span is kept there, */
     u64 first_cost;      /* which is the op's first one, */
     u64 closing_cost;    /* or as tail calls in its frame end with it, */
     u64 target_cost;     /* each of which takes so many */

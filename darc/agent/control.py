@@ -48,6 +48,7 @@ class Words(TypedDict, total=False):
     indirect_cost: int
     inner_cost: int
     interrupt_members: int
+    kept_cost: int
     kept_next: int
     landing_count: int
     last_of: int

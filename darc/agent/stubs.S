@@ -256,7 +256,7 @@ darc_stub_returned:
     cmp rdx, [rcx + CONTROL_LEAST_SPAN] /* its span is kept */
     jae 12f
 2:  mov rcx, [rcx + CONTROL_FULL_COST]
-    add rcx, [rax + RECORD_OVERHEAD]
+14: add rcx, [rax + RECORD_OVERHEAD]
     mov dword ptr [rax + RECORD_OPEN], 0
     mov rax, [rax + RECORD_PARENT]
     add [rax + RECORD_OVERHEAD], rcx
@@ -293,7 +293,51 @@ darc_stub_returned:
     mov rcx, [rax + RECORD_SERIAL]
     mov [rsi + CONTEXT_TOP], rax
     jmp 10b
-12: add rdx, [rcx + CONTROL_INNER_COST]
+12: save r8 /* as keep_span does, where the op has a place and is to be kept */
+    save r9
+    save r10
+    mov r8, [rsi + CONTEXT_KEPT]
+    mov r9d, [rsi + CONTEXT_SERIAL]
+    test r8, r8
+    jz 13f
+    mov r10, [rax + RECORD_SITE]
+    cmp [r8 + KEPT_OWNER], rsi
+    jne 13f
+    cmp [r8 + KEPT_SERIAL], r9d
+    jne 13f
+    cmp [rsi + CONTEXT_NOT_KEPT], r9d
+    je 13f
+    cmp dword ptr [r10 + SITE_INDIRECT], 0 /* it may be of a target that there was no room for */
+    jne 13f
+    mov r9d, [r8 + KEPT_SPAN_COUNT]
+    cmp r9d, MAX_SPANS
+    jae 13f
+    lea r9, [r9 + r9 * 2]
+    cmp dword ptr [rax + RECORD_OVERHEAD + 4], 0
+    jne 13f
+    lea r9, [r8 + r9 * 8 + KEPT_SPANS]
+    mov r10, [rax + RECORD_OVERHEAD]
+    add r10, [rcx + CONTROL_INNER_COST]
+    mov [r9 + SPAN_COST], r10d
+    add r10, rdx
+    add r10, [rax + RECORD_START]
+    mov [r9 + SPAN_END], r10
+    mov r10, [rax + RECORD_START]
+    mov [r9 + SPAN_START], r10
+    mov r10d, [rax + RECORD_NODE]
+    mov [r9 + SPAN_NODE], r10d
+    inc dword ptr [r8 + KEPT_SPAN_COUNT]
+    mov rcx, [rcx + CONTROL_KEPT_COST]
+    .cfi_remember_state
+    restore r10
+    restore r9
+    restore r8
+    jmp 14b
+    .cfi_restore_state
+13: restore r10
+    restore r9
+    restore r8
+    add rdx, [rcx + CONTROL_INNER_COST]
     add rdx, [rax + RECORD_OVERHEAD]
     add rdx, [rax + RECORD_START]
     mov dword ptr [rsi + CONTEXT_IDLE], 1

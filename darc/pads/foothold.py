@@ -535,7 +535,7 @@ class Foothold(ABC):
         used = [direct]
         # One after the other, as all of these calls come back through one landing.
         index, pad = self._calibrated_site(CallKind.INDIRECT, nothing, 0)
-        indirect = measure(pad)
+        indirect, indirect_kept = measure(pad), measure_kept(pad)
         used.append(index)
         index, pad = self._calibrated_site(CallKind.DIRECT, nothing, 1)
         passed = measure(pad)
@@ -553,7 +553,8 @@ class Foothold(ABC):
         for index in used:
             tables.sites.set(index, route_count=0)
         span_cost = max(0, both.full - once.full) // 2
-        return_cost = max(0, kept.full - timed.full - span_cost)
+        return_cost = max(0, indirect_kept.full - indirect.full - span_cost)
+        first_cost = kept.first + kept.full - timed.first - timed.full - return_cost - span_cost
         tail_cost = max(0, once.inner - timed.inner)
         target_cost = max(0, twice.full - once.full - tail_cost)
         tails = once.full - timed.full - return_cost - tail_cost
@@ -564,9 +565,10 @@ class Foothold(ABC):
             pass_cost=passed.full,
             slow_cost=timed.slow,
             indirect_cost=max(0, indirect.full - timed.full),
+            kept_cost=kept.full,
             return_cost=return_cost,
             span_cost=span_cost,
-            first_cost=max(0, kept.first - timed.first),
+            first_cost=max(0, first_cost),
             closing_cost=max(0, tails - target_cost),
             target_cost=target_cost,
             tail_cost=tail_cost,

@@ -67,6 +67,7 @@ class Call:
     tails: list[tuple[int, int, int]] = field(default_factory=list)
     """Node, start and overhead so far of each tail call in the frame."""
     is_hidden: bool = False
+    is_indirect: bool = False
 
 
 @dataclass
@@ -498,7 +499,7 @@ class Model:
         if op.chain[-1] is not parent:
             self._left(op, parent, now)
         start = now if self.tree.nodes[node].timed else None
-        frame.call = Call(node, start, frame.slot, op.number)
+        frame.call = Call(node, start, frame.slot, op.number, is_indirect=is_indirect)
         op.chain.append(frame.call)
 
     def _tail(self, thread: Thread, frame: Frame, callee: int, begin: int, end: int) -> None:
@@ -682,9 +683,13 @@ class Model:
             setting = self.setting
             cost = setting.path_cost if call.start is None else setting.full_cost
             before = len(op.spans)
-            cost += self._close(op, call, end)
-            if is_slow or call.first is not None or len(op.spans) > before:
-                cost += setting.return_cost
+            is_slow |= call.first is not None
+            more = self._close(op, call, end)
+            is_kept = len(op.spans) > before
+            if is_kept and not (is_slow or call.is_indirect or not before):
+                cost += setting.kept_cost - setting.full_cost
+            else:
+                cost += more + setting.return_cost * (is_slow or is_kept)
             op.chain[at - 1].overhead += call.overhead + cost
         del op.chain[at:]
 

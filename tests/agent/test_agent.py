@@ -127,6 +127,7 @@ def settings_of(draw: st.DrawFn, *, small: bool = False, steady: bool = True) ->
     known which way each call goes there."""
     costs = st.sampled_from((0, 0, 1, 7, 60))
     of_ways = costs if steady else st.just(0)
+    full_cost, span_cost = draw(costs), draw(costs)
     low = draw(st.sampled_from((0, 0, 0, 16, 64)))
     return Setting(
         trees=(draw(trees()), draw(trees())),
@@ -137,9 +138,10 @@ def settings_of(draw: st.DrawFn, *, small: bool = False, steady: bool = True) ->
         batch=draw(st.sampled_from((1, 1, 3))),
         inner_cost=draw(costs),
         tsc_step=draw(st.sampled_from((0, 1, 26))),
-        full_cost=draw(costs),
+        full_cost=full_cost,
         path_cost=draw(costs),
-        span_cost=draw(costs),
+        span_cost=span_cost,
+        kept_cost=draw(costs) if steady else full_cost + span_cost,
         pass_cost=draw(of_ways),
         slow_cost=draw(of_ways),
         indirect_cost=draw(of_ways),

@@ -98,6 +98,7 @@ class Setting:
     pass_cost: int = 0
     slow_cost: int = 0
     indirect_cost: int = 0
+    kept_cost: int = 0
     return_cost: int = 0
     span_cost: int = 0
     first_cost: int = 0
@@ -482,6 +483,7 @@ class _Running:
             pass_cost=setting.pass_cost,
             slow_cost=setting.slow_cost,
             indirect_cost=setting.indirect_cost,
+            kept_cost=setting.kept_cost,
             return_cost=setting.return_cost,
             span_cost=setting.span_cost,
             first_cost=setting.first_cost,
