@@ -5,10 +5,11 @@ slow. Where an op is known as a whole, the time in which its thread was ready bu
 is taken out of every call that it fell into, and its *sum* is one more contestant at f0's level,
 as events of one type are one cause however many calls they fall into (DARC 3.6). It is one of those
 ops alone that would else be as fast as the next faster peak: whatever computes for long is
-preempted, and one that would be slow all the same is so for what it computes. Time in which the
-debugger held the thread is taken out as well, and is nobody's. What a thread waited for (blocked)
-stays in the call that waited: the path is to lead there, and what it ends in is told by
-:func:`ending_of`. Time that nothing is known of stays where it is.
+preempted, and one that would be slow all the same is so for what it computes. But an op that is
+far shorter than a turn of the processor loses that by chance, and is slow for nothing else. Time
+in which the debugger held the thread is taken out as well, and is nobody's. What a thread waited
+for (blocked) stays in the call that waited: the path is to lead there, and what it ends in is told
+by :func:`ending_of`. Time that nothing is known of stays where it is.
 
 All times are in cycles. Pure.
 """
@@ -30,6 +31,14 @@ from darc.search.loops import CallTimes, contributions
 
 _NOT_ITS_OWN = (OffReason.READY, OffReason.STOPPED)
 
+SHORTEST_TURN = 700e-6
+"""Seconds: what Linux gives a thread at least (``base_slice_ns``, kernel/sched/fair.c, 6.18; up to
+6.11 it was 0.75 ms)."""
+
+_BY_CHANCE = 8
+"""How many times what else it took an op that needs less than a turn was ready, for that to be what
+makes it slow."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -43,6 +52,9 @@ class Rules:
     """What part of the most votes makes a root cause."""
     slow_from: int | None = None
     """Cycles from which on a call is no fast one, by the peaks; ``None``: it is not known."""
+    turn: int = 0
+    """Cycles that a thread has a processor for before others get it, at least: who needs less is
+    not preempted for what it computes. 0: that is not known."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +164,10 @@ def _is_slow_all_the_same(op: Op, rules: Rules) -> bool:
     """Whether it would be slow without the time ready as well."""
     if rules.slow_from is None:
         return False
-    return op.latency - sum(map(op.off_time, _NOT_ITS_OWN)) >= rules.slow_from
+    left = op.latency - sum(map(op.off_time, _NOT_ITS_OWN))
+    if left < rules.turn and op.off_time(OffReason.READY) >= _BY_CHANCE * left:
+        return False
+    return left >= rules.slow_from
 
 
 def _plus(

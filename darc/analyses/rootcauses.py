@@ -20,7 +20,7 @@ from darc.analyses.corrections import (
     leave_out_slight,
     tell_others,
 )
-from darc.analyses.offvotes import Rules
+from darc.analyses.offvotes import SHORTEST_TURN, Rules
 from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
@@ -529,6 +529,7 @@ class RootCauses(Analysis):
                 by_longest=is_paper,
                 percentage=parameters.maxcount_percentage,
                 slow_from=self._profile.slow_from(),
+                turn=round(SHORTEST_TURN * kept.hz),
             )
             self._doubts += hear_ops(self._paths, self.root, kept, rules)
         if parameters.auto:

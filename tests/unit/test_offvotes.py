@@ -125,6 +125,16 @@ class TestPreemption:
             assert ballot.all_the_same == (0 if slow_from > 1100 else 5)
             assert bool(ballot.votes[tree.two].votes) != wins
 
+    def test_of_a_call_that_is_shorter_than_a_turn(self, tree: Tree) -> None:
+        """It has lost its processor by chance: what it computed beside is nothing to that."""
+        for ready, turn, wins in (
+            *((20_000, 0, False), (20_000, 900, False), (20_000, 2000, True)),
+            (8000, 2000, False),
+        ):
+            ops = [op(1100 + ready, [(tree.two, 0, 1000)], [(1000, 1000 + ready, READY)])] * 5
+            ballot = votes(ops, tree.root, [tree.root], Rules(slow_from=1000, turn=turn))
+            assert ballot.preemption_wins(tree.root, RULES) == wins, (ready, turn)
+
     def test_it_competes_with_f0_alone(self, tree: Tree) -> None:
         """Below it is out of all that is compared."""
         ops = [op(5000, [(tree.one, 0, 4900), (tree.inner, 100, 900)], [(1000, 4800, READY)])]
