@@ -202,3 +202,22 @@ def test_the_long_ones_of_more_functions_than_there_is_room_for(world: World) ->
     numbers = [one.node for one in op.sums]
     assert numbers == sorted(numbers)
     assert len([one for one in op.sums if one.sum > 5000]) == depth
+
+
+def test_a_call_that_is_kept_costs_what_that_takes(world: World) -> None:
+    """The op's first one is written down by C, those after it by the stub."""
+    setting = Setting(
+        (_TREE,),
+        analyse=True,
+        least_span=10,
+        full_cost=7,
+        kept_cost=19,
+        return_cost=30,
+        span_cost=3,
+        first_cost=5,
+    )
+    done = world.run(setting, [op_of(4, 20)])
+    look(done)
+    model.check(setting, done)
+    (op,) = done.kept
+    assert op.cost == 7 + 30 + 3 + 5 + 3 * 19
