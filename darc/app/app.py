@@ -53,6 +53,9 @@ from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
 from darc.views.words import LOG_NAME_WIDTH, Shown, message
 
+_MUCH_MEMORY = 4 << 20
+"""Bytes: what stays in a program is told from here on."""
+
 _ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
 
 
@@ -474,6 +477,7 @@ class App:
                 session.program_ended()
         if not stopped and self._target.attached:
             self._give_back()
+            self._tell_of_memory()
         self._leave_process()
 
     def on_child(self) -> None:
@@ -497,6 +501,16 @@ class App:
         if foothold.give_back():
             self._foothold = None
             self._target.frames.hide_pads()
+
+    def _tell_of_memory(self) -> None:
+        """Of what stays of darc's in a program that lives on, where that is not little."""
+        left = self._foothold.size if self._foothold is not None else 0
+        if left >= _MUCH_MEMORY:
+            self.emit(
+                f"darc: up to {left >> 20} MiB of its tables stay in the program's memory, where "
+                "something may lead to them still; the next debugger's 'darc stop' gives back what "
+                "is free by then"
+            )
 
     def _leave_process(self, *, lost: bool = False) -> None:
         self._say_farewell(lost=lost)

@@ -282,6 +282,10 @@ class ProcessFoothold(Foothold):
                 self._unmap(self._mapped)
         self.memory.close()
 
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in self._mapped)
+
     def give_back(self) -> bool:
         self._kept = None
         try:

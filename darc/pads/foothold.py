@@ -200,6 +200,11 @@ class Foothold(ABC):
         back, where nothing can need it. ``False``: not now."""
         return False
 
+    @property
+    def size(self) -> int:
+        """Bytes that are mapped for it in the program, used or not; 0 where that is no matter."""
+        return 0
+
     def earlier(self, after: Foothold | None = None, *, patient: bool = False) -> int:
         """No analysis is under way, and all threads stand still: how many footholds before this one
         are there still, as a thread may come back to them. What nothing needs is given back, but

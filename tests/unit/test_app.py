@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -231,6 +232,15 @@ def test_the_debugger_lets_the_program_go(user: User) -> None:
     assert user.debuggee.farewells == [False]
     user.app.on_leave()  # the end of the debugger behind it
     assert user.debuggee.farewells == [False]
+
+
+@pytest.mark.parametrize(("size", "is_told"), [(2 << 20, False), (13 << 20, True)])
+def test_memory_that_stays_in_a_program_is_told_of(user: User, size: int, is_told: bool) -> None:
+    foothold = SimpleNamespace(size=size, give_back=lambda: False, close=lambda: None)
+    user.app._foothold = cast(Any, foothold)
+    user.target.was_attached = True
+    user.app.on_leave()
+    assert ("up to 13 MiB of its tables stay in the program's memory" in user.said) == is_told
 
 
 def test_the_program_ends(user: User) -> None:
