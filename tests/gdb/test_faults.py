@@ -68,6 +68,13 @@ def test_handler_that_tells_of_a_crash(how: str, tmp_path: Path) -> None:
     assert "the program handles" not in done.gdb
 
 
+def test_handler_that_jumps_out(tmp_path: Path) -> None:
+    """It does not look where that was, either: calls may be displaced that fault, and are left."""
+    done = run(tmp_path, ("4000", "leaves"), START, "continue", REPORT, "darc status")
+    assert PATH in done.paths, done.gdb
+    assert left_alone(done) == []
+
+
 @pytest.mark.parametrize(
     ("how", "ops"), [("late", "100000000"), ("late", "300"), ("raw", "100000000")]
 )
