@@ -13,6 +13,6 @@ def is_analysed(app: App) -> bool:
     return app.session is not None and app.session.alive
 
 
-def at_home(app: App, target: GdbTarget) -> contextlib.AbstractContextManager[None]:
+def at_home(app: App, target: GdbTarget) -> contextlib.AbstractContextManager[object]:
     """While an inferior is analysed, what darc does is about that one."""
     return target.inferiors.at_home() if is_analysed(app) else contextlib.nullcontext()

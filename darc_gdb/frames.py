@@ -22,14 +22,14 @@ class GdbFrames(Frames):
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self._agent: tuple[int, int] | None = None
+        self._agent: tuple[int, int, str] | None = None
 
     @translated
     def show_pads(
         self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
     ) -> None:
         gdb.unwinder.register_unwinder(None, PadUnwinder(caller), replace=True)
-        place = int(gdb.selected_inferior().pid), base
+        place = int(gdb.selected_inferior().pid), base, str(agent)
         if self._agent != place:
             self.hide_pads()
             with gdb.with_parameter("confirm", False):
@@ -38,10 +38,12 @@ class GdbFrames(Frames):
 
     @translated
     def hide_pads(self) -> None:
-        if self._agent is not None:
+        agent, self._agent = self._agent, None
+        # It may be another inferior's. At a command that fails gdb shows its prompt at once, also
+        # in the middle of a stop that the program goes on from.
+        if agent is not None and any(o.filename == agent[2] for o in gdb.objfiles()):
             with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
-                gdb.execute(f"remove-symbol-file -a {self._agent[1]:#x}", to_string=True)
-            self._agent = None
+                gdb.execute(f"remove-symbol-file -a {agent[1]:#x}", to_string=True)
 
     @translated
     def forget(self) -> None:

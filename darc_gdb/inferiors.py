@@ -13,38 +13,51 @@ class Inferiors:
 
     def __init__(self) -> None:
         self._home: gdb.Inferior | None = None
+        self._others: frozenset[int] = frozenset()
+        """Those that ran already when that was chosen, and are of no concern."""
+        self._away: gdb.InferiorThread | gdb.Inferior | None = None
+        """What the user has selected, while darc is :meth:`at_home`."""
         self._children: set[int] = set()
         self.runs = False
         """Whether the program has run since the last prompt or stop for the user."""
 
     def settle_here(self) -> None:
-        """The selected inferior is the one that is analysed from now on."""
-        self._home = gdb.selected_inferior()
+        """The inferior that the user has selected is the one that is analysed from now on, or will
+        be when it runs."""
+        away, self._away = self._away, None
+        _select(away)
+        self.stay_here()
+
+    def stay_here(self) -> None:
+        """The inferior that gdb looks at now is the one that is analysed: gdb may have followed the
+        program into another."""
+        home = self._home = gdb.selected_inferior()
+        self._others = frozenset(i.num for i in gdb.inferiors() if i.pid and i.num != home.num)
 
     def is_home(self, inferior: gdb.Inferior) -> bool:
-        """Whether this is the inferior that is analysed, or none is."""
+        """Whether this is the inferior that is analysed, or that which may be it once it runs."""
         home = self._home
-        if home is None or not home.is_valid() or not home.pid:
+        if home is None or not home.is_valid():
             return True
+        if not home.pid:
+            return inferior.num not in self._others
         return bool(inferior.num == home.num)
 
     @contextlib.contextmanager
-    def at_home(self) -> Iterator[None]:
+    def at_home(self) -> Iterator[bool]:
         """Selects the inferior that is analysed, where gdb looks at another one meanwhile: after a
-        fork it may have both."""
-        now = gdb.selected_inferior()
-        if self._home is None or self.is_home(now):
-            yield
+        fork it may have both. Gives whether the user has selected another one."""
+        home, now = self._home, gdb.selected_inferior()
+        if home is None or self.is_home(now) or not home.is_valid() or not home.pid:
+            yield self._away is not None
             return
-        before = gdb.selected_thread()
-        self._home.threads()[0].switch()
+        self._away = gdb.selected_thread() or now
+        home.threads()[0].switch()
         try:
-            yield
+            yield True
         finally:
-            if before is not None and before.is_valid():
-                before.switch()
-            else:
-                gdb.execute(f"inferior {now.num}", to_string=True)
+            away, self._away = self._away, None
+            _select(away)
 
     def has_forked(self, child: gdb.Inferior) -> bool:
         """Whether ``child``, which gdb has just added, is one of the program's, with copies of its
@@ -65,6 +78,13 @@ class Inferiors:
         finally:
             if children and before is not None and before.is_valid():
                 before.switch()
+
+
+def _select(chosen: gdb.InferiorThread | gdb.Inferior | None) -> None:
+    if isinstance(chosen, gdb.InferiorThread) and chosen.is_valid():
+        chosen.switch()
+    elif isinstance(chosen, gdb.Inferior) and chosen.is_valid():
+        gdb.execute(f"inferior {chosen.num}", to_string=True)
 
 
 def _one_by_one(children: Sequence[gdb.Inferior]) -> Iterator[None]:

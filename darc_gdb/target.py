@@ -142,9 +142,16 @@ class GdbTarget(Target):
             return procfs.file(self.pid) or None
         return str(name) if name else None
 
+    def leaving_home(self) -> contextlib.AbstractContextManager[bool]:
+        return self.inferiors.at_home()
+
+    @translated
+    def settle_here(self) -> None:
+        self.inferiors.settle_here()
+
     @translated
     def check_supported(self) -> None:
-        self.inferiors.settle_here()
+        self.inferiors.stay_here()
         if gdb.parameter("non-stop"):
             raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
         # Not Inferior.connection: gdb 13 asserts at its exit once that object was made.

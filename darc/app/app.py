@@ -154,6 +154,11 @@ class App:
         """What a command that begins an analysis asks for; ``pursuit`` tells what comes behind it.
         Raises DarcError: it cannot be."""
         self._make_room(request)
+        if self._foothold is not None:
+            with self._target.leaving_home() as is_left:
+                if is_left:
+                    self._give_back()
+        self._target.settle_here()
         began = time.monotonic()
         self._begin_or_wait(request)
         self._pursuit = pursuit

@@ -8,6 +8,7 @@ translate every native exception into :class:`darc.model.errors.TargetError`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from abc import ABC, abstractmethod
@@ -153,6 +154,16 @@ class Target(ABC):
         """Which calls are not seen by how the debugger follows the program, as an end of a line;
         "" for none. It is asked where the program's end is told."""
         return ""
+
+    def leaving_home(self) -> contextlib.AbstractContextManager[bool]:
+        """Looks at the program that was analysed last, where the user has selected another one
+        meanwhile and both live; gives whether that is so."""
+        return contextlib.nullcontext(False)
+
+    def settle_here(self) -> None:
+        """What is analysed from now on is the program that the user has selected, where the
+        debugger has several, also if it does not run yet."""
+        return
 
     @abstractmethod
     def check_supported(self) -> None:
