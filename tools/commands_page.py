@@ -41,7 +41,9 @@ ENDING = """\
 | `Type<u64>::f<u32>` | an instance of a template, or of a generic function of Rust |
 | `*ADDRESS` | the function that begins there |
 
-Before `run` an address is one of the program's file, as `nm` shows it. Arguments of templates may
+Before `run` an address is one of the program's file, as `nm` shows it. One in the middle of a
+function is refused, and darc says where that begins; where nothing has a symbol, frame descriptions
+and calls tell. Arguments of templates may
 be left out where one function has the name, and Rust's names be written as darc or gdb write
 them.
 

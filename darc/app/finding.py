@@ -12,6 +12,7 @@ from darc.app import naming
 from darc.code import runtimes
 from darc.code.callers import called_by_loops, most_called, reached, too_many
 from darc.code.lookup import Lookup
+from darc.code.midway import why_none
 from darc.code.modules import load_image
 from darc.code.patterns import Chosen, Pattern, choose
 from darc.code.program import Program
@@ -118,9 +119,12 @@ def check_file(
     image = load_image(Path(path))
     runtimes.check(image, Path(path).name)
     if function.startswith("*") and request.resumed is None:
-        segment = image.segment_of(address_of(function))
+        address = address_of(function)
+        segment = image.segment_of(address)
         if segment is not None and not segment.executable:
             raise NotFoundError(f"at {function[1:]} is no code of {Path(path).name}")
+        if segment is not None and (why := why_none(image, address)) is not None:
+            raise UsageError(why)
         return replace(request, is_of_file=segment is not None), None
     if function.startswith("*") or (function == "main" and image.unnamed_main is not None):
         return request, None

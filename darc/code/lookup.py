@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from darc.code.demangle import base_symbol, demangle_cxx, rust_spelling
+from darc.code.midway import why_none
 from darc.code.modules import Module
 from darc.code.program import Program
 from darc.code.spelling import (
@@ -23,6 +24,7 @@ from darc.model.errors import (
     TargetError,
     UnchosenError,
     UnsupportedError,
+    UsageError,
 )
 from darc.model.ftree import CallKind
 from darc.target.target import Target
@@ -43,6 +45,7 @@ class Lookup:
             NotFoundError: nothing has that name; near names are told where the user is to see it
                 (``hint``), as to find them takes some time.
             AmbiguousError: several functions have it; their exact spellings are told.
+            UsageError: it is in the middle of a function.
         """
         more = self._program.has_more
         try:
@@ -115,7 +118,16 @@ class Lookup:
         address = address_of(spec)
         if not self._program.is_code(address):
             raise NotFoundError(f"no code is mapped at {address:#x}")
+        self._check_beginning(address)
         return address
+
+    def _check_beginning(self, address: int) -> None:
+        """Raises UsageError: it lies in the middle of a function."""
+        module = self._program.module_at(address)
+        if module is not None:
+            why = why_none(module.image, address - module.bias, module.bias)
+            if why is not None:
+                raise UsageError(why)
 
     def _one(self, spec: str, addresses: set[int], hint: bool) -> int:
         resolved = {self._real_entry(address) for address in addresses}
@@ -127,6 +139,7 @@ class Lookup:
                     "not yet",
                     entry,
                 )
+            self._check_beginning(entry)
             return entry
         if not resolved:
             for line in self._program.missed:

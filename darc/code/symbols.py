@@ -31,6 +31,10 @@ _MOST_ENDS = 100
 _BEHIND_NAMES = (b"\0", b"@", b".", b" ", b"")
 """What may stand behind a function's name in a symbol that is not mangled."""
 
+_PADDING = ("__pfx_", "__cfi_")
+"""What begins the names of the room before functions that a compiler has left there for calls to be
+traced (objtool's, in a kernel) or checked (clang's), with the function's own name behind it."""
+
 _LARGE_FUNCTION = 1 << 20
 """Bytes from which on a symbol's size is not believed without a look."""
 
@@ -118,7 +122,7 @@ class FunctionSymbols:
 
     @functools.cached_property
     def _symbols(self) -> list[Symbol]:
-        return sorted(self._all_readable(), key=lambda s: (s.address, s.rank))
+        return sorted(_functions(self._all_readable()), key=lambda s: (s.address, s.rank))
 
     @functools.cached_property
     def _addresses(self) -> list[int]:
@@ -345,6 +349,18 @@ class FunctionSymbols:
                     text = table.strings[name:end].decode("utf-8", "surrogateescape")
                     found[value] = (value, value + size, text.partition("@")[0])
         return sorted(found.values())
+
+
+def _functions(symbols: list[Symbol]) -> Iterator[Symbol]:
+    """``symbols`` without those of the room before functions."""
+    known: set[tuple[str, int]] | None = None
+    for symbol in symbols:
+        if symbol.name.startswith(_PADDING):
+            if known is None:
+                known = {(other.name, other.address) for other in symbols}
+            if (symbol.name[len(_PADDING[0]) :], symbol.address + symbol.size) in known:
+                continue
+        yield symbol
 
 
 @where_damaged(None)

@@ -286,6 +286,22 @@ def test_an_address_is_a_function(pie: bool, tmp_path: Path) -> None:
     assert [path[:2] for path in done.paths] == [("handle", "flush")], done.gdb
 
 
+@pytest.mark.parametrize("line", ["darc start {}", "darc catch {} --above 50ms", "darc walk {}"])
+@pytest.mark.parametrize("before", [(), ("break main", "run")], ids=["file", "process"])
+def test_an_address_in_a_function_is_refused(
+    before: tuple[str, ...], line: str, tmp_path: Path
+) -> None:
+    """What lies on top of the stack there is no return address."""
+    program = build("mixture", pie=False)
+    names = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^(\w+) T handle$", names, re.M)
+    assert found is not None
+    entry = int(found[1], 16)
+    done = debug(tmp_path, program, ("4000",), [*before, line.format(f"*{entry + 9:#x}")])
+    told = f"{entry + 9:#x}, handle+9, lies within handle: take *{entry:#x}, where that begins"
+    assert f"darc: {told}\n" in done.gdb
+
+
 def test_parameters_are_kept_and_shown(program: Path, tmp_path: Path) -> None:
     commands = [mark("before"), "show darc"]
     commands += [f"set darc {p.name} {p.example}" for p in PARAMETERS]
