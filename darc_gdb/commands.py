@@ -141,6 +141,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     hooks.went_on = stopping.went_on
     hooks.hears_stops_last = stopping.hears_stops_last
     hooks.undisturbed = leaving.undisturbed
+    hooks.is_to_leave = leaving.farewell.is_wanted
     gdb.events.before_prompt.connect(stopping.before_prompt)
     undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
     listeners: Iterable[tuple[Any, Callable[..., None]]] = (

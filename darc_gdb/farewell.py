@@ -54,6 +54,8 @@ class Farewell:
         self._over: threading.Event | None = None
         self._out = threading.Event()
         self._holds = False
+        self._is_heard = False
+        """Whether what darc does was broken off for the signal that waits."""
         self._handlers = _Handlers()
 
     def hold(self) -> None:
@@ -70,11 +72,19 @@ class Farewell:
         gdb only notes a signal, and looks at that at a prompt or while the program runs. One that
         has come in a script goes on waiting: the probes might be in again by then.
         """
-        waits = not at_prompt and (self._handlers.noted or SIGNALS & signal.sigpending())
+        waits = not (at_prompt or self._is_heard) and self._has_come()
         if self._over is None and self._holds and not waits:
-            self._holds = False
+            self._holds = self._is_heard = False
             self._handlers.give_back()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+    def is_wanted(self) -> bool:
+        """Whether one of the signals waits: then what darc does is to be broken off. Any thread."""
+        self._is_heard = self._is_heard or (self._holds and self._has_come())
+        return self._is_heard
+
+    def _has_come(self) -> bool:
+        return self._handlers.noted is not None or bool(SIGNALS & signal.sigpending())
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:

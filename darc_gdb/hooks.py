@@ -29,6 +29,8 @@ class Hooks:
     follow_up: Callable[[], Outcome] = lambda: Outcome.STOP
     """At a stop that is to be one for the user, as darc has decided, before anybody hears of it:
     the program goes on where another analysis has begun."""
+    is_to_leave: Callable[[], bool] = lambda: False
+    """Whether gdb was told to end, and waits until darc's command is over. Any thread."""
     undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """gdb is not to leave while a command of darc's is at work."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import gdb
@@ -25,6 +27,8 @@ _PATIENCE = 60
 """Seconds."""
 _SOON = 1.0
 """Seconds to wait before the user is told what for."""
+_LOOK = 0.1
+"""Seconds between two looks whether that is to end."""
 
 
 class _Gate(gdb.Breakpoint):
@@ -90,13 +94,16 @@ class GdbRemote(Remote):
         with gdb.with_parameter("confirm", False):
             gdb.execute(f"set {name} {value}", to_string=True)
 
-    def run_to(self, address: int, accepts: Callable[[], bool], waiting: str) -> None:
+    def run_to(
+        self, address: int, accepts: Callable[[], bool], waiting: str, late: str | None = None
+    ) -> None:
         gate = _Gate(address, accepts)
+        limit = _Limit(self._target.hooks.is_to_leave, self._target.patience)
         try:
             with (
                 self._target.deciding.on_errand(),
                 self._without_users_breakpoints(),
-                _told(waiting),
+                _told(waiting, None if late is None else limit),
             ):
                 gdb.execute("continue", to_string=True)
         except gdb.error as error:
@@ -105,8 +112,12 @@ class GdbRemote(Remote):
             gate.delete()
         if gate.failed is not None:
             raise gate.failed
-        if not gate.arrived:
-            raise TargetError(f"interrupted: darc {waiting}")
+        if gate.arrived:
+            return
+        if limit.is_over:
+            assert late is not None
+            raise TargetError(f"--max-time is over, and {late}")
+        raise TargetError(f"interrupted: darc {waiting}")
 
     @contextlib.contextmanager
     def _without_users_breakpoints(self) -> Iterator[None]:
@@ -172,18 +183,45 @@ class GdbRemote(Remote):
         self._target.bell.interrupt()
 
 
+class _Limit:
+    """When the machine has run long enough for darc's sake: after ``patience``, in seconds, where
+    that is not ``None``, or as gdb ``is_to_leave``. It is stopped then, once."""
+
+    def __init__(self, is_to_leave: Callable[[], bool], patience: float | None) -> None:
+        self._is_to_leave = is_to_leave
+        self._end = math.inf if patience is None else time.monotonic() + patience
+        self._has_stopped = False
+        self.is_over = False
+        """Whether it was stopped as that time was over."""
+
+    def look(self) -> None:
+        """On a thread beside gdb's."""
+        if self._has_stopped:
+            return
+        self.is_over = time.monotonic() >= self._end
+        if self.is_over or self._is_to_leave():
+            self._has_stopped = True
+            # As Ctrl-C does: what is posted gdb comes to when its command is over.
+            os.kill(os.getpid(), signal.SIGINT)
+
+
 @contextlib.contextmanager
-def _told(waiting: str) -> Iterator[None]:
-    """Tells the user what darc waits for, when that takes long."""
+def _told(waiting: str, limit: _Limit | None) -> Iterator[None]:
+    """Tells the user what darc waits for, when that takes long, and keeps to its ``limit``."""
     over = threading.Event()
 
-    def tell() -> None:
-        if not over.wait(_SOON):
-            # Not by gdb, which keeps to itself whatever is written while the command runs.
-            os.write(2, f"darc: {waiting}\n".encode())
+    def watch() -> None:
+        told = time.monotonic() + _SOON
+        while not over.wait(_LOOK):
+            if time.monotonic() >= told:
+                # Not by gdb, which keeps to itself whatever is written while the command runs.
+                os.write(2, f"darc: {waiting}\n".encode())
+                told = math.inf
+            if limit is not None:
+                limit.look()
 
     gdb.flush()
-    thread = begin_thread(tell, "darc")
+    thread = begin_thread(watch, "darc")
     try:
         yield
     finally:

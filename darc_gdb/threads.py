@@ -84,8 +84,8 @@ class GdbThreads(Threads):
     def settle_selection(self) -> None:
         """gdb is about to end. It may have been interrupted where it had a thread's id selected and
         no thread (its reads for libthread_db), and gdb 13 asserts where it is asked then which one
-        is selected."""
-        threads = gdb.selected_inferior().threads()
+        is selected. None can be where a machine runs, of which gdb would complain."""
+        threads = [one for one in gdb.selected_inferior().threads() if not one.is_running()]
         if threads:
             threads[0].switch()
 

@@ -15,6 +15,10 @@ _CLEARANCE = 256
 
 _CALL, _CALL_SIZE = 0xE8, 5
 _WAITING = "waits for the kernel"
+_NO_TASK = (
+    "no task made a system call, in which darc gets memory for its probes: let something run in the "
+    "machine, a command at its console, say, and try again"
+)
 
 
 class KernelCalls:
@@ -33,7 +37,7 @@ class KernelCalls:
             return bool(self._remote.register(FLAGS) & _INTERRUPT_FLAG) and is_quiet()
 
         self._place = None
-        self._remote.run_to(address, accepts, "waits until a task makes a system call")
+        self._remote.run_to(address, accepts, "waits until a task makes a system call", _NO_TASK)
         self._place = address
 
     def call(self, address: int, arguments: Sequence[int]) -> int:

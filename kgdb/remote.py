@@ -50,13 +50,17 @@ class Remote(ABC):
         """Undoes :meth:`set`."""
 
     @abstractmethod
-    def run_to(self, address: int, accepts: Callable[[], bool], waiting: str) -> None:
+    def run_to(
+        self, address: int, accepts: Callable[[], bool], waiting: str, late: str | None = None
+    ) -> None:
         """Lets everything run until a processor comes to ``address`` and ``accepts`` says yes,
         which may look at its registers; that one is the debugger's thread then.
-        ``waiting`` tells the user what for, if that takes long.
+        ``waiting`` tells the user what for, if that takes long. Where ``late`` says what is wrong
+        then, it does not last longer than the target's patience, nor than until the debugger is to
+        end.
 
         Raises:
-            TargetError: it stopped for something else, Ctrl-C for example.
+            TargetError: it stopped for something else, Ctrl-C for example, or it was too ``late``.
         """
 
     @abstractmethod

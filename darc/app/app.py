@@ -160,6 +160,7 @@ class App:
                     self._give_back()
         self._target.settle_here()
         began = time.monotonic()
+        self._target.patience = request.parameters.max_time
         self._begin_or_wait(request)
         self._pursuit = pursuit
         if self._session is not None:

@@ -116,6 +116,10 @@ class Target(ABC):
     journal = Journal()
     """Where changes of the program are noted before they are made."""
 
+    patience: float | None = None
+    """Seconds at most for which what is debugged may run for darc's own sake, before an analysis
+    begins; ``None``: as long as it takes."""
+
     turn: Turn
     """Whose turn it is to use it."""
 

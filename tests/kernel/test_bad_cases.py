@@ -56,7 +56,7 @@ def at_work(started: Machine, folder: Path, what: str) -> str:
 
 def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
     """There is no task to get memory by: the user sees what darc waits for, and it goes on when one
-    comes."""
+    comes. It ends at the time limit, and as gdb is told to."""
     (tmp_path / "spin.c").write_text(
         '#include <stdio.h>\nint main(void) { puts("ready"); fflush(stdout); for (;;); }\n'
     )
@@ -65,6 +65,18 @@ def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
         setup = machine.Setup(kernels.find("debian"), guest.GuestProgram(tmp_path / "spin"))
         started = machine.start(setup, "spin", WATCHDOG_SECONDS)
         started.wait_for(guest.READY, WATCHDOG_SECONDS)
+        late = machines.debug(started, "darc start vfs_read --max-time 1500ms", "info threads")
+        assert "darc: --max-time is over, and no task made a system call, in which" in late
+        assert "Python Exception" not in late
+        with machines.at_work(started, "darc start vfs_read", "continue", "darc status") as gdb:
+            assert gdb.stdout is not None
+            lines = iter(gdb.stdout.readline, "")
+            assert "darc: waits until a task makes a system call\n" in lines
+            gdb.send_signal(signal.SIGTERM)
+            rest = "".join(lines)
+            gdb.wait(WATCHDOG_SECONDS)
+        assert "vfs_read: profiling" not in rest
+        assert "Python Exception" not in rest
         with machines.at_work(started, "darc start vfs_read", "darc status") as gdb:
             assert gdb.stdout is not None
             lines = iter(gdb.stdout.readline, "")
