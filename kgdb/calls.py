@@ -16,8 +16,8 @@ _CLEARANCE = 256
 _CALL, _CALL_SIZE = 0xE8, 5
 _WAITING = "waits for the kernel"
 _NO_TASK = (
-    "no task made a system call, in which darc gets memory for its probes: let something run in the "
-    "machine, a command at its console, say, and try again"
+    "no task made a system call, in which darc gets memory for its probes: let something run in "
+    "the machine, a command at its console, say, and try again"
 )
 
 

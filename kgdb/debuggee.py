@@ -250,6 +250,14 @@ class KernelDebuggee(Debuggee):
         return self._kernel.gdbstub.blur
 
     @property
+    def breakpoints_doubt(self) -> str:
+        return (
+            "in a kernel, hits slow down what comes behind them: functions on the way to a sleep "
+            "may be named as causes beside it; trust what takes far more than "
+            f"{self.breakpoints_blur}"
+        )
+
+    @property
     def opening(self) -> str | None:
         if self._kernel.gdbstub.hears_interrupts:
             return None

@@ -15,7 +15,7 @@ from darc.model.errors import TargetError, UnsupportedError, UsageError
 from darc.model.parameters import Parameters
 from darc.pads.backend import BellAnswer, PadBackend, batch_size
 from darc.pads.foothold import Foothold
-from darc.pads.installer import clean_up
+from darc.pads.installer import clean_up, taken_out
 from darc.target.outcome import Outcome
 from kgdb import devices, tasks
 from kgdb.foothold import (
@@ -66,10 +66,7 @@ class KernelPads(PadBackend):
                 continue
             if restored := self._restore(left):
                 program.forget_code()
-                notes.append(
-                    f"an earlier debugger had left {restored} probes in the kernel: "
-                    "they were taken out"
-                )
+                notes.append(taken_out(restored, "kernel"))
         return notes
 
     def _restore(self, left: LeftFoothold) -> int:

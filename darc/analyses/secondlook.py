@@ -100,4 +100,4 @@ def opening_note(node: Fnode, missed: Sequence[SiteReport]) -> str:
 
 def _first(missed: Sequence[SiteReport]) -> str:
     first = missed[0]
-    return f"{first.callee or 'an indirect one'} at {first.offset:#x}: {first.why}"
+    return f"{first.callee or 'an indirect one'} at {first.place}: {first.why}"

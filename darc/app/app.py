@@ -16,7 +16,7 @@ from pathlib import Path
 from darc.app import finding, naming
 from darc.app.finding import Request
 from darc.app.monitor import Monitor
-from darc.app.parameters import with_text
+from darc.app.parameters import find_parameter, with_text
 from darc.app.progress import Progress
 from darc.app.pursuit import Pursuit
 from darc.app.waiting import Waiting, may_begin_late
@@ -121,8 +121,25 @@ class App:
         self._target.screen.emit(text if isinstance(text, Shown) else message(text))
 
     def set_parameter(self, name: str, text: str) -> None:
-        """``set darc NAME TEXT``."""
+        """``set darc NAME TEXT``. What an analysis that has begun was given stays as it is, and the
+        user is told."""
         self._parameters = with_text(self._parameters, name, text)
+        parameter = find_parameter(name)
+        if parameter.field == "verbose":
+            return  # it is asked for whenever something is shown
+        session, request = self._session, self._waiting.request
+        if session is not None and session.alive and not session.analysis.finished:
+            spec, given = session.spec, session.parameters
+        elif request is not None:
+            spec, given = request.spec, request.parameters
+        else:
+            return
+        kept, wanted = parameter.text_in(given), parameter.text_in(self._parameters)
+        if kept != wanted:
+            self.emit(
+                f"darc: {parameter.name} {wanted} holds for the next analysis; that of {spec} goes "
+                f"on with {kept}: 'darc stop', and start it again"
+            )
 
     def follow_up(self) -> Outcome:
         """The program stands still at the end of an analysis, and nobody was told. It goes on where

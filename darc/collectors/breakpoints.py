@@ -248,13 +248,18 @@ class BreakpointCollector(Collector):
                 f"collected with breakpoints: each hit stopped the program for about {each}, which "
                 f"is taken out; latencies below about {least} cannot be told apart"
             )
+        if (doubt := self._debuggee.breakpoints_doubt) is not None:
+            found.append(doubt)
         if self._reactions.jumps:
             found.append(f"{self._reactions.jumps} {LOSSES['lost_jumps']}")
         unreturned = self._reactions.unreturned
         if unreturned:
+            calls, them, were, theirs = f"{unreturned} calls", "them", "they were", "theirs"
+            if unreturned == 1:
+                calls, them, were, theirs = "1 call", "it", "it was", "its own"
             found.append(
-                f"{unreturned} calls did not return (a jump or an exception left them): "
-                "they were not measured, and the time may be theirs"
+                f"{calls} did not return (a jump or an exception left {them}): {were} not "
+                f"measured, and the time may be {theirs}"
             )
         return found
 

@@ -387,7 +387,9 @@ class Callees:
     def _report(self, node: Fnode, site: Site, callee: str | None, problem: str | None) -> None:
         state = SiteState.INSTRUMENTED if problem is None else SiteState.NOT_POSSIBLE
         name, offset = node.function.name, self._call_site(site).offset
-        self._reports[site.address, name] = SiteReport(name, offset, callee, state, problem)
+        self._reports[site.address, name] = SiteReport(
+            name, offset, callee, state, problem, site.address
+        )
 
     def fail(self, node: Fnode, site: Site, why: str) -> None:
         """A site that was to be timed cannot be."""

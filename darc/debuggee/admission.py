@@ -19,7 +19,7 @@ from darc.debuggee.leftbehind import (
 )
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
-from darc.pads.installer import clean_up
+from darc.pads.installer import clean_up, taken_out
 from darc.target.target import Target
 
 _BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
@@ -95,10 +95,7 @@ def clean_up_after_another(
             restored += _put_back(target, noted)
         if restored:
             program.forget_code()
-            notes.append(
-                f"an earlier debugger had left {restored} probes in the program: "
-                "they were taken out"
-            )
+            notes.append(taken_out(restored, "program"))
         if waiting:
             listed = ", ".join(map(str, waiting))
             notes.append(

@@ -73,6 +73,12 @@ class Debuggee(ABC):
         return "1 ms"
 
     @property
+    def breakpoints_doubt(self) -> str | None:
+        """Why causes that breakpoints have found may be wrong here, for the user; ``None``: they
+        are as good as others."""
+        return None
+
+    @property
     def opening(self) -> str | None:
         """What the user is to know before an analysis goes on."""
         return None

@@ -28,6 +28,10 @@ class SiteState(str, Enum):
     NOT_POSSIBLE = "not possible"
 
 
+KERNELS_HALF = 1 << 63
+"""Addresses from there on are a kernel's."""
+
+
 @dataclass(frozen=True)
 class SiteReport:
     """One call site that darc wanted to time.
@@ -41,6 +45,14 @@ class SiteReport:
     callee: str | None
     state: SiteState
     why: str | None
+    address: int = 0
+    """Where it is while the program runs; 0: nobody told."""
+
+    @property
+    def place(self) -> str:
+        """What to show of where it is: in a kernel, which may have moved, what the debugger knows
+        it by."""
+        return f"{self.address if self.address >= KERNELS_HALF else self.offset:#x}"
 
 
 @dataclass(frozen=True)

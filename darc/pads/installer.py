@@ -684,6 +684,13 @@ class PadInstaller:
             self._foothold.retire()
 
 
+def taken_out(count: int, where: str) -> str:
+    """What the user is told of so many probes that :func:`clean_up` has taken out of the program or
+    the kernel."""
+    probes, were = ("1 probe", "it was") if count == 1 else (f"{count} probes", "they were")
+    return f"an earlier debugger had left {probes} in the {where}: {were} taken out"
+
+
 def clean_up(
     target: Target, tables: AgentMemory, is_pad: Callable[[int], bool], own_back: Own | None
 ) -> int:

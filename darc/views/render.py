@@ -136,17 +136,18 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
         doing, *counts = catching_text(catching)
     parts = [f"darc: {function}: {doing}", *counts]
     if snapshot.profile is not None and snapshot.collected is not None:
-        parts.append(f"{snapshot.profile.count} calls")
+        parts.append(calls_text(snapshot.profile.count))
     if snapshot.peak is not None and snapshot.needed:
         if snapshot.collected is None:
-            parts.append(f"waits for {snapshot.needed} calls in {peak_name(snapshot.peak)}")
+            parts.append(f"waits for {calls_text(snapshot.needed)} in {peak_name(snapshot.peak)}")
         else:
             parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
         parts.append(f"level {snapshot.level}")
     elif snapshot.collected is None:
         parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
     if snapshot.program.probes:  # below f0, whose own one is there in any case
-        parts.append(f"{snapshot.program.probes} probes")
+        many = snapshot.program.probes
+        parts.append("1 probe" if many == 1 else f"{many} probes")
     parts.append(elapsed_text(snapshot.elapsed_seconds))
     separator = " · "
     excess = columns(separator.join(parts)) - style.width
@@ -293,13 +294,11 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
         lines.append(Text(why, "dim"))
     if kept.not_followed:
-        lines.append(
-            Text(f"{kept.not_followed} waits were not followed: too many at the same time", "dim")
-        )
+        many = "1 wait was" if kept.not_followed == 1 else f"{kept.not_followed} waits were"
+        lines.append(Text(f"{many} not followed: too many at the same time", "dim"))
     if kept.not_kept:
-        lines.append(
-            Text(f"{kept.not_kept} calls were not watched: too many at the same time", "dim")
-        )
+        many = "1 call was" if kept.not_kept == 1 else f"{kept.not_kept} calls were"
+        lines.append(Text(f"{many} not watched: too many at the same time", "dim"))
     return lines
 
 
@@ -358,7 +357,7 @@ def explained_text(explained: Explained, snapshot: Snapshot) -> str:
     if explained.share is None:
         return ""
     whose = f"{peak_name(snapshot.peak)}'s" if snapshot.peak is not None else "the"
-    text = f"{100 * explained.share:.0f} % of {whose} time, over {explained.ops} calls"
+    text = f"{100 * explained.share:.0f} % of {whose} time, over {calls_text(explained.ops)}"
     without = explained.without
     if without is None:
         return text
@@ -375,7 +374,11 @@ def probes_text(snapshot: Snapshot) -> str:
     nanoseconds = round(program.stopped_seconds * 1e9)
     if nanoseconds:
         stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped"
-    timed = "" if program.probes is None else f", {program.probes} call sites timed"
+    timed = "" if program.probes is None else f", {_sites_text(program.probes)} timed"
     calls = program.in_peak_calls
-    inside = "" if calls is None else f"{calls} calls inside the peak; "
+    inside = "" if calls is None else f"{calls_text(calls)} inside the peak; "
     return f"probes: {snapshot.probes.value}{timed}; {inside}{stops}"
+
+
+def _sites_text(count: int) -> str:
+    return "1 call site" if count == 1 else f"{count} call sites"

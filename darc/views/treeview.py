@@ -19,12 +19,11 @@ from darc.model.ftree import (
     RootCausePath,
     Totals,
 )
+from darc.model.snapshot import KERNELS_HALF
 from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 from darc.search.loops import LEAST_CALLS, repeats, weight
 from darc.views.words import columns, message, name, shorten
 
-_KERNELS_HALF = 1 << 63
-"""Addresses of a kernel are in the upper half of all."""
 _FAR = 1 << 20
 """A call so many bytes behind its function's entry is in a part of it that stands elsewhere."""
 
@@ -177,8 +176,9 @@ def place(site: CallSite, caller: Function, show: Show = name) -> str:
     that in its function, as the kernel itself writes it (``%pS``)."""
     if site.file is None:
         inside = site.address - caller.address
-        if caller.address >= _KERNELS_HALF and 0 <= inside < _FAR:
-            return f"{show(caller.name)}+{inside:#x}"
+        if caller.address >= KERNELS_HALF:  # which may have moved: no offset in its file
+            is_near = 0 <= inside < _FAR
+            return f"{show(caller.name)}+{inside:#x}" if is_near else f"{site.address:#x}"
         return f"{show(PurePath(site.module).name)}+{site.offset:#x}"
     line = f":{site.line}" if site.line is not None else ""
     return f"{show(PurePath(site.file).name)}{line}"

@@ -202,6 +202,26 @@ def test_two_analyses_one_after_the_other(user: User) -> None:
     assert user.is_clean
 
 
+def test_a_parameter_that_comes_too_late_is_told(user: User) -> None:
+    """An analysis that has begun does not hear of it."""
+    user.app.set_parameter("max-time", "5s")
+    assert not user.said
+    user.start()
+    _ = user.said
+    user.app.set_parameter("verbose", "off")
+    user.app.set_parameter("max-time", "5s")
+    assert not user.said
+    user.app.set_parameter("max-time", "10s")
+    assert user.said == (
+        "darc: max-time 10s holds for the next analysis; that of *0x"
+        f"{user.machine.code.symbols['f']:x} goes on with 5s: 'darc stop', and start it again\n"
+    )
+    user.app.stop()
+    _ = user.said
+    user.app.set_parameter("max-time", "20s")
+    assert not user.said
+
+
 def test_a_start_that_finds_nothing_ends_what_was_shown(user: User) -> None:
     user.start()
     user.go_on()

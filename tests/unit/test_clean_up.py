@@ -9,7 +9,7 @@ import pytest
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
 from darc.model.errors import TargetError
-from darc.pads.installer import clean_up
+from darc.pads.installer import clean_up, taken_out
 from darc.pads.processor import patch_bytes, patch_short
 from darc.target.target import Target
 from tests.fake_target import FakeTarget
@@ -109,3 +109,14 @@ def test_what_is_no_patch_stays(live: bytes) -> None:
     assert cleaned(memory, tables) == 0
     assert memory.places[SITE] == live
     assert [site.address for site in tables.sites.rows] == [CAVE]  # its file is gone
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (1, "an earlier debugger had left 1 probe in the kernel: it was taken out"),
+        (7, "an earlier debugger had left 7 probes in the kernel: they were taken out"),
+    ],
+)
+def test_what_is_told_of_it(count: int, told: str) -> None:
+    assert taken_out(count, "kernel") == told

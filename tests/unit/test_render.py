@@ -451,8 +451,8 @@ def test_the_report_has_everything() -> None:
 
 
 def test_places_in_a_kernel_are_as_the_kernel_writes_them() -> None:
-    caller = Function("msleep", "msleep", "vmlinux", 0xFFFFFFFF81145430, 0xFFFFFFFF81145430)
-    for inside, shown in ((0x16, "msleep+0x16"), (-0x40, "vmlinux+0xffffffff811453f0")):
+    caller = Function("msleep", "msleep", "vmlinux", 0xFFFFFFFFA5145430, 0xFFFFFFFF81145430)
+    for inside, shown in ((0x16, "msleep+0x16"), (-0x40, "0xffffffffa51453f0")):
         at = caller.address + inside
-        site = CallSite(at, CallKind.DIRECT, "vmlinux", at)
+        site = CallSite(at, CallKind.DIRECT, "vmlinux", at - (0x24 << 24))
         assert place(site, caller) == shown

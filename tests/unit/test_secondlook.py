@@ -46,6 +46,17 @@ def test_they_time_what_is_long_and_seldom(
     assert found == why
 
 
+def test_a_kernels_call_is_where_it_runs() -> None:
+    """Not where its file has it: it may have moved."""
+    live = 0xFFFFFFFFA5C9CA1D
+    report = dataclasses.replace(UNTIMED, offset=live - (0x24 << 24), address=live)
+    node = fill()
+    tell_untimed({node: [report]}, Probes.BREAKPOINT, None)
+    assert node.end is not None
+    assert node.end.note is not None
+    assert f"plugin_run at {live:#x}: no room" in node.end.note
+
+
 def test_the_shortest_function_says_whether_it_is_long() -> None:
     short, long = fill(), fill()
     short.totals = Totals(20, 20, 20_000, 20_000)

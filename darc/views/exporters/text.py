@@ -162,7 +162,7 @@ def _site(site: SiteReport, style: Style) -> str:
     function = style.name(site.function)
     callee = style.name(site.callee) if site.callee else "an indirect call"
     why = f": {style.note(site.why)}" if site.why else ""
-    return f"{function} → {callee} at {site.offset:#x}: {site.state.value}{why}"
+    return f"{function} → {callee} at {site.place}: {site.state.value}{why}"
 
 
 TEXT = Exporter(name="text", suffixes=(".txt",), text=report)
