@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from darc.analyses.offvotes import Ballot, Rules, conclude
+from darc.analyses.offvotes import Ballot, Rules, conclude, own_time
 from darc.collectors.callees import is_others
-from darc.model.ftree import Fnode, NodeState, RootCausePath
-from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
+from darc.model.ftree import Cause, Fnode, NodeState, RootCausePath
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass
 from darc.model.shares import slight, weigh
 from darc.search.descent import MAX_DEPTH_NOTE
 
@@ -49,6 +49,25 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
     if root.end is None:
         root.end = found.preemption
     return []
+
+
+def tell_blocked(paths: Iterable[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> None:
+    """In a kernel paths end in its scheduler where a task was off the processor, but not where that
+    is below a call that could not be timed: then it is in a function's own time. Where most of that
+    was spent so in the ``kept`` ops of f0 (``root``), the path's ending says it. Changes the
+    ftree."""
+    ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
+    if len(ops) < LEAST_FOR_ESTIMATES:
+        return
+    for path in paths:
+        last, ending = path.nodes[-1], path.ending
+        if ending.cause is not Cause.FUNCTION or (last.children and last not in kept.compared):
+            continue
+        own = own_time(last, root, ops, rules)
+        blocked = own.off.get(OffReason.BLOCKED, 0)
+        if own.cause is Cause.BLOCKED and 2 * blocked > own.ran + sum(own.off.values()):
+            maxcount = own.won[Cause.BLOCKED]
+            last.end = dataclasses.replace(ending, cause=Cause.BLOCKED, maxcount=maxcount)
 
 
 def _of_ready(ballot: Ballot) -> list[str]:

@@ -18,6 +18,7 @@ from darc.analyses.corrections import (
     hear_ops,
     leave_out_all,
     leave_out_slight,
+    tell_blocked,
     tell_others,
 )
 from darc.analyses.offvotes import SHORTEST_TURN, Rules
@@ -522,16 +523,17 @@ class RootCauses(Analysis):
         kept, parameters = self._ops.of_this_run, self.parameters
         if kept is None:
             return
+        rules = Rules(
+            resolution=parameters.resolution,
+            by_longest=parameters.loops is Loops.PAPER,
+            percentage=parameters.maxcount_percentage,
+            slow_from=self._profile.slow_from(),
+            turn=round(SHORTEST_TURN * kept.hz),
+        )
         if self._switches.is_watching:
-            is_paper = parameters.loops is Loops.PAPER
-            rules = Rules(
-                resolution=parameters.resolution,
-                by_longest=is_paper,
-                percentage=parameters.maxcount_percentage,
-                slow_from=self._profile.slow_from(),
-                turn=round(SHORTEST_TURN * kept.hz),
-            )
             self._doubts += hear_ops(self._paths, self.root, kept, rules)
+        else:
+            tell_blocked(self._paths, self.root, kept, rules)
         if parameters.auto:
             self._tell(leave_out_slight(self._paths, kept))
             fast, is_paper = self._profile.mean_below(), parameters.loops is Loops.PAPER

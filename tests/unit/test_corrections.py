@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from darc.analyses.corrections import hear_ops, leave_out_all, leave_out_slight, tell_others
+from darc.analyses.corrections import (
+    hear_ops,
+    leave_out_all,
+    leave_out_slight,
+    tell_blocked,
+    tell_others,
+)
 from darc.analyses.offvotes import Rules
 from darc.collectors.callees import OTHERS
 from darc.model.ftree import Cause, Ending, Fnode, Function, NodeState, RootCausePath
@@ -39,6 +45,20 @@ def test_a_function_that_waited_in_its_own_time_was_blocked() -> None:
     usleep = paths[0].nodes[-1]
     assert usleep.end is not None
     assert usleep.end.cause is Cause.BLOCKED
+
+
+def test_a_kernels_function_was_blocked_for_most_of_its_own_time() -> None:
+    """As below a call that could not be timed. Whatever else its task waited for is no matter."""
+    root, paths, kept = searched()
+    usleep, fill = (path.nodes[-1] for path in paths)
+    before = usleep.end, fill.end
+    tell_blocked(paths, root, kept, Rules())
+    tell_blocked(paths, root, off(kept, MS // 2, MS // 2 + 1000, OffReason.BLOCKED), Rules())
+    tell_blocked(paths, root, off(kept, MS // 2, 3 * MS, OffReason.READY), Rules())
+    assert (usleep.end, fill.end) == before
+    tell_blocked(paths, root, off(kept, MS // 2, 3 * MS, OffReason.BLOCKED), Rules())
+    assert usleep.end is not None
+    assert (usleep.end.cause, fill.end) == (Cause.BLOCKED, before[1])
 
 
 def test_a_path_through_calls_that_were_preempted_is_no_root_cause() -> None:
