@@ -142,6 +142,8 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     hooks.hears_stops_last = stopping.hears_stops_last
     hooks.undisturbed = leaving.undisturbed
     hooks.is_to_leave = leaving.farewell.is_wanted
+    stop_hook = _StopHook(app, stopping, undo)
+    hooks.hears_stops_first = stop_hook.stand_first
     gdb.events.before_prompt.connect(stopping.before_prompt)
     undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
     listeners: Iterable[tuple[Any, Callable[..., None]]] = (
@@ -203,20 +205,54 @@ class _ContinueHook(gdb.Command):
             raise gdb.GdbError(_tell(self._app, error)) from None
 
 
+class _StopHook(gdb.Command):
+    """Called by gdb where the program has stopped, ahead of the user's own hook and of the handlers
+    of all extensions, also of those that were there before darc: they are to find the program's own
+    code and stacks."""
+
+    ACTION = "maintenance darc-stop"
+
+    def __init__(self, app: App, stopping: Stopping, undo: contextlib.ExitStack) -> None:
+        super().__init__(self.ACTION, gdb.COMMAND_MAINTENANCE)
+        self._app = app
+        self._stopping = stopping
+        undo.callback(lambda: _define("stop", _without(self.ACTION, _lines_of("stop"))))
+        self.stand_first()
+
+    def stand_first(self) -> None:
+        """The user may have defined the hook anew."""
+        lines = _lines_of("stop")
+        if lines[:1] != [self.ACTION]:
+            _define("stop", [self.ACTION, *_without(self.ACTION, lines)])
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with ctrlc.waits(), backend.TARGET.memory.handling():
+            backend.TARGET.hooks.guarded(self._stopping.before_others)
+
+
 def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:
     """Adds to the user's own hook, if there is one."""
+    lines = _without(action, _lines_of(command))
+    undo.callback(_define, command, lines)
+    _define(command, [*lines, action])
+
+
+def _lines_of(command: str) -> list[str]:
+    """The user's hook of a command, of which lines of Python keep how they begin."""
     try:
         shown = gdb.execute(f"show user hook-{command}", to_string=True)
-        own = [line.strip() for line in shown.splitlines()[1:] if line.strip()]
     except gdb.error:
-        own = []
-    lines = [line for line in own if line != action]
+        return []
+    lines = [line.rstrip() for line in shown.splitlines()[1:] if line.strip()]
+    return [line.strip() if line.startswith("  maintenance darc-") else line for line in lines]
 
-    def define(*added: str) -> None:
-        gdb.execute("\n".join([f"define hook-{command}", *lines, *added, "end"]), to_string=True)
 
-    undo.callback(define)
-    define(action)
+def _without(action: str, lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if line != action]
+
+
+def _define(command: str, lines: Iterable[str]) -> None:
+    gdb.execute("\n".join([f"define hook-{command}", *lines, "end"]), to_string=True)
 
 
 def register() -> App:

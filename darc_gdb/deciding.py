@@ -98,6 +98,11 @@ class Deciding:
         self._hooks.hears_stops_last()
         return True
 
+    @property
+    def is_concerned(self) -> bool:
+        """Whether the program has stopped for darc's sake, and may go on."""
+        return self.errand or self._owed is not None
+
     def settle(self, is_own: bool) -> Outcome:
         """See :meth:`darc_gdb.target.GdbTarget.settle`; ``is_own``: it is darc's alone."""
         if self.errand:
@@ -108,11 +113,8 @@ class Deciding:
         owed, self._owed = self._owed, None
         if owed is None:
             return Outcome.STOP
-        self._memory.in_handlers = True
-        try:
+        with self._memory.handling():
             outcome = self._do(owed)
-        finally:
-            self._memory.in_handlers = False
         if outcome is Outcome.STOP or not is_own:
             return Outcome.STOP
         self._goes = True

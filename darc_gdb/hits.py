@@ -67,11 +67,14 @@ class Hits:
         if self._calls or not isinstance(event, gdb.BreakpointEvent):
             return False
         return all(
-            breakpoint_.number in self._stopped
-            and _continues(breakpoint_)
-            and all(map(_is_harmless, _lines(breakpoint_)))
+            breakpoint_.number in self._stopped and _goes_on(breakpoint_)
             for breakpoint_ in event.breakpoints
         )
+
+    def all_go_on(self) -> bool:
+        """As :meth:`will_go_on`, before gdb tells of the stop: of those that have stopped it."""
+        stopped = [one for one in gdb.breakpoints() if one.number in self._stopped]
+        return bool(stopped) and not self._calls and all(map(_goes_on, stopped))
 
     def may_go_on(self, event: gdb.StopEvent) -> bool:
         """Whether it probably does, whoever sees something before."""
@@ -88,6 +91,10 @@ def _lines(breakpoint_: gdb.Breakpoint) -> list[str]:
 
 def _continues(breakpoint_: gdb.Breakpoint) -> bool:
     return any(map(_CONTINUES.fullmatch, _lines(breakpoint_)[-1:]))
+
+
+def _goes_on(breakpoint_: gdb.Breakpoint) -> bool:
+    return _continues(breakpoint_) and all(map(_is_harmless, _lines(breakpoint_)))
 
 
 def _is_harmless(command: str) -> bool:

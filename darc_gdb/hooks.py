@@ -24,6 +24,8 @@ class Hooks:
     """Before the program goes on, and not step by step."""
     went_on: Callable[[], None] = lambda: None
     """It goes on by darc's doing: gdb tells of users' commands alone."""
+    hears_stops_first: Callable[[], None] = lambda: None
+    """The program is about to go on: darc is to hear of its next stop ahead of all others."""
     hears_stops_last: Callable[[], None] = lambda: None
     """darc is to hear of the next stop behind all others, and is asked to settle it then."""
     follow_up: Callable[[], Outcome] = lambda: Outcome.STOP

@@ -119,6 +119,15 @@ class GdbMemory(Memory):
                 with contextlib.suppress(gdb.error):
                     gdb.execute("maint flush dcache", to_string=True)
 
+    @contextlib.contextmanager
+    def handling(self) -> Iterator[None]:
+        """See :attr:`in_handlers`."""
+        was, self.in_handlers = self.in_handlers, True
+        try:
+            yield
+        finally:
+            self.in_handlers = was
+
     def _unlocked(self, address: int, size: int) -> bool:
         """Whether memory that could not be written can be now."""
         if self.unlock is None:

@@ -26,8 +26,19 @@ class Stopping:
 
     # --------------------------------------------------------------------- it stops
 
+    def before_others(self) -> None:
+        """The program has stopped, and nobody has heard of it: a stop for the user, as a rule."""
+        target = self._target
+        if not is_analysed(self._app) or target.deciding.is_concerned or self._hears_last:
+            return
+        if target.state is not State.STOPPED or target.user_breaks.hits.all_go_on():
+            return  # if anybody looks all the same, it is settled behind them
+        target.threads.moved()
+        with at_home(self._app, target):
+            self._app.before_stop()
+
     def on_stop(self, event: gdb.StopEvent) -> None:
-        # Before the handlers of those that came later, which are to see no probes.
+        # Before the handlers of those that came later, which may clear the screen.
         if not self._hears_last:
             self._settle(event)
 
@@ -101,6 +112,7 @@ class Stopping:
     def goes_on(self) -> None:
         """Before it does, and not step by step."""
         target = self._target
+        target.hooks.hears_stops_first()
         with at_home(self._app, target):
             target.bell.see_to_it()
             if not target.dies:

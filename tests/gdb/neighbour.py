@@ -33,6 +33,16 @@ def looks(_event: object) -> None:
     gdb.execute("context")
 
 
+def walks(_event: object) -> None:
+    """The names of all frames, as gef shows them."""
+    names = []
+    frame: gdb.Frame | None = gdb.newest_frame()
+    while frame is not None:
+        names.append(frame.name() or hex(frame.pc()))
+        frame = frame.older()
+    gdb.write(f"frames: {' '.join(names)}.\n")
+
+
 def calls(_event: object) -> None:
     """An expression that is evaluated in the program."""
     gdb.execute("maint flush register-cache", to_string=True)
@@ -90,7 +100,7 @@ class TellWrites(gdb.Command):
 seen: list[object] = []
 written: list[object] = []
 KINDS: dict[str, Callable[[object], None]] = {
-    kind.__name__: kind for kind in (speaks, looks, calls, fails, goes_on, clears)
+    kind.__name__: kind for kind in (speaks, looks, walks, calls, fails, goes_on, clears)
 }
 
 

@@ -236,6 +236,56 @@ def test_piped_commands_come_behind_a_search(kind: str | None, tmp_path: Path) -
     assert done.stdout.index("root cause of bins") < done.stdout.index("what follows")
 
 
+@pytest.mark.parametrize("looks", ["neighbour", "hook-stop"])
+def test_others_that_were_there_first_find_the_programs_own_stack(
+    looks: str, tmp_path: Path
+) -> None:
+    """As gef and pwndbg are, from ~/.gdbinit: at Ctrl-C and at a breakpoint, while darc times."""
+    gdb = Terminal(tmp_path, ["--args", str(build("mixture")), "400000"], gdb=("gdb",))
+    try:
+        gdb.prompt()
+        if looks == "neighbour":
+            meet(gdb, "walks")
+        gdb.command(f"source {LOAD}")
+        if looks == "hook-stop":  # defined anew behind darc
+            (tmp_path / "hook.gdb").write_text(HOOK_THAT_WALKS)
+            gdb.command("source hook.gdb")
+        gdb.command(f"{START} --peak last --decision-ops 100000")
+        gdb.enter("run 400000 > program.out")
+        for _ in range(2):
+            gdb.wait_for("in progress")
+            gdb.type("\x03")
+            stack = gdb.wait_for(r"frames: (.*) main[^\n]*\.\r\n")[1].split()
+            assert stack[-1] == "handle", stack
+            assert not [name for name in stack if name.startswith(("0x", "darc"))], stack
+            gdb.prompt()
+            gdb.enter("continue")
+        gdb.wait_for("in progress")
+        gdb.type("\x03")
+        gdb.prompt()
+        gdb.command("break clock_nanosleep")
+        gdb.enter("continue")
+        stack = gdb.wait_for(r"frames: (.*) main[^\n]*\.\r\n")[1].split()
+        assert stack[-3:] == ["write_out", "flush", "handle"], stack
+        gdb.prompt()
+        gdb.command("darc stop")
+        gdb.quit()
+    finally:
+        gdb.end()
+
+
+HOOK_THAT_WALKS = """define hook-stop
+python
+names, frame = [], gdb.newest_frame()
+while frame is not None:
+    names.append(frame.name() or hex(frame.pc()))
+    frame = frame.older()
+print("frames:", *names, end=".\\n")
+end
+end
+"""
+
+
 HOOKS = ["define hook-stop", "echo hooked\\n", "info registers rip", "end"]
 
 
