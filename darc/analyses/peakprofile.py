@@ -6,7 +6,16 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from darc.model.peaks import Peak, PeakRange, choose_peak, find_peaks, reach
+from darc.model.peaks import (
+    LEAST_BEYOND,
+    Peak,
+    PeakRange,
+    calls_for,
+    choose_peak,
+    find_peaks,
+    percentile,
+    reach,
+)
 from darc.model.profile import Profile, format_cycles, thresholds
 from darc.model.slices import TimeSlices
 from darc.search.lookahead import level_by_level
@@ -18,6 +27,12 @@ _LONG_SECONDS = 1.0
 
 _MOST = 0.95
 """Of the calls of a peak: those beyond may be fast ones that were preempted."""
+
+_MANY_MORE = 4
+"""Times the calls beyond a percentile that its bin and those above may have, or"""
+
+_MANY = 0.05
+"""that part of all calls: slow ones that are a few more are what is asked for."""
 
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
@@ -109,6 +124,26 @@ class PeakProfile:
             f"{function} has one peak, with a tail: these are the calls of the tail, "
             f"from {low} on, {calls}; '--peak 1' takes all"
         )
+
+    def told_of_percentile(self, spec: str, function: str) -> str | None:
+        """Where a percentile of a profile of ``function`` says little of slow calls."""
+        percent = percentile(spec)
+        if percent is None or self._peak is None:
+            return None
+        count, name = self._at_choice.count, spec.strip()
+        beyond = count * (1 - percent / 100)
+        if self.in_peak > max(_MANY_MORE * max(beyond, 1), _MANY * count):
+            return (
+                f"{function}: the call at {name} is about as long as many others: {self.in_peak} "
+                f"of {count} calls are in its bin or beyond; '--peak last' or a higher percentile "
+                "takes slower ones"
+            )
+        if round(beyond) < LEAST_BEYOND and self.in_peak < LEAST_BEYOND:
+            return (
+                f"{function}: {self.in_peak} of {count} calls are at {name} or beyond, which may "
+                f"be any: '--start-ops {calls_for(percent)}' sees enough"
+            )
+        return None
 
     def told_of_missing(self, peaks: Sequence[Peak], function: str) -> str | None:
         """Which of these ``peaks``, at one bin a doubling, that the user has seen of ``function``

@@ -41,7 +41,7 @@ from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, Function, RootCausePath
 from darc.model.functionset import FunctionProfile
 from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
-from darc.model.parameters import MOST_CALLS, Loops, Parameters, Probes
+from darc.model.parameters import AUTO_START_OPS, MOST_CALLS, Loops, Parameters, Probes
 from darc.model.profile import Profile
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
@@ -77,6 +77,10 @@ _CALLS_OF_EACH = 8
 """Where a program has more threads than a few, its first calls behind a stop are no profile: so
 many of each thread are, or what comes in that time, if nobody says how many to see."""
 
+_PERCENTILE_SECONDS = 5.0
+"""For how long at most calls are looked at for a peak by a percentile, if nobody says how many to
+see, and a hundred have come."""
+
 _CLOSING_SECONDS = 1.0
 """For how long at most ops are kept when the paths are known, where many come in that time;"""
 
@@ -86,6 +90,9 @@ come by chance (by half as much again, there were too few in one of seven rounds
 
 _LONGEST_CLOSING = 20.0
 """though for so many seconds at most."""
+
+
+_OF_BEFORE = "what of the peak's time causes explain is that of the run that was saved"
 
 
 class RootCauses(Analysis):
@@ -116,8 +123,12 @@ class RootCauses(Analysis):
         self._herd = 0 if is_asked or subject.threads <= _FEW_THREADS else subject.threads
         """Threads that may all have come at once when the program last went on."""
         self._profile_time = parameters.start_time
+        if not is_asked and self._needed > AUTO_START_OPS:  # for a percentile
+            self._profile_time = _PERCENTILE_SECONDS
         self._doubts: list[str] = []
         """What users should know beside the paths."""
+        self._doubts_before = resumed.doubts if resumed is not None else ()
+        """What they were told in the run that was saved, of its ops."""
         self._contests: tuple[Contest, ...] = ()
         self._resumed = resumed
         self._profiled = profiled
@@ -201,6 +212,9 @@ class RootCauses(Analysis):
             self._resumed = None
         if self.parameters.peak is None:
             return self._ask_for_peak()
+        is_for_percentile = self._profile_time is not None and self.parameters.start_time is None
+        if is_for_percentile and self._profile.at_choice.count < AUTO_START_OPS:
+            return self._look_again()
         if not self._profile.choose(self.parameters.peak):
             return self._look_again()
         self._tell_choice()
@@ -328,7 +342,11 @@ class RootCauses(Analysis):
         return self._go(self._begin())
 
     def _tell_choice(self) -> None:
-        if (told := self._profile.told_of_last(self.parameters.peak, self._spec)) is not None:
+        spec = self.parameters.peak
+        told = self._profile.told_of_last(spec, self._spec)
+        if spec is not None and told is None:
+            told = self._profile.told_of_percentile(spec, self._spec)
+        if told is not None:
             self._doubts.append(told)
 
     def _begin(self) -> Orders:
@@ -581,6 +599,7 @@ class RootCauses(Analysis):
             slices=self._profile.slices,
             ops=self._ops.kept,
             waits=self._ops.waits(),
+            doubts=self._all_doubts,
             parts=self._parts,
         )
 
@@ -608,6 +627,7 @@ class RootCauses(Analysis):
         )
         fitted = refit.fit(self._resumed, self.root, live)
         self._tell(fitted.notes)
+        self._ops.fit(fitted.nodes)
         self._resumed = None
         return fitted.contests
 
@@ -616,6 +636,17 @@ class RootCauses(Analysis):
         module = self._program.module_at(new.address)
         identity = self._resumed.modules.get(old.module)
         return module is not None and module.image.identity == identity and new.offset == old.offset
+
+    @property
+    def _all_doubts(self) -> tuple[str, ...]:
+        """With those of the ops before, as long as there are no others."""
+        before = self._doubts_before if self._ops.of_this_run is None else ()
+        return tuple(dict.fromkeys((*before, *self._doubts)))
+
+    def _of_before(self, paths: Sequence[RootCausePath]) -> tuple[str, ...]:
+        """Says so where what the paths explain is known of another run alone."""
+        is_before = self._ops.kept is not None and self._ops.of_this_run is None
+        return (_OF_BEFORE,) if is_before and paths else ()
 
     # --------------------------------------------------------------------- views
 
@@ -675,7 +706,7 @@ class RootCauses(Analysis):
                 sites=self._callees.reports(used),
             ),
             parameters=self.parameters,
-            warnings=tuple(self._doubts),
+            warnings=(*self._all_doubts, *self._of_before(paths)),
             profile_seconds=self._profile.seconds,
             ops=self._ops.kept,
             waits=self._ops.waits_of(OpClass.IN_PEAK),

@@ -50,6 +50,11 @@ class RoundOps:
         """The same, where they are not those of a file."""
         return None if self._is_of_file else self._kept
 
+    def fit(self, nodes: Mapping[Fnode, Fnode]) -> None:
+        """Those of the file are of the ``nodes`` that fit, as they are now."""
+        if self._is_of_file and self._kept is not None:
+            self._kept = self._kept.with_nodes(nodes)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of when their threads were off their processors."""
@@ -57,10 +62,12 @@ class RoundOps:
 
     def take(self, kept: KeptOps, *, is_closing: bool) -> None:
         """A round is over, and these are its ops. Those of the closing round, which no decision
-        rests on, take the place of others only where they are as many, or enough."""
+        rests on, take the place of others only where they are as many, or enough; so it is with
+        those of a file, which tell of paths that may be searched for no more."""
         before = 0 if self._kept is None else len(self._kept.sample(OpClass.IN_PEAK))
         sample = len(kept.sample(OpClass.IN_PEAK))
-        if not is_closing or sample >= min(before, LEAST_FOR_ESTIMATES):
+        keeps = is_closing or self._is_of_file
+        if not keeps or sample >= min(before, LEAST_FOR_ESTIMATES):
             self._kept = self._unwatched = kept
             self._is_of_file = False
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from darc.model.peaks import choose_peak
+from darc.model.peaks import calls_for, choose_peak, percentile
 from darc.model.profile import Profile
 
 MAX_DEPTH = 1000
@@ -87,7 +87,10 @@ class Parameters:
         """After how many calls to look for the peak, if not after ``start_time`` already."""
         if self.start_ops is not None:
             return self.start_ops
-        return AUTO_START_OPS if self.start_time is None else MOST_CALLS
+        if self.start_time is not None:
+            return MOST_CALLS
+        percent = None if self.peak is None else percentile(self.peak)
+        return max(AUTO_START_OPS, 0 if percent is None else min(calls_for(percent), MOST_CALLS))
 
     def overridden(self, overrides: Mapping[str, Any]) -> Parameters:
         """These parameters with the values of ``overrides``, keyed by field name."""

@@ -98,6 +98,11 @@ def find_peaks(bins: Mapping[int, int], resolution: int = 1) -> tuple[Peak, ...]
     return tuple(peaks)
 
 
+LEAST_BEYOND = 20
+"""Calls that a peak by a percentile is to have behind it: the slowest one of 100 is any call that
+was preempted."""
+
+
 def _width(calls: int, resolution: int) -> int:
     """How many bins to look at as one: few calls, spread over many bins, are all noise."""
     return min(resolution, max(1, round(resolution * math.sqrt(_ENOUGH / calls))))
@@ -130,16 +135,30 @@ def choose_peak(spec: str, profile: Profile) -> PeakRange | None:
     if text.startswith(">"):
         cycles = parse_time(text[1:]) * profile.hz
         return PeakRange(None, bin_of(round(cycles), profile.resolution), None)
-    if match := re.fullmatch(r"p([0-9]+(?:\.[0-9]+)?)", text):
-        percent = float(match[1])
-        if not 0 < percent < 100:
-            raise UsageError(f"percentile {text}: give one between p0 and p100, such as p99.9")
+    if (percent := percentile(text)) is not None:
         first = profile.quantile_bin(percent / 100)
         return None if first is None else PeakRange(None, first, None)
     raise UsageError(
         f"'{spec}' is not a peak; give its number, last, bins as in 17-19, a time as in >4ms, "
         "or a percentile as in p99"
     )
+
+
+def percentile(spec: str) -> float | None:
+    """The 99 of ``p99``; ``None`` where the spec is no percentile. Raises UsageError: there is no
+    such one."""
+    text = spec.strip()
+    if (match := re.fullmatch(r"p([0-9]+(?:\.[0-9]+)?)", text)) is None:
+        return None
+    percent = float(match[1])
+    if not 0 < percent < 100:
+        raise UsageError(f"percentile {text}: give one between p0 and p100, such as p99.9")
+    return percent
+
+
+def calls_for(percent: float) -> int:
+    """How many calls to see for :data:`LEAST_BEYOND` beyond this percentile."""
+    return math.ceil(LEAST_BEYOND / (1 - percent / 100) - 1e-6)
 
 
 def _nth(peaks: Sequence[Peak], index: int) -> PeakRange | None:

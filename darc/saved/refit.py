@@ -76,6 +76,8 @@ class Fitted:
     """What does not fit, one line for each."""
     contests: tuple[Contest, ...]
     """The stored votes, of the nodes that fit with all their callees."""
+    nodes: Mapping[Fnode, Fnode]
+    """The nodes that fit, as they are now."""
 
 
 def check_overrides(stored: Stored, overrides: Mapping[str, object]) -> None:
@@ -202,7 +204,7 @@ class _Fitting:
             for contest in self._stored.contests
             if contest.node in self._whole
         ]
-        return Fitted(tuple(self._notes), tuple(contests))
+        return Fitted(tuple(self._notes), tuple(contests), self._new)
 
     def _descend(self, old: Fnode, new: Fnode) -> None:
         live = self._live

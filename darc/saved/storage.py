@@ -68,6 +68,9 @@ their siblings.
 _NO_LONGER = "condition"
 """A parameter that files of earlier releases have, never with another value than ``none``."""
 
+_DOUBTS = "doubts"
+"""A part."""
+
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
 
@@ -106,6 +109,8 @@ class Stored:
     """Those that were kept of the last round; they are the part called ``ops``."""
     waits: Mapping[OpClass, Waits] = field(default_factory=dict)
     """Who kept these waiting, where that was watched; they are the part called ``waits``."""
+    doubts: tuple[str, ...] = ()
+    """What users were told beside the paths; they are the part called ``doubts``."""
     parts: Mapping[str, object] = field(default_factory=dict)
     """What else analyses keep beside the descent, by their names, as JSON values: what nobody
     knows is kept as it is."""
@@ -119,9 +124,13 @@ def to_text(stored: Stored) -> str:
     nodes = list(stored.root.walk())
     numbers = {node: number for number, node in enumerate(nodes)}
     profile, peak = stored.profile, stored.peak
-    own = {} if stored.ops is None else {kept.PART: kept.to_part(stored.ops)}
+    own: dict[str, object] = {}
+    if stored.ops is not None:
+        own[kept.PART] = kept.to_part(stored.ops)
     if stored.waits:
         own[waits.PART] = waits.to_part(stored.waits)
+    if stored.doubts:
+        own[_DOUBTS] = list(stored.doubts)
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -316,6 +325,13 @@ def _version(content: object) -> int:
     return version
 
 
+def _texts(content: object, where: str) -> tuple[str, ...]:
+    return tuple(
+        read_text(value, f"{where}[{number}]")
+        for number, value in enumerate(read_list(content, where))
+    )
+
+
 class _Reader:
     """Turns parsed JSON into a session and tells where it is not right."""
 
@@ -341,6 +357,7 @@ class _Reader:
         parts = dict(read_mapping(top["parts"], "parts")) if self._version > 2 else {}
         ops = parts.pop(kept.PART, None)
         waited = waits.from_part(parts.pop(waits.PART, {}))
+        doubts = _texts(parts.pop(_DOUBTS, []), f"parts.{_DOUBTS}")
         return Stored(
             spec=read_text(top["function"], "function"),
             parameters=parameters,
@@ -355,6 +372,7 @@ class _Reader:
             slices=slices,
             ops=None if ops is None else kept.from_part(ops, nodes, sees_waits=bool(waited)),
             waits=waited,
+            doubts=doubts,
             parts=parts,
         )
 

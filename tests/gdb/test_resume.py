@@ -84,6 +84,26 @@ def test_what_was_found_is_not_searched_again(tmp_path: Path) -> None:
     assert done.report["program"]["stops"] <= 2  # where it begins, and one look
 
 
+def test_what_was_found_is_as_sure_as_it_was(tmp_path: Path) -> None:
+    """What causes explain of the peak, and what was told beside them, are those of the first run,
+    as is said."""
+    program = build("deep")
+    first = run(tmp_path, program, 4000, *search(PEAK), "kill")
+    session = json.loads((tmp_path / "s.json").read_text())
+    session["parts"]["doubts"] = ["most of it has other causes"]
+    (tmp_path / "s.json").write_text(json.dumps(session))
+    done = run(tmp_path, program, 4000, *resume(), mark("status"), "darc status", SAVE)
+    (before,), (now,) = first.root_causes, done.root_causes
+    assert before["share"] is not None
+    assert (now["share"], now["kept_ops"]) == (before["share"], before["kept_ops"])
+    told = notes(done)
+    assert f"{100 * now['share']:.0f} % of " in told
+    assert "most of it has other causes" in told
+    assert "that of the run that was saved" in told
+    again = json.loads((tmp_path / "s.json").read_text())
+    assert again["parts"]["doubts"] == ["most of it has other causes"]
+
+
 def test_a_program_that_ends_too_early_is_run_again_and_again(tmp_path: Path) -> None:
     """Three decisions of ten calls, and some 9 calls a run after the profile: none is lost."""
     program = build("deep")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from darc.analyses.peakprofile import PeakProfile
 from darc.model.errors import UsageError
+from darc.model.parameters import Parameters
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.profile import Profile, thresholds
 from tests.unit import samples
@@ -134,3 +137,32 @@ def test_it_is_looked_at_when_it_is_time() -> None:
     assert not reads
     assert known.look(wait, read) > 0
     assert len(reads) == 1
+
+
+def test_a_percentile_that_says_little_of_slow_calls() -> None:
+    def told(spec: str, bins: dict[int, int]) -> str:
+        return chosen(spec, bins).told_of_percentile(spec, "handle") or ""
+
+    assert told("p99", {13: 1979, 23: 21}) == "", "as many as it takes"
+    assert told("p99.9", {16: 19_919, 23: 81}) == "", "a peak of its own, with some more calls"
+    few = told("p99", {13: 99, 23: 2})
+    assert "2 of 101 calls are at p99 or beyond" in few
+    assert "'--start-ops 2000'" in few
+    many = told("p99", {13: 1992, 23: 8})
+    assert "2000 of 2000 calls are in its bin or beyond" in many
+    assert "'--peak last'" in many
+    assert told("last", {13: 99, 23: 1}) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "calls"),
+    [
+        ({"peak": "p99"}, 2000),
+        ({"peak": "p99.9"}, 20_000),
+        ({"peak": "p50"}, 100),
+        ({"peak": "last"}, 100),
+        ({"peak": "p99", "start_ops": 300}, 300),
+    ],
+)
+def test_a_percentile_waits_for_calls_beyond_it(given: dict[str, Any], calls: int) -> None:
+    assert Parameters(**given).profile_calls == calls

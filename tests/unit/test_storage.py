@@ -272,6 +272,16 @@ def test_parts_that_nobody_knows_are_kept() -> None:
     assert read(storage.to_text(again)).parts == parts
 
 
+def test_what_users_were_told_beside_the_paths_is_kept() -> None:
+    doubts = ("flush explains 25 % of the peak's time: most of it has other causes",)
+    again = read(storage.to_text(dataclasses.replace(sample(), doubts=doubts)))
+    assert again.doubts == doubts
+    content = json.loads(storage.to_text(again))
+    content["parts"]["doubts"] = [1]
+    with pytest.raises(FormatError, match=r"parts.doubts\[0\]"):
+        read(json.dumps(content))
+
+
 def test_no_address_of_the_run_is_written() -> None:
     assert "4194304" not in storage.to_text(sample())  # 0x400000
     content = json.loads(storage.to_text(sample()))
