@@ -129,6 +129,8 @@ class RootCauses(Analysis):
         """What users should know beside the paths."""
         self._doubts_before = resumed.doubts if resumed is not None else ()
         """What they were told in the run that was saved, of its ops."""
+        self._is_just_chosen = False
+        """Whether the user has chosen the peak at this stop: no call was searched yet."""
         self._contests: tuple[Contest, ...] = ()
         self._resumed = resumed
         self._profiled = profiled
@@ -163,6 +165,7 @@ class RootCauses(Analysis):
         self._stopped_at = time.thread_time()
 
     def goes_on(self) -> None:
+        self._is_just_chosen = False
         self._clock.goes_on()
 
     @property
@@ -326,7 +329,8 @@ class RootCauses(Analysis):
         Raises:
             UsageError: it is not of the form of a peak, or not there.
         """
-        if self._descent is not None or (self._resumed and self._resumed.peak):
+        has_begun = self._descent is not None and not self._is_just_chosen
+        if has_begun or (self._resumed and self._resumed.peak):
             raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
         self.collect()
         if not self._profile.choose(spec):
@@ -336,6 +340,9 @@ class RootCauses(Analysis):
             count = len(self._profile.peaks())
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
+        if self._is_just_chosen:  # the user thinks again
+            self._doubts.clear()
+        self._is_just_chosen = True
         self._tell_choice()
         self._stopped_at = math.inf  # it stands still for the user
         self._collector.timing.drop_open_calls()
@@ -391,6 +398,7 @@ class RootCauses(Analysis):
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
         if self._descent is None:
             raise UsageError("choose a peak first: 'darc peak N'")
+        self._is_just_chosen = False
         self._stopped_at = math.inf
         self._collector.timing.drop_open_calls()
         return self._go(self._descent.choose(nodes))

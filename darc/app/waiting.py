@@ -32,6 +32,12 @@ from darc.model.parameters import Parameters, Probes
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
+_NOT_LOADED = (
+    "no file that is loaded has it. If a library is to bring it, let the program go on until that "
+    "is there, then type 'darc %s' again: in one that was attached to darc does not wait, as a "
+    "breakpoint is its end if the debugger is killed"
+)
+
 _CANNOT_WAIT = (
     "in a program that was attached to darc waits for no function, as a breakpoint is its end if "
     "the debugger is killed: let it go on a little, then type 'darc %s' again"
@@ -121,7 +127,7 @@ class Waiting:
         if not debuggee.tells_of_files:
             raise error
         if not may_wait(debuggee, request.parameters):
-            raise NotFoundError(f"{error}; {_CANNOT_WAIT % request.command}") from None
+            raise NotFoundError(f"{error}; {_NOT_LOADED % request.command}") from None
         if not self._target.screen.accepts_pending(f"{error}; wait for a library that has it?"):
             raise error
         self.request = request

@@ -96,6 +96,25 @@ def test_a_peak_that_is_not_there(program: Path, tmp_path: Path) -> None:
     assert done.paths == [FLUSH]
 
 
+def test_a_choice_that_is_thought_over(program: Path, tmp_path: Path) -> None:
+    """As long as the program has not gone on, another peak takes the place of the first one; then
+    it is searched for."""
+    commands = ["darc start handle --start-ops 2000 --decision-ops 40", "run", "darc peak 1"]
+    commands += [
+        mark("peak"),
+        "darc peak >1ms",
+        "continue",
+        REPORT,
+        mark("late"),
+        "darc status",
+        attempt("darc peak 1"),
+    ]
+    done = debug(tmp_path, program, TWO_MODES, commands)
+    assert "peak >1ms of handle is chosen" in done.section("peak")
+    assert done.paths == [FLUSH], done.gdb
+    assert "is chosen" not in done.section("late")
+
+
 def test_without_a_choice_the_report_says_so(program: Path, tmp_path: Path) -> None:
     commands = [
         "darc start handle --start-ops 2000",
