@@ -33,7 +33,8 @@ _BEHIND_NAMES = (b"\0", b"@", b".", b" ", b"")
 
 _PADDING = ("__pfx_", "__cfi_")
 """What begins the names of the room before functions that a compiler has left there for calls to be
-traced (objtool's, in a kernel) or checked (clang's), with the function's own name behind it."""
+traced (objtool's, in a kernel) or checked (clang's), with the function's own name behind it. As
+long as nothing but nops stands there, it is room like any other behind the function before."""
 
 _LARGE_FUNCTION = 1 << 20
 """Bytes from which on a symbol's size is not believed without a look."""
