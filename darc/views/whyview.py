@@ -155,4 +155,4 @@ def _further(known: Why, show: Show) -> Iterator[str]:
             "of libraries as well"
         )
     else:
-        yield "'darc why --time 5min' looks for longer"
+        yield "'darc why' looks again, 'darc why --time 5min' for longer"

@@ -462,6 +462,7 @@ def test_what_was_not_looked_into_is_offered() -> None:
     assert "darc: why: cannot tell\n  1230 calls of 3 functions in 2.0s\n" in text
     assert "slow: 30 of 1230 calls take about 25ms, not " in text
     assert "not looked into: 'darc start slow --peak last'" in text
+    assert "'darc why' looks again, 'darc why --time 5min' for longer" in text
     made = to_json(shown(why))["why"]
     assert made["verdict"] == "cannot tell"
     assert [one["function"] for one in made["open"]] == ["slow"]
