@@ -18,6 +18,7 @@ from darc.target.ownthread import begin_thread
 from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
+from darc.views.words import Shown
 
 _TICK_SECONDS = 0.1
 """Half of what a sign of life counts for (``darc/debuggee/process_pads.py``)."""
@@ -134,11 +135,11 @@ class Monitor:
         """How far it is. Where the program writes on the same terminal, in lines that stay."""
         screen, session = self._target.screen, self._session
         if not session.debuggee.writes_on(_TERMINAL):
-            screen.live(render.live(session.live_snapshot(), self._line_style()))
+            screen.live(self._line())
         elif now >= self._next_line:
             self._between = min(_RARER * self._between, _LONGEST_BETWEEN)
             self._next_line = now + self._between
-            screen.leave(render.live(session.live_snapshot(), self._line_style()))
+            screen.leave(self._line())
 
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in
@@ -151,6 +152,10 @@ class Monitor:
         self._knocked, self._stops = now, stops
         self._session.debuggee.send(number, own)
         return look
+
+    def _line(self) -> Shown:
+        shown, style = self._session.live_snapshot(), self._line_style()
+        return render.live(shown, style, is_stepped=self._session.paused)
 
     def _line_style(self) -> Style:
         """A terminal whose window has another size than at the start has the last word, as it has

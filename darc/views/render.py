@@ -127,13 +127,16 @@ def catching_text(known: Catching) -> tuple[str, ...]:
     return tuple(found)
 
 
-def live(snapshot: Snapshot, style: Style) -> Shown:
-    """One line that fits the width: what the search is doing now."""
+def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown:
+    """One line that fits the width: what the search is doing now. ``is_stepped`` says that the user
+    goes through the program step by step, without probes."""
     function, doing = style.name(snapshot.function), snapshot.status.value
     catching = snapshot.part(Catching)
     counts: list[str] = []
     if catching is not None:
         doing, *counts = catching_text(catching)
+    if is_stepped:
+        doing += ", without probes while you step"
     parts = [f"darc: {function}: {doing}", *counts]
     if snapshot.profile is not None and snapshot.collected is not None:
         parts.append(calls_text(snapshot.profile.count))
@@ -145,7 +148,7 @@ def live(snapshot: Snapshot, style: Style) -> Shown:
         parts.append(f"level {snapshot.level}")
     elif snapshot.collected is None:
         parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
-    if snapshot.program.probes:  # below f0, whose own one is there in any case
+    if snapshot.program.probes and not is_stepped:  # below f0, whose own one is there in any case
         many = snapshot.program.probes
         parts.append("1 probe" if many == 1 else f"{many} probes")
     parts.append(elapsed_text(snapshot.elapsed_seconds))

@@ -423,6 +423,9 @@ def test_the_live_line_where_memory_cannot_be_read() -> None:
         status=Status.PENDING, profile=None, peak=None, collected=None, needed=100
     )
     assert "waits for 100 calls" in render.live(profiling, Style(200))
+    stepped = render.live(searching, Style(200), is_stepped=True)
+    assert "in progress, without probes while you step · " in stepped
+    assert "probes · " not in stepped
 
 
 @given(st.text(max_size=200), st.integers(1, 200), st.booleans())
