@@ -64,4 +64,5 @@ class FakeApp:
         self.shown.append(text)
 
     def complete_function(self, prefix: str) -> list[str]:
-        return [name for name in ("handle", "handle_all", "ns::f") if name.startswith(prefix)]
+        names = ("handle", "handle_all", "ns::f", "ns::g<int, int>")
+        return [name for name in names if name.startswith(prefix) and (prefix or " " not in name)]

@@ -328,7 +328,9 @@ def test_the_commands_of_this_release() -> None:
     [
         ("start", "", "", ["handle", "handle_all", "ns::f"]),
         ("start", "han", "han", ["handle", "handle_all"]),
-        ("start", "ns::", "", ["f"]),
+        ("start", "ns::f", "f", ["f"]),
+        ("start", "'ns::g<int, i", "i", ["int>'"]),
+        ("start", "'ns::g<int, int>' --peak la", "la", ["last"]),
         ("start", "f --max", "--max", ["--maxcount-percentage", "--max-depth", "--max-probes",
                                        "--max-time"]),
         ("start", "f --max-d", "max-d", ["max-depth"]),

@@ -60,10 +60,16 @@ def completes_files(name: str, argline: str) -> bool:
 
 
 def _last_word(argline: str) -> tuple[list[str], str]:
-    words = argline.split()
-    if not argline or argline[-1].isspace():
-        return words, ""
-    return words[:-1], words[-1]
+    """The words before the one at the end, which a quote that is open may have begun."""
+    start, quote = 0, ""
+    for at, character in enumerate(argline):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character.isspace():
+            start = at + 1
+        elif character in ("'", '"') and at == start:
+            quote = character
+    return argline[:start].split(), argline[start:]
 
 
 def _candidates(app: Actions, command: Command, before: Sequence[str], typed: str) -> list[str]:
