@@ -126,6 +126,16 @@ def test_path(assembled: Assemble, slow: str, path: list[str]) -> None:
     assert not bench.debuggee.begun
 
 
+def test_why_its_causes_may_be_wrong_is_told(
+    assembled: Assemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a kernel."""
+    bench = Bench(assembled(PLAIN))
+    assert bench.collector.losses() == []
+    monkeypatch.setattr(type(bench.debuggee), "breakpoints_doubt", "hits slow others down")
+    assert bench.collector.losses() == ["hits slow others down"]
+
+
 def test_profile_is_without_the_hits(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), peak=None, start_ops=50)
     bench.slow("h")
