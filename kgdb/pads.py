@@ -172,7 +172,7 @@ class KernelPads(PadBackend):
                 kernel.target.breaks.set_break(foothold.symbol("darc_bell"), on_hit)
             )
         of_set = foothold.tables.blob.constants["DARC_SET"]
-        if self._has_limit or foothold.tables.get("mode") == of_set:
+        if self._has_limit or foothold.tables.mode == of_set:
             kernel.arm_limit(lambda: self._rung(handler))
 
     def disarm_bell(self) -> None:

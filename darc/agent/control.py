@@ -149,6 +149,8 @@ class Control:
     resolution = Word()
     seen = Word()
     """Calls that counted since they were last asked for."""
+    mode = Word()
+    """``enum darc_mode``: what the agent does with calls."""
     bell = Word()
     """``enum darc_bell``: whether a thread has rung, or is about to."""
     bell_signal = Word()
