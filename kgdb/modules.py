@@ -11,7 +11,7 @@ from pathlib import Path
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image
 from darc.code.headers import Segment, no_headers
-from darc.code.symbols import FunctionSymbols, Symbol
+from darc.code.symbols import PADDING, FunctionSymbols, Symbol
 from darc.model.errors import FormatError, TargetError
 from kgdb.btf import Btf
 
@@ -67,7 +67,7 @@ class _ModuleSymbols(FunctionSymbols):
             if not index or not self._module.start <= value < self._module.end:
                 continue
             text = strings[name : strings.find(b"\0", name)].decode("ascii", "replace")
-            if text and not text.startswith((".L", "__pfx_", "__cfi_")):
+            if text and not text.startswith((".L", *PADDING)):
                 rank = (info & 15 != _FUNCTION, info >> 4 != 1, len(text))
                 at = value - self._module.start
                 yield Symbol(text, at, size, ifunc=False, exported=False, rank=rank)

@@ -562,10 +562,10 @@ class RootCauses(Analysis):
             tell_blocked(self._paths, self.root, kept, rules)
         if parameters.auto:
             self._tell(leave_out_slight(self._paths, kept))
-            fast, is_paper = self._profile.mean_below(), parameters.loops is Loops.PAPER
+            fast = self._profile.mean_below()
             are_all = self._descent is not None and not self._descent.under_way
             self._doubts += leave_out_all(
-                self._paths, kept, fast, by_longest=is_paper, are_all=are_all
+                self._paths, kept, fast, by_longest=rules.by_longest, are_all=are_all
             )
 
     def _settle(self, note: str | None) -> None:

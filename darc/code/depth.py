@@ -62,7 +62,7 @@ def all_frame_rules(
         if instruction is None:
             continue
         after = _step(states[address], instruction, factory)
-        for successor in _successors(instruction):
+        for successor in successors(instruction):
             before = states.get(successor)
             merged = after if before is None else before.met(after)
             if merged != before:
@@ -77,7 +77,8 @@ def all_frame_rules(
     return found
 
 
-def _successors(instruction: Instruction) -> list[int]:
+def successors(instruction: Instruction) -> list[int]:
+    """Where its function goes on behind it, or behind what it calls, as far as it says so."""
     flow = instruction.flow_control
     following, target = int(instruction.next_ip), int(instruction.near_branch_target)
     if flow == FlowControl.CONDITIONAL_BRANCH:

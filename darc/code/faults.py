@@ -24,7 +24,7 @@ from iced_x86 import (
 )
 
 from darc.code.architecture import FunctionCode
-from darc.code.processor import branch_target
+from darc.code.depth import successors
 
 SIGILL, SIGBUS, SIGFPE, SIGSEGV = 4, 7, 8, 11
 
@@ -168,18 +168,5 @@ def may_learn_place(handler: FunctionCode, signal: int, *, is_told: bool) -> boo
             for one in used
             if one.register in _WHOLE and one.access == OpAccess.WRITE
         )
-        pending += ((after, left) for after in _followers(instruction))
+        pending += ((after, left) for after in successors(instruction))
     return False
-
-
-def _followers(instruction: Instruction) -> list[int]:
-    """Where the function goes on behind it."""
-    flow = instruction.flow_control
-    found = []
-    if flow in (FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH):
-        target = branch_target(instruction)
-        if target is not None:
-            found.append(target)
-    if flow in (FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH):
-        found.append(instruction.next_ip)
-    return found

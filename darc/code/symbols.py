@@ -31,7 +31,7 @@ _MOST_ENDS = 100
 _BEHIND_NAMES = (b"\0", b"@", b".", b" ", b"")
 """What may stand behind a function's name in a symbol that is not mangled."""
 
-_PADDING = ("__pfx_", "__cfi_")
+PADDING = ("__pfx_", "__cfi_")
 """What begins the names of the room before functions that a compiler has left there for calls to be
 traced (objtool's, in a kernel) or checked (clang's), with the function's own name behind it. As
 long as nothing but nops stands there, it is room like any other behind the function before."""
@@ -356,10 +356,11 @@ def _functions(symbols: list[Symbol]) -> Iterator[Symbol]:
     """``symbols`` without those of the room before functions."""
     known: set[tuple[str, int]] | None = None
     for symbol in symbols:
-        if symbol.name.startswith(_PADDING):
+        start = next(filter(symbol.name.startswith, PADDING), None)
+        if start is not None:
             if known is None:
                 known = {(other.name, other.address) for other in symbols}
-            if (symbol.name[len(_PADDING[0]) :], symbol.address + symbol.size) in known:
+            if (symbol.name.removeprefix(start), symbol.address + symbol.size) in known:
                 continue
         yield symbol
 

@@ -11,7 +11,7 @@ whose code never looks at what the kernel tells it of the place: it ends the pro
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from darc.code.architecture import FunctionCode
@@ -70,14 +70,16 @@ def _may_learn_place(program: Program, signal: int, handler: Handler) -> bool:
     code = program.function(handler.address)
     if may_learn_place(code, signal, is_told=handler.is_told):
         return True
-    called = [site.target for site in code.sites if site.target is not None]
-    further = [program.function(target) for target in called if program.is_code(target)]
+    further = [program.function(target) for target in _called(code) if program.is_code(target)]
     return any(_throws(program, one) for one in (code, *further))
 
 
 def _throws(program: Program, code: FunctionCode) -> bool:
-    called = (site.target for site in code.sites if site.target is not None)
-    return any(not _THROWING.isdisjoint(program.linkage.names_of(target)) for target in called)
+    return any(not _THROWING.isdisjoint(program.linkage.names_of(at)) for at in _called(code))
+
+
+def _called(code: FunctionCode) -> Iterator[int]:
+    return (site.target for site in code.sites if site.target is not None)
 
 
 def _is_runtimes(program: Program, address: int) -> bool:

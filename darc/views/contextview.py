@@ -24,7 +24,7 @@ from darc.saved.contexts import (
     nodes_to_json,
 )
 from darc.views.style import Style, write
-from darc.views.words import Shown, threads_text
+from darc.views.words import Shown, counted, threads_text
 
 _HEAT = "█▓▒░"
 _COLOURS = ("bold red", "red", "yellow", "dim")
@@ -123,14 +123,14 @@ def _origins(known: RankedContexts, style: Style) -> Iterator[Text]:
     if trace is None:
         return
     parts = [
-        f"{_many(trace.events, 'event')} of {threads_text(trace.threads)} in {trace.seconds:.3g}s"
+        f"{counted(trace.events, 'event')} of {threads_text(trace.threads)} in {trace.seconds:.3g}s"
     ]
     if trace.lost:
-        parts.append(f"{_many(trace.lost, 'event')} lost")
+        parts.append(f"{counted(trace.lost, 'event')} lost")
     if trace.cut:
-        parts.append(f"{_many(trace.cut, 'stack')} cut, and left out")
+        parts.append(f"{counted(trace.cut, 'stack')} cut, and left out")
     if trace.bare:
-        parts.append(f"{_many(trace.bare, 'event')} without a stack")
+        parts.append(f"{counted(trace.bare, 'event')} without a stack")
     yield Text(f"  inferred: by {'; '.join(parts)}")
     if f0:
         every, slow = coverage(known.tree), coverage(known.tree, SLOWEST)
@@ -138,10 +138,6 @@ def _origins(known: RankedContexts, style: Style) -> Iterator[Text]:
             f"  of the measured contexts stacks have shown {_share(every)}; of the slowest "
             f"{SLOWEST:.0%} {_share(slow)}"
         )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _begins(node: Context) -> bool:

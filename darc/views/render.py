@@ -38,6 +38,8 @@ from darc.views.words import (
     Shown,
     calls_text,
     columns,
+    counted,
+    counted_were,
     elapsed_text,
     shorten,
     to_ascii,
@@ -149,8 +151,7 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
     elif snapshot.collected is None:
         parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
     if snapshot.program.probes and not is_stepped:  # below f0, whose own one is there in any case
-        many = snapshot.program.probes
-        parts.append("1 probe" if many == 1 else f"{many} probes")
+        parts.append(counted(snapshot.program.probes, "probe"))
     parts.append(elapsed_text(snapshot.elapsed_seconds))
     separator = " · "
     excess = columns(separator.join(parts)) - style.width
@@ -297,10 +298,10 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
         lines.append(Text(why, "dim"))
     if kept.not_followed:
-        many = "1 wait was" if kept.not_followed == 1 else f"{kept.not_followed} waits were"
+        many = counted_were(kept.not_followed, "wait")
         lines.append(Text(f"{many} not followed: too many at the same time", "dim"))
     if kept.not_kept:
-        many = "1 call was" if kept.not_kept == 1 else f"{kept.not_kept} calls were"
+        many = counted_were(kept.not_kept, "call")
         lines.append(Text(f"{many} not watched: too many at the same time", "dim"))
     return lines
 
@@ -373,15 +374,11 @@ def explained_text(explained: Explained, snapshot: Snapshot) -> str:
 def probes_text(snapshot: Snapshot) -> str:
     """By what probes calls were timed, and what that has cost in stops."""
     program = snapshot.program
-    stops = "1 stop" if program.stops == 1 else f"{program.stops} stops"
+    stops = counted(program.stops, "stop")
     nanoseconds = round(program.stopped_seconds * 1e9)
     if nanoseconds:
         stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped"
-    timed = "" if program.probes is None else f", {_sites_text(program.probes)} timed"
+    timed = "" if program.probes is None else f", {counted(program.probes, 'call site')} timed"
     calls = program.in_peak_calls
     inside = "" if calls is None else f"{calls_text(calls)} inside the peak; "
     return f"probes: {snapshot.probes.value}{timed}; {inside}{stops}"
-
-
-def _sites_text(count: int) -> str:
-    return "1 call site" if count == 1 else f"{count} call sites"

@@ -19,7 +19,7 @@ from darc.model.status import Status
 from darc.views.render import peak_name
 from darc.views.style import Style, write
 from darc.views.treeview import Show
-from darc.views.words import Shown, calls_text, columns, shorten
+from darc.views.words import Shown, calls_text, columns, counted_were, shorten
 
 SHOWN_CALLS = 40
 """Calls of an op that have a line of their own, the longest ones, unless all are asked for."""
@@ -330,8 +330,7 @@ def _rest(op: Op, kept: KeptOps, style: Style) -> Iterator[str]:
     if not style.verbose and len(short) > SHOWN_SUMS:
         yield f"  … and calls of {len(short) - SHOWN_SUMS} more"
     if op.lost:
-        lost = "1 call was" if op.lost == 1 else f"{op.lost} calls were"
-        yield f"{lost} lost: there is room for {len(op.spans)} in an op"
+        yield f"{counted_were(op.lost, 'call')} lost: there is room for {len(op.spans)} in an op"
     if op.off is None:
         why = "" if kept.why_no_waits is None else f": {kept.why_no_waits}"
         yield f"whether the thread ran or waited was not watched{why}"

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from darc.model.ops import ObjectKind
 from darc.model.waits import Holder, Role, WaitedFor, Waits, together
-from darc.views.words import name
+from darc.views.words import calls_text, counted, name
 
 SHOWN = 6
 """Objects and holders each that are listed, the ones with most time."""
@@ -63,7 +63,7 @@ def draw_waits(
 ) -> Iterator[Text]:
     """The lines; ``latency`` formats cycles."""
     mean = latency(waits.cycles / waits.ops) if waits.ops else "-"
-    yield Text(f"● {show(f0)}  {mean} on average, of {_ops(waits.ops)} kept")
+    yield Text(f"● {show(f0)}  {mean} on average, of {calls_text(waits.ops)} kept")
     rest = max(0, waits.cycles - waits.waited - waits.not_followed)
     objects = together(waits.objects)
     rows = objects[:SHOWN]
@@ -85,8 +85,7 @@ def draw_waits(
         mean = latency(against.cycles / against.ops)
         yield Text(f"the fastest peak: {mean} on average, {share} of it in waits", "dim")
     if waits.lost:
-        many = "1 release" if waits.lost == 1 else f"{waits.lost} releases"
-        yield Text(f"there was no room for {many}", "dim")
+        yield Text(f"there was no room for {counted(waits.lost, 'release')}", "dim")
 
 
 def _holder_lines(
@@ -113,10 +112,6 @@ def kind_text(kind: ObjectKind) -> str:
     return _KINDS[kind]
 
 
-def _ops(count: int) -> str:
-    return "1 call" if count == 1 else f"{count} calls"
-
-
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:3.0f} %" if whole else "  - "
 
@@ -129,8 +124,8 @@ def _object(one: WaitedFor, show: Callable[[str], str]) -> str:
     where = f" in {_path(one.path, show)}" if one.path else ""
     times = "" if one.waits == one.ops else f", {one.waits} times"
     if one.kind is ObjectKind.CALL:
-        return f"blocked{where}: {_ops(one.ops)}{times}"
-    return f"waited for {object_text(one, show)}{where}: {_ops(one.ops)}{times}"
+        return f"blocked{where}: {calls_text(one.ops)}{times}"
+    return f"waited for {object_text(one, show)}{where}: {calls_text(one.ops)}{times}"
 
 
 def object_text(one: WaitedFor, show: Callable[[str], str]) -> str:
@@ -146,7 +141,7 @@ def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) ->
         return _IN_KERNELS.get((kind, holder.role), _ROLES[holder.role])
     where = f" in {_path(holder.path, show)}" if holder.path else ""
     if holder.role in (Role.INTERRUPT, Role.SOFT_INTERRUPT, Role.DID, Role.SLEPT, Role.READY):
-        return f"{_ROLES[holder.role]}{where}: {_ops(holder.ops)}"
+        return f"{_ROLES[holder.role]}{where}: {calls_text(holder.ops)}"
     threads = holder.threads
     thread = "process" if holder.is_outside else "task" if kind in _OF_TASKS else "thread"
     who = f"another {thread}" if not threads else f"{thread} {threads[0]}"
@@ -158,4 +153,4 @@ def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) ->
     role = "until the end of" if kind is ObjectKind.THREAD else _ROLES[holder.role]
     if (kind, holder.role) in _IN_KERNELS:
         role = _IN_KERNELS[kind, holder.role]
-    return f"{role} {who}{named}{where}: {_ops(holder.ops)}"
+    return f"{role} {who}{named}{where}: {calls_text(holder.ops)}"

@@ -177,19 +177,29 @@ def lines(text: str) -> Shown:
     return Shown("\n".join(message(line) for line in text.split("\n")))
 
 
+def counted(count: int, what: str) -> str:
+    """``1 probe``, ``12 probes``."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def counted_were(count: int, what: str) -> str:
+    """``1 wait was``, ``3 waits were``."""
+    return f"{counted(count, what)} {'was' if count == 1 else 'were'}"
+
+
 def calls_text(count: int) -> str:
     """``1 call``, ``2000 calls``."""
-    return "1 call" if count == 1 else f"{count} calls"
+    return counted(count, "call")
 
 
 def functions_text(count: int) -> str:
     """``1 function``, ``64 functions``."""
-    return "1 function" if count == 1 else f"{count} functions"
+    return counted(count, "function")
 
 
 def threads_text(count: int) -> str:
     """``1 thread``, ``64 threads``."""
-    return "1 thread" if count == 1 else f"{count} threads"
+    return counted(count, "thread")
 
 
 def elapsed_text(seconds: float) -> str:
@@ -204,6 +214,6 @@ def elapsed_text(seconds: float) -> str:
 def stood_still(stops: int, seconds: float, before: float) -> str:
     """What an analysis has cost the program: ``seconds`` in ``stops``, and what it took ``before``
     these to make its probes."""
-    count = "1 stop" if stops == 1 else f"{stops} stops"
     stood, made = (format_cycles(round(one * 1e9), 10**9) for one in (seconds, before))
+    count = counted(stops, "stop")
     return f"the program stood still for {stood} in {count}; before, for {made}, for its probes"
