@@ -336,7 +336,7 @@ class CallWalk(Analysis):
                     group.waits[name] = group.waits.get(name, 0.0) + part
                 one.base -= node.base
             elif is_of_cxx(one.function):
-                one.lends = (node.base | node.lends) & one.share.keys()
+                one.lends = node.lends_on
             if one.share:
                 node.below.append(one)
         for one in reversed(node.path):

@@ -37,11 +37,19 @@ class Edges:
         self._root = root
 
     def is_base(self, node: WalkNode, before: ThreadStack, after: ThreadStack | None) -> bool:
-        """Whether a thread was in one call of ``node`` for all of the window."""
+        """Whether a thread was in one call of ``node`` for all of the window. It is in the function
+        that it began with, as far as the stacks do not tell another call of that."""
         key = before.key
         if node.above is not None and key not in node.base and node.calls.get(key, 0) != 1:
             return False
         place = self._code.place(node, before.frames)
+        begins_here = node.above is None and key in node.base
+        if (
+            begins_here
+            and after is not None
+            and (place is None or self._code.place(node, after.frames) is None)
+        ):
+            return True
         return place is not None and self._is_still(place[0], before, after)
 
     def seeds(

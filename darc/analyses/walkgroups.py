@@ -54,6 +54,12 @@ class WalkNode:
         """From the start down to it."""
         return [*(() if self.above is None else self.above.path), self]
 
+    @property
+    def lends_on(self) -> frozenset[int]:
+        """The threads that a function of C++'s library below it is lent to: also such as were not
+        in that while it was found."""
+        return self.base | self.lends
+
     def is_lent(self, key: int) -> bool:
         """Whether what it waits is the wait of the thread's loop, which it returns to."""
         return key in self.lends and key not in self.base
@@ -68,9 +74,12 @@ class WalkNode:
 
     def tell_idling(self) -> None:
         """The window tells parts, not times: that of its own callers has its share, and others may
-        call it as well."""
+        call it as well. Only threads that it is lent to tell which part."""
         found = dict(self.waited)
-        held = sum(found.values()) + sum(sum(one.share.values()) for one in self.below)
+        further = (
+            part for one in self.below for key, part in one.share.items() if self.is_lent(key)
+        )
+        held = sum(found.values()) + sum(further)
         for one in self.below:
             for name, part in one.idling.items():
                 found[name] = found.get(name, 0.0) + part * one.lent()
