@@ -18,7 +18,7 @@ from fixtures.build import Strip, build_hazard
 from tests.code import compare_code
 from tests.debugger import end_session, last_words, session_members, tracer
 
-_OPS, _WRONG, _STOP, _READY, _SEEN = range(5)
+_OPS, _WRONG, _STOP, _READY, _SEEN, _LINE, _STATUS = range(7)
 _LOOKS = 200
 _PAUSE_SECONDS = 0.05
 """How often, and how far apart, a program is looked at before it counts as hanging."""
@@ -85,7 +85,7 @@ class Program:
             if self._process.poll() is not None:
                 raise HurtError(_end_of(self._process.returncode))
             if self._counter(_WRONG):
-                raise HurtError(f"{self._counter(_WRONG)} wrong results")
+                raise HurtError(self._what_is_wrong())
             stopped = self.stopped()
             if not stopped and self._counter(_OPS) > before + 200:
                 return
@@ -98,6 +98,12 @@ class Program:
                 )
             time.sleep(_PAUSE_SECONDS)
         raise HurtError(f"does not answer: {self._threads()}")
+
+    def _what_is_wrong(self) -> str:
+        """In words: how much, where it was seen first, and how a child of it had ended then."""
+        status = self._counter(_STATUS)
+        told = f", a child's status {status:#x}" if status else ""
+        return f"{self._counter(_WRONG)} wrong results, first in line {self._counter(_LINE)}{told}"
 
     def stopped(self) -> list[int]:
         """Threads of it and of its children that are stopped or traced."""
