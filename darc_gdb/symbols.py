@@ -10,6 +10,7 @@ import gdb
 
 from darc.code.demangle import without_arguments
 from darc.target.ownthread import Turn, own_thread
+from darc.target.shapes import Member, Shape
 from darc.target.symbols import Symbols
 from darc_gdb.translated import translated
 
@@ -66,6 +67,14 @@ class GdbSymbols(Symbols):
         return _entries(function, function)
 
     @translated
+    def shape_of(self, variable: str, address: int) -> Shape | None:
+        for symbol in _variables(variable):
+            place = symbol.value().address
+            if place is not None and int(place) == address and symbol.type is not None:
+                return _GdbShape(symbol.type)
+        return None
+
+    @translated
     def inlined_into(self, function: str) -> Sequence[str]:
         if not _PLAIN_FUNCTION.fullmatch(function):
             return []
@@ -97,6 +106,48 @@ class GdbSymbols(Symbols):
         before = f"break {file}:"
         lines = gdb.execute(f"complete {before}{prefix}", to_string=True).splitlines()
         return [line.removeprefix(before) for line in lines if line.startswith(before)]
+
+
+class _GdbShape(Shape):
+    """A type as gdb knows it."""
+
+    def __init__(self, declared: gdb.Type) -> None:
+        self._declared = declared
+        self._type = declared.strip_typedefs()
+
+    @property
+    @translated
+    def name(self) -> str:
+        return str(self._declared.name or self._type.name or "")
+
+    @property
+    @translated
+    def size(self) -> int:
+        return int(self._type.sizeof)
+
+    @translated
+    def members(self) -> Sequence[Member]:
+        if self._type.code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
+            return ()
+        found = []
+        for one in self._type.fields():
+            bits = getattr(one, "bitpos", None)  # static members have none; virtual bases neither
+            if bits is not None and one.type is not None:
+                name = "" if one.is_base_class else str(one.name or "")
+                found.append(Member(name, int(bits) // 8, _GdbShape(one.type)))
+        return found
+
+    @translated
+    def element(self) -> Shape | None:
+        is_array = self._type.code == gdb.TYPE_CODE_ARRAY
+        return _GdbShape(self._type.target()) if is_array else None
+
+
+def _variables(name: str) -> Iterator[gdb.Symbol]:
+    """The global and static variables of this name."""
+    for symbol in (gdb.lookup_global_symbol(name), *gdb.lookup_static_symbols(name)):
+        if symbol is not None and symbol.is_variable and not symbol.needs_frame:
+            yield symbol
 
 
 def _places(spec: str) -> Iterator[int]:

@@ -8,8 +8,12 @@ from pathlib import Path
 import lldb
 
 from darc.target.ownthread import Turn, own_thread
+from darc.target.shapes import Member, Shape
 from darc.target.symbols import Symbols
 from darc_lldb.inferior import Inferior
+
+_MOST_VARIABLES = 64
+"""Of one name, that are looked at."""
 
 _BUILD_ID = 40
 """Digits of a build id, as linkers make it by default. Where there is none lldb makes one up."""
@@ -84,3 +88,52 @@ class LldbSymbols(Symbols):
             if context.GetBlock().GetContainingInlinedBlock().IsValid()
         ]
         return list(dict.fromkeys(found))
+
+    def shape_of(self, variable: str, address: int) -> Shape | None:
+        target = self._inferior.target
+        module = target.ResolveLoadAddress(address).GetModule()
+        for value in module.FindGlobalVariables(target, variable, _MOST_VARIABLES):
+            if int(value.GetLoadAddress()) == address:
+                return _LldbShape(value.GetType())
+        return None
+
+
+class _LldbShape(Shape):
+    """A type as lldb knows it."""
+
+    def __init__(self, declared: lldb.SBType) -> None:
+        self._declared = self._type = declared
+        while self._type.IsTypedefType():
+            self._type = self._type.GetTypedefedType()
+
+    @property
+    def name(self) -> str:
+        name = str(self._declared.GetName() or "")
+        return "" if name.startswith("(") else name  # "(unnamed struct)"
+
+    @property
+    def size(self) -> int:
+        return int(self._type.GetByteSize())
+
+    def members(self) -> Sequence[Member]:
+        bases = [self._type.GetDirectBaseClassAtIndex(i) for i in range(self._bases)]
+        fields = [self._type.GetFieldAtIndex(i) for i in range(self._type.GetNumberOfFields())]
+        return [
+            *(Member("", int(one.GetOffsetInBytes()), _LldbShape(one.GetType())) for one in bases),
+            *(
+                Member(
+                    str(one.GetName() or ""),
+                    int(one.GetOffsetInBytes()),
+                    _LldbShape(one.GetType()),
+                )
+                for one in fields
+            ),
+        ]
+
+    @property
+    def _bases(self) -> int:
+        return int(self._type.GetNumberOfDirectBaseClasses())
+
+    def element(self) -> Shape | None:
+        is_array = self._type.GetTypeClass() == lldb.eTypeClassArray
+        return _LldbShape(self._type.GetArrayElementType()) if is_array else None

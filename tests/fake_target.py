@@ -19,6 +19,7 @@ from darc.target.memory import Memory
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
+from darc.target.shapes import Member, Shape
 from darc.target.symbols import Symbols
 from darc.target.target import State, Target
 from darc.target.threads import Threads
@@ -42,6 +43,22 @@ class CrashError(Exception):
     """A function of the fake program has crashed."""
 
 
+@dataclass(frozen=True)
+class FakeShape(Shape):
+    """A type that a test makes up."""
+
+    name: str = ""
+    size: int = 4
+    made_of: tuple[Member, ...] = ()
+    array_of: Shape | None = None
+
+    def members(self) -> Sequence[Member]:
+        return self.made_of
+
+    def element(self) -> Shape | None:
+        return self.array_of
+
+
 @own_thread
 class FakeSymbols(Symbols):
     """What a test says."""
@@ -52,6 +69,7 @@ class FakeSymbols(Symbols):
         self.inlined: dict[int, tuple[str, ...]] = {}
         self.sources: dict[tuple[str, str], list[int]] = {}
         self.hosts: dict[str, Sequence[str]] = {}
+        self.shapes: dict[tuple[str, int], Shape] = {}
 
     def line_at(self, address: int) -> tuple[str, int] | None:
         return self.lines.get(address)
@@ -61,6 +79,9 @@ class FakeSymbols(Symbols):
 
     def functions_in(self, file: str, function: str) -> Sequence[int]:
         return self.sources.get((file, function), [])
+
+    def shape_of(self, variable: str, address: int) -> Shape | None:
+        return self.shapes.get((variable, address))
 
     def inlined_into(self, function: str) -> Sequence[str]:
         return self.hosts.get(function, ())
@@ -367,7 +388,7 @@ class FakeWorld(World):
     """``program.c`` in Python: the same rounds, names, stops and values."""
 
     NAMES = ("add", "crash", "stop_here", "pass", "rung", "outer", "inlined_place", "main")
-    WORDS = ("word", "passed", "ticks", "calls")
+    WORDS = ("word", "passed", "ticks", "calls", "whole")
     CODE, DATA = 0x40_0000, 0x60_0000
     RET = 0xC3
 
@@ -394,6 +415,13 @@ class FakeWorld(World):
         target.functions = {self.address("add"): self._add}
         target.symbols.lines = {self.address("add"): ("program.c", 16)}
         target.symbols.inlined = {self.address("inlined_place"): ("inner",)}
+        number = FakeShape("int")
+        union = FakeShape(made_of=(Member("number", 0, number), Member("other", 0, number)))
+        before = FakeShape(array_of=FakeShape("char", 1))
+        part = FakeShape("part_t", 8, (Member("before", 0, before), Member("", 4, union)))
+        parts = Member("parts", 8, FakeShape("", 24, array_of=part))
+        whole = FakeShape("", 32, (Member("first", 0, FakeShape("long", 8)), parts))
+        target.symbols.shapes = {("whole", self.address("whole")): whole}
         target.symbols.sources = {
             ("program.c", name): [self.address(name)] for name in ("add", "outer")
         }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Mapping
 
 from darc.code.demangle import display_name
+from darc.code.members import member_at
 from darc.code.processor import PATCH_LENGTH, SIGNAL_RETURN, called_before, plt_slot
 from darc.code.program import Program
 from darc.code.unwind import callers
@@ -39,7 +41,7 @@ class ProgramNames:
             name = self._program.names.function_at(back - 1).name
             if name in _BEGINNINGS:
                 break
-            found.append(name)
+            found += [*self._inlined_at(back - 1), name]
             if name == within:
                 break
         return tuple(found)
@@ -57,6 +59,14 @@ class ProgramNames:
         is_inside = itertools.takewhile(lambda b: self._program.module_at(b) is inside, backs)
         hidden = len(list(is_inside)) if inside is not None and _LIBC.match(inside.name) else 0
         return backs[hidden:]
+
+    def _inlined_at(self, address: int) -> tuple[str, ...]:
+        """The program's own functions that were inlined there, innermost first, as far as debug
+        information tells."""
+        found: tuple[str, ...] = ()
+        with contextlib.suppress(DarcError):  # then it is as if there were none
+            found = self._program.inlined_at(address)
+        return tuple(name for name in reversed(found) if not _LIBRARYS.match(name))
 
     def _is_signal_return(self, back: int) -> bool:
         """Whether what is returned to makes the kernel take up what a signal has interrupted."""
@@ -82,8 +92,8 @@ class ProgramNames:
         return self._program.names.function_at(target).name
 
     def object(self, kind: ObjectKind, address: int) -> str:
-        """Its symbol; else the module and where it is in that; else that it is on the heap or a
-        stack."""
+        """Its symbol, and which member of that it is, as far as debug information tells; else the
+        module and where it is in that; else that it is on the heap or a stack."""
         if kind is ObjectKind.THREAD:
             return f"thread {address:#x}"
         before = [module for module in self._program.modules if module.start <= address]
@@ -93,7 +103,7 @@ class ProgramNames:
             if found is not None:
                 name, offset = found
                 shown = display_name(name)
-                return f"{shown}+{offset:#x}" if offset else shown
+                return shown + self._member(shown, address - offset, offset)
         region = next((r for r in self._program.regions if r.start <= address < r.end), None)
         if region is not None and before and region.path == before[-1].path:
             return f"{before[-1].name}+{address - before[-1].bias:#x}"
@@ -103,10 +113,22 @@ class ProgramNames:
             return f"{address:#x} in shared memory"
         return f"{address:#x} on the heap"
 
+    def _member(self, variable: str, start: int, offset: int) -> str:
+        found = None
+        with contextlib.suppress(DarcError):  # then it is as if there were no debug information
+            shape = self._program.shape_of(variable, start)
+            found = None if shape is None else member_at(shape, offset)
+        if found is None:
+            return f"+{offset:#x}" if offset else ""
+        return found
+
     def thread(self, number: int) -> str:
         """What it is called; empty where that is not known."""
         return self._threads.get(number, "")
 
+
+_LIBRARYS = re.compile(r"std::|core::|alloc::|<|__")
+"""Names of inlined functions that only pass on what is waited for."""
 
 _LIBC = re.compile(r"lib(c|pthread)[.-]")
 _PLT_ENTRY = 16

@@ -38,7 +38,8 @@ class RoundOps:
         self._unwatched: KeptOps | None = None
         """What was taken, as long as it is not known when their threads were off."""
         self._notes: tuple[str, ...] = ()
-        self._waits: dict[OpClass, tuple[KeptOps, Waits]] = {}
+        self._waits: dict[OpClass, tuple[KeptOps, bool, Waits]] = {}
+        """With the ops that each is of, and whether the debugger was asked for names."""
 
     @property
     def kept(self) -> KeptOps | None:
@@ -93,17 +94,19 @@ class RoundOps:
 
     def waits_of(self, kept_as: OpClass) -> Waits | None:
         """Who kept ops of this class waiting. Names are looked up once, while what has them is
-        there."""
+        there, but for those that only the debugger's thread may ask for."""
         if self._kept is None:
             return None
         if self._is_of_file:
             return self._waits_of_file.get(kept_as)
-        if self._waits.get(kept_as, (None,))[0] is not self._kept:
+        asks = self._program.asks_debugger
+        of, asked, known = self._waits.get(kept_as, (None, False, None))
+        if known is None or of is not self._kept or (asks and not asked):
             namer = ProgramNames(self._program, self._kept.threads)
             divide = waits_and_sleeps_of
             if self._kept.sees_wake_ups:
                 divide = functools.partial(sleeps_of, behind=Behind(self._kept))
             sample = self._kept.sample(kept_as)
-            merged = merge(sample, self._root.function.name, namer, divide)
-            self._waits[kept_as] = self._kept, merged
-        return self._waits[kept_as][1]
+            known = merge(sample, self._root.function.name, namer, divide)
+            self._waits[kept_as] = self._kept, asks, known
+        return known

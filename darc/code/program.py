@@ -19,6 +19,7 @@ from darc.code.processor import read_function
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
 from darc.model.ftree import Cause, Fnode
+from darc.target.shapes import Shape
 from darc.target.target import Region, Target
 
 
@@ -96,6 +97,23 @@ class Program:
         file that is mapped there, as far as build ids tell."""
         module, build = self.module_at(address), self._target.symbols.build_at(address)
         return module is None or build is None or module.image.build_id in (None, build)
+
+    @property
+    def asks_debugger(self) -> bool:
+        """Whether this thread may ask the debugger for what it knows from debug information."""
+        return self._target.turn.is_own_thread()
+
+    def shape_of(self, variable: str, address: int) -> Shape | None:
+        """The type of the program's ``variable`` that is at ``address``, where the debugger knows
+        it, and may be asked. Raises TargetError: it cannot say."""
+        knows = self.asks_debugger and self.knows(address)
+        return self._target.symbols.shape_of(variable, address) if knows else None
+
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        """The functions that ``address`` was inlined from, outermost first, where the debugger
+        knows them, and may be asked. Raises TargetError: it cannot say."""
+        knows = self.asks_debugger and self.knows(address)
+        return self._target.symbols.inlined_at(address) if knows else ()
 
     # --------------------------------------------------------------------- code
 

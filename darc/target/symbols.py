@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from darc.target.shapes import Shape
+
 
 class Symbols(ABC):
     """Those of a target's program."""
@@ -33,6 +35,12 @@ class Symbols(ABC):
         debug information; none where that knows no other names than symbols do."""
         del function
         return ()
+
+    def shape_of(self, variable: str, address: int) -> Shape | None:
+        """The type of the global or static variable ``variable`` that is at ``address``; ``None``:
+        the debugger does not know it."""
+        del variable, address
+        return None
 
     @abstractmethod
     def inlined_into(self, function: str) -> Sequence[str]:

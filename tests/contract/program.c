@@ -11,6 +11,19 @@
 
 volatile unsigned long word = 0x1122334455667788, passed, ticks, calls;
 
+struct part {
+    char before[4];
+    union {
+        int number;
+        float other;
+    };
+};
+typedef struct part part_t;
+static struct {
+    long first;
+    part_t parts[3];
+} whole;
+
 NOINLINE unsigned long add(unsigned long a, unsigned long b, unsigned long c, unsigned long d,
                            unsigned long e, unsigned long f)
 {
@@ -22,7 +35,11 @@ NOINLINE unsigned long crash(void) { return *(volatile unsigned long *)8; }
 
 NOINLINE void stop_here(void) { __asm__ volatile("nop"); }
 
-NOINLINE void pass(void) { passed++; }
+NOINLINE void pass(void)
+{
+    passed++;
+    whole.parts[passed % 3].number++;
+}
 
 NOINLINE void rung(void) { __asm__ volatile("nop"); }
 

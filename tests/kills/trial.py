@@ -194,7 +194,8 @@ class Killer:
             return stopped
         if left := program.altered():
             raise HurtError(
-                f"'darc stop' in {cleaner} leaves {len(left)} bytes: {' '.join(left[:6])}"
+                f"'darc stop' in {cleaner} leaves {len(left)} bytes: {' '.join(left[:6])}; "
+                f"it said: {' '.join(said.split())}"
             )
         return stopped
 

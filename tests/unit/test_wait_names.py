@@ -24,6 +24,9 @@ FUNCTIONS = {
 IN_MAIN, IN_PUT, BEHIND_THUNK = 0x1010, 0x1210, 0x1230
 """Behind calls there."""
 
+INLINED = {IN_MAIN - 1: ("serve", "std::lock_guard<std::mutex>::~lock_guard", "__gthread_unlock")}
+"""The functions of which the code there is, outermost first."""
+
 
 class Code:
     """Of a program in which main calls handle, and put calls put_slowly."""
@@ -35,6 +38,9 @@ class Code:
 
     def in_file(self, address: int, size: int) -> bytes:
         return bytes(self.code[address - START : address - START + size])
+
+    def inlined_at(self, address: int) -> tuple[str, ...]:
+        return INLINED.get(address, ())
 
     def is_thunk(self, address: int) -> bool:
         return address == 0x1400
@@ -59,9 +65,11 @@ class Code:
     ("backs", "within", "path"),
     [
         # The C library's function was called by put_slowly itself.
-        ((0x1310, IN_PUT, IN_MAIN), None, ("put_slowly", "put", "handle", "main")),
+        ((0x1310, IN_PUT, IN_MAIN), None, ("put_slowly", "put", "handle", "serve", "main")),
         # put_slowly jumped to it; handle, which is f0, has jumped to put.
         ((IN_PUT, IN_MAIN), "handle", ("put_slowly", "put", "handle")),
+        # Without the library's own functions that only pass on what is waited for.
+        ((IN_MAIN,), None, ("handle", "serve", "main")),
         # Whom a register named has jumped to it.
         ((BEHIND_THUNK, IN_MAIN), "handle", ("put", "handle")),
     ],
