@@ -37,4 +37,9 @@ def begins_threads(function: Function) -> bool:
 
 def is_named_of_library(function: Function) -> bool:
     """Whether its name says that it is one of C++'s or Rust's library."""
-    return _NAME.match(function.name) is not None
+    return is_library_name(function.name)
+
+
+def is_library_name(name: str) -> bool:
+    """The same of a display name alone."""
+    return _NAME.match(name) is not None
