@@ -1,4 +1,5 @@
-"""OSprof's cases (OSDI'06) on a kernel: a lock by its profile, and a journal by the time."""
+"""OSprof's cases (OSDI'06) on a kernel: a lock by its profile, a journal by the time, and
+acknowledgements that are put off."""
 
 from __future__ import annotations
 
@@ -77,4 +78,28 @@ def test_a_journal_comes_back_with_the_time(machine: Machine, tmp_path: Path) ->
     assert len(apart) >= 2, (slow, output)
     assert all(4 <= seconds <= 8 for seconds in apart), (slow, output)  # commit=5, and its writing
     assert_goes_on(machine)
+    assert_unharmed(machine)
+
+
+def test_acknowledgements_that_are_put_off(machine: Machine, tmp_path: Path) -> None:
+    """OSprof 6.4: some answers take 40 ms, whatever is asked, as the question's second piece waits
+    for the first one to be acknowledged (Nagle's rule)."""
+    file = tmp_path / "report.json"
+    output = debug(
+        machine,
+        "darc start tcp_recvmsg --task asker --start-ops 400 --peak last --decision-ops 10",
+        "continue",
+        f"darc report -o {file}",
+        "darc waits",
+        "darc stop",
+    )
+    assert file.exists(), output
+    report = json.loads(file.read_text())
+    assert report["peaks"][-1]["first_bin"] in (24, 25, 26), output  # 17 to 134 ms
+    found = report["waits"]["in_peak"]
+    (waited,) = found["objects"]
+    assert waited["cycles"] >= 0.9 * found["cycles"], output
+    assert "sk_wait_data" in waited["path"], output
+    by = waited["holders"][0]
+    assert (by["role"], by["path"][0]) == ("soft interrupt", "sock_def_readable"), output
     assert_unharmed(machine)
