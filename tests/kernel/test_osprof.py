@@ -81,18 +81,21 @@ def test_a_journal_comes_back_with_the_time(machine: Machine, tmp_path: Path) ->
     assert_unharmed(machine)
 
 
-def test_acknowledgements_that_are_put_off(machine: Machine, tmp_path: Path) -> None:
+def test_acknowledgements_that_are_put_off(tmp_path: Path) -> None:
     """OSprof 6.4: some answers take 40 ms, whatever is asked, as the question's second piece waits
     for the first one to be acknowledged (Nagle's rule)."""
     file = tmp_path / "report.json"
-    output = debug(
-        machine,
-        "darc start tcp_recvmsg --task asker --start-ops 400 --peak last --decision-ops 10",
-        "continue",
-        f"darc report -o {file}",
-        "darc waits",
-        "darc stop",
-    )
+    with workload("asker", icount=True) as machine:
+        output = debug(
+            machine,
+            "darc start tcp_recvmsg --task asker --start-ops 400 --peak last --decision-ops 10",
+            "continue",
+            f"darc report -o {file}",
+            "darc waits",
+            "darc stop",
+        )
+        assert_goes_on(machine)
+        assert_unharmed(machine)
     assert file.exists(), output
     report = json.loads(file.read_text())
     assert report["peaks"][-1]["first_bin"] in (24, 25, 26), output  # 17 to 134 ms
@@ -102,4 +105,3 @@ def test_acknowledgements_that_are_put_off(machine: Machine, tmp_path: Path) -> 
     assert "sk_wait_data" in waited["path"], output
     by = waited["holders"][0]
     assert (by["role"], by["path"][0]) == ("soft interrupt", "sock_def_readable"), output
-    assert_unharmed(machine)
