@@ -15,6 +15,7 @@ from darc.collectors.callees import is_others
 from darc.model.ftree import Cause, Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass
 from darc.model.shares import slight, weigh
+from darc.search.contest import Vote
 from darc.search.descent import MAX_DEPTH_NOTE
 
 _MUCH = 0.25
@@ -38,8 +39,8 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
         node.end = ending
     if found.preemption is None:
         notes = [
-            f"without the time ready or stopped {node.function.name} is no root cause "
-            f"in {len(ops)} calls that were kept whole"
+            f"only {found.ballot.votes.get(node, Vote()).votes} of {len(ops)} calls that were kept "
+            f"whole would name {node.function.name}, without their time ready or stopped"
             for node in found.disputed
         ]
         return notes + _of_ready(found.ballot)

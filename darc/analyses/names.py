@@ -104,9 +104,9 @@ class ProgramNames:
                 name, offset = found
                 shown = display_name(name)
                 return shown + self._member(shown, address - offset, offset)
+            if module.image.segment_of(address - module.bias) is not None:  # also what no file has
+                return f"{module.name}+{address - module.bias:#x}"
         region = next((r for r in self._program.regions if r.start <= address < r.end), None)
-        if region is not None and before and region.path == before[-1].path:
-            return f"{before[-1].name}+{address - before[-1].bias:#x}"
         if region is not None and region.path.startswith("[stack"):
             return f"{address:#x} on a stack"
         if region is not None and region.inode and "s" in region.permissions:

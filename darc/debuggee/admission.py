@@ -105,9 +105,10 @@ def clean_up_after_another(
         if noted is not None and (noted.stood or rang):
             target.journal.open()  # until it goes on, the next debugger is to know
             target.wake()
-            notes.append(
-                "an earlier debugger ended while it had stopped the program: it goes on now"
-            )
+            if stopped:  # else it has gone on long since
+                notes.append(
+                    "an earlier debugger ended while it had stopped the program: it goes on now"
+                )
         elif stopped:
             notes.append(
                 "the program was stopped already, which may be meant: when the debugger has let it "

@@ -22,6 +22,10 @@ TICKS = (0.001, 1 / 300, 0.004, 0.01)
 
 _TICK_TOLERANCE = 0.01
 _LOCK = re.compile(r"lock|mutex|sem(aphore)?_|futex|latch|acquire", re.I)
+_LEAST_WAIT_SECONDS = 1e-6
+"""Who finds a lock held does not have it sooner: it is handed over by another processor, or by the
+kernel."""
+
 _UNLOCK = re.compile(r"un_?lock|trylock|release|clock|block", re.I)
 
 # ------------------------------------------------------------------------------------ periods
@@ -127,8 +131,8 @@ class Contended:
     row: int
     share: float
     """Of the calls that found it held,"""
-    hold: float
-    """and for how long it would be held, in cycles: so long that so many come in between."""
+    waited: float
+    """and for how long these took, in cycles: until it was free."""
 
 
 Hint = Comes | CallsAnother | Tick | Contended
@@ -203,9 +207,8 @@ def _contended(number: int, row: FunctionProfile) -> Iterator[Hint]:
     if len(row.peaks) != 2 or not _LOCK.search(name) or _UNLOCK.search(name):
         return
     left, right = row.peaks
-    if right.count < LEAST_CALLS:
-        return
     profile = row.profile
-    mean = sum(profile.bins[b] * profile.mean_cycles(b) for b in _bins(row, [left])) / left.count
-    share = right.count / (left.count + right.count)
-    yield Contended(number, share, mean * right.count / left.count)
+    cycles = sum(profile.bins[b] * profile.mean_cycles(b) for b in _bins(row, [right]))
+    if right.count < LEAST_CALLS or cycles < _LEAST_WAIT_SECONDS * profile.hz * right.count:
+        return
+    yield Contended(number, right.count / (left.count + right.count), cycles / right.count)

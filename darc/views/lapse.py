@@ -76,8 +76,8 @@ def _text(hint: Hint, known: FunctionSet, show: Callable[[str], str]) -> str:
         tick = format_cycles(hint.seconds * 1e9, 10**9)
         return f"{who} peak {_place(row, hint.peak)} once in {tick}: a kernel's timer ticks so"
     assert isinstance(hint, Contended)
-    hold = format_cycles(hint.hold, profile.hz)
-    return f"{who} {100 * hint.share:.2g} % of the calls found it held, for about {hold} each"
+    waited = format_cycles(hint.waited, profile.hz)
+    return f"{who} {100 * hint.share:.2g} % of the calls found it held, and took about {waited}"
 
 
 def _place(row: FunctionProfile, peak: Peak) -> str:

@@ -171,8 +171,9 @@ def test_what_is_left_is_taken_out(tables: str, tmp_path: Path) -> None:
         assert altered(running)
         if tables == "damaged":
             forget_tables(running.pid)
+        stands = "T" in {state(task) for task in Path(f"/proc/{running.pid}/task").iterdir()}
         done = stop(tmp_path, running)
-        assert "it goes on now" in done
+        assert ("it goes on now" in done) == stands  # most often it goes on by itself
         assert "probes in the program: they were taken out" in done
         running.operations()
         assert altered(running) == []

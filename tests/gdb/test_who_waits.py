@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -301,6 +303,17 @@ def test_locks_that_are_parts_of_variables(tmp_path: Path, way: str, lock: str) 
     done = debugger.debug(tmp_path, build_stripes(), (way,), [start, "run", "darc waits", "kill"])
     assert f"waited for the lock {lock} in take ← put ← handle" in done.gdb
     assert re.search(r"held by thread \d+.* in rest ← keep ← help", done.gdb), done.gdb
+
+
+def test_a_lock_of_a_program_without_symbols(tmp_path: Path) -> None:
+    """It is among the program's variables, which no file has: not on the heap."""
+    stripped = tmp_path / "stripped"
+    shutil.copy(build_stripes(), stripped)
+    keep = ["--keep-symbol=handle", "--keep-symbol=main"]
+    subprocess.run(["strip", *keep, str(stripped)], check=True)
+    start = "darc start handle --peak last --start-ops 500 --decision-ops 5"
+    done = debugger.debug(tmp_path, stripped, ("array",), [start, "run", "darc waits", "kill"])
+    assert re.search(r"waited for the lock stripped\+0x\w+ in ", done.gdb), done.gdb
 
 
 def test_a_hundred_threads_wait_for_one_lock(tmp_path: Path) -> None:

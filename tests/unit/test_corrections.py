@@ -39,7 +39,8 @@ def test_a_function_that_waited_in_its_own_time_was_blocked() -> None:
     root, paths, kept = searched()
     waited = off(kept, MS // 2, 3 * MS, OffReason.BLOCKED)
     assert hear_ops(paths, root, waited, Rules()) == [
-        "without the time ready or stopped fill is no root cause in 10 calls that were kept whole"
+        "only 0 of 10 calls that were kept whole would name fill, "
+        "without their time ready or stopped"
     ]
     assert paths[1].nodes[-1].end is not None, "it is told, and stays"
     usleep = paths[0].nodes[-1]

@@ -116,7 +116,7 @@ def test_a_lock_that_is_found_held() -> None:
     known = FunctionSet((row("pager_lock", {8: 7500, 14: 2500}),), seconds=5.0)
     hint = next(h for h in hints(known, 1) if isinstance(h, Contended))
     assert hint.share == 0.25
-    assert hint.hold == pytest.approx(1.5 * 2**8 / 3)
-    for name in ("pager_unlock", "clock", "read"):
-        other = FunctionSet((row(name, {8: 7500, 14: 2500}),), seconds=5.0)
+    assert hint.waited == pytest.approx(1.5 * 2**14)
+    for name, slow in (("pager_unlock", 14), ("clock", 14), ("read", 14), ("pager_lock", 10)):
+        other = FunctionSet((row(name, {6: 7500, slow: 2500}),), seconds=5.0)
         assert not any(isinstance(h, Contended) for h in hints(other, 1))

@@ -54,7 +54,7 @@ def _hint(hint: Hint, known: FunctionSet) -> dict[str, Any]:
     if isinstance(hint, CallsAnother):
         peaks = list(range(hint.first.number, hint.last.number + 1))
         return {**own, "kind": "calls", "peaks": peaks, "other": hint.other.name}
-    return {**own, "kind": "contended", "share": hint.share, "hold": round(hint.hold)}
+    return {**own, "kind": "contended", "share": hint.share, "waited": round(hint.waited)}
 
 
 SET = PartView(FunctionSet, _lines, _to_json)
