@@ -47,6 +47,7 @@ from darc.search.suspects import (
     does_the_work,
     held_up,
     is_disturbed,
+    longest_tail,
     returns,
     suspects,
     usual,
@@ -323,7 +324,8 @@ class Pursuit:
         ranked = self._ranked(answers)
         told = (*ranked, *idle)
         repeated = [one for one in answers if all(one is not other for other in told)]
-        verdict, reasons = self._verdict(known, ranked, idle)
+        has_ended = not session.alive and session.analysis.status is Status.ENDED
+        verdict, reasons = self._verdict(known, ranked, idle, has_ended=has_ended)
         is_sure = False
         if verdict is Verdict.FOUND:
             reasons = self._doubts(known, ranked, idle, repeated)
@@ -343,7 +345,9 @@ class Pursuit:
             is_sure=is_sure,
             reasons=tuple(reasons),
             open=self._open(known, ranked, idle)[:MOST_ANSWERS],
+            tail=longest_tail(known) if verdict in (Verdict.NOTHING, Verdict.WAITS) else None,
             is_over=self._is_over or not session.alive,
+            has_ended=has_ended,
             idle=tuple((o.suspect, o.idle) for o in idle if o.idle is not None),
             usual=tuple(left_out for at, left_out in self._usual.items() if at not in self._seen)[
                 :MOST_ANSWERS
@@ -370,7 +374,12 @@ class Pursuit:
         return sorted(busy, key=rank)
 
     def _verdict(
-        self, known: FunctionSet, ranked: Sequence[Answer], idle: Sequence[Answer]
+        self,
+        known: FunctionSet,
+        ranked: Sequence[Answer],
+        idle: Sequence[Answer],
+        *,
+        has_ended: bool,
     ) -> tuple[Verdict, list[str]]:
         if ranked and ranked[0].paths:
             return Verdict.FOUND, []
@@ -394,6 +403,11 @@ class Pursuit:
         if most < LEAST_CALLS:
             why = f"no function was called {LEAST_CALLS} times in {known.seconds:.1f}s"
             return Verdict.UNKNOWN, [why, *_not_timed(known)]
+        if not self._profiled and has_ended:
+            return Verdict.UNKNOWN, [
+                f"the program ended after {known.seconds:.1f}s, before half of the time was over, "
+                "for which nothing has to stand out"
+            ]
         if not self._profiled:
             return Verdict.UNKNOWN, ["it has only just begun"]
         if any(one.is_disturbed for one in idle):

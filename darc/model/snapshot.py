@@ -15,7 +15,7 @@ from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.status import Status
 from darc.model.waits import Waits
-from darc.model.why import Suspect, Verdict
+from darc.model.why import Suspect, Tail, Verdict
 
 _Part = TypeVar("_Part", bound=Part)
 
@@ -236,9 +236,13 @@ class Why(Part):
     reasons: tuple[str, ...] = ()
     """Why it is not, or why nothing was found."""
     is_over: bool = True
-    """Whether nothing more will be known."""
+    """Whether nothing more will be known,"""
+    has_ended: bool = False
+    """as the program is gone."""
     open: tuple[Suspect, ...] = ()
     """Those that nobody came to look into."""
+    tail: Tail | None = None
+    """Where nothing stands out: what has the longest tail, in no peak of its own."""
     stops: int = 0
     """So often the program stood still for it, over all its steps,"""
     stopped_seconds: float = 0.0

@@ -116,6 +116,13 @@ class Waits:
             if holder.role is Role.HANDED_OVER
         )
 
+    @property
+    def ready(self) -> int:
+        """Σ of the time in which threads could have run and had no processor, in cycles: behind a
+        wake-up, and else."""
+        waited = (one.cycles for one in self.objects if one.kind is ObjectKind.PROCESSOR)
+        return self.without_processor + sum(waited)
+
 
 def together(objects: Iterable[WaitedFor]) -> tuple[WaitedFor, ...]:
     """Objects that have no name, of one kind and waited for in the same functions, as one: those of

@@ -7,6 +7,7 @@ from enum import Enum
 
 from darc.model.functionset import FunctionProfile
 from darc.model.peaks import PeakRange
+from darc.model.profile import time_above
 
 _SPARE_BINS = 2
 """Slow calls that make tens of thousands of calls, each of which was timed, have taken up to four
@@ -64,3 +65,23 @@ class Suspect:
         spare = min(self.gap // 2, _SPARE_BINS)
         first, end = (self.peak.first_bin - spare) * resolution, self.peak.last_bin
         return f"{first}-{last if end is None else (end + 1) * resolution - 1}"
+
+
+@dataclass(frozen=True)
+class Tail:
+    """A function some of whose calls take far longer than others, though no valley parts them."""
+
+    row: FunctionProfile
+    slow: int
+    """How many do."""
+    median: float
+    """What most take, in cycles, as far as bins tell."""
+    threshold: int
+    """From how many cycles on those take that do."""
+    share: float
+    """What they take beyond the median, by what one thread has of time."""
+
+    @property
+    def peak(self) -> str:
+        """Them, as one types it."""
+        return f">{time_above(self.threshold / self.row.profile.hz)}"

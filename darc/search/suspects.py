@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 
 from darc.model.ftree import Function
@@ -22,7 +22,7 @@ from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.shares import SLIGHT
 from darc.model.slices import less
-from darc.model.why import Suspect
+from darc.model.why import Suspect, Tail
 
 LEAST_CALLS = 100
 LEAST_SLOW = 20
@@ -84,6 +84,9 @@ were slow every time by itself."""
 _ENOUGH_SLOW = 3 * LEAST_SLOW
 """Slow calls after which a function is known well enough, in both halves of the time."""
 
+_FAR = 3
+"""Octaves between the median and calls that take far longer."""
+
 _CHEAP = 0.1
 """Of what slow calls take more than fast ones do: so much may the probe of their function take,"""
 
@@ -103,6 +106,51 @@ def suspects(
         share = LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
     found = (_suspect(row, known.seconds_of(row), least, share) for row in known.rows)
     return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
+
+
+def longest_tail(known: FunctionSet) -> Tail | None:
+    """The function that matters most by its calls of eight times the median and more, of those
+    that no valley parts from the others, as a disk's latency is spread. What takes longer in all
+    than the program computes waits for the most part, mostly for work: it is none of them."""
+    share = LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
+    found = [
+        (tail, delay)
+        for row in known.rows
+        if row.profile.total <= (known.busy or 1.0) * row.profile.hz * known.seconds_of(row)
+        for tail, delay in _tail(row, known.seconds_of(row), share)
+    ]
+    longest = max((delay for _, delay in found), default=0.0)
+    near = [tail for tail, delay in found if delay >= OF_LARGEST * longest]
+    return max(near, key=lambda tail: tail.row.profile.total, default=None)
+
+
+def _tail(row: FunctionProfile, seconds: float, least_share: float) -> Iterator[tuple[Tail, float]]:
+    """Its tail, if it has one, with the delay of that, as suspects have it."""
+    profile = row.profile
+    if is_sleep(row.function) or profile.count < LEAST_CALLS or seconds <= 0:
+        return
+    middle = _median_bin(profile)
+    first = middle + _FAR * profile.resolution
+    far = {number: count for number, count in profile.bins.items() if number >= first}
+    slow, scale = sum(far.values()), _scale(profile)
+    if not LEAST_SLOW <= slow <= _FEW * profile.count:
+        return
+    median = scale * profile.mean_cycles(middle)
+    beyond = {number: scale * profile.mean_cycles(number) for number in far}
+    excess = sum(count * (beyond[number] - median) for number, count in far.items())
+    share = excess / (profile.hz * seconds)
+    if share >= least_share:
+        squares = sum(count * beyond[number] ** 2 for number, count in far.items())
+        yield Tail(row, slow, median, profile.low(first), share), squares / seconds
+
+
+def _median_bin(profile: Profile) -> int:
+    counted = 0
+    for number in sorted(profile.bins):
+        counted += profile.bins[number]
+        if 2 * counted >= profile.count:
+            break
+    return number
 
 
 def is_worth_its_probe(row: FunctionProfile, seconds: float, cost: int) -> bool:

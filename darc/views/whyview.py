@@ -6,18 +6,24 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.ftree import Fnode, RootCausePath
+from darc.model.ftree import Cause, Fnode, RootCausePath
 from darc.model.ops import KeptOps
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.waits import Role, WaitedFor, over_paths
-from darc.model.why import Suspect, Verdict
+from darc.model.why import Suspect, Tail, Verdict
 from darc.views.treeview import ending_text
 from darc.views.waitsview import holder_text, object_text
 from darc.views.words import calls_text, functions_text, stood_still
 
 Show = Callable[[str], str]
+
+_MUCH = 0.25
+"""Of their time without a processor: so much is told, as all else took longer by it."""
+
+_LEAST_AGAIN = 2.0
+"""Seconds that a program has to run for something to be found."""
 
 _LEAST_WAIT = 0.1
 """Of the time of the slow calls: a wait that takes less is not told here."""
@@ -47,6 +53,8 @@ def draw_why(
     for suspect, whole in known.usual if known.verdict is not Verdict.FOUND else ():
         why = f"is slow once in each call of {show(whole.name)}, which always takes as long"
         yield from _left_out(known, suspect, why, show)
+    if known.tail is not None:
+        yield from _tail(known.tail, show)
     for reason in known.reasons:
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
@@ -54,6 +62,16 @@ def draw_why(
         yield Text(f"  {stood_still(known.stops, known.stopped_seconds, known.setup_seconds)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))
+
+
+def _tail(tail: Tail, show: Show) -> Iterator[Text]:
+    profile, name = tail.row.profile, show(tail.row.function.name)
+    median = format_cycles(tail.median, profile.hz)
+    yield Text(
+        f"  {name} has no slow peak, but a long tail: {tail.slow} of {calls_text(profile.count)} "
+        f"take eight times as long as most and more, not {median}"
+    )
+    yield Text(f"    'darc start {name} --peak {tail.peak}' looks into these")
 
 
 def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Text]:
@@ -119,8 +137,9 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     waits, kept = found.waits, found.ops
     if waits is None or kept is None or not kept.sees_waits or not waits.cycles:
         return
-    if 2 * waits.without_processor > waits.cycles:
-        part = f"{100 * waits.without_processor / waits.cycles:.0f} %"
+    is_told = any(path.ending.cause is Cause.PREEMPTION for path in found.paths)
+    if not is_told and waits.ready > _MUCH * waits.cycles:
+        part = f"{100 * waits.ready / waits.cycles:.0f} %"
         had = "others had the processor: these calls' threads were awake without one"
         yield Text(f"    {had} for {part} of the time")
     for one in [one for one in over_paths(waits) if _is_told(one)][:1]:
@@ -154,5 +173,7 @@ def _further(known: Why, show: Show) -> Iterator[str]:
             "'darc walk' tells which calls hold the time; 'darc profile PATTERN' times functions "
             "of libraries as well"
         )
+    elif known.has_ended and known.seconds >= _LEAST_AGAIN:
+        yield f"'darc why --time {int(known.seconds)}s', then 'run', comes to its end before that"
     else:
         yield "'darc why' looks again, 'darc why --time 5min' for longer"

@@ -39,6 +39,7 @@ from darc.search.suspects import (
     halves_of,
     is_disturbed,
     is_worth_its_probe,
+    longest_tail,
     may_follow,
     returns,
     suspects,
@@ -585,7 +586,7 @@ def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
 
 
 def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None:
-    session = cast("Session", SimpleNamespace(alive=False))
+    session = session_of(None)
     reasons = (NO_TIME, too_many(MOST_FUNCTIONS), "it walks the stack")
     left_out = tuple((function(why), why) for why in reasons)
     known = dataclasses.replace(of(row("slow", {10: 12})), left_out=left_out, seconds=0.6)
@@ -628,12 +629,14 @@ def test_a_sleep_that_fast_calls_do_not_come_to_is_a_cause() -> None:
 
 
 def session_of(analysis: object, root: Fnode | None = None) -> Session:
+    analysis = analysis or SimpleNamespace(status=Status.DONE)
     return cast("Session", SimpleNamespace(alive=False, analysis=analysis, root=root, program=None))
 
 
 def profiles(known: FunctionSet, elsewhere: tuple[int, ...] | None = None) -> SuspectProfiles:
     analysis = SuspectProfiles.__new__(SuspectProfiles)
     vars(analysis).update(_known=known, _clock=SimpleNamespace(begun=None), elsewhere=elsewhere)
+    analysis._status = Status.DONE
     return analysis
 
 
@@ -871,3 +874,39 @@ def test_preempted_calls_between_do_not_hide_a_slow_peak() -> None:
     busy = {12: 590_447, 16: 820, 17: 16, 18: 1002, 19: 41, 20: 4071, 21: 510, 22: 859}
     (found,) = suspects(of(row("parse", busy)))
     assert found.peak.first_bin == 20
+
+
+TAIL = {14: 3000, 15: 1500, 16: 700, 17: 300, 18: 120, 19: 60, 20: 30, 21: 25}
+"""Of 16 µs as a rule, and up to 4 ms, without a valley: as a disk's latency is spread."""
+
+
+def test_the_longest_tail_is_told_where_nothing_stands_out() -> None:
+    known = of(row("flush", TAIL), row("handle", {**TAIL, 13: 100}), row("plain", {10: 5000}))
+    assert suspects(known) == ()
+    pursuit = profiled(known)
+    assert pursuit.next() is None
+    session = session_of(None)
+    why = pursuit.known(session, shown(Why(Verdict.NOTHING, ())))
+    assert why.verdict is Verdict.NOTHING
+    text = status(shown(why), Style())
+    assert "handle has no slow peak, but a long tail: 535 of 5835 calls take" in text
+    assert "'darc start handle --peak >200us' looks into these" in text
+    assert to_json(shown(why))["why"]["tail"]["slow"] == 535
+
+
+def test_it_is_not_where_most_wait_or_where_it_takes_next_to_nothing() -> None:
+    waits = of(row("next_job", {18: 5000, 19: 900, 23: 100, 24: 50, 25: 25}))
+    assert longest_tail(waits) is None, "it takes longer than one thread has been computing"
+    assert longest_tail(of(row("short", {4: 5000, 7: 30}))) is None
+    assert longest_tail(of(row("few", {14: 5000, 20: 19}))) is None
+    assert longest_tail(of(row("usleep", TAIL))) is None
+
+
+def test_a_program_that_ends_early_is_asked_for_less_time() -> None:
+    known = of(row("plain", {10: 5000}))
+    pursuit = Pursuit(30.0, Parameters())
+    session = session_of(SimpleNamespace(status=Status.ENDED))
+    why = pursuit.known(session, Snapshot("*", Status.ENDED, Probes.PAD, parts=parts_of(known)))
+    assert why.verdict is Verdict.UNKNOWN
+    assert why.reasons[0].startswith("the program ended after 2.0s")
+    assert "'darc why --time 2s', then 'run'" in status(shown(why), Style())

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from darc.model.snapshot import Answer, Snapshot, Why
-from darc.model.why import Suspect
+from darc.model.why import Suspect, Tail
 from darc.saved.sets import function_to_json
 from darc.views.parts.part import PartView
 from darc.views.style import Style
@@ -37,6 +37,7 @@ def _to_json(known: Why) -> dict[str, Any]:
         "usual": [f"{suspect.name} in {whole.name}" for suspect, whole in known.usual],
         "answers": [_answer(one) for one in known.answers],
         "open": [_suspect(one) for one in known.open],
+        "tail": None if known.tail is None else _tail(known.tail),
     }
 
 
@@ -64,6 +65,19 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
         "share": round(suspect.share, 4),
         "first_bin": suspect.peak.first_bin,
         "last_bin": suspect.peak.last_bin,
+    }
+
+
+def _tail(tail: Tail) -> dict[str, Any]:
+    profile = tail.row.profile
+    return {
+        **function_to_json(tail.row.function),
+        "hz": profile.hz,
+        "calls": profile.count,
+        "slow": tail.slow,
+        "median": round(tail.median),
+        "threshold": tail.threshold,
+        "share": round(tail.share, 4),
     }
 
 
