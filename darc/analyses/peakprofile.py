@@ -22,7 +22,7 @@ from darc.search.lookahead import level_by_level
 
 _LEAST_SECONDS = 1e-3
 
-_LONG_SECONDS = 1.0
+LONG_SECONDS = 1.0
 """In which calls that are slow now and then are seen as a rule."""
 
 _MOST = 0.95
@@ -105,13 +105,21 @@ class PeakProfile:
         self._peak = peak
         return True
 
+    @property
+    def may_be_half_of_it(self) -> bool:
+        """Whether it is of so short a time that slow calls may just not have come: there is one
+        peak, and none beyond."""
+        far = choose_peak("last", self._at_choice)
+        is_one = len(self._found()) == 1 and far is not None and far.number is not None
+        return is_one and self._seconds < LONG_SECONDS
+
     def told_of_last(self, spec: str | None, function: str) -> str | None:
         """What ``last`` has taken of a profile of ``function`` that has one peak only."""
         if spec != "last" or self._peak is None or len(self._found()) > 1:
             return None
         if self._peak.number is not None:
             told = f"{function} has one peak, without a tail to speak of: these are all its calls"
-            if self._seconds >= _LONG_SECONDS:
+            if self._seconds >= LONG_SECONDS:
                 return told
             took = format_cycles(round(self._seconds * self._at_choice.hz), self._at_choice.hz)
             return (

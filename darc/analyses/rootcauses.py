@@ -22,7 +22,7 @@ from darc.analyses.corrections import (
     tell_others,
 )
 from darc.analyses.offvotes import SHORTEST_TURN, Rules
-from darc.analyses.peakprofile import PeakProfile
+from darc.analyses.peakprofile import LONG_SECONDS, PeakProfile
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
@@ -125,6 +125,8 @@ class RootCauses(Analysis):
         self._profile_time = parameters.start_time
         if not is_asked and self._needed > AUTO_START_OPS:  # for a percentile
             self._profile_time = _PERCENTILE_SECONDS
+        self._may_look_longer = not is_asked
+        """Whether as many calls as come in a while may be looked at, as the first are all alike."""
         self._doubts: list[str] = []
         """What users should know beside the paths."""
         self._doubts_before = resumed.doubts if resumed is not None else ()
@@ -213,6 +215,10 @@ class RootCauses(Analysis):
             if self._resumed.peak is not None:
                 return self._go(self._begin())
             self._resumed = None
+        if self.parameters.peak in (None, "last") and self._may_look_longer:
+            self._may_look_longer = False
+            if self._profile.may_be_half_of_it:
+                return self._look_longer()
         if self.parameters.peak is None:
             return self._ask_for_peak()
         is_for_percentile = self._profile_time is not None and self.parameters.start_time is None
@@ -273,6 +279,12 @@ class RootCauses(Analysis):
         lasts = self._profile.at_choice.count * _HERD_SECONDS / max(self._clock.seconds, 1e-3)
         self._needed = max(self._needed, min(_CALLS_OF_EACH * self._herd, math.ceil(lasts)))
         self._herd = 0
+        self._collector.counting.await_calls(self._needed)
+        return Step.GO_ON
+
+    def _look_longer(self) -> Step:
+        """A hundred calls may come in a few milliseconds, and slow ones now and then."""
+        self._profile_time, self._needed = LONG_SECONDS, MOST_CALLS
         self._collector.counting.await_calls(self._needed)
         return Step.GO_ON
 

@@ -99,8 +99,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         doc=(
             "Calls of the function to see before its profile is shown and the peak is looked for. "
             f"'auto' is {AUTO_START_OPS}, in a program of many threads 8 for each or 0.25s of "
-            "them, for a percentile as p99 as many as leave 20 beyond it, 5s at most, or as many "
-            "as come in --start-time."
+            "them, where they are all alike as many as come in a second, for a percentile as p99 "
+            "as many as leave 20 beyond it, 5s at most, or as many as come in --start-time."
         ),
         values=("auto",),
     ),

@@ -118,6 +118,24 @@ def test_what_the_last_of_one_peak_is() -> None:
     assert chosen("last").told_of_last("last", "handle") is None, "of several"
 
 
+@pytest.mark.parametrize(
+    ("bins", "seconds", "expected"),
+    [
+        ({18: 100}, 0.027, True),
+        ({18: 4000}, 1.2, False),  # long enough
+        ({18: 95, 26: 5}, 0.027, False),  # slow ones were there
+        ({18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}, 0.1, False),  # a tail
+    ],
+)
+def test_a_hundred_calls_that_are_all_alike(
+    bins: dict[int, int], seconds: float, expected: bool
+) -> None:
+    """They may have come in a few milliseconds: that is no reason to believe that all are so."""
+    known = PeakProfile(Profile.empty(1, samples.HZ), None)
+    known.take(samples.profile(bins), seconds, is_searching=False)
+    assert known.may_be_half_of_it == expected
+
+
 def test_how_often_it_is_seen() -> None:
     known = chosen("2")
     assert known.in_peak == 94
