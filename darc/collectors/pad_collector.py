@@ -63,6 +63,9 @@ class PadCollector(Collector):
         self.installer: PadInstaller
         self._growth: TableGrowth
         self._looks: Ahead
+        self._stands_in_agent = False
+        """Whether the thread has stopped as it had asked for room, in the midst of the agent: not
+        so at two stops in a row, where room is asked for all the time."""
         self._doorbell: Doorbell
 
     @property
@@ -265,6 +268,7 @@ class PadCollector(Collector):
             return BellAnswer(self._listener.damaged(why))
         self._looks.plan_anew()
         self._doorbell.heard()
+        self._stands_in_agent = bool(self.tables.short_of) and not self._stands_in_agent
         if self.tables.short_of:
             self._losses.count(self.tables)
             self._growth.make_more()  # by calls in the program: what is written is not to wait
@@ -288,6 +292,8 @@ class PadCollector(Collector):
             return BellAnswer()
         if not tables.bell and not listener.is_due():
             return BellAnswer()  # the signal was the program's own
+        if not tables.bell and self._stands_in_agent:
+            return BellAnswer()  # nobody is to see a stop there: who knocks does so again
         tables.begin_epoch()
         self._see_losses()
         return self._doorbell.decide()

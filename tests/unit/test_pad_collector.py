@@ -202,6 +202,21 @@ def test_time_is_up_though_nobody_rang(world: World) -> None:
     assert world.heard == ["decide"]
 
 
+def test_time_is_up_as_a_thread_asks_for_room(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands in the agent, where nobody is to see the program stop: not then, but at the next
+    knock, whatever that meets."""
+    monkeypatch.setattr(ThreadContexts, "held", lambda self: self.room)
+    short = world.tables.blob.constants["DARC_SHORT_OF_CONTEXTS"]
+    world.due = True
+    world.tables.set(short_of=short)
+    assert world.collector.on_bell() == BellAnswer()
+    assert world.heard == []
+    world.tables.set(short_of=short)
+    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
+
+
 def test_the_last_moment_of_the_program(world: World) -> None:
     world.rings()
     world.tables.set(exiting=1)
