@@ -94,7 +94,7 @@ class GdbScreen(Screen):
 
     @any_thread
     def leave(self, text: str) -> None:
-        if is_terminal() and self._has_line:
+        if self._has_line:
             self._line.leave(text, self._encoding)
 
     def emit(self, text: str) -> None:

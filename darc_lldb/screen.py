@@ -71,7 +71,7 @@ class LldbScreen(Screen):
 
     @any_thread
     def leave(self, text: str) -> None:
-        if is_terminal() and not self._stands():
+        if not self._stands():
             self._line.leave(text, glyphs.locale_encoding(os.environ))
 
     @any_thread

@@ -25,7 +25,8 @@ class LiveLine:
     def leave(self, text: str, encoding: str) -> None:
         """A line that stays; behind it stands nothing."""
         with self._lock:
-            line = glyphs.encoded(glyphs.fitting(text, encoding), encoding) + b"\r\n"
+            end = b"\r\n" if os.isatty(2) else b"\n"
+            line = glyphs.encoded(glyphs.fitting(text, encoding), encoding) + end
             if self._is_shown:
                 _write(line)
             else:

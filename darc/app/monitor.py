@@ -45,6 +45,9 @@ _TERMINAL = 2
 _RARER, _LONGEST_BETWEEN = 3.0, 60.0
 """By how much the time between lines that stay grows, and the longest there is, in seconds."""
 
+_FIRST_IN_SCRIPTS = 10.0
+"""Seconds before the first of them where there is no terminal: most searches are over by then."""
+
 _BARE_SECONDS = 1.0
 """What runs for longer without probes under a front end was not let go on for a step."""
 
@@ -71,8 +74,9 @@ class Monitor:
         self._knocked = -_AGAIN
         self._stops = 0
         """How many there had been by then."""
-        self._between = 1.0
-        self._next_line = -math.inf
+        self._has_line = target.screen.has_live_line
+        self._between = 1.0 if self._has_line else _FIRST_IN_SCRIPTS / _RARER
+        self._next_line = -math.inf if self._has_line else time.monotonic() + _FIRST_IN_SCRIPTS
         self._thread = begin_thread(self._run, "darc")
         if session.debuggee.is_readable_while_it_runs:
             begin_thread(self._help, "darc ahead")
@@ -132,9 +136,10 @@ class Monitor:
                 late_since = self._insist(late_since, time.monotonic())
 
     def _show(self, now: float) -> None:
-        """How far it is. Where the program writes on the same terminal, in lines that stay."""
+        """How far it is. Where there is no terminal, or the program writes on it as well, in lines
+        that stay."""
         screen, session = self._target.screen, self._session
-        if not session.debuggee.writes_on(_TERMINAL):
+        if self._has_line and not session.debuggee.writes_on(_TERMINAL):
             screen.live(self._line())
         elif now >= self._next_line:
             self._between = min(_RARER * self._between, _LONGEST_BETWEEN)

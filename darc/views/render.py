@@ -142,6 +142,8 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
     parts = [f"darc: {function}: {doing}", *counts]
     if snapshot.profile is not None and snapshot.collected is not None:
         parts.append(calls_text(snapshot.profile.count))
+    if snapshot.status is Status.PROFILING and _looks_for_peak(snapshot):
+        parts.append(f"none in peak {snapshot.parameters.peak} yet")
     if snapshot.peak is not None and snapshot.needed:
         if snapshot.collected is None:
             parts.append(f"waits for {calls_text(snapshot.needed)} in {peak_name(snapshot.peak)}")
@@ -162,6 +164,13 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
         parts.pop()
     line = shorten(separator.join(parts), style.width)
     return Shown(line if style.unicode else to_ascii(line)[: style.width])
+
+
+def _looks_for_peak(snapshot: Snapshot) -> bool:
+    """Whether enough was seen, but not the peak that is asked for."""
+    wanted, profile = snapshot.parameters, snapshot.profile
+    is_asked = wanted.peak is not None and wanted.start_time is None and profile is not None
+    return is_asked and profile is not None and profile.count > 4 * wanted.profile_calls
 
 
 def paths(snapshot: Snapshot, style: Style) -> Shown:

@@ -61,7 +61,7 @@ class Quiet:
     def __init__(self, pid: int) -> None:
         target = FakeTarget()
         target.process = pid
-        self.debuggee = ProcessDebuggee(target)
+        self.debuggee, self.screen = ProcessDebuggee(target), target.screen
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:

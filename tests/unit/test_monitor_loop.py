@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -66,6 +67,7 @@ class Analysis:
     def __init__(self) -> None:
         self.alive = True
         self.screen = self
+        self.has_live_line = True
         self.rings = self.rings_itself = self.paused = self.goes_on_unseen = False
         self.urgent: int | None = None
         self.collector = Collector()
@@ -274,3 +276,19 @@ def test_probes_come_back_where_a_front_end_lets_the_program_go_on(
     assert analysis.debuggee.sent == [], "it may be a step"
     idle._knock(since, 10.0 + monitor._BARE_SECONDS)
     assert analysis.debuggee.sent == [(BELL,)]
+
+
+def test_where_there_is_no_terminal_a_line_says_now_and_then_how_far_it_is(
+    analysis: Analysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a script nobody knows else whether it waits for calls, or hangs."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(Monitor, "_line", lambda self: "handle: profiling")
+    analysis.alive = analysis.has_live_line = False
+    made = monitor_of(analysis)
+    made._thread.join()
+    for step in range(200):
+        made._show(1000.0 + step)
+    assert analysis.shown == []
+    assert len(analysis.left) == 5, "after 10, 20, 50, 110 and 170 seconds"

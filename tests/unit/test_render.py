@@ -396,6 +396,15 @@ def test_the_live_line() -> None:
     )
 
 
+def test_the_live_line_says_that_it_waits_for_a_peak() -> None:
+    """Which may never come: a hundred calls would be enough."""
+    wanted = Parameters(peak=">2s")
+    waits = samples.snapshot(status=Status.PROFILING, peak=None, collected=100, parameters=wanted)
+    assert "2000 calls · none in peak >2s yet · " in render.live(waits, Style(200))
+    asked = dataclasses.replace(waits, parameters=Parameters(peak=">2s", start_ops=10_000))
+    assert "yet" not in render.live(asked, Style(200))
+
+
 def test_what_catches_calls_says_so_and_not_that_it_searches() -> None:
     parts = parts_of(Catching(seconds=0.004, caught=2, missed=0))
     late = samples.snapshot(status=Status.SEARCHING, profile=None, peak=None, paths=(), parts=parts)
