@@ -216,8 +216,8 @@ def find_members(
     members: Members,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Chosen:
-    """The functions of a set: of too many those that are called from the most places. ``progress``
-    is told what is done.
+    """The functions of a set: of too many those that are under way and what these call, then those
+    that are called from the most places. ``progress`` is told what is done.
 
     Raises:
         NotFoundError: a pattern means none.
@@ -236,9 +236,9 @@ def find_members(
         return _whole(program, Chosen(tuple(reached(program, places, _MOST_REACHED))))
     unnamed = members.takes_unnamed
     chosen = choose(program, target, members.patterns, own, progress, unnamed=unnamed)
-    looks = members.looks_at_stacks
-    chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active if looks else tuple)
-    if looks and own is not None:
+    is_process = own is not None
+    chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active if is_process else tuple)
+    if members.looks_at_stacks and own is not None:
         loops = called_by_loops(program, active(), own, _DONE_BY_LOOPS)
         chosen = _with_others(chosen, loops)
     return _whole(program, chosen) if unnamed else chosen

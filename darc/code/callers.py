@@ -8,7 +8,7 @@ import contextlib
 import ctypes
 import itertools
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from darc.code.modules import Module
 from darc.code.patterns import Chosen
@@ -70,8 +70,9 @@ def most_called(
 ) -> Chosen:
     """``chosen`` with the functions' names. Of more than ``most`` those with the most calls that
     lead to them, these first; the others are left out, and it is said why. Where ``active`` tells
-    which functions are under way, at any address in them, these and what they call come before:
-    they are most of those that are taken."""
+    which functions are under way, at any address in them, these and what they call come before, in
+    the files that were chosen: they are most of those that are taken. A language's runtime comes
+    last, which everybody calls."""
 
     def named(function: Function) -> Function:
         return program.names.function_at(function.address)
@@ -88,22 +89,22 @@ def most_called(
                 code = module.image.loaded(segment.address, segment.size) or b""
                 counted.add(code, segment.address + module.bias)
     counts = counted.found()
-    near = _near(program, active(), counts, int(_NEAR_PART * most))
+    files = {function.module for function in chosen.functions}
+    runtime = {name for name in files if _RUNTIME.match(name)}
+    runtime = runtime if runtime < files else set()
+    wanted = {f.address for f in chosen.functions if f.module not in runtime}
+    way = _outward(program, active(), across=len(files) > 1)
+    near = itertools.islice((at for at in way if at in wanted), int(_NEAR_PART * most))
     number_of = {address: number for number, address in enumerate(near)}
-    ranked = sorted(
-        chosen.functions,
-        key=lambda f: (number_of.get(f.address, most), -counts[f.address], f.address),
-    )
+
+    def rank(function: Function) -> tuple[int, bool, int, int]:
+        at = function.address
+        return number_of.get(at, most), function.module in runtime, -counts[at], at
+
+    ranked = sorted(chosen.functions, key=rank)
     why = too_many(most)
     rest = tuple((function, why) for function in ranked[most:])
     return Chosen(tuple(map(named, ranked[:most])), late + rest)
-
-
-def _near(program: Program, active: Iterable[int], wanted: Container[int], most: int) -> list[int]:
-    """Of the functions ``wanted`` those that are ``active``, then breadth first what these call, as
-    far as the code tells where calls lead: ``most`` of them. On the way are others as well."""
-    on_the_way = _outward(program, active, across=False)
-    return list(itertools.islice((at for at in on_the_way if at in wanted), most))
 
 
 def reached(program: Program, active: Iterable[int], most: int) -> list[Function]:

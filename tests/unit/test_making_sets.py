@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -144,6 +145,23 @@ def test_those_under_way_and_what_they_call_come_before() -> None:
     world.modules[0].image.calls = {0x3F: 0x30}
     near = most_called(program, found, 4, active=lambda: [0x3F])
     assert [f.address for f in near.functions] == [0x3F, 0x30, 0x10, 0x20]
+
+
+def test_a_languages_runtime_comes_last() -> None:
+    """Everybody calls it; it is what is asked for where nothing else is."""
+    world = World([f"f{n}" for n in range(0x20)])
+    program, target = cast("Program", world), cast("Target", None)
+    found = choose(program, target, parse_patterns(["*"]), None)
+    of_c = {0x10, 0x20}
+    mixed = [
+        dataclasses.replace(one, module="libc.so.6") if one.address in of_c else one
+        for one in found.functions
+    ]
+    chosen = most_called(program, Chosen(tuple(mixed)), 30)
+    assert of_c.isdisjoint(f.address for f in chosen.functions)
+    alone = [dataclasses.replace(one, module="libc.so.6") for one in found.functions]
+    chosen = most_called(program, Chosen(tuple(alone)), 2)
+    assert {f.address for f in chosen.functions} == of_c
 
 
 def test_a_pattern_demangles_what_may_have_its_words_alone(shown: list[str]) -> None:

@@ -68,17 +68,18 @@ PROFILE = Command(
     summary="Profile many functions at once, to see where to look.",
     usage="darc profile PATTERN… [--time 5s] [--every TIME] [--top N]",
     details=(
-        "Up to 2,000 functions, each for itself, in all threads; of more, those that are "
-        "called from the most places. PATTERN may be a glob as "
+        "Up to 2,000 functions, each for itself, in all threads; of more, those that are under "
+        "way and what they call, then those that most calls lead to. PATTERN may be a glob as "
         "'read_*' or 'Cache::*', a regular expression as '/^(read|write)_/', one of these behind "
         "'lib.so!' or 'lib*!', a source file, or @FILE with a pattern in each line. Without a "
         "library it means functions of the program's own file, and where that has none, of its "
-        "libraries. The most interesting function comes first: that with the most excess, which is "
-        "the time that calls took beyond those of its fastest peak. 'darc histogram 3' draws the "
-        "third row's profile, and 'darc start 3' looks for the cause. With --every that also has "
-        "its calls by latency and time, and peaks that come at equal distances are told below the "
-        "table, with what else the numbers of calls let one suppose. Ends after --time in which "
-        "the program runs; 'darc status' shows the table at any stop, 'darc stop' ends it before."
+        "libraries. The most interesting function comes first: that with the most excess, which "
+        "is the time that calls took beyond those of its fastest peak. 'darc histogram 3' draws "
+        "the third row's profile, and 'darc start 3' looks for the cause. With --every that also "
+        "has its calls by latency and time, and peaks that come at equal distances are told below"
+        " the table, with what else the numbers of calls let one suppose. Ends after --time in "
+        "which the program runs; 'darc status' shows the table at any stop, 'darc stop' ends it "
+        "before."
     ),
     examples=(
         ("darc profile '*'", "All functions of the program, for five seconds."),
