@@ -152,7 +152,7 @@ def choose(
     for pattern in () if functions else patterns:
         found = search.find(pattern)
         if not found:
-            raise NotFoundError(f"no function is called {pattern.text}{_hint(pattern)}")
+            raise NotFoundError(_missing(pattern, search))
         for function, is_late in found:
             if is_late:
                 left_out[function.address] = function, CHOSEN_LATE
@@ -164,10 +164,16 @@ def choose(
     )
 
 
-def _hint(pattern: Pattern) -> str:
+def _missing(pattern: Pattern, search: _Search) -> str:
+    told = f"no function is called {pattern.text}"
     if pattern.is_of_source:
-        return ": for source files the debugger needs debug information"
-    return "" if pattern.scope is None else ": 'info sharedlibrary' lists what is loaded"
+        return f"{told}: for source files the debugger needs debug information"
+    if pattern.scope is None or search.called(pattern.scope):
+        return told
+    return (
+        f"{told}: the program has loaded no file {pattern.scope[:-1]} by now ('info sharedlibrary' "
+        "lists what it has); if it does later, type this at a stop behind that"
+    )
 
 
 @dataclass(frozen=True)
@@ -198,13 +204,13 @@ class _Search:
             addresses = _of_source(self.target, pattern.scope, pattern)
             return ((self.program.names.function_at(address), False) for address in addresses)
         if pattern.scope is not None:
-            return self._in(self._called(pattern.scope), pattern)
+            return self._in(self.called(pattern.scope), pattern)
         if self.own is not None and (found := list(self._in([self.own], pattern))):
             return found
         others = (m for m in self.program.modules if m is not self.own and m.name != "[vdso]")
         return self._in([m for m in others if not m.name.startswith("ld")], pattern)
 
-    def _called(self, scope: str) -> list[Module]:
+    def called(self, scope: str) -> list[Module]:
         """The files that ``lib.so!`` means, or a glob for their names (``lib*!``)."""
         name = scope[:-1]
         if not any(character in name for character in "*?["):
