@@ -125,8 +125,10 @@ class RootCauses(Analysis):
         self._profile_time = parameters.start_time
         if not is_asked and self._needed > AUTO_START_OPS:  # for a percentile
             self._profile_time = _PERCENTILE_SECONDS
-        self._may_look_longer = not is_asked
-        """Whether as many calls as come in a while may be looked at, as the first are all alike."""
+        calls = collector.open_calls
+        self._may_look_longer = not is_asked and calls is not None and calls.running() is not None
+        """Whether as many calls as come in a while may be looked at, as the first are all alike:
+        not where none that is under way can be looked at, nor the program stopped by the time."""
         self._doubts: list[str] = []
         """What users should know beside the paths."""
         self._doubts_before = resumed.doubts if resumed is not None else ()
