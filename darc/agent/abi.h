@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 36
+#define DARC_ABI_VERSION 37
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -358,7 +358,8 @@ struct darc_parked {
 
 struct darc_route {
     u32 parent;
-    u32 child; /* an indirect site's learned targets have child, child + 1, …, and child + indirect is all others' */
+    u32 child; /* of an indirect site: the first of as many nodes as there are bits in lanes */
+    u32 lanes; /* which of its targets have a node, in this order; bit number `indirect` is all others' */
 };
 
 struct darc_site {

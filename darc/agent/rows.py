@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,20 @@ class Node:
     """Whether its calls are left alone, as if there was no pad."""
     others_of: int | None = None
     """Where it stands for all targets of an indirect site that there is no room for: which site."""
+
+
+EVERY_LANE = (1 << 32) - 1
+
+
+class Route(NamedTuple):
+    """What calls at a site lead to that are made by one node."""
+
+    parent: int
+    child: int
+    """The row of what is called; of an indirect site, the first of as many as there are"""
+    lanes: int = EVERY_LANE
+    """bits here: which of its targets have a row, and, behind those, whether all others have one.
+    Calls of a target without are left alone."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from darc.agent import words
 from darc.agent.control import Control
 from darc.agent.damage import guarded
 from darc.agent.layout import Read, Write
-from darc.agent.rows import Node, PatchedSite
+from darc.agent.rows import Node, PatchedSite, Route
 from darc.model.errors import TargetError
 
 _ROUTES = struct.Struct("<5I")  # of a site: timed, route_first, route_count, first_parent, _child
@@ -141,24 +141,24 @@ class Sites:
         self.set(index, overflow=0)
 
     def write_nodes(
-        self, nodes: Iterable[Node], routes: Iterable[tuple[int, int]], analysis: Iterable[int]
+        self, nodes: Iterable[Node], routes: Iterable[Route], analysis: Iterable[int]
     ) -> None:
         """Writes the ftree as the agent sees it. The caller advances epoch and round."""
         rows = list(nodes)
-        pairs = list(routes)
+        ways = list(routes)
         numbers = list(analysis)
         room = self._control.layout.room
-        if len(rows) > room.nodes or len(pairs) > room.routes:
+        if len(rows) > room.nodes or len(ways) > room.routes:
             raise TargetError("too many call sites at once: set a lower 'darc max-probes'")
         self._control.set(analysis_count=0)
         raw = b"".join(map(self._node_row, rows))
         self._write(self._control.base + self._control.layout.nodes, raw)
-        if pairs:
-            raw = b"".join(struct.pack("<2I", *pair) for pair in pairs)
+        if ways:
+            raw = b"".join(struct.pack("<3I", *route) for route in ways)
             self._write(self._control.base + self._control.layout.routes, raw)
         at, _ = self._blob.fields["darc_site.timed"]
         for index, first in self._first_routes.items():
-            parent, child = pairs[first]
+            parent, child, _ = ways[first]
             untimed = 0 if rows[child].timed else self._blob.constants["DARC_UNTIMED"]
             count, timed = self._new_routes[index]
             row = _ROUTES.pack(timed, first, count, parent, child | untimed)

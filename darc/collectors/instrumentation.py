@@ -1,9 +1,10 @@
 """Orders carried out: which call sites are patched, and the ftree as the agent sees it.
 
 The agent knows the live fnodes by numbers, f0 is 0; a site's *routes* tell it from the number of
-the caller to that of the callee. Every round numbers them anew. An indirect site takes as many
-numbers as it has lanes (see :mod:`darc.collectors.callees`), and one for all targets that have
-none.
+the caller to that of the callee. Every round numbers them anew. Where its targets are compared, an
+indirect site takes as many numbers as it has lanes (see :mod:`darc.collectors.callees`), and one
+for all targets that have none; or fewer, where there is not room for so many. Further up, where it
+is decided which targets the paths go through, these alone have numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from darc.agent.rows import KeptEvent, KeptMoment, KeptOp, Node
+from darc.agent.rows import EVERY_LANE, KeptEvent, KeptMoment, KeptOp, Node, Route
 from darc.code.architecture import Site
 from darc.code.live import NotNowError
 from darc.collectors.callees import Callees
@@ -87,7 +88,7 @@ class _Numbering:
     rows: list[Node] = field(default_factory=lambda: [Node(0, 0, 0, timed=True)])
     lanes: dict[int, tuple[Fnode, Site, int]] = field(default_factory=dict)
     """The caller, indirect site and lane of a number."""
-    routes: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    routes: dict[int, list[Route]] = field(default_factory=dict)
     """The routes of a site, by its address."""
     used: dict[int, Patch] = field(default_factory=dict)
     """The patches that are wanted, by their sites' addresses."""
@@ -159,21 +160,31 @@ class Instrumentation(Timing):
         new = _Numbering({self._root: 0}, {self._root: self._installer.f0_back})
         compared: set[Fnode] = set()
         waiting: set[Fnode] = set()
+        leading = sum(
+            sum(self._widths(self._wanted(node, orders, tracked), is_whole=False))
+            for node in tracked - analysed
+        )
         for node in sorted(tracked, key=lambda n: (n.depth, n.path)):
             if node not in new.numbers:
                 if any(above in waiting for above in node.route()):
                     waiting.add(node)
                 continue  # or its own call site could not be patched
             wanted = self._wanted(node, orders, tracked)
-            if node in analysed and compared and not self._has_room(new.rows, wanted):
+            room = self._installer.max_nodes - len(new.rows)
+            widths = self._widths(wanted, is_whole=_is_whole(node, orders))
+            if node in analysed:
+                room -= leading
+            else:
+                leading -= sum(widths)
+            if node in analysed and compared and sum(widths) > room:
                 waiting.add(node)
                 continue
             first = len(new.rows)
-            for site, children in wanted:
-                if self._has_room(new.rows, [(site, children)]):
-                    self._number(new, node, site, children, timed=node in analysed)
+            for (site, children), width in zip(wanted, _narrowed(widths, room), strict=True):
+                if width:
+                    self._number(new, node, site, children, width, timed=node in analysed)
                 else:
-                    self._callees.fail(node, site, "there are too many callees")
+                    self._fail_for_room(node, site)
             if node in analysed:
                 new.adopt(node, first)
                 compared.add(node)
@@ -196,8 +207,11 @@ class Instrumentation(Timing):
 
     def fits(self, orders: Orders) -> bool:
         tracked = _tracked(orders)
-        wanted = [one for node in tracked for one in self._wanted(node, orders, tracked)]
-        return self._has_room([Node(0, 0, 0, timed=True)], wanted)
+        needed = 1 + sum(
+            sum(self._widths(self._wanted(node, orders, tracked), _is_whole(node, orders)))
+            for node in tracked
+        )
+        return needed <= self._installer.max_nodes
 
     def apply_again(self) -> None:
         self.apply(self._orders)
@@ -234,13 +248,39 @@ class Instrumentation(Timing):
             return None
         return patch.pad_back or self._back(node.parent)
 
-    def _width(self, site: Site) -> int:
-        """How many numbers a site takes."""
-        return 1 if _is_single(site) else self._installer.max_targets + 1
+    def _widths(self, wanted: Sequence[tuple[Site, list[Fnode]]], is_whole: bool) -> list[int]:
+        """How many numbers each site takes: ``is_whole`` says that its targets are compared."""
+        every = self._installer.max_targets + 1
+        return [
+            1 if _is_single(site) else every if is_whole else len(children)
+            for site, children in wanted
+        ]
 
-    def _has_room(self, rows: Sequence[Node], wanted: Sequence[tuple[Site, list[Fnode]]]) -> bool:
-        more = sum(self._width(site) for site, _ in wanted)
-        return len(rows) + more <= self._installer.max_nodes
+    def _numbered_lanes(
+        self, node: Fnode, site: Site, children: Sequence[Fnode], width: int
+    ) -> list[int]:
+        """Which lanes of an indirect site get a number. Where these are too few for all: those
+        whose calls are to be left alone, those that have won so far, then the first ones; and all
+        others are one."""
+        others = self._installer.max_targets
+        if not _is_whole(node, self._orders):
+            every = range(others + 1)
+            return [lane for lane in every if self._callees.learned(node, site, lane) in children]
+        targets = self._tables.sites.learned(self._patched[site.address].index)
+        passed = {n for n, one in enumerate(targets) if self._callees.passes(node, site, one)}
+
+        def rank(lane: int) -> tuple[bool, int]:
+            child = self._callees.learned(node, site, lane)
+            return lane not in passed, -1 if child is None else -child.maxcount
+
+        if len(passed) >= width:
+            self._fail_for_room(node, site)
+            return []
+        return [*sorted(sorted(range(others), key=rank)[: width - 1]), others]
+
+    def _fail_for_room(self, node: Fnode, site: Site) -> None:
+        command = f"'darc start {node.function.name}'"
+        self._callees.fail(node, site, f"there was no room left for it, but {command} has room")
 
     def _number(
         self,
@@ -248,21 +288,30 @@ class Instrumentation(Timing):
         node: Fnode,
         site: Site,
         children: Sequence[Fnode],
+        width: int,
         *,
         timed: bool,
     ) -> None:
-        """Numbers the callees of one call site of ``node``, if it can be patched."""
+        """Numbers the callees of one call site of ``node``, if it can be patched: so many."""
         patch = self._prepare(site, new.backs[node], node)
         if patch is None:
             return
+        lanes, bits = [0], EVERY_LANE
+        targets: Sequence[int] = ()
+        if not _is_single(site):
+            lanes = self._numbered_lanes(node, site, children, width)
+            bits = sum(1 << lane for lane in lanes)
+            targets = self._tables.sites.learned(patch.index)
+        if not lanes:
+            return
         new.used[site.address] = patch
-        new.routes.setdefault(site.address, []).append((new.numbers[node], len(new.rows)))
+        route = Route(new.numbers[node], len(new.rows), bits)
+        new.routes.setdefault(site.address, []).append(route)
         if site.target is not None:
             new.add(node, children[0], patch, timed=timed)
             return
-        targets = () if _is_single(site) else self._tables.sites.learned(patch.index)
         passed = [self._callees.passes(node, site, target) for target in targets]
-        for lane in range(self._width(site)):
+        for lane in lanes:
             new.lanes[len(new.rows)] = (node, site, lane)
             passes = lane < len(passed) and passed[lane]
             is_others = lane == self._installer.max_targets
@@ -288,20 +337,24 @@ class Instrumentation(Timing):
     def _publish(self, new: _Numbering, analysis: Sequence[int]) -> None:
         """Tells the agent, and restores the sites that are not wanted any more."""
         tables = self._tables
-        pairs: list[tuple[int, int]] = []
+        routes: list[Route] = []
         for address, own in new.routes.items():
             index, site = new.used[address].index, new.used[address].site
             assert site is not None
-            width = self._width(site)
-            timed = any(row.timed for _, child in own for row in new.rows[child : child + width])
-            tables.sites.set_routes(index, len(pairs), len(own), timed)
-            pairs += own
+            width = 1 if _is_single(site) else self._installer.max_targets + 1
+            timed = any(
+                row.timed
+                for _, child, lanes in own
+                for row in new.rows[child : child + (lanes % (1 << width)).bit_count()]
+            )
+            tables.sites.set_routes(index, len(routes), len(own), timed)
+            routes += own
         for address, patch in self._patched.items():
             if address not in new.used:
                 self._installer.deactivate(patch)
                 tables.sites.set(patch.index, route_count=0)
         self._patched = {address: self._patched[address] for address in new.used}
-        tables.sites.write_nodes(new.rows, pairs, analysis)
+        tables.sites.write_nodes(new.rows, routes, analysis)
         tables.kept.forget()
         self._round += 1
         tables.set(round=self._round)
@@ -492,7 +545,8 @@ class Instrumentation(Timing):
         targets = self._tables.sites.learned(patch.index)
         late = self._installer.max_targets - self._installer.late_targets
         kept = self._callees.keep(site, targets, lambda child: _has_won(child, votes), late)
-        if len(kept) == self._installer.max_targets:
+        lanes = {lane for _, one, lane in self._lanes.values() if one.address == site.address}
+        if len(kept) >= len(lanes - {self._installer.max_targets}):
             return False  # there is none that anybody else could have
         self._recycled[site.address] = tries + 1
         self._tables.sites.keep(patch.index, kept)
@@ -520,6 +574,26 @@ def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:
 def _tracked(orders: Orders) -> set[Fnode]:
     """The nodes whose calls are followed."""
     return {above for node in orders.analyse for above in node.route()}
+
+
+def _is_whole(node: Fnode, orders: Orders) -> bool:
+    """Whether all that its indirect calls may lead to is compared."""
+    return node in orders.analyse and node not in orders.exact
+
+
+def _narrowed(widths: Sequence[int], room: int) -> list[int]:
+    """The same where there is room for fewer: all that take most take less, down to one of their
+    own, and then the last ones nothing."""
+    narrowed = list(widths)
+    most = max(widths, default=0)
+    while sum(narrowed) > room and most > 1:
+        most -= 1
+        narrowed = [min(width, most) for width in narrowed]
+    found = []
+    for width in narrowed:
+        found.append(width if width <= room else 0)
+        room -= found[-1]
+    return found
 
 
 def _is_single(site: Site) -> bool:

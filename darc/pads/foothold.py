@@ -19,7 +19,7 @@ from darc import agent
 from darc.agent.damage import DamagedError
 from darc.agent.layout import Read, Room, Write
 from darc.agent.memory import AgentMemory
-from darc.agent.rows import Node
+from darc.agent.rows import Node, Route
 from darc.code.architecture import Prologue, Site
 from darc.code.processor import FRAME_AT_ENTRY, decode
 from darc.code.program import Program
@@ -521,7 +521,8 @@ class Foothold(ABC):
 
         def measure(entry: int, node: int = 1, *, timed: bool = True) -> _Cost:
             nodes = [Node(0, 1, 3, timed=True), *[Node(0, 0, 0, timed=timed)] * 3]
-            tables.sites.write_nodes(nodes, [(0, 1), (1, 2), (0, 3), (3, 1)], [])
+            routes = [Route(0, 1), Route(1, 2), Route(0, 3), Route(3, 1)]
+            tables.sites.write_nodes(nodes, routes, [])
             tables.sites.set(direct, timed=int(timed))
             tables.sites.set(parent, first_child=node)
             arguments = (tables.control, tables.sites.address(parent), entry, nothing)

@@ -425,16 +425,17 @@ class Model:
 
     def _child(self, kind: str, function: int, parent: int | None, callee: int) -> int | None:
         where = (kind, function, 0 if kind == "indirect" else callee)
-        for above, below in self.tree.routes.get(where, ()):
+        for above, below, lanes in self.tree.routes.get(where, ()):
             if above == parent:
                 if kind != "indirect":
                     return below
                 known = self.targets.setdefault(function, [])
-                if callee not in known:
-                    if len(known) >= MOST_TARGETS:
-                        return below + MOST_TARGETS
+                if callee not in known and len(known) < MOST_TARGETS:
                     known.append(callee)
-                return below + known.index(callee)
+                numbered = [lane for lane in range(MOST_TARGETS + 1) if lanes >> lane & 1]
+                lane = known.index(callee) if callee in known else MOST_TARGETS
+                lane = lane if lane in numbered else MOST_TARGETS
+                return below + numbered.index(lane) if lane in numbered else None
         return None
 
     def _place(self, slot: int, step: int) -> int:

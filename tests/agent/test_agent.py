@@ -23,6 +23,7 @@ from tests.agent import model
 from tests.agent.world import (
     AREA,
     FUNCTIONS,
+    MOST_TARGETS,
     OP,
     TABLES,
     TABLES_SIZE,
@@ -86,7 +87,8 @@ def trees(draw: st.DrawFn) -> Tree:
         where = (kind, function, callee)
         if any(one.parent == parent and one.where == where for one in timed):
             continue
-        timed.append(Timed(parent, where, draw(st.integers(0, 4)) > 0))
+        lanes = draw(st.integers(1, (1 << MOST_TARGETS + 1) - 1))
+        timed.append(Timed(parent, where, draw(st.integers(0, 4)) > 0, lanes))
         functions.append(None if kind == "indirect" else callee)
     analysis = draw(st.sets(st.integers(0, len(timed)), max_size=4)) | {0}
     return tree_of(timed, sorted(analysis))

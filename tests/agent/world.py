@@ -23,7 +23,7 @@ from elftools.elf.sections import SymbolTableSection
 from darc import agent
 from darc.agent.layout import Room, plan
 from darc.agent.memory import AgentMemory
-from darc.agent.rows import KeptOp, Node
+from darc.agent.rows import KeptOp, Node, Route
 from darc.code.architecture import Prologue, Site
 from darc.code.frames import FrameRule
 from darc.code.processor import decode
@@ -69,6 +69,8 @@ class Timed:
     parent: int
     where: Where
     timed: bool = True
+    lanes: int = (1 << MOST_TARGETS + 1) - 1
+    """Of an indirect one: which of its targets are, and, by the last bit, whether all others."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Tree:
 
     nodes: tuple[Node, ...]
     functions: tuple[int | None, ...]
-    routes: dict[Where, tuple[tuple[int, int], ...]]
+    routes: dict[Where, tuple[Route, ...]]
     analysis: tuple[int, ...]
 
 
@@ -509,10 +511,10 @@ class _Running:
 
     def _write_tree(self, tree: Tree) -> None:
         tables, world = self._tables, self._world
-        pairs: list[tuple[int, int]] = []
+        pairs: list[Route] = []
         for where, index in world.indexes.items():
             routes = tree.routes.get(where, ())
-            timed = any(tree.nodes[child].timed for _, child in routes)
+            timed = any(tree.nodes[route.child].timed for route in routes)
             tables.sites.set(index, route_first=len(pairs), route_count=len(routes), timed=timed)
             pairs += routes
         tables.sites.write_nodes(tree.nodes, pairs, tree.analysis)
@@ -610,7 +612,7 @@ def tree_of(timed: Sequence[Timed], analysis: Sequence[int] = (0,)) -> Tree:
     numbers: dict[int, int] = {0: 0}
     functions: list[int | None] = [0]
     nodes: list[Node] = [Node(0, 0, 0, True)]
-    routes: dict[Where, list[tuple[int, int]]] = {}
+    routes: dict[Where, list[Route]] = {}
     order = [0]
     for place in order:
         parent = numbers[place]
@@ -618,9 +620,9 @@ def tree_of(timed: Sequence[Timed], analysis: Sequence[int] = (0,)) -> Tree:
         first = len(nodes)
         for key, one in mine:
             kind, _, callee = one.where
-            routes.setdefault(one.where, []).append((parent, len(nodes)))
+            routes.setdefault(one.where, []).append(Route(parent, len(nodes), one.lanes))
             numbers[key] = len(nodes)
-            lanes = MOST_TARGETS + 1 if kind == "indirect" else 1  # the last is all others'
+            lanes = one.lanes.bit_count() if kind == "indirect" else 1
             for _ in range(lanes):
                 nodes.append(Node(parent, 0, 0, one.timed))
                 functions.append(None if kind == "indirect" else callee)
