@@ -20,6 +20,7 @@ from darc.analyses.walkchains import Chains
 from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
+from darc.analyses.walkpace import Pace
 from darc.code.standard_library import begins_threads, is_of_cxx
 from darc.collectors.walk_collector import EVENT_WAITS, WalkCollector, plain_name
 from darc.collectors.walkcount import Counted
@@ -50,13 +51,6 @@ _LEAST_LIBRARY = 0.2
 """Of the threshold: what of C++'s library a loop calls is looked into from there on, as its waits
 are idle time, which all shares are without."""
 
-_LOOKS = 12
-"""Moments at which stacks are looked at where a function has indirect calls: one of a callee with a
-quarter of the time is missed by all of them once in thirty such functions."""
-
-_BETWEEN_LOOKS = 0.03
-"""Seconds between two of them."""
-
 _MOST_AGAIN = 2
 """So often is a level timed once more as an indirect call was seen that was not known."""
 
@@ -84,6 +78,7 @@ class CallWalk(Analysis):
         self._goes_below = goes_below
         self._code = WalkCode(self._program)
         self._starts = ThreadStarts(self._program, self._code, self.root.function)
+        self._pace = Pace()
         self._since: float | None = None
         self._groups: list[ThreadGroup] = []
         self._now: tuple[ThreadGroup, WalkNode] | None = None
@@ -95,13 +90,19 @@ class CallWalk(Analysis):
         self._left: set[int] = set()
         self._known = Walk((), threshold, seconds)
         self._walk.counting.await_user()
-        self._stacks = self._walk.stacks.all()
+        self._length = seconds
+        """Of the window that runs, which is longer where stops take long,"""
+        self._longest = 0.0
+        """and of the longest one."""
+        self._seen: dict[int, ThreadStack] | None = None
+        self._stacks = self._stacks_now()
         self._see_threads()
         self._next()
 
     # -------------------------------------------------------------------- time
 
     def stopped(self) -> None:
+        self._pace.stopped()
         if self._since is not None:
             self._end = self._walk.now
             self._took, self._since = time.monotonic() - self._since, None
@@ -109,11 +110,21 @@ class CallWalk(Analysis):
     def goes_on(self) -> None:
         if self._since is not None or self.finished:
             return
-        self._stacks = self._walk.stacks.all()
-        self._see_threads()
-        self._ran = {t: ran for t in self._stacks if (ran := self._walk.ran(t)) is not None}
+        if not self._is_looking:
+            self._stacks = self._walk.stacks.all()
+            self._see_threads()
+            self._ran = {t: ran for t in self._stacks if (ran := self._walk.ran(t)) is not None}
+        self._seen = None
         self._walk.windows.begin()
+        self._pace.goes_on()
+        self._length = max(self._window, self._pace.runs_at_least)
         self._since, self._start = time.monotonic(), self._walk.now
+
+    def _stacks_now(self) -> dict[int, ThreadStack]:
+        """At a stop, until other calls are timed."""
+        if self._seen is None:
+            self._seen = self._walk.stacks.all()
+        return self._seen
 
     @property
     def seconds_left(self) -> float | None:
@@ -121,23 +132,20 @@ class CallWalk(Analysis):
             # Not before: the agent would stop the program itself, where a call returns.
             return 0.0 if self.urgent is not None and self._walk.is_stopped else None
         since = self._since
-        return self._window if since is None else self._window - (time.monotonic() - since)
+        return self._length if since is None else self._length - (time.monotonic() - since)
 
     @property
     def _is_looking(self) -> bool:
-        return self._now is not None and self._now[1].looks > 0
+        return self._now is not None and self._now[1].is_looked_at
 
     def look(self) -> float:
-        return _BETWEEN_LOOKS
+        return self._pace.runs_at_least
 
     @property
     def urgent(self) -> int | None:
         """Stacks are looked at whatever the threads do just then: the agent would stop them where
         calls return that are timed."""
-        since = self._since
-        if not self._is_looking or since is None or time.monotonic() - since < _BETWEEN_LOOKS:
-            return None
-        return 0
+        return 0 if self._is_looking and self._pace.may_look else None
 
     @property
     def ends_at_interrupt(self) -> bool:
@@ -181,16 +189,17 @@ class CallWalk(Analysis):
     def decide(self) -> Step:
         if self._now is not None:
             if self._is_looking:
-                self._look_at_stacks(self._now[1])
+                self._look_at_stacks(*self._now)
                 return Step.GO_ON
-            if self._took < self._window * 0.9:
+            if self._took < self._length * 0.9:
                 return Step.GO_ON
+            self._longest = max(self._longest, self._took)
             group, node = self._now
             self._measure(group, node)
             if not node.is_done:
                 self._begin_level(node)
                 return Step.GO_ON
-        self._stacks = self._walk.stacks.all()
+        self._stacks = self._stacks_now()
         self._see_threads()
         if self._next():
             return Step.GO_ON
@@ -198,10 +207,15 @@ class CallWalk(Analysis):
         self._status = Status.DONE
         return Step.END
 
-    def _look_at_stacks(self, node: WalkNode) -> None:
-        self._code.learn(node, self._walk.stacks.all())
-        node.looks -= 1
-        if not node.looks:
+    def _look_at_stacks(self, group: ThreadGroup, node: WalkNode) -> None:
+        """At those of the group alone: there may be many others."""
+        threads = {one for one, stack in self._stacks.items() if stack.key in group.threads}
+        self._code.learn(node, self._walk.stacks.all(threads))
+        node.looks += 1
+        most = self._pace.looks(self._window, len(threads))
+        self._walk.doing = f"look {node.looks} of {most} at what {_way(node)} calls"
+        if node.looks >= most:
+            node.is_looked_at = False
             self._begin_level(node)
 
     def _next(self) -> bool:
@@ -214,7 +228,7 @@ class CallWalk(Analysis):
                     break
                 if self._code.callees(node) or self._code.has_unknown(node):
                     self._now = group, node
-                    node.looks = _LOOKS if self._code.has_unknown(node) else 0
+                    node.is_looked_at = self._code.has_unknown(node)
                     self._begin_level(node)
                     return True
                 node.is_done = True
@@ -241,9 +255,9 @@ class CallWalk(Analysis):
         return node.above is None or group.share(node) >= self._threshold
 
     def _begin_level(self, node: WalkNode) -> None:
-        way = " → ".join(one.function.name for one in node.path)
-        self._walk.doing = f"window {self._windows + 1}, looks into {way}"
-        self._code.learn(node, self._walk.stacks.all())
+        self._walk.doing = f"window {self._windows + 1}, looks into {_way(node)}"
+        self._code.learn(node, self._stacks_now())
+        self._seen = None
         code = self._program.function(node.function.address)
         jumper = node.function if any(site.kind.is_tail for site in code.sites) else None
         self._walk.begin_level(code.parts, self._code.callees(node), jumper)
@@ -254,7 +268,7 @@ class CallWalk(Analysis):
     def _measure(self, group: ThreadGroup, node: WalkNode) -> None:
         """What the window has shown of the calls of ``node``."""
         self._windows += 1
-        stacks, length = self._walk.stacks.all(), max(self._end - self._start, 1)
+        stacks, length = self._stacks_now(), max(self._end - self._start, 1)
         before = [self._code.with_gone(node, stack) for stack in self._stacks.values()]
         if self._code.learn(node, stacks) and node.again < _MOST_AGAIN:
             node.again += 1
@@ -361,7 +375,9 @@ class CallWalk(Analysis):
         chains = Chains(self._program, self._code, self._threshold, left_out.keys())
         groups = tuple(chains.told(one) for one in self._groups if one.root.is_done)
         left = tuple(left_out.items())
-        self._known = Walk(groups, self._threshold, self._window, self._windows, left)
+        self._known = Walk(
+            groups, self._threshold, self._window, self._windows, left, self._longest
+        )
 
     # -------------------------------------------------------------------- views
 
@@ -379,5 +395,9 @@ class CallWalk(Analysis):
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         del alive, readable
         now = self._now
-        where = self._spec if now is None else " → ".join(n.function.name for n in now[1].path)
+        where = self._spec if now is None else _way(now[1])
         return dataclasses.replace(self.snapshot(False), function=where)
+
+
+def _way(node: WalkNode) -> str:
+    return " → ".join(one.function.name for one in node.path)

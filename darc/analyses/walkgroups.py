@@ -38,8 +38,10 @@ class WalkNode:
     learned: set[int] = field(default_factory=set)
     is_jumper: bool = False
     """Whether it hands its frame on by tail jumps, and nothing tells where: it cannot be timed."""
+    is_looked_at: bool = False
+    """Whether the stacks are looked at now for its indirect callees,"""
     looks: int = 0
-    """How often the stacks are still to be looked at for its indirect callees."""
+    """and how often they were."""
     again: int = 0
 
     @property

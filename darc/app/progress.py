@@ -13,7 +13,7 @@ _SILENT_SECONDS = 1.0
 _BETWEEN = 0.1
 """Seconds between two changes of the live line at the least."""
 
-_LONGEST_BETWEEN = 10.0
+_LONGEST_BETWEEN = 5.0
 """Seconds between two lines that stay, which come ever more seldom."""
 
 

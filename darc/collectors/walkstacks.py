@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
@@ -42,13 +43,16 @@ class Stacks:
         self._calls = calls
         self._tell = tell
 
-    def all(self) -> dict[int, ThreadStack]:
-        """Of all threads, by the system's ids. The program stands still."""
+    def all(self, among: AbstractSet[int] | None = None) -> dict[int, ThreadStack]:
+        """Of all threads, or of those of them that are ``among`` these, by the system's ids. The
+        program stands still."""
         records = self._calls.all()
         backs = {record["slot"]: record["back"] for record in records}
         had = {record["slot"]: self._calls.had(record) for record in records}
         found = {}
         for thread in self._target.threads.ids():
+            if among is not None and thread not in among:
+                continue
             self._tell()
             try:
                 stack = self._stack(thread, backs)

@@ -74,6 +74,8 @@ class Walk(Part):
     windows: int = 0
     left_out: tuple[tuple[Function, str], ...] = ()
     """Callees that could not be timed, and why."""
+    longest: float = 0.0
+    """Seconds of the longest window: those are longer where stops take long."""
 
     def function(self, number: int) -> Function:
         """The last function of a chain, by its number over all groups."""

@@ -9,12 +9,18 @@ from rich.text import Text
 from darc.model.walk import Chain, Walk, WalkGroup
 from darc.views.words import threads_text
 
+_LONGER = 1.1
+"""Times what was asked for: longer windows are told."""
+
+_NOTHING = 0.001
+"""Of the time: what is less may be chance, as the windows of a group are several."""
+
 
 def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iterator[Text]:
     """The lines of all groups, and what can be done next; ``is_over``: nothing comes behind it."""
     many = "window" if known.windows == 1 else "windows"
     yield Text(
-        f"  {known.windows} {many} of {known.seconds:g}s; calls that hold at least "
+        f"  {known.windows} {many} of {known.seconds:g}s{_more(known)}; calls that hold at least "
         f"{known.threshold:.0%} of their threads' time that is not idle"
     )
     if not known.groups and is_over:
@@ -37,14 +43,22 @@ def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iter
         )
 
 
+def _more(known: Walk) -> str:
+    """What is to be said of windows that are longer, as the program's stops took long."""
+    return f" to {known.longest:.1f}s" if known.longest > _LONGER * known.seconds else ""
+
+
 def _group(group: WalkGroup, show: Callable[[str], str]) -> str:
     parts = [threads_text(group.threads)]
     if group.idle:
         where = ", ".join(show(name) for name, _ in group.idle[:3])
         parts.append(f"idle {group.idle_share:.1%} of the time, in {where}")
     if group.ran is not None and group.ready is not None:
-        blocked = max(1 - group.ran - group.ready - group.idle_share, 0.0)
-        parts.append(f"ran {group.ran:.1%}, ready {group.ready:.1%}, blocked {blocked:.1%}")
+        rest = max(1 - group.ran - group.idle_share, 0.0)
+        ready = min(group.ready, rest)
+        if group.idle and group.ready - ready > _NOTHING:
+            parts[-1] += f" (in {group.ready - ready:.1%} woken, but without a processor)"
+        parts.append(f"ran {group.ran:.1%}, ready {ready:.1%}, blocked {rest - ready:.1%}")
     if not group.chains:
         parts.append("nothing else to walk down")
     return "; ".join(parts)

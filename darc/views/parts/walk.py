@@ -25,6 +25,7 @@ def _to_json(known: Walk) -> dict[str, Any]:
     return {
         "threshold": known.threshold,
         "seconds": known.seconds,
+        "longest": round(known.longest, 3),
         "windows": known.windows,
         "groups": [
             {

@@ -1,0 +1,59 @@
+"""How often a walk may stop the program, by what its stops take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_RUNS = 9
+"""Times what a stop has taken: so long, at least, the program runs from then on, and stands for a
+tenth of the time at most."""
+
+_BETWEEN_LOOKS = 0.03
+"""Seconds between two looks at least."""
+
+_LOOKS = 12
+"""Moments at which stacks are looked at where a function has indirect calls: one of a callee with a
+quarter of the time is missed by all of them once in thirty such functions."""
+
+_LEAST_LOOKS, _LEAST_OF_MANY = 4, 2
+"""The same where stops take long, for few threads and for many, as each look sees all of them."""
+
+_MANY = 16
+
+
+class Pace:
+    """When the next stop may come; ``clock`` tells seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stood = self._since = clock()
+        self._stands = True
+        self._took = 0.0
+
+    def stopped(self) -> None:
+        """The program has stopped."""
+        if not self._stands:
+            self._stood, self._stands = self._clock(), True
+
+    def goes_on(self) -> None:
+        """It is about to go on."""
+        if self._stands:
+            self._since, self._stands = self._clock(), False
+            self._took = self._since - self._stood
+
+    @property
+    def runs_at_least(self) -> float:
+        """Seconds for which it runs now before the next stop. Any thread."""
+        return max(_RUNS * self._took, _BETWEEN_LOOKS)
+
+    @property
+    def may_look(self) -> bool:
+        """Whether it has run for so long. Any thread."""
+        return not self._stands and self._clock() - self._since >= self.runs_at_least
+
+    def looks(self, seconds: float, threads: int) -> int:
+        """How often the stacks of so many ``threads`` are looked at for one function: in
+        ``seconds``, if that is often enough."""
+        least = _LEAST_OF_MANY if threads >= _MANY else _LEAST_LOOKS
+        return max(min(int(seconds / self.runs_at_least), _LOOKS), least)
