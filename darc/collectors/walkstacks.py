@@ -14,8 +14,11 @@ from darc.model.errors import DarcError
 from darc.pads.foothold import Foothold
 from darc.target.target import Target
 
-_WORDS = 8192
-"""Of a stack that are looked at."""
+_PIECE = 1 << 16
+"""Bytes of a stack that are read at a time,"""
+
+_PIECES = 256
+"""and how many pieces at most: frames with large arrays are further apart than one."""
 
 
 @dataclass(frozen=True)
@@ -80,32 +83,45 @@ class Stacks:
         slots: dict[int, int] = dict(backs)
         if tables.bell and tables.bell_slot:
             slots[tables.bell_slot] = tables.bell_return
-        raw = _read_stack(target.memory.read, stack)
+        words = _StackWords(target.memory.read, stack)
 
         def word(at: int) -> int | None:
-            if at in slots:
-                return slots[at]
-            begin = at - stack
-            if not 0 <= begin <= len(raw) - 8:
-                return None
-            return int.from_bytes(raw[begin : begin + 8], "little")
+            return slots[at] if at in slots else words.at(at)
 
         if foothold.holds(pc):
-            above = [slot for slot in slots if stack <= slot < stack + len(raw)]
+            near = range(stack, stack + _PIECE)  # further up other threads may have theirs
+            above = [slot for slot in slots if slot in near and words.at(slot) is not None]
             if not above:
                 return ThreadStack(key, ())
             slot = min(above)
             pc, stack = slots[slot], slot + 8
-            raw = raw[slot + 8 - target.threads.read_register(thread, STACK_POINTER) :]
         found = frames(self._program, pc, stack, frame, word)
         return ThreadStack(key, tuple(reversed(found)))
 
 
-def _read_stack(read: Callable[[int, int], bytes], stack: int) -> bytes:
-    size = 8 * _WORDS
-    while size >= 8:
-        try:
-            return read(stack, size)
-        except DarcError:
-            size //= 2
-    return b""
+class _StackWords:
+    """The words of a stack from its top on, read as far as they are asked for."""
+
+    def __init__(self, read: Callable[[int, int], bytes], top: int) -> None:
+        self._read = read
+        self._top = top
+        self._pieces: dict[int, bytes] = {}
+
+    def at(self, address: int) -> int | None:
+        """The word there, if it can be read and is not too far away."""
+        number, begin = divmod(address - self._top, _PIECE)
+        if not 0 <= number < _PIECES:
+            return None
+        if number not in self._pieces:
+            self._pieces[number] = self._piece(self._top + number * _PIECE)
+        raw = self._pieces[number][begin : begin + 8]
+        return int.from_bytes(raw, "little") if len(raw) == 8 else None
+
+    def _piece(self, start: int) -> bytes:
+        size = _PIECE
+        while size >= 8:
+            try:
+                return self._read(start, size)
+            except DarcError:
+                size //= 2
+        return b""

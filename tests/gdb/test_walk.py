@@ -195,6 +195,15 @@ def test_a_loop_that_a_frame_was_handed_on_to(tmp_path: Path, attached: bool) ->
     assert min(chain["shares"][:3]) > 0.8, said
 
 
+@IN_BOTH
+def test_a_function_that_is_but_a_jump_to_what_has_much_on_its_stack(tmp_path: Path) -> None:
+    """The chain goes on into what it jumps to, which runs already when it is looked into."""
+    done = debug(tmp_path, build_handing(), ("jump",), [WALK, "run", REPORT, "kill"])
+    (chain,) = groups(done)["main"]["chains"]
+    assert chain["functions"] == ["main", "jump", "far", "heap", "burn"], done.gdb
+    assert min(chain["shares"]) > 0.7, done.gdb
+
+
 @pytest.mark.parametrize("name", ["mixture", "threads", "exceptions", "coroutine", "tail"])
 def test_the_program_does_what_it_always_does(tmp_path: Path, name: str) -> None:
     """It ends in the middle of a window, or after some."""
