@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from signal import SIGSYS
 
 import gdb
 
-from darc.debuggee import procfs
+from darc.debuggee import detour, procfs
 from darc.model.errors import DarcError, PadsImpossibleError
 from darc.target.target import Passage, Target
 from darc_gdb.detours import Detours
@@ -47,6 +48,8 @@ class Calls:
 
     def wake(self) -> bool:
         """See :meth:`darc.target.target.Target.wake`. Whether it could be done in this way."""
+        if self.dispatches:
+            return False
         place = self._detour()
         if place is None or self._target.pid is None:
             return False
@@ -60,6 +63,12 @@ class Calls:
         self._detours.lead_out(self._target.pid, thread, passage)
         return True
 
+    @property
+    def dispatches(self) -> bool | None:
+        """See :meth:`darc.target.target.Target.dispatches`."""
+        pid = self._target.pid
+        return None if pid is None else self._detours.dispatches(pid)
+
     def _detour(self) -> int | None:
         """Where a call may stand that comes back by itself; ``None``: gdb is to make it, as the
         program might be killed for what a detour asks of the kernel, or would end with gdb anyway
@@ -67,7 +76,10 @@ class Calls:
 
         Raises:
             PadsImpossibleError: it would not end with gdb, and has no room.
+            DispatchedError: a call might come to the program itself.
         """
+        if self.dispatches:
+            raise detour.failed(SIGSYS)
         pid = self._target.pid
         if pid is None or procfs.in_sandbox_of_its_own(pid):
             return None

@@ -3,8 +3,8 @@
 gdb itself would let the thread go on with the signal that it was stopped for, in whose handler it
 might stay; it would show a stop to other extensions; and its own way of calling leaves a breakpoint
 for the function to return to. So the thread is sent on its way beside gdb (:mod:`.tracee`), with
-all signals blocked, and comes back to the very state that gdb knows: registers, mask, and the
-signal that it was stopped for.
+all signals blocked that others may send, and comes back to the very state that gdb knows:
+registers, mask, and the signal that it was stopped for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Passage, Region, Target
 from darc_gdb.threads import GdbThreads
-from darc_gdb.tracee import Tracee, signal_of
+from darc_gdb.tracee import Tracee, signal_of, was_sent
 
 _ATTEMPTS = 20
 _NONE = (1 << 64) - 1
@@ -41,6 +41,8 @@ class Detours:
         self._threads = threads
         self._mapped_at: tuple[int, int | None] | None = None
         self._mapped: Sequence[Region] = ()
+        self._dispatching_at: tuple[int, int | None] | None = None
+        self._dispatching: bool | None = None
         self._waiting: set[tuple[int | None, int]] = set()
         """Threads that have waited for others in a call, with the number of that stop."""
 
@@ -55,6 +57,15 @@ class Detours:
         if self._mapped_at != now:
             self._mapped, self._mapped_at = procfs.regions(pid), now
         return self._mapped
+
+    def dispatches(self, pid: int) -> bool | None:
+        """See :meth:`darc.target.target.Target.dispatches`."""
+        now = pid, self._target.stop_number
+        if self._dispatching_at != now:
+            told = {Tracee(pid, thread).dispatches() for thread in self._threads.ids()}
+            self._dispatching = True if True in told else None if None in told else False
+            self._dispatching_at = now
+        return self._dispatching
 
     def system_call(self, place: int, number: int, arguments: Sequence[int]) -> int:
         """Makes a system call in a thread of the program; the others stay."""
@@ -145,6 +156,9 @@ class BesideGdb(Caller):
         self._tracee = tracee
         self._memory = memory
         self._mask = mask
+        self._sent: set[int] = set()
+        """Those of :data:`~darc.debuggee.detour.OWN` that somebody has sent, which wait in the
+        kernel until it is back."""
         self._was_stopped = False
         """Whether a SIGSTOP has come meanwhile, which gdb waits for."""
 
@@ -157,12 +171,18 @@ class BesideGdb(Caller):
     def follow(self, way: detour.Detour) -> None:
         information = self._tracee.information()
         held = signal_of(information)
+        if held == signal.SIGSYS and not was_sent(information):
+            raise detour.failed(held)
         # orig_rax: the kernel has no system call to begin anew meanwhile.
         flags = without_traps(self.registers[FLAGS])
         entering = {PROGRAM_COUNTER: way.entry, FLAGS: flags, "orig_rax": _NONE}
         self._tracee.set_registers({**self.registers, **entering})
-        self._tracee.set_mask(detour.all_but(self.bell))
-        kept = 0 if held in (self.bell, signal.SIGTRAP, *_NOT_KEPT) else held
+        self._tracee.set_mask(self._blocked())
+        is_kept = held not in (self.bell, signal.SIGTRAP, *_NOT_KEPT)
+        # What the thread has raised itself it raises again, if gdb should end meanwhile; in the
+        # kernel, it would have to be blocked.
+        is_kept = is_kept and (held not in detour.OWN or was_sent(information))
+        kept = held if is_kept else 0
         number, rang = self._go(kept, way.rungs)
         self._stop_again(kept, information)
         if not rang:
@@ -186,12 +206,21 @@ class BesideGdb(Caller):
         if information is not None:
             self._tracee.set_information(information)
 
+    def _blocked(self) -> int:
+        """What signals it blocks on its way."""
+        return detour.all_but(self.bell, *(set(detour.OWN) - self._sent))
+
     def _go(self, number: int, rungs: Collection[int]) -> tuple[int, bool]:
         """The signal that it stopped for, and whether it has rung with that."""
         for _ in range(_ATTEMPTS):
+            if number in detour.OWN:  # somebody has sent it: no handler runs on the way
+                self._sent.add(number)
+                self._tracee.set_mask(self._blocked())
             number = self._tracee.go(number, self.bell)  # one that is blocked waits in the kernel
             if number == self.bell and self._tracee.registers()[PROGRAM_COUNTER] in rungs:
                 return number, True
+            if number in detour.OWN and was_sent(self._tracee.information()):
+                continue
             if number not in (self.bell, signal.SIGSTOP):
                 return number, False
             self._was_stopped = self._was_stopped or number == signal.SIGSTOP

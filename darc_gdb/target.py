@@ -201,6 +201,10 @@ class GdbTarget(Target):
     def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
         return self._calls.system_call(number, arguments)
 
+    @property
+    def dispatches(self) -> bool | None:
+        return self._calls.dispatches
+
     def lead_out(self, thread: int, passage: Passage) -> bool:
         return self._calls.lead_out(thread, passage) or super().lead_out(thread, passage)
 

@@ -19,6 +19,7 @@ from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
 
 _CONT, _GETREGS, _SETREGS = 7, 12, 13
+_GETDISPATCH = 0x4211  # since Linux 6.4
 _GETSIGINFO, _SETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x4203, 0x420A, 0x420B
 _TGKILL = 234
 _WALL = 0x4000_0000
@@ -28,6 +29,8 @@ _NAMES = (
 ).split()
 """struct user_regs_struct (sys/user.h)."""
 _REGISTERS = struct.Struct(f"<{len(_NAMES)}Q")
+_DISPATCH = struct.Struct("<4Q")
+"""struct ptrace_sud_config (linux/ptrace.h): the mode comes first, 0 is off."""
 _SIGINFO_SIZE = 128
 _SI_TKILL, _SI_KERNEL = -6, 0x80
 _QUICK_SECONDS = 0.002
@@ -40,6 +43,12 @@ _libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c
 def signal_of(information: bytes | None) -> int:
     """The signal that says this; 0 for none."""
     return 0 if information is None else int.from_bytes(information[:4], "little")
+
+
+def was_sent(information: bytes | None) -> bool:
+    """Whether somebody has sent the signal that says this, or a timer: the thread itself has raised
+    it otherwise (``SI_FROMUSER`` of the kernel's ``asm-generic/siginfo.h``)."""
+    return information is not None and int.from_bytes(information[8:12], "little", signed=True) <= 0
 
 
 class Tracee:
@@ -112,6 +121,18 @@ class Tracee:
     def waits_for(self, number: int) -> bool:
         """Whether this signal is kept for it in the kernel."""
         return procfs.waits(self.process, self.thread, number)
+
+    def dispatches(self) -> bool | None:
+        """Whether the kernel hands system calls of its to the program itself, while that wants them
+        (Linux, ``admin-guide/syscall-user-dispatch.rst``). ``None``: the kernel does not tell."""
+        buffer = ctypes.create_string_buffer(_DISPATCH.size)
+        try:
+            self._ask(_GETDISPATCH, _DISPATCH.size, buffer)
+        except EndedError:
+            return False
+        except TargetError:
+            return None
+        return bool(_DISPATCH.unpack(buffer.raw)[0])
 
     # --------------------------------------------------------------------- it runs
 

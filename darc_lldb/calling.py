@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from signal import SIGSYS
 from typing import Protocol, TypeVar
 
 import lldb
@@ -96,18 +97,23 @@ class Calling:
 
         Raises:
             TargetError: there is none.
+            DispatchedError: each blocks SIGSYS, and the program has a handler for that.
         """
         process = self._target.stopped()
         thread = process.GetThreadByID(self.thread or 0)
         first = thread if thread.IsValid() else process.GetSelectedThread()
         able = [one for one in (first, *user_threads(process)) if self._takes_calls(one)]
+        if not able:
+            raise TargetError(detour.IN_32_BITS)
         pid, found = int(process.GetProcessID()), False
+        if procfs.catches(pid, SIGSYS):
+            able = [one for one in able if not procfs.blocks(pid, int(one.GetThreadID()), SIGSYS)]
+        if not able:
+            raise detour.DispatchedError(detour.HANDLER_AT_STAKE)
         for one in able:
             if has_stack(pid, {STACK_POINTER: registers.read(one, STACK_POINTER)}):
                 found = True
                 yield one
-        if not able:
-            raise TargetError(detour.IN_32_BITS)
         if not found:
             raise TargetError("no thread of the program has room on its stack for a call of darc's")
 

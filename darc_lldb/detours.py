@@ -5,7 +5,8 @@ would be a breakpoint for the thread to come to.
 
 lldb-server cannot block a thread's signals. One that waits for the thread is delivered where
 the thread stands, as its handler may jump out of where it came; the thread stops again at the
-handler's first instruction, and makes the call there.
+handler's first instruction, and makes the call there. SIGSYS is not blocked, as a system call may
+be refused by it: one that somebody has sent is sent again when the thread is back.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from signal import SIGSTOP
+from signal import SIGSTOP, SIGSYS
 
 import lldb
 
@@ -70,6 +71,8 @@ class BesideLldb(Caller):
         self._kept = {name: registers.read(thread, name) for name in KEPT}
         self._after: Mapping[str, int] = {}
         """The registers with which it is led back."""
+        self._was_sent = False
+        """Whether somebody has sent it SIGSYS meanwhile."""
         self._lldb_thread = thread
         self._server = Server(process, tid)
 
@@ -103,6 +106,10 @@ class BesideLldb(Caller):
             patience = Patience(self.process, self.thread)
             with patience.kept(self._knock, _ANSWER_SECONDS):
                 halt = self._server.go()
+            is_own = halt.pc != way.entry and way.is_dispatched(halt.registers)
+            if halt.signal == SIGSYS and not is_own:
+                self._was_sent = True
+                continue
             if halt.signal not in (self.bell, *signals.INTERRUPTS) or halt.pc in way.rungs:
                 return halt, None
             if patience.was_over:
@@ -135,6 +142,8 @@ class BesideLldb(Caller):
     def lead_back(self) -> None:
         registers.write_all(self._lldb_thread, self._after)
         self._server.forget()
+        if self._was_sent:
+            bell.hand_on(self.process, self.thread, SIGSYS)
 
     def is_gone(self) -> bool:
         return not Path(f"/proc/{self.process}").exists()

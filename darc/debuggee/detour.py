@@ -1,12 +1,13 @@
 """A call in a stopped thread that comes back by itself when the debugger is gone.
 
 A debugger's own way of calling lets the function return to a breakpoint; were the debugger killed
-meanwhile, the program would end there. Here the thread is sent through some instructions in
-padding of the program's code: they go below what the program may have on its stack, block every
-signal, call the function, ring (a signal that is ignored by default, which stops the thread for a
-debugger), and give the thread back its mask of signals, all of its registers and its place. Where
-the debugger cannot set masks, the mask comes first: a ring that the program blocks is let through
-by ``ppoll``, whose mask the kernel takes back wherever the thread is led.
+meanwhile, the program would end there. Here the thread is sent through some instructions in padding
+of the program's code: they go below what the program may have on its stack, block every signal but
+those that they may raise themselves (:data:`OWN`), call the function, ring (a signal that is
+ignored by default, which stops the thread for a debugger), and give the thread back its mask of
+signals, all of its registers and its place. Where the debugger cannot set masks, the mask comes
+first: a ring that the program blocks is let through by ``ppoll``, whose mask the kernel takes back
+wherever the thread is led.
 
 All that they need is in the code itself. To begin, ``rip`` is set and nothing else, so that a
 signal that is handled before the first instruction finds the program's stack as it left it, and
@@ -21,7 +22,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from signal import SIGSYS, Signals
+from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP, Signals
 
 from darc.code.convention import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL_ARGUMENTS, WORD
 from darc.model.errors import TargetError
@@ -64,6 +65,15 @@ _SLOTS = 48
 bell, no time."""
 _STACK_SIZE = 16384
 
+OWN = (SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS)
+"""What an instruction or a system call can raise, which a detour blocks from nobody: where a thread
+blocks one that it raises itself, the kernel takes the program's handler away before it delivers it
+(``force_sig_info_to_task`` in its ``signal.c``), and nobody could put it back."""
+
+OWN_UNHELD = (SIGSYS,)
+"""Of these, where the debugger cannot hold back those that somebody sends meanwhile: what comes of
+a system call. The way itself makes no fault."""
+
 REGISTERS = ("rip", "rsp", "orig_rax", FLAGS, *SCRATCH)
 """What :func:`plan` has to know of the thread."""
 
@@ -75,6 +85,14 @@ IN_32_BITS = (
     "the program is in 32-bit code at this moment, where darc can call nothing: let it go on for "
     "a moment, and try again"
 )
+
+
+HANDLER_AT_STAKE = (
+    "every thread of the program blocks SIGSYS at this moment, and the program has a handler for "
+    "that, which it would lose if darc's calls should come to itself: let it go on for a moment, "
+    "and try again"
+)
+"""Where the debugger cannot set a thread's mask of signals before its first system call."""
 
 
 def takes_calls(code_segment: int) -> bool:
@@ -130,7 +148,7 @@ class Detour:
     """Write ``code`` at ``place``, then set ``rip`` to ``entry``. The thread has rung when it
     stands at one of ``rungs``; the result is at ``result``. Then the ``registers`` are set, in
     their order. Before ``masked`` signals are delivered, and from ``leave`` on, where it gives the
-    call up."""
+    call up. ``numbers`` are those of its system calls, by where each comes back."""
 
     place: int
     code: bytes
@@ -140,6 +158,12 @@ class Detour:
     rungs: tuple[int, ...]
     result: int
     registers: Mapping[str, int]
+    numbers: Mapping[int, int]
+
+    def is_dispatched(self, registers: Mapping[str, int]) -> bool:
+        """Whether a thread that SIGSYS comes to is refused a system call of the way's own: the
+        kernel leaves the number in rax then (``syscall_rollback``). Else somebody has sent it."""
+        return self.numbers.get(registers["rip"], registers["rax"]) == registers["rax"]
 
 
 LENGTH = 400
@@ -170,45 +194,54 @@ def plan(
     own = (registers["rsp"] - _RED_ZONE - _SLOTS) & ~15 & WORD
     stack = (call.stack or own + _SLOTS) - _SLOTS
     found, result = own + 16, stack + 8
-    blocked = all_but(ringer.signal)
+    blocked = all_but(ringer.signal, *(OWN_UNHELD if mask is None else OWN))
     code = bytearray(NOP)
     words: list[tuple[int, int]] = []  # where a word of data is named, and the word
+    numbers: dict[int, int] = {}
 
     def address_of(word: int) -> None:  # lea rsi, [rip + …]
         code.extend(b"\x48\x8d\x35\0\0\0\0")
         words.append((len(code), word))
 
+    def ask(number: int) -> None:
+        code.extend(SYSTEM_CALL)
+        numbers[place + len(code)] = number
+
     # A page fault in user mode can be interrupted, one in a system call cannot.
     code += _set(rsp=own) + _TOUCH
     code += _set(rdi=_SIG_SETMASK, r10=8, rax=_SIGPROCMASK, rdx=found if mask is None else 0)
     address_of(blocked)
-    code += SYSTEM_CALL
+    ask(_SIGPROCMASK)
     masked = place + len(code)
     names = ARGUMENTS if call.stack else SYSTEM_CALL_ARGUMENTS
     code += _set(**dict(zip(names, call.arguments, strict=False)), rax=call.address)
     if call.stack:
         code += _set(rsp=stack) + _CALL_RAX
     else:
-        code += SYSTEM_CALL
+        ask(call.address)
     code += _KEEP_RESULT
-    ring = _set(rdi=ringer.process, rsi=ringer.thread, rdx=ringer.signal, rax=_TGKILL) + SYSTEM_CALL
+    ring = _set(rdi=ringer.process, rsi=ringer.thread, rdx=ringer.signal, rax=_TGKILL)
     give_mask = _set(rsp=own, rdi=_SIG_SETMASK, r10=8, rdx=0, rax=_SIGPROCMASK)
     if mask is None:
         leave = place + len(code)
         # Handlers may run from here on, on the program's own stack.
-        code += give_mask + _set(rsi=found) + SYSTEM_CALL
+        code += give_mask + _set(rsi=found)
+        ask(_SIGPROCMASK)
         code += _CLEAR_TIME + _LOAD_FOUND + _CLEAR_BIT + bytes([ringer.signal - 1]) + _KEEP_OPEN
         code += ring
+        ask(_TGKILL)
         rungs: tuple[int, ...] = (place + len(code),)
-        code += _set(rdi=0, rsi=0, rdx=own + 32, r10=own + 24, r8=8, rax=_PPOLL) + SYSTEM_CALL
+        code += _set(rdi=0, rsi=0, rdx=own + 32, r10=own + 24, r8=8, rax=_PPOLL)
+        ask(_PPOLL)
         rungs = (*rungs, place + len(code))
     else:
         code += ring
+        ask(_TGKILL)
         leave = place + len(code)
         rungs = (leave,)
         code += give_mask
         address_of(mask)
-        code += SYSTEM_CALL
+        ask(_SIGPROCMASK)
     code += _PUSH_WORD + struct.pack("<I", back[FLAGS] & 0x7FFF_FFFF) + _POP_FLAGS
     code += _set(**{name: back[name] for name in SCRATCH}, rsp=back["rsp"])
     code += jump(back["rip"])
@@ -226,6 +259,7 @@ def plan(
         rungs=rungs,
         result=result,
         registers=final,
+        numbers=numbers,
     )
 
 
@@ -249,9 +283,9 @@ def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[
     return result
 
 
-def all_but(signal: int) -> int:
-    """The mask of signals that lets this one through alone."""
-    return WORD & ~(1 << (signal - 1))
+def all_but(*signals: int) -> int:
+    """The mask of signals that lets these through alone."""
+    return WORD & ~sum(1 << (signal - 1) for signal in set(signals))
 
 
 def stack_needed(registers: Mapping[str, int]) -> range:

@@ -9,6 +9,7 @@ import contextlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from signal import SIGSYS
 
 from darc.agent.layout import (
     MOST_RECORDS,
@@ -26,7 +27,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import limits
-from darc.debuggee.detour import DispatchedError
+from darc.debuggee.detour import DispatchedError, failed
 from darc.debuggee.gaps import gaps, without
 from darc.debuggee.handlers import Handler
 from darc.debuggee.leftbehind import (
@@ -144,6 +145,8 @@ class ProcessFoothold(Foothold):
         return self._target.call(address, arguments)
 
     def install(self, resolution: int) -> None:
+        if self._target.dispatches:
+            raise PadsImpossibleError(str(failed(SIGSYS)))
         if self._adopt():
             self.reopen(self._program, resolution)
             return
@@ -292,7 +295,8 @@ class ProcessFoothold(Foothold):
             if not self.is_there():
                 return False
             self.retire()
-            if self._is_boxed() or self.tables.sites.any_patched:
+            may_call = not self._is_boxed() and not self._target.dispatches
+            if not may_call or self.tables.sites.any_patched:
                 return False
             others = self._others()
             agents = [self._as_left(), *(others or [])]
@@ -379,9 +383,13 @@ class ProcessFoothold(Foothold):
         has no better way, a few bytes of its code are borrowed for it.
 
         Raises:
-            PadsImpossibleError: it has entered a sandbox meanwhile.
+            PadsImpossibleError: it has entered a sandbox meanwhile, or its system calls come to
+                itself.
         """
-        made = self._target.system_call(number, arguments)  # which makes none in a sandbox
+        try:
+            made = self._target.system_call(number, arguments)  # which makes none in a sandbox
+        except DispatchedError as error:
+            raise PadsImpossibleError(str(error)) from error
         if made is not None:
             return made - (1 << 64) if made >= 1 << 63 else made
         if self._is_boxed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from signal import SIGSYS
 
 from darc.agent.layout import Room, room_for, room_for_set
 from darc.agent.memory import AgentMemory
@@ -82,7 +83,7 @@ class ProcessPads(PadBackend):
         signal = bell.choose(self._pid)
         if (why := bell.problem(self._pid, signal)) is not None:
             raise UnsupportedError(why)
-        may_ring = not procfs.in_sandbox(self._pid)
+        may_ring = not procfs.in_sandbox(self._pid) and not self._may_dispatch()
         only = 0
         if isinstance(thread, int):
             if thread not in self._target.threads.ids():
@@ -103,6 +104,12 @@ class ProcessPads(PadBackend):
             debugger=bell.own_pid_for(self._pid),
         )
         self._signal = signal
+
+    def _may_dispatch(self) -> bool:
+        """Whether the agent's system calls may come to the program itself: where the debugger
+        cannot tell, a handler for them does."""
+        told = self._target.dispatches
+        return procfs.catches(self._pid, SIGSYS) if told is None else told
 
     @property
     def signal(self) -> int | None:

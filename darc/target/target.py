@@ -207,6 +207,13 @@ class Target(ABC):
         del number, arguments
         return None
 
+    @property
+    def dispatches(self) -> bool | None:
+        """Whether the kernel hands system calls that a thread makes outside of some code to the
+        program itself, while that wants them: those of darc's come to the program then. ``None``:
+        it cannot be told."""
+        return None
+
     def lead_out(self, thread: int, passage: Passage) -> bool:
         """Leads a thread home that stands in a passage of a debugger that is gone. ``False``: it
         has to go on for a moment, and comes home by itself."""

@@ -11,7 +11,7 @@ from fixtures.build import build
 from tests.code import altered_code
 from tests.debugger import REPORT, Done, debug, let_go, server
 
-MODES = ("plain", "stack", "jump", "suspend", "ppoll", "epoll", "sleep", "futex", "pause")
+MODES = ("plain", "stack", "jump", "suspend", "ppoll", "epoll", "sleep", "futex", "pause", "fault")
 ANALYSE = [
     "darc start handle --peak >400us --start-ops 200 --decision-ops 2 --lookahead 1",
     "continue",
@@ -22,7 +22,7 @@ ANALYSE = [
 def test_signals_that_come_all_the_time(mode: str, tmp_path: Path) -> None:
     """No handler runs while a thread makes a call for darc, and none is lost by it."""
     with server(build("alarms"), mode) as running:
-        options = ["-p", str(running.pid), "-ex", "handle SIGALRM nostop noprint"]
+        options = ["-p", str(running.pid), "-ex", "handle SIGALRM SIGSEGV nostop noprint"]
         done: Done = debug(tmp_path, None, (), [*ANALYSE, REPORT], options=options)
         assert ("handle", "lookup", "burn") in done.paths, done.gdb
         let_go(running.pid)
@@ -41,6 +41,7 @@ STOPS = {
         "python os.kill(gdb.selected_inferior().pid, signal.SIGURG)",
         "continue",
     ],
+    "SIGSEGV": ["python os.kill(gdb.selected_inferior().pid, signal.SIGSEGV)", "continue"],
     "SIGUSR1": ["python os.kill(gdb.selected_inferior().pid, signal.SIGUSR1)", "continue"],
 }
 """How a thread comes to stop for a signal that the kernel may keep, or may not."""

@@ -43,6 +43,10 @@ ENDLESS = "darc start handle --start-ops 1000000000"
 """All calls are counted, up to the program's end."""
 
 WORK = ("handle", "work", "burn")
+DISPATCHED = (
+    "the program has system calls that it does not know come to itself "
+    "(PR_SET_SYSCALL_USER_DISPATCH, as Wine does, or seccomp)"
+)
 
 
 def run(folder: Path, program: Path, args: tuple[str, ...], *commands: str) -> Done:
@@ -356,13 +360,41 @@ def test_system_calls_that_are_dispatched_before(tmp_path: Path) -> None:
     """darc can map no memory there: it says why, and what it does instead."""
     there = ["break handle if op == 300", "run", "delete", START, "continue", REPORT]
     done = run(tmp_path, build("sandbox"), ("4000", "10", "dispatch"), *there, "continue")
-    assert (
-        "by breakpoints (no pads, but breakpoints: the program has system calls that it does not "
-        "know come to itself (PR_SET_SYSCALL_USER_DISPATCH, as Wine does, or seccomp))"
-    ) in done.gdb
+    assert f"by breakpoints (no pads, but breakpoints: {DISPATCHED})" in done.gdb
     assert "SIGSYS" not in done.gdb
     assert done.paths
     assert all(path == WORK[: len(path)] for path in done.paths)
+
+
+def test_system_calls_that_are_dispatched_at_times(tmp_path: Path) -> None:
+    """Not at the moment when darc begins, but where the agent would ring: the kernel tells gdb
+    of that before a call is tried; in lldb the agent makes none."""
+    there = ["break between if op == 300", "run", "delete", START, "continue", REPORT]
+    is_told = current() == "gdb"
+    ops = "4000" if is_told else "400000"
+    done = run(tmp_path, build("sandbox"), (ops, "10", "toggle"), *there, "continue")
+    assert (DISPATCHED in done.gdb) == is_told
+    assert "SIGSYS" not in done.gdb
+    assert done.paths
+    assert all(path == WORK[: len(path)] for path in done.paths)
+
+
+def test_system_calls_that_are_dispatched_while_their_signal_is_blocked(tmp_path: Path) -> None:
+    """A call of darc's would take the program's handler away, where lldb cannot let it through."""
+    there = ["break handle if op == 300", "run", "delete", START, "continue", REPORT]
+    done = run(tmp_path, build("sandbox"), ("4000", "10", "blocked"), *there, "continue")
+    why = DISPATCHED if current() == "gdb" else "every thread of the program blocks SIGSYS at this"
+    assert f"by breakpoints (no pads, but breakpoints: {why}" in done.gdb
+
+
+@gdb_alone("lldb does not ask the kernel")
+@pytest.mark.parametrize("how", ["dispatch", "blocked"])
+def test_a_refused_call_leaves_the_handler(how: str, tmp_path: Path) -> None:
+    """Where the kernel does not tell (before Linux 6.4), a call of darc's is tried."""
+    older = "python import darc_gdb.tracee; darc_gdb.tracee._GETDISPATCH = 0x42FF"
+    there = [older, "break handle if op == 300", "run", "delete", START, "continue", REPORT]
+    done = run(tmp_path, build("sandbox"), ("4000", "10", how), *there, "continue")
+    assert DISPATCHED in done.gdb
 
 
 def test_sandbox_while_calls_are_counted(tmp_path: Path) -> None:
