@@ -360,9 +360,13 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
     """The footholds among ``areas``, where executable memory begins. The mark may stand at a later
     page, where the first ones are of another block of pads."""
     blob = agent.load()
+    seen: set[int] = set()
     for first in areas:
         border = (first // pads.BLOCK + 1) * pads.BLOCK
         for base in (first, border) if border < first + _AREA_SIZE else (first,):
+            if base in seen:
+                continue
+            seen.add(base)
             try:
                 raw = target.memory.read(base, _HEADER.size)
                 mark, control, used, sites, size, landings, extent = _HEADER.unpack(raw)

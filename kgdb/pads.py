@@ -92,7 +92,13 @@ class KernelPads(PadBackend):
         pointers = kernel.value("level3_kernel_pgt")
         if pointers is None:
             return iter(())
-        return executable_areas(kernel.target.memory.read, pointers, kernel.gdbstub.direct_map)
+        start, end = kernel.value("_text"), kernel.value("_end")
+        return executable_areas(
+            kernel.target.memory.read,
+            pointers,
+            kernel.gdbstub.direct_map,
+            range(0) if start is None or end is None else range(start & -(1 << 21), end),
+        )
 
     def room(self, program: Program, parameters: Parameters) -> Room:
         del program, parameters

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _TABLE = 4096
+_LARGE_SIZE = 1 << 21
 _LOWEST = 0xFFFF_FFFF_A000_0000
 _HIGHEST = 0xFFFF_FFFF_FF00_0000
 """Between them modules live, in every configuration of x86-64."""
@@ -24,26 +25,34 @@ of page tables and no randomisation (Documentation/x86/x86_64/mm.rst)."""
 Read = Callable[[int, int], bytes]
 
 
-def executable_areas(read: Read, pointers: int, direct_map: int) -> Iterator[int]:
-    """The first address of each run of executable pages among modules. ``pointers`` is the address
-    of that table (``level3_kernel_pgt``), ``direct_map`` that of physical address 0."""
+def executable_areas(
+    read: Read, pointers: int, direct_map: int, text: range = range(0)
+) -> Iterator[int]:
+    """The first address of each run of executable pages among modules, and each page of those that
+    one large leaf maps: from 6.13 on kernels with CONFIG_ARCH_HAS_EXECMEM_ROX give parts of these
+    away (mm/execmem.c). ``pointers`` is the address of that table (``level3_kernel_pgt``),
+    ``direct_map`` that of physical address 0, and ``text`` the kernel's own code, which is none of
+    them."""
     before = False
-    for page, is_executable in _pages(read, pointers, direct_map):
-        if is_executable and not before:
+    for page, is_executable, is_large in _pages(read, pointers, direct_map):
+        if is_large and is_executable and page not in text:
+            yield from range(page, page + _LARGE_SIZE, _TABLE)
+        elif is_executable and not is_large and not before:
             yield page
         before = is_executable
 
 
-def _pages(read: Read, pointers: int, direct_map: int) -> Iterator[tuple[int, bool]]:
+def _pages(read: Read, pointers: int, direct_map: int) -> Iterator[tuple[int, bool, bool]]:
     for gigabyte, directory in _entries(read, pointers, _TOP, 30):
         if gigabyte + (1 << 30) <= _LOWEST or not _is_table(directory):
             continue
         for start, table in _entries(read, (directory & _ADDRESS) + direct_map, gigabyte, 21):
             if not _LOWEST <= start < _HIGHEST or not _is_table(table):
-                yield start, False
+                is_large = _LOWEST <= start < _HIGHEST and bool(table & _LARGE)
+                yield start, is_large and _is_executable(table), is_large
                 continue
             for page, entry in _entries(read, (table & _ADDRESS) + direct_map, start, 12):
-                yield page, bool(entry & _PRESENT) and not entry & _NO_EXECUTE
+                yield page, _is_executable(entry), False
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,10 @@ def leaf(read: Read, pointers: int, direct_map: int, address: int, levels: int =
             return Leaf(place, entry, 1 << shift)
         table = (entry & _ADDRESS) + direct_map
     raise AssertionError("the last level is a leaf")
+
+
+def _is_executable(entry: int) -> bool:
+    return bool(entry & _PRESENT) and not entry & _NO_EXECUTE
 
 
 def _is_table(entry: int) -> bool:

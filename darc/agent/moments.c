@@ -2,10 +2,11 @@
  * wakes it had waited for itself (DepGraph III, DG's recursion). Part of agent.c, whose rules hold here, and those
  * of switches.c. A ring: what is too old is written over, and the debugger sees how far it goes back. */
 
-/* Of a task that has left its processor, while the scheduler has the queue locked. */
+/* Of a task that has left its processor, while the scheduler has the queue locked. The word has one byte from
+ * 7.x on, with others of the task's behind it (task_struct.on_rq); before, it has four, of which one is used. */
 static inline u32 is_ready(const control *ctl, u64 task)
 {
-    return *(const u32 *)(task + ctl->queued_of) && !(ctl->delayed_of && *(const u8 *)(task + ctl->delayed_of));
+    return *(const u8 *)(task + ctl->queued_of) && !(ctl->delayed_of && *(const u8 *)(task + ctl->delayed_of));
 }
 
 /* The running task's, of 16 bytes. */

@@ -107,7 +107,7 @@ class LeftBehind:
     def give_back(self, target: Target, pid: int) -> bool:
         """Unmaps its memory, once it is retired and nothing can need it."""
         try:
-            if in_sandbox_of_its_own(pid):
+            if in_sandbox_of_its_own(pid) or target.dispatches:
                 return False
             for one in self.landings:
                 one.forget(self.is_pad)
@@ -190,6 +190,8 @@ def left_behind(target: Target, memory: MemoryFile, mapped: Sequence[Region]) ->
         if one.control in found:
             found[one.control].areas.append(area)
             continue
+        if not any(region.start <= one.control < region.end for region in mapped):
+            continue  # it was being made, or given back, as the debugger was told to leave it
         tables = _tables_at(one.control, memory)
         if tables is not None:
             found[one.control] = LeftBehind(tables, [area], landings)
@@ -245,7 +247,7 @@ def give_back_noted(target: Target, memory: MemoryFile, pid: int, noted: Iterabl
     something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
     mark and nothing leads to it."""
     mapped, noted = regions(pid), list(noted)
-    for place in noted:
+    for place in () if target.dispatches else noted:
         inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
         if sum(r.end - r.start for r in inside) != len(place) or not inside:
             continue
