@@ -28,6 +28,8 @@ _IMMEDIATES = {
     OpKind.IMMEDIATE8TO32,
     OpKind.IMMEDIATE32,
 }
+_READING = {Mnemonic.PUSH, Mnemonic.CMP, Mnemonic.TEST}
+"""What leaves its first operand as it was."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ def _step(state: _State, instruction: Instruction, factory: InfoFactory) -> _Sta
     if instruction.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
         return state
     target = instruction.op0_register if instruction.op_count else Register.NONE
-    if target == Register.RSP and instruction.op0_kind == OpKind.REGISTER:
+    is_register = instruction.op0_kind == OpKind.REGISTER
+    if target == Register.RSP and is_register and mnemonic not in _READING:
         return _State(_new_rsp(state, instruction), state.rbp)
     if mnemonic == Mnemonic.LEAVE:
         return _State(None if state.rbp is None else state.rbp - 8, None)

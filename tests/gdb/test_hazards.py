@@ -183,6 +183,23 @@ def test_functions_that_look_at_their_return_address(opt: str, tmp_path: Path) -
     assert dict(left) == dict.fromkeys(LOOK, "it looks at its own return address")
 
 
+COPIES = ("copied", "taken", "twice", "below", "handed", "pushed", "indexed", "by_frame", "by_cfa")
+
+
+@pytest.mark.parametrize(("cc", "opt"), [("gcc", "-O0"), ("clang", "-O0"), ("gcc", "-O2")])
+def test_functions_that_look_through_a_copy_of_the_stack_pointer(
+    cc: str, opt: str, tmp_path: Path
+) -> None:
+    """Those that find data there end by SIGSEGV, where they find another address. What takes the
+    address of a local variable is timed."""
+    start = f"{START} --lookahead 200"  # all of them are met
+    commands = (start, "run", REPORT, mark("sites"), "darc report", mark("end"), "continue")
+    done = run(tmp_path, build("copies", cc=cc, opt=opt), ("20000",), *commands)
+    assert done.paths == [WORK]
+    left = re.findall(r" → (\w+) at \w+: not possible: (.*)", done.section("sites"))
+    assert dict(left) == dict.fromkeys(COPIES, "it looks at its own return address")
+
+
 def test_a_learned_function_that_looks_at_its_return_address(tmp_path: Path) -> None:
     """What a pointer leads to is known when it was called: it is left alone from then on, and what
     else is called there is timed."""

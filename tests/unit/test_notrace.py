@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from darc.code.architecture import FunctionCode
+from darc.code.depth import frame_rules
 from darc.code.frames import FrameRule
 from darc.code.looks import LOOKS
 from darc.code.notrace import never_returns, why_notrace
@@ -136,6 +137,83 @@ def test_nearly_no_function_does(program: Program) -> None:
 def test_code_that_looks_at_its_return_address(code: str, expected: bool) -> None:
     """Without frame information, from what the code itself does."""
     assert is_looked_at(0x1000, decode(bytes.fromhex(code), 0x1000), None) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("48 89 e1 48 8b 01 c3", True),  # mov rcx, rsp; mov rax, [rcx]
+        ("48 8b cc 48 8b 01 c3", True),  # the same, in the other way to write it
+        ("48 89 e1 48 8d 11 48 8b 02 c3", True),  # mov rcx, rsp; lea rdx, [rcx]; mov rax, [rdx]
+        ("48 89 e1 48 89 ca 48 8b 02 c3", True),  # mov rcx, rsp; mov rdx, rcx; mov rax, [rdx]
+        ("48 89 e1 48 83 e9 10 48 8b 41 10 c3", True),  # sub rcx, 16; mov rax, [rcx + 16]
+        ("48 89 e1 48 83 e9 10 48 8b 41 08 c3", False),  # sub rcx, 16; mov rax, [rcx + 8]
+        ("48 89 e1 48 8b 41 08 c3", False),  # the first argument on the stack
+        ("48 89 e1 48 83 c1 08 48 8b 41 f8 c3", True),  # add rcx, 8; mov rax, [rcx - 8]
+        ("48 8d 44 24 08 48 8b 40 f8 c3", True),  # lea rax, [rsp + 8]; mov rax, [rax - 8]
+        ("48 8d 44 24 08 48 8b 00 c3", False),  # lea rax, [rsp + 8]; mov rax, [rax]
+        ("48 8d 44 24 f0 48 8b 40 10 c3", True),  # lea rax, [rsp - 16]; mov rax, [rax + 16]
+        ("48 8d 44 24 f0 48 83 c0 10 48 8b 00 c3", True),  # … add rax, 16; mov rax, [rax]
+        ("48 8d 44 24 f0 48 8b 40 08 c3", False),  # lea rax, [rsp - 16]; mov rax, [rax + 8]
+        ("48 8d 44 24 f0 48 89 f8 48 8b 40 10 c3", False),  # … mov rax, rdi; mov rax, [rax + 16]
+        ("48 83 ec 18 48 89 e1 48 8b 41 18 48 83 c4 18 c3", True),  # with a frame below
+        ("48 83 ec 18 48 89 e1 48 8b 41 10 48 83 c4 18 c3", False),
+        ("54 59 48 8b 01 c3", True),  # push rsp; pop rcx; mov rax, [rcx]
+        ("54 59 48 8b 41 08 c3", False),  # push rsp; pop rcx; mov rax, [rcx + 8]
+        ("48 89 e1 48 87 ca 48 8b 02 c3", True),  # mov rcx, rsp; xchg rdx, rcx; mov rax, [rdx]
+        ("48 89 e1 48 89 4c 24 f0 48 8b 54 24 f0 48 8b 02 c3", True),  # by a word of its frame
+        ("48 89 e1 48 89 4c 24 f0 48 8b 4c 24 e8 48 8b 01 c3", False),  # another word
+        ("48 89 e1 48 89 0f c3", True),  # mov rcx, rsp; mov [rdi], rcx: where others find it
+        ("48 89 27 c3", True),  # mov [rdi], rsp
+        ("53 48 89 27 5b c3", False),  # push rbx; mov [rdi], rsp
+        ("48 89 e6 48 83 ec 08 e8 00 00 00 00 48 83 c4 08 c3", True),  # mov rsi, rsp; call
+        ("48 83 ec 08 48 89 e6 e8 00 00 00 00 48 83 c4 08 c3", False),  # of a local variable
+        ("48 89 e6 e9 00 10 00 00", True),  # mov rsi, rsp; jmp elsewhere
+        ("49 89 e1 85 c0 0f 85 00 10 00 00 c3", False),  # mov r9, rsp; jne: OpenSSL's assembler
+        ("48 89 e1 eb 00 48 8b 01 c3", True),  # behind a jump
+        ("48 89 e1 75 03 48 8b 0f 48 8b 01 c3", True),  # jne over mov rcx, [rdi]
+        ("48 89 e1 48 8b 0f 48 8b 01 c3", False),  # mov rcx, rsp; mov rcx, [rdi]; mov rax, [rcx]
+        ("48 89 e0 48 83 ec 40 48 89 44 24 10 48 8b 74 24 10 48 8d 26 c3", False),  # rsp restored
+        ("31 c9 48 8b 04 cc c3", True),  # xor ecx, ecx; mov rax, [rsp + 8 * rcx]
+        ("b9 01 00 00 00 48 8b 04 cc c3", False),  # mov ecx, 1
+        ("b9 01 00 00 00 48 8b 44 cc f8 c3", True),  # mov ecx, 1; mov rax, [rsp + 8 * rcx - 8]
+        ("48 8b 04 cc c3", False),  # an index that is not known
+        ("55 48 89 e5 48 89 e8 48 8b 40 08 5d c3", True),  # __builtin_frame_address(0)[1]
+        ("55 48 89 e5 48 89 e8 48 8b 00 5d c3", False),  # __builtin_frame_address(1)
+        ("55 48 89 e5 48 89 ef e8 00 00 00 00 5d c3", True),  # it is handed to who may look
+        ("55 48 89 e5 48 8d 45 10 48 8b 40 f8 5d c3", True),  # __builtin_dwarf_cfa()[-1]
+        ("55 48 89 e5 48 89 6d f8 48 8b 45 f8 48 8b 40 08 5d c3", True),  # the same, by a variable
+        ("48 89 6c 24 f8 48 8b 44 24 f8 48 8b 40 08 c3", False),  # a register that is kept
+        ("48 89 e8 48 8b 40 08 c3", False),  # rbp is no frame pointer
+        ("48 89 e5 48 8b 45 00 c3", True),  # mov rbp, rsp; mov rax, [rbp]
+    ],
+)
+def test_code_that_looks_through_a_copy_of_the_stack_pointer(code: str, expected: bool) -> None:
+    """With frame information as without."""
+    decoded = decode(bytes.fromhex(code), 0x1000)
+    own = frame_rules(0x1000, {one.ip: one for one in decoded})
+    assert is_looked_at(0x1000, decoded, None) is expected
+    assert is_looked_at(0x1000, decoded, own.get) is expected
+
+
+def test_a_realigned_frame() -> None:
+    """As gcc makes it: it copies the return address itself, to above the caller's rbp, and reads
+    that one where it looks."""
+    begins = "4c 8d 54 24 08 48 83 e4 e0 41 ff 72 f8 55 48 89 e5 41 52"
+    ends = "41 5a 5d 49 8d 62 f8 c3"
+
+    def rule(address: int) -> FrameRule:
+        at = address - 0x1000
+        known = {0: FrameRule("rsp", 8), 5: FrameRule("r10", 0), 19: FrameRule("rbp", 0, -8)}
+        return known[max(one for one in known if one <= at)]
+
+    def looks(code: str) -> bool:
+        decoded = decode(bytes.fromhex(f"{begins} {code} {ends}"), 0x1000)
+        return is_looked_at(0x1000, decoded, rule)
+
+    assert not looks("90")
+    assert looks("48 8b 45 08")  # mov rax, [rbp + 8]
+    assert looks("48 89 e8 48 8b 40 08")  # mov rax, rbp; mov rax, [rax + 8]
 
 
 @pytest.mark.parametrize(
