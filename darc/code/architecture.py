@@ -7,8 +7,9 @@ There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
 - the parts that registers have in calls, and what is set for one by hand (``convention.py``);
 - what frame information calls its registers (``frames.py``), how deep the stack is at an
   instruction (``depth.py``), which instructions leave a function (``epilogues.py``) or look at its
-  return address (``return_slot.py``), where an indirect branch leads (``branches.py``), where short
-  jumps can be led on (``relays.py``), and what may fault (``faults.py``);
+  return address (``return_slot.py``, ``copies.py``), where an indirect branch leads
+  (``branches.py``), where short jumps can be led on (``relays.py``), and what may fault
+  (``faults.py``);
 - a :class:`~darc.pads.architecture.PadWriter`: the code of pads, landings and patches; and how
   landings are laid out (``darc/pads/returns.py``, ``landings.py``);
 - entry and exit of the agent (``darc/agent/stubs.S``), its clock, its system calls, the registers

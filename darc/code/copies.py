@@ -185,6 +185,7 @@ class Copies:
         self._factory: InstructionInfoFactory | None = None
         self._numbers: dict[int, int] = {}
         self._handed: frozenset[int] = frozenset()
+        self._found: dict[tuple[int, bool, bool], bool] = {}
 
     def lead_to_slot(self, number: int, *, is_frame: bool = False, ahead: bool = False) -> bool:
         """Whether the copy that instruction ``number`` makes comes to be used for the return
@@ -192,6 +193,12 @@ class Copies:
         ``is_frame``: it is the frame pointer, which is as good to who is handed it. ``ahead``: up
         to the first branch alone. A copy that points into the frame is a local variable's address
         as a rule, and behind a branch it may be another's."""
+        asked = number, is_frame, ahead
+        if asked not in self._found:
+            self._found[asked] = self._lead_to_slot(number, is_frame=is_frame, ahead=ahead)
+        return self._found[asked]
+
+    def _lead_to_slot(self, number: int, *, is_frame: bool, ahead: bool) -> bool:
         if not self._numbers:
             self._numbers = {int(one.ip): at for at, one in enumerate(self._code)}
         self._handed = frozenset({0, FRAME} if is_frame else {0})
@@ -318,7 +325,7 @@ class Copies:
         is_push = instruction.mnemonic == Mnemonic.PUSH
         if (value is None or not is_push) and all(isinstance(key, int) for key in after):
             return is_push or _put(after, register, None)  # cheaper
-        top = self._frames.place(Register.RSP, int(instruction.ip))
+        top = self._frames.told_place(Register.RSP, int(instruction.ip))
         if is_push:
             return _put(after, None if top is None else (top - WORD,), value)
         return _put(after, register, None if top is None else after.get((top,)))
