@@ -282,10 +282,13 @@ darc_stub_returned:
     mov [rdi + SUM_SUM], rdx
     mov dword ptr [rdi + SUM_CALLS], 1
     jmp 10b
-7:  mov edx, 1 /* counters of two processors may differ by a little */
-    bt qword ptr [rax + RECORD_START], 62 /* DARC_NEVER */
-    jnc 2b
-    mov rcx, [rcx + CONTROL_PATH_COST]
+7:  bt qword ptr [rax + RECORD_START], 62 /* DARC_NEVER */
+    jc 15f
+    cmp qword ptr [rcx + CONTROL_LEAST_SPAN], 1 /* also what takes next to nothing is kept */
+    jbe 16f
+    mov edx, 1 /* counters of two processors may differ by a little */
+    jmp 2b
+15: mov rcx, [rcx + CONTROL_PATH_COST]
     add rcx, [rax + RECORD_OVERHEAD]
     mov dword ptr [rax + RECORD_OPEN], 0
     mov rax, [rax + RECORD_PARENT]
@@ -337,7 +340,7 @@ darc_stub_returned:
 13: restore r10
     restore r9
     restore r8
-    add rdx, [rcx + CONTROL_INNER_COST]
+16: add rdx, [rcx + CONTROL_INNER_COST]
     add rdx, [rax + RECORD_OVERHEAD]
     add rdx, [rax + RECORD_START]
     mov dword ptr [rsi + CONTEXT_IDLE], 1
