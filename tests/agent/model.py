@@ -67,6 +67,8 @@ class Call:
     tails: list[tuple[int, int, int]] = field(default_factory=list)
     """Node, start and overhead so far of each tail call in the frame."""
     is_hidden: bool = False
+    is_left: bool = False
+    """An exception has gone past it, in another epoch than it began in."""
     is_indirect: bool = False
 
 
@@ -740,6 +742,8 @@ class Model:
                     self._close(op, call, now)
                 elif op.epoch == self.epoch:
                     self._finish_op(thread, call, now)
+                else:
+                    call.is_left = True
         if thread.op is not None:
             innermost = kept[0] if kept else None
             at = next((n for n, c in enumerate(op.chain) if c is innermost), None)
@@ -754,7 +758,7 @@ class Model:
         op = thread.op
         if thread.context is None or thread.is_busy:
             return
-        if op is not None and not op.chain[0].is_hidden:
+        if op is not None and not (op.chain[0].is_hidden or op.chain[0].is_left):
             return
         thread.op = None
         self.contexts[thread.context].thread = _ENDED
