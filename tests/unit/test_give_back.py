@@ -8,9 +8,10 @@ import os
 import struct
 from collections.abc import Sequence
 
-from darc.debuggee.leftbehind import give_back_noted
+from darc.debuggee.leftbehind import give_back_noted, left_behind
 from darc.debuggee.procfs import MemoryFile
 from darc.pads.foothold import MARK
+from darc.target.target import Region
 from tests.fake_target import FakeTarget, FakeThread
 
 
@@ -40,3 +41,13 @@ def test_where_a_thread_may_come_back_to() -> None:
     with MemoryFile(os.getpid()) as memory:
         give_back_noted(target, memory, os.getpid(), [range(base, base + len(area))])
     assert target.unmapped == []
+
+
+def test_memory_that_was_half_made_as_the_user_pressed_ctrl_c_is_passed_by() -> None:
+    """What it names for its tables is not mapped: all later commands had failed at it."""
+    base, gone = 0x5555_0000_0000, 0x7FFF_F707_6000
+    target = FakeTarget()
+    target.map(base, struct.pack("<8sQ8sQ", MARK, gone, bytes(8), 4096))
+    place = Region(start=base, end=base + 4096, permissions="r-xp", offset=0, path="")
+    with MemoryFile(os.getpid()) as memory:
+        assert left_behind(target, memory, [place]) == []
