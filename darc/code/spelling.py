@@ -26,9 +26,10 @@ _LONGEST_COMPARED = 1000
 def find_symbols(files: Iterable[tuple[FunctionSymbols, int]], name: str) -> set[int]:
     """Addresses of the functions called ``name`` in files with these biases: the symbol itself, the
     display name, the whole C++ signature, or the last components of these (``f`` finds
-    ``ns::Class::f``). Whole names win over parts, functions over the clones that a compiler made of
-    them, and the version of a symbol that programs are linked with today over those before."""
-    found: dict[int, set[int]] = {}
+    ``ns::Class::f``). Whole names win over parts, a function over the clones that a compiler made
+    of it, and the version of a symbol that programs are linked with today over those before. Of a
+    function that has become a clone as a whole (``f.isra.0``) that is the function."""
+    found: dict[int, set[tuple[int, str, bool]]] = {}
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
     for symbols, bias in files:
@@ -43,8 +44,16 @@ def find_symbols(files: Iterable[tuple[FunctionSymbols, int]], name: str) -> set
             rank = _match(raw, name, wanted)
             if rank is not None:
                 rank = 2 * rank + symbol.is_old
-                found.setdefault(rank, set()).add(symbol.address + bias)
-    return found[min(found)] if found else set()
+                base = base_symbol(raw)
+                is_clone = raw not in (base, name)
+                found.setdefault(rank, set()).add(
+                    (symbol.address + bias, f"{bias} {base}", is_clone)
+                )
+    if not found:
+        return set()
+    best = found[min(found)]
+    whole = {base for _, base, is_clone in best if not is_clone}
+    return {address for address, base, is_clone in best if not (is_clone and base in whole)}
 
 
 def _last_word(name: str) -> str:
@@ -62,33 +71,31 @@ def _match(raw: str, name: str, wanted: str) -> int | None:
     """How well a symbol fits: 0 is best; ``None`` when it does not.
 
     In this order: the symbol itself, the name that is shown, the end of that (``get`` for
-    ``Cache::get``), and without the arguments of templates. A clone that the compiler made fits
-    less than what it was made of.
+    ``Cache::get``), and without the arguments of templates.
     """
     if raw == name:
         return 0
     base = base_symbol(raw)
-    clone = 0 if base == raw else 1
     shown = without_tags(display_name(raw))
     if _is_named(shown, wanted):
-        return clone if _spaceless(shown) == wanted else 2 + clone
+        return 0 if _spaceless(shown) == wanted else 1
     if "(" in name and (signature := demangle_cxx(base)) is not None:
         # Overloads are told apart by their parameters.
         if _spaceless(without_tags(signature)) == wanted:
-            return clone
+            return 0
         if _spaceless(without_tags(signature)).endswith("::" + wanted):
-            return 2 + clone
+            return 1
     spelling = rust_spelling(raw)
     if spelling is not None and _is_named(spelling, wanted):
-        return clone if _spaceless(spelling) == wanted else 2 + clone
+        return 0 if _spaceless(spelling) == wanted else 1
     if "<" in shown:
         plain = shown if spelling is None else plain_rust(shown)
         if _is_named(plain, wanted.replace("::<", "<")):
-            return 2 + clone
+            return 1
         if fits(_spaceless(plain), wanted.replace("::<", "<")):
-            return 4 + clone
+            return 2
         if _is_named(without_arguments(plain), wanted):
-            return 4 + clone
+            return 2
     return None
 
 

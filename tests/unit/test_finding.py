@@ -60,6 +60,18 @@ def test_a_name_as_it_stands_wins_over_templates() -> None:
     assert found("get", GET_INT, "get") == ["get"]
 
 
+def test_what_is_a_clone_as_a_whole_is_the_function() -> None:
+    """g++ makes one of an instance that it knows all calls of. A clone beside its function is its
+    callers'."""
+    serve = [f"_ZN5store5serveILj{number}EEEjj" for number in (0, 1, 3)]
+    clones = [serve[0], f"{serve[1]}.isra.0", f"{serve[2]}.isra.0"]
+    assert found("serve", *clones) == clones
+    assert found("serve<3>", *clones) == [clones[2]] or found("serve<3u>", *clones) == [clones[2]]
+    assert found("work", "work", "work.part.0", "work.isra.0") == ["work"]
+    assert found("work", "work.constprop.0") == ["work.constprop.0"]
+    assert found("work.part.0", "work", "work.part.0") == ["work.part.0"]
+
+
 @pytest.mark.parametrize(
     ("name", "plain"),
     [
