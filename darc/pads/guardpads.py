@@ -136,6 +136,9 @@ class GuardPads:
             made = self._make(address, kind)
         if isinstance(made, str):
             return made
+        for patch in (made, made.through):
+            if patch is not None:
+                patch.is_guard = True
         try:
             self._patcher.activate(made)
         except TargetError as error:

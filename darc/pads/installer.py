@@ -642,9 +642,9 @@ class PadInstaller:
 
     def pause(self) -> list[Replaced]:
         """At a stop for the user: code and stacks are the program's own. What led to landings."""
-        self.patcher.pause()
-        words = self.show_own_stack()
-        self._target.memory.flush()
+        with self.patcher.together():  # stacks are the program's own before unwinders find them
+            self.patcher.pause()
+            words = self.show_own_stack()
         return words + self._restore_copies()
 
     def _restore_copies(self) -> list[Replaced]:

@@ -43,6 +43,8 @@ class Patch:
     cells: dict[str, int] = field(default_factory=dict)
     through: Patch | None = None
     """The relay that a short jump goes through."""
+    is_guard: bool = False
+    """What hides pads from unwinders, say: in before all that it guards, and out behind that."""
     is_relay: bool = False
     """Its pad does nothing but what stood here: a thread can go back at every instruction."""
     cell: int | None = None
@@ -85,6 +87,10 @@ class Patcher:
         """While several patches are made together: the sites of those taken back."""
         self._counters: tuple[int, dict[int, int]] | None = None
         """Where threads stand, while several patches are made together, and at which stop."""
+        self._has_guards = self._has_others = False
+        """While several patches are made together: guards that wait to be put in, and others that
+        wait to be taken out. What waits is written by addresses, and the debugger may be killed
+        in between: an exception would find pads that nothing hides."""
         self.problems: list[str] = []
 
     @property
@@ -151,6 +157,7 @@ class Patcher:
                 yield
             finally:
                 self._taken = self._counters = None
+                self._has_guards = self._has_others = False
                 self._target.memory.flush()
                 for index in sorted(taken):
                     self._forget(index)
@@ -166,7 +173,8 @@ class Patcher:
             return
         self._paused = True
         with self.together():
-            for patch in reversed(self._active.values()):  # what leads to a relay before it
+            patches = reversed(self._active.values())  # what leads to a relay before it
+            for patch in sorted(patches, key=lambda patch: patch.is_guard):
                 self._take(patch)
             self._bring_back(self._active.values())
 
@@ -175,7 +183,7 @@ class Patcher:
         ``problems``."""
         self._paused = self._deferred = False
         with self.together():
-            for patch in list(self._active.values()):
+            for patch in sorted(self._active.values(), key=lambda patch: not patch.is_guard):
                 try:
                     self._try(patch)
                 except TargetError as error:
@@ -190,6 +198,9 @@ class Patcher:
             self._deferred = True
 
     def _put(self, patch: Patch) -> None:
+        if self._has_guards and not patch.is_guard:
+            self._target.memory.flush()
+        self._has_guards = patch.is_guard
         live = self._target.memory.read(patch.address, len(patch.original))
         if live != patch.original:
             raise TargetError(f"the code at {patch.address:#x} has changed since it was read")
@@ -211,6 +222,9 @@ class Patcher:
     def _take(self, patch: Patch) -> None:
         if not patch.in_place:
             return
+        if self._has_others and patch.is_guard:
+            self._target.memory.flush()
+        self._has_others = not patch.is_guard
         patch.in_place = False
         try:
             live = self._target.memory.read(patch.address, len(patch.bytes))

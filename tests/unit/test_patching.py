@@ -284,3 +284,30 @@ def test_a_call_among_f0s_first_instructions_is_led_by_a_word(world: World) -> N
     assert world.code() == OWN
     world.patcher.deactivate(patch)
     assert int.from_bytes(world.target.memory.read(PAD + 32, 8), "little") == 0x1234
+
+
+def test_guards_are_in_before_what_they_guard_and_out_behind_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits is written by addresses: a debugger that is killed in between leaves no pad that
+    an exception would find."""
+    monkeypatch.setattr(world.target.memory, "flush", lambda: world.log.append("flush"))
+    guarded, guard = world.patch(), world.patch(OTHER, 2, is_guard=True)
+
+    def written() -> list[str]:
+        told = [line for line in world.log if line.startswith(("patch", "restore", "flush"))]
+        world.log.clear()
+        return told
+
+    with world.patcher.together():
+        world.patcher.activate(guard)
+        world.patcher.activate(guarded)
+    assert written() == ["patch 0x1100", "flush", "patch 0x1000", "flush"]
+    world.patcher.pause()
+    assert written() == ["restore 0x1000", "flush", "restore 0x1100", "flush"]
+    world.patcher.resume()
+    assert written() == ["patch 0x1100", "flush", "patch 0x1000", "flush"]
+    with world.patcher.together():
+        world.patcher.deactivate(guarded)
+        world.patcher.deactivate(guard)
+    assert written() == ["restore 0x1000", "flush", "restore 0x1100", "flush"]
