@@ -150,8 +150,8 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
         else:
             parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
         parts.append(f"level {snapshot.level}")
-    elif snapshot.collected is None:
-        parts.append(f"waits for {_wanted(snapshot, snapshot.needed)}")
+    elif snapshot.collected is None and (wanted := _wanted(snapshot, snapshot.needed)):
+        parts.append(f"waits for {wanted}")
     if snapshot.program.probes and not is_stepped:  # below f0, whose own one is there in any case
         parts.append(counted(snapshot.program.probes, "probe"))
     parts.append(elapsed_text(snapshot.elapsed_seconds))
