@@ -50,9 +50,6 @@ _WRITES = (
     OpAccess.READ_COND_WRITE,
 )
 
-_UNKNOWN = -(1 << 40)
-"""Where a pointer into the frame points to of which no more is known: a long way below."""
-
 _SOMEWHERE = -(1 << 40)
 """Where a pointer into the frame points to of which no more is known: a long way below."""
 
@@ -117,7 +114,10 @@ def _place(register: str, rules: Sequence[FrameRule]) -> int | None:
 
 def displacement(instruction: Instruction) -> int:
     """Of its operand in memory, with its sign."""
-    value = int(instruction.memory_displacement)
+    return _signed(int(instruction.memory_displacement))
+
+
+def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -143,8 +143,7 @@ def _constant(code: Sequence[Instruction], number: int, register: int) -> int | 
         if RegisterExt.full_register(one.op0_register) != register:
             continue
         if one.mnemonic == Mnemonic.MOV and one.op1_kind in _CONSTANTS:
-            value = int(one.immediate(1))
-            return value - (1 << 64) if value >= 1 << 63 else value
+            return _signed(int(one.immediate(1)))
         is_cleared = one.mnemonic in (Mnemonic.XOR, Mnemonic.SUB)
         return 0 if is_cleared and one.op0_register == one.op1_register else None
     return None
@@ -163,8 +162,7 @@ def moved(instruction: Instruction, place: int) -> int | None:
     does something else."""
     if instruction.op1_kind not in _IMMEDIATES:
         return None
-    value = int(instruction.immediate(1))
-    value = value - (1 << 64) if value >= 1 << 63 else value
+    value = _signed(int(instruction.immediate(1)))
     if instruction.mnemonic == Mnemonic.ADD:
         return place + value
     return place - value if instruction.mnemonic == Mnemonic.SUB else None

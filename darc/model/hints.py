@@ -22,11 +22,10 @@ TICKS = (0.001, 1 / 300, 0.004, 0.01)
 
 _TICK_TOLERANCE = 0.01
 _LOCK = re.compile(r"lock|mutex|sem(aphore)?_|futex|latch|acquire", re.I)
+_UNLOCK = re.compile(r"un_?lock|trylock|release|clock|block", re.I)
 _LEAST_WAIT_SECONDS = 1e-6
 """Who finds a lock held does not have it sooner: it is handed over by another processor, or by the
 kernel."""
-
-_UNLOCK = re.compile(r"un_?lock|trylock|release|clock|block", re.I)
 
 # ------------------------------------------------------------------------------------ periods
 

@@ -103,16 +103,20 @@ def suspects(
     """Those among the functions of ``known``, the one with the longest delay first; ``least`` calls
     are slow, and take that ``share`` of a thread's time, or what matters by itself."""
     if share is None:
-        share = LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
+        share = _least_share(known)
     found = (_suspect(row, known.seconds_of(row), least, share) for row in known.rows)
     return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
+
+
+def _least_share(known: FunctionSet) -> float:
+    return LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
 
 
 def longest_tail(known: FunctionSet) -> Tail | None:
     """The function that matters most by its calls of eight times the median and more, of those
     that no valley parts from the others, as a disk's latency is spread. What takes longer in all
     than the program computes waits for the most part, mostly for work: it is none of them."""
-    share = LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
+    share = _least_share(known)
     found = [
         (tail, delay)
         for row in known.rows

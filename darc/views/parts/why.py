@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from darc.model.functionset import FunctionProfile
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.why import Suspect, Tail
 from darc.saved.sets import function_to_json
@@ -54,12 +55,8 @@ def _answer(one: Answer) -> dict[str, Any]:
 
 
 def _suspect(suspect: Suspect) -> dict[str, Any]:
-    profile = suspect.row.profile
     return {
-        **function_to_json(suspect.row.function),
-        "hz": profile.hz,
-        "calls": profile.count,
-        "slow": suspect.slow,
+        **_slow(suspect.row, suspect.slow),
         "slow_mean": round(suspect.slow_mean),
         "fast_mean": round(suspect.fast_mean),
         "share": round(suspect.share, 4),
@@ -69,15 +66,21 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
 
 
 def _tail(tail: Tail) -> dict[str, Any]:
-    profile = tail.row.profile
     return {
-        **function_to_json(tail.row.function),
-        "hz": profile.hz,
-        "calls": profile.count,
-        "slow": tail.slow,
+        **_slow(tail.row, tail.slow),
         "median": round(tail.median),
         "threshold": tail.threshold,
         "share": round(tail.share, 4),
+    }
+
+
+def _slow(row: FunctionProfile, slow: int) -> dict[str, Any]:
+    profile = row.profile
+    return {
+        **function_to_json(row.function),
+        "hz": profile.hz,
+        "calls": profile.count,
+        "slow": slow,
     }
 
 
