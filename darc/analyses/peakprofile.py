@@ -106,7 +106,7 @@ class PeakProfile:
         return True
 
     @property
-    def may_be_half_of_it(self) -> bool:
+    def may_lack_slow_calls(self) -> bool:
         """Whether it is of so short a time that slow calls may just not have come: there is one
         peak, and none beyond."""
         far = choose_peak("last", self._at_choice)

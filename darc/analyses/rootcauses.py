@@ -219,7 +219,7 @@ class RootCauses(Analysis):
             self._resumed = None
         if self.parameters.peak in (None, "last") and self._may_look_longer:
             self._may_look_longer = False
-            if self._profile.may_be_half_of_it:
+            if self._profile.may_lack_slow_calls:
                 return self._look_longer()
         if self.parameters.peak is None:
             return self._ask_for_peak()

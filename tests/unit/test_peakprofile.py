@@ -133,7 +133,7 @@ def test_a_hundred_calls_that_are_all_alike(
     """They may have come in a few milliseconds: that is no reason to believe that all are so."""
     known = PeakProfile(Profile.empty(1, samples.HZ), None)
     known.take(samples.profile(bins), seconds, is_searching=False)
-    assert known.may_be_half_of_it == expected
+    assert known.may_lack_slow_calls == expected
 
 
 def test_how_often_it_is_seen() -> None:
