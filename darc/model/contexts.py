@@ -99,7 +99,9 @@ class Context:
         self.inferred: Cost | None = None
 
     def __repr__(self) -> str:
-        return f"<Context {' → '.join(one.function.name for one in self.route())}>"
+        # Names are foreign text, and who prints this may not be able to print them.
+        names = (ascii(one.function.name)[1:-1] for one in self.route())
+        return f"<Context {' > '.join(names)}>"
 
     def child(self, function: FunctionName) -> Context:
         """The context of a function that is called here (the paper's ``getNode``)."""

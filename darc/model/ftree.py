@@ -231,7 +231,8 @@ class Fnode:
         """Set when a root cause path ends here."""
 
     def __repr__(self) -> str:
-        return f"<Fnode {self.id} {self.function.name}>"
+        # Names are foreign text, and who prints this may not be able to print them.
+        return f"<Fnode {self.id} {ascii(self.function.name)[1:-1]}>"
 
     @property
     def id(self) -> str:

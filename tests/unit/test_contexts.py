@@ -435,3 +435,9 @@ def test_damaged_files_are_refused_in_one_line(data: st.DataObject) -> None:
     except DamagedFileError as error:
         said = str(error)
     assert len(said.splitlines()) <= 1
+
+
+def test_a_context_with_a_foreign_name_is_shown_in_plain_ascii() -> None:
+    shown = repr(Context().child(FunctionName("naïve\uda90", "m")).child(FunctionName("\x1b", "m")))
+    assert shown.isascii()
+    assert shown.isprintable()

@@ -81,3 +81,12 @@ def test_causes_are_the_words_of_the_report() -> None:
 def test_mean_latency_of_a_call() -> None:
     assert Totals().mean_cycles == 0
     assert Totals(ops=2, calls=4, sum=402, max_sum=300).mean_cycles == 100
+
+
+@pytest.mark.parametrize("name", ["f\uda90", "caf\udce9", "naïve", "a\x1b[2J\nb"])
+def test_a_node_with_a_foreign_name_is_shown_in_plain_ascii(name: str) -> None:
+    node = Fnode(function(name))
+    shown = repr(node) + repr([node]) + repr(node.function)
+    assert shown.encode()
+    assert repr(node).isascii()
+    assert repr(node).isprintable()
