@@ -11,6 +11,7 @@ threads of the program stopped, where they do not say "any thread".
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import UsageError
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
+from darc.model.profile import Profile
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.saved.storage import Stored
@@ -56,6 +58,8 @@ class Subject:
     root: Fnode
     spec: str
     parameters: Parameters
+    """What the user has asked for. How much of it can be is for the collector to say, where it is
+    used (:meth:`~darc.collectors.collector.Collector.within_limits`)."""
     note: Callable[[str], None]
     switches: SwitchWatch = field(default_factory=SwitchWatch)
     """Begun by an analysis that needs it; the session ends it."""
@@ -66,6 +70,9 @@ class Subject:
 class Analysis(ABC):
     """See the module. What is abstract here every analysis must have; the rest is for those that
     need it."""
+
+    key: ClassVar[str] = ""
+    """What session files call it: the command that begins it. For what may be :meth:`stored`."""
 
     _ended_early: ClassVar[Status] = Status.INCONCLUSIVE
     """What it is where it was ended from outside, with what is known."""
@@ -203,3 +210,37 @@ class Analysis(ABC):
             UsageError: nothing of it can be kept.
         """
         raise UsageError("there is nothing to save: only what 'darc start' has begun goes on")
+
+
+class Resumable(Analysis):
+    """One that another run goes on with (``darc resume``). It is in ``darc/analyses/registry.py``,
+    where it is found by its :attr:`key`."""
+
+    @abstractmethod
+    def stored(self, alive: bool) -> Stored: ...
+
+    @classmethod
+    @abstractmethod
+    def resumed(cls, stored: Stored) -> Callable[[Subject], Analysis]:
+        """What makes the analysis that goes on with a session.
+
+        Raises:
+            DamagedFileError: the session is not as :meth:`stored` makes it.
+        """
+
+    def _stored_with(self, profile: Profile, part: object) -> Stored:
+        """f0 and its ``profile``, with no tree below it, and ``part``, as JSON values, as that of
+        :attr:`key`."""
+        f0 = self.root.function
+        module = self._program.module_at(f0.address)
+        return Stored(
+            spec=self._spec,
+            parameters=self.parameters,
+            status=self._status,
+            # Of a program that runs the two are not of quite the same moment.
+            profile=dataclasses.replace(profile, count=sum(profile.bins.values())),
+            peak=None,
+            root=Fnode(f0),
+            modules={} if module is None else {f0.module: module.image.identity},
+            parts={self.key: part},
+        )

@@ -21,7 +21,7 @@ from darc.model.slices import TimeSlices, less
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved.sets import PART, to_part
-from darc.saved.storage import Stored
+from darc.saved.storage import PROFILES, Stored
 from darc.search.suspects import is_worth_its_probe
 
 _LOOK_SECONDS = 0.1
@@ -49,6 +49,7 @@ _HOT_COSTS = 10
 class FunctionProfiles(Analysis):
     """The calls of each function of a set, for ``seconds`` in which the program runs."""
 
+    key = PROFILES
     _ended_early = Status.DONE
 
     def __init__(

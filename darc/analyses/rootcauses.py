@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.analysis import Resumable, Step, Subject
 from darc.analyses.corrections import (
     hear_ops,
     leave_out_all,
@@ -46,7 +46,7 @@ from darc.model.profile import Profile
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
-from darc.saved.storage import Stored
+from darc.saved.storage import DESCENT, Stored
 from darc.search.contest import Contest, call_sites
 from darc.search.descent import (
     AUTO_LOOKAHEAD,
@@ -95,8 +95,10 @@ _LONGEST_CLOSING = 20.0
 _OF_BEFORE = "what of the peak's time causes explain is that of the run that was saved"
 
 
-class RootCauses(Analysis):
+class RootCauses(Resumable):
     """See the module."""
+
+    key = DESCENT
 
     def __init__(
         self,
@@ -327,7 +329,8 @@ class RootCauses(Analysis):
                 if module.path != "[vdso]":  # is read anew for each analysis, and is small
                     module.image.warm_up()
                 return True
-        levels = AUTO_LOOKAHEAD if self.parameters.lookahead is None else self.parameters.lookahead
+        lookahead = self._collector.within_limits(self.parameters).lookahead
+        levels = AUTO_LOOKAHEAD if lookahead is None else lookahead
         ahead = self._collector.ahead
         return ahead is not None and ahead.look_ahead(self._likely, levels, seconds)
 
@@ -399,8 +402,9 @@ class RootCauses(Analysis):
         return time.thread_time() - self._stopped_at < _GUESS_SECONDS
 
     def _for_search(self) -> Parameters:
-        """The parameters, with what ``--lookahead auto`` means for this peak."""
-        parameters = self.parameters
+        """The parameters as the collector can keep to them, with what ``--lookahead auto`` means
+        for this peak."""
+        parameters = self._collector.within_limits(self.parameters)
         if parameters.lookahead is not None:
             return parameters
         cost = self._collector.timing.probe_cost
@@ -467,11 +471,9 @@ class RootCauses(Analysis):
         self._collector, self._callees = collector, collector.callees
         children = {node: tuple(self._callees.fall_back(node)) for node in calls}
         self._tell(opening_note(node, missed) for node, missed in calls.items())
-        lookahead = self.parameters.lookahead or collector.auto_lookahead
-        parameters = dataclasses.replace(self.parameters, lookahead=lookahead)
         collector.counting.search(*self._profile.limits())
         self._status = Status.SEARCHING
-        self._descent = self._new_descent(parameters)
+        self._descent = self._new_descent(collector.within_limits(self.parameters))
         return self._go(self._descent.reopen(children))
 
     # ------------------------------------------------------------- the closing round
@@ -505,7 +507,8 @@ class RootCauses(Analysis):
         keeper.watch_waits()
         self._closing_until = self._clock.seconds + self._closing_seconds
         timing = self._collector.timing
-        timing.apply(closing_orders(paths, self.parameters.max_probes, timing.fits))
+        most = self._collector.within_limits(self.parameters).max_probes
+        timing.apply(closing_orders(paths, most, timing.fits))
         self._needed = closing_calls(self.parameters.decision_ops, self._is_frequent)
         self._collector.counting.await_in_peak(self._needed)
         return True
@@ -590,6 +593,10 @@ class RootCauses(Analysis):
         self._second_look = None
 
     # ----------------------------------------------------------------- resuming
+
+    @classmethod
+    def resumed(cls, stored: Stored) -> Callable[[Subject], RootCauses]:
+        return functools.partial(cls, resumed=stored)
 
     def stored(self, alive: bool) -> Stored:
         self._ops.watch()

@@ -188,8 +188,8 @@ class App:
     def _make_room(self, request: Request) -> None:
         """Forgets what was analysed before. Raises DarcError: it may not be."""
         command = request.command
-        if request.unseen is not None and not self._target.stops_unseen:
-            raise UnsupportedError(f"'darc {request.unseen}' is not for gdb's non-stop mode")
+        if request.stops_unseen and not self._target.stops_unseen:
+            raise UnsupportedError(f"'darc {command}' is not for gdb's non-stop mode")
         before = self._session
         if (
             before is not None
@@ -220,8 +220,8 @@ class App:
             self._waiting.for_program(*checked)
             return
         self._debuggee = debuggee = self._choose_debuggee(self._target)
-        if request.unseen is not None:
-            finding.check_kind(request.unseen, debuggee)
+        if request.stops_unseen:
+            finding.check_kind(request.command, debuggee)
         debuggee.check_supported()
         self._say_farewell(lost=False)
         self._leave_alone = debuggee.watch_over()

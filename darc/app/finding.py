@@ -68,8 +68,11 @@ class Members:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user has asked for: an ``analysis`` of the calls of ``function``, as typed."""
+    """What the user has asked for with ``darc`` ``command``: an ``analysis`` of the calls of
+    ``function``, as typed."""
 
+    command: str
+    """Its name, for messages."""
     function: str
     parameters: Parameters
     analysis: Callable[[Subject], Analysis]
@@ -80,17 +83,15 @@ class Request:
     way: Way | None = None
     """How latencies are collected, where that is a way of its own."""
     verb: str = "analyses"
-    """What is done with it."""
+    """What is done with the function, for the line that says that it has begun."""
     replaces_finished: bool = False
     """Whether an analysis that has ended, and has the program still, makes room for it."""
-    command: str = "start"
-    """What was typed, behind ``darc``."""
     needs_main: bool = True
     """Whether there is nothing to begin with where no function is called so; else the program's
     first code is."""
-    unseen: str | None = None
-    """The command, where it stops the program now and then without a word, which cannot be in gdb's
-    non-stop mode."""
+    stops_unseen: bool = False
+    """Whether it stops the program now and then without a word: it is refused in gdb's non-stop
+    mode, which has no such stops, and in a kernel."""
     describe: Callable[[Target, Session, Style], str] | None = None
     """What the user is told where the analysis shows a call that is under way, in one line."""
     parts: Mapping[str, Part] = field(default_factory=dict)

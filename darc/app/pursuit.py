@@ -155,14 +155,14 @@ class Pursuit:
         )
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
         return Request(
+            "why",
             "main",  # before it runs
             parameters,
             chosen.analysis,
             members=chosen,
             verb="times",
             replaces_finished=True,
-            unseen="why",
-            command="why",
+            stops_unseen=True,
         )
 
     # --------------------------------------------------------------------- steps
@@ -272,7 +272,7 @@ class Pursuit:
             auto=True,
             on_finish=OnFinish.STOP,
         )
-        request = Request(suspect.name, parameters, SuspectCauses, verb="searches")
+        request = Request("why", suspect.name, parameters, SuspectCauses, verb="searches")
         return suspect.row.function.address, request
 
     def _votes(self, suspect: Suspect, seconds: float) -> int | None:

@@ -14,6 +14,7 @@ program is stopped. Collectors count in cycles of a clock of :attr:`Counting.hz
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -125,6 +126,16 @@ class Collector(ABC):
     def most_probes(self) -> int | None:
         """How many call sites can be timed at once at most, where there is a limit."""
         return None
+
+    def within_limits(self, parameters: Parameters) -> Parameters:
+        """These as far as it can keep to them, once it is in: what the user has asked for is kept
+        elsewhere."""
+        lookahead, most = parameters.lookahead, self.most_probes
+        return dataclasses.replace(
+            parameters,
+            lookahead=self.auto_lookahead if lookahead is None else lookahead,
+            max_probes=parameters.max_probes if most is None else min(most, parameters.max_probes),
+        )
 
     @staticmethod
     def problem(debuggee: Debuggee) -> str | None:

@@ -39,7 +39,7 @@ from darc.model.profile import OCTAVES, Profile
 from darc.model.slices import SLICES
 from darc.model.status import Status
 from darc.model.waits import Waits
-from darc.saved import kept, waits
+from darc.saved import kept, sets, waits
 from darc.saved.checked import (
     DamagedFileError,
     damaged,
@@ -59,10 +59,10 @@ from darc.search.contest import Contest
 FORMAT = "darc session"
 """What the file calls itself."""
 
-VERSION = 3
-"""The newest version that this release reads, and the one that it writes. Version 2 has no parts;
-version 1 no decisions, no time slices, and latencies of callees over other calls than those of
-their siblings.
+VERSION = 4
+"""The newest version that this release reads, and the one that it writes. Version 3 does not say
+which analysis it is of; version 2 has no parts; version 1 no decisions, no time slices, and
+latencies of callees over other calls than those of their siblings.
 """
 
 _NO_LONGER = "condition"
@@ -70,6 +70,12 @@ _NO_LONGER = "condition"
 
 _DOUBTS = "doubts"
 """A part."""
+
+DESCENT = "start"
+"""What :attr:`Stored.analysis` is of a descent to root causes;"""
+
+PROFILES = "profile"
+"""and of profiles of many functions: the analyses that files of earlier releases are of."""
 
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
@@ -111,6 +117,8 @@ class Stored:
     """Who kept these waiting, where that was watched; they are the part called ``waits``."""
     doubts: tuple[str, ...] = ()
     """What users were told beside the paths; they are the part called ``doubts``."""
+    analysis: str = DESCENT
+    """Which analysis it is of, by its :attr:`~darc.analyses.analysis.Analysis.key`."""
     parts: Mapping[str, object] = field(default_factory=dict)
     """What else analyses keep beside the descent, by their names, as JSON values: what nobody
     knows is kept as it is."""
@@ -134,6 +142,7 @@ def to_text(stored: Stored) -> str:
     content = {
         "format": FORMAT,
         "version": VERSION,
+        "analysis": stored.analysis,
         "function": stored.spec,
         "status": stored.status.value,
         "parameters": {
@@ -343,7 +352,8 @@ class _Reader:
             "format version function status parameters modules profile peak in_peak_calls ftree "
             "contests"
         )
-        top = read_object(content, "the file", keys + " parts" * (self._version > 2))
+        since = " parts" * (self._version > 2) + " analysis" * (self._version > 3)
+        top = read_object(content, "the file", keys + since)
         parameters = self.parameters(top["parameters"])
         profile, slices = self.profile(top["profile"])
         if profile.resolution != parameters.resolution:
@@ -355,6 +365,10 @@ class _Reader:
             for key, value in read_mapping(top["modules"], "modules").items()
         }
         parts = dict(read_mapping(top["parts"], "parts")) if self._version > 2 else {}
+        if self._version > 3:
+            analysis = read_text(top["analysis"], "analysis")
+        else:
+            analysis = PROFILES if sets.PART in parts else DESCENT
         ops = parts.pop(kept.PART, None)
         waited = waits.from_part(parts.pop(waits.PART, {}))
         doubts = _texts(parts.pop(_DOUBTS, []), f"parts.{_DOUBTS}")
@@ -373,6 +387,7 @@ class _Reader:
             ops=None if ops is None else kept.from_part(ops, nodes, sees_waits=bool(waited)),
             waits=waited,
             doubts=doubts,
+            analysis=analysis,
             parts=parts,
         )
 

@@ -158,21 +158,16 @@ class Session:
 
     def _install(self, code: FunctionCode, way: Way) -> None:
         collector = self.collector = self._collecting.new(way)
-        parameters = self.parameters
-        if parameters.lookahead is None:
-            parameters = dataclasses.replace(parameters, lookahead=collector.auto_lookahead)
         installed = False
         try:
             self.notes += collector.install(code, self.parameters.profile_calls)
-            if (most := collector.most_probes) is not None and most < parameters.max_probes:
-                parameters = dataclasses.replace(parameters, max_probes=most)
             self.analysis = self._new_analysis(
                 Subject(
                     program=self.program,
                     collector=collector,
                     root=self.root,
                     spec=self.spec,
-                    parameters=parameters,
+                    parameters=self.parameters,
                     note=self.notes.append,
                     switches=self._switches,
                     threads=len(self._target.threads.ids()),
@@ -557,7 +552,7 @@ class Session:
     def stored(self) -> Stored:
         """What a later run needs to go on from here."""
         found = self._unless_damaged(lambda: self.analysis.stored(self._alive), None)
-        return found or self.analysis.stored(False)
+        return dataclasses.replace(found or self.analysis.stored(False), analysis=self.analysis.key)
 
     def live_snapshot(self) -> Snapshot:
         """What a live line shows. Any thread, while the program runs."""

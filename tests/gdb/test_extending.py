@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import PLAIN_GDB, REPORT, ROOT, debug
+from tests.debugger import PLAIN_GDB, REPORT, ROOT, attempt, debug
 
 PAGES = ROOT / "docs" / "extending"
 ADDED = ("mean", "rate", "spare", "split")
@@ -35,6 +35,14 @@ def insert(file: Path, line: str, before: str) -> None:
     file.write_text(text.replace(before, f"{line}{before}", 1))
 
 
+def exchange(file: Path, line: str) -> None:
+    """Puts a line in the place of that which assigns to the same name."""
+    name = line.split(":")[0]
+    text, many = re.subn(rf"^{name}: .*\n", line, file.read_text(), flags=re.M)
+    assert many == 1
+    file.write_text(text)
+
+
 def _inside(block: str) -> str:
     """What stands between the brackets of an example, or behind the dots of a class."""
     return re.sub(r"\A(\(|class .*\n    \.\.\.)\n|^\)\n\Z", "", block, flags=re.M)
@@ -52,12 +60,16 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mean, its_test = blocks("command")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
-    rate, its_command, its_test, its_part, split, its_views = blocks("analysis")
+    rate, registered, its_command, its_test, its_part, split, its_views = blocks("analysis")
     (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
     (tree / "darc" / "model" / "split.py").write_text(its_part)
-    (tree / "darc" / "analyses" / "rate.py").write_text(rate)
+    analyses = tree / "darc" / "analyses"
+    (analyses / "rate.py").write_text(rate)
+    line = "from darc.analyses.rate import Rate\n"
+    insert(analyses / "registry.py", line, "from darc.analyses.rootcauses")
+    exchange(analyses / "registry.py", registered)
     (commands / "rate.py").write_text(its_command)
-    (tree / "darc" / "analyses" / "split.py").write_text(split)
+    (analyses / "split.py").write_text(split)
     parts = tree / "darc" / "views" / "parts"
     (parts / "split.py").write_text(its_views)
     line = "from darc.views.parts.split import SHARES\n"
@@ -104,12 +116,38 @@ def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     source = f"source {tree / 'darc_gdb' / 'load.py'}"
     commands = ["darc rate handle --start-time 1s", "run", "darc mean", "help darc rate"]
     done = debug(tmp_path, build("mixture"), ("2000000",), [source, *commands], gdb=PLAIN_GDB)
-    assert re.search(r"^  handle is called \d+ times a second$", done.gdb, re.M), done.gdb
+    assert re.search(r"^  handle is called \d+ times a second, of \d+ calls$", done.gdb, re.M), (
+        done.gdb
+    )
     assert "darc: handle: done" in done.gdb
     assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
     assert "Tell how often a function is called." in done.gdb
     assert "--start-time" in done.gdb
     assert "--decision-ops" not in done.gdb
+
+
+def test_an_analysis_that_another_run_goes_on_with(tree: Path, tmp_path: Path) -> None:
+    """What it had counted counts; and a file of it is for nobody else."""
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc rate handle --start-ops 1000000", "run", "darc save s.json"]
+    done = debug(tmp_path, build("mixture"), ("1000",), [source, *commands], gdb=PLAIN_GDB)
+    assert "'darc resume s.json' goes on with it" in done.gdb
+    assert json.loads((tmp_path / "s.json").read_text())["analysis"] == "rate"
+    commands = ["darc resume s.json --start-ops 500", "run"]
+    done = debug(tmp_path, build("mixture"), ("1000",), [source, *commands], gdb=PLAIN_GDB)
+    assert re.search(r"^  handle is called \d+ times a second, of 1500 calls$", done.gdb, re.M), (
+        done.gdb
+    )
+    session = json.loads((tmp_path / "s.json").read_text())
+    session["parts"]["rate"]["calls"] = -1
+    (tmp_path / "s.json").write_text(json.dumps(session))
+    broken = [source, attempt("darc resume s.json")]
+    done = debug(tmp_path, build("mixture"), (), broken, gdb=PLAIN_GDB)
+    assert "s.json is damaged: parts.rate.calls is not a whole number" in done.gdb
+    del session["parameters"]["virtual-calls"]  # of the example of a parameter
+    (tmp_path / "s.json").write_text(json.dumps(session))
+    done = debug(tmp_path, build("mixture"), (), [attempt("darc resume s.json")])
+    assert "s.json is of 'darc rate', which begins anew in each run" in done.gdb
 
 
 def test_a_report_is_silent_about_what_an_analysis_does_not_know(

@@ -98,7 +98,8 @@ def test_where_to_look_and_then_why(tmp_path: Path) -> None:
     assert re.search(r"handle: \d+ calls", done.section("histogram"))
     assert "\te9 " not in done.section("code")
     assert "session saved to set.json" in done.section("save")
-    assert "has profiles of many functions" in done.section("save")
+    assert "goes on with it" not in done.section("save")
+    assert "set.json is of 'darc profile', which begins anew in each run" in done.section("save")
     assert "root cause of bins" in done.section("start"), "those of the row's peak"
     assert "handle → flush → write_out" in done.section("start")
     assert "rows are those of 'darc profile'" in done.section("end")

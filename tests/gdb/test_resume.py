@@ -325,7 +325,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     done = run(tmp_path, build("deep"), 4000, *search(PEAK), "darc save /nowhere/s.json")
     assert "darc: there is no directory /nowhere; make it first" in done.gdb
     assert done.status == 1
-    assert json.loads((tmp_path / "s.json").read_text())["version"] == 3
+    assert json.loads((tmp_path / "s.json").read_text())["version"] == 4
 
 
 def test_saving_at_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:
@@ -339,3 +339,11 @@ def test_saving_at_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:
     assert done.report is not None
     assert done.report["program"]["in_peak_calls"] == 20 * len(DEEP[1:])
     assert done.output == undisturbed(program, ("8000",))[1]
+
+
+def test_limits_of_darcs_are_not_kept_as_the_users_wish(tmp_path: Path) -> None:
+    done = run(tmp_path, build("deep"), 4000, *search(f"{PEAK} --max-probes 500"))
+    assert done.paths == [DEEP]
+    session = json.loads((tmp_path / "s.json").read_text())
+    assert session["parameters"]["max-probes"] == "500"
+    assert session["parameters"]["lookahead"] == "auto"

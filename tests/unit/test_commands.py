@@ -81,7 +81,8 @@ def test_why(app: FakeApp) -> None:
     commands.run(app, "why", "")
     request = begun(app)
     assert request.function == "main"
-    assert request.unseen == "why"
+    assert request.command == "why"
+    assert request.stops_unseen
 
 
 @pytest.mark.parametrize("argline", ["1", "handle --above 0.5ms", "handle", ""])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from darc.analyses.analysis import Analysis, Subject
+from darc.analyses.registry import resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.errors import TargetError, UnsupportedError, UsageError
@@ -126,6 +127,39 @@ def test_what_is_asked_for_after_the_end(bench: Bench) -> None:
         bench.session.follow(lambda: pytest.fail("it is asked for nothing"))
     bench.session.stop()  # once more does nothing
     assert bench.session.snapshot().status is Status.STOPPED
+
+
+def test_what_is_saved_is_what_the_user_has_asked_for(
+    assembled: Assembled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector's limits hold, and are nobody's wish."""
+    monkeypatch.setattr(BreakpointCollector, "most_probes", 1)
+    monkeypatch.setattr(BreakpointCollector, "auto_lookahead", 2)
+    bench = Bench(assembled(PLAIN), lookahead=None, max_probes=500).install()
+    assert bench.session.stored().parameters.max_probes == 500
+    bench.run(60)
+    stored = bench.session.stored()
+    assert stored.status is Status.SEARCHING
+    assert (stored.parameters.max_probes, stored.parameters.lookahead) == (500, None)
+    limits = bench.session.collector.within_limits(stored.parameters)
+    assert (limits.max_probes, limits.lookahead) == (1, 2)
+    timed = bench.session.collector.timing.used
+    assert len(timed) <= 2  # f0, and one
+
+
+def test_a_session_says_which_analysis_it_is_of(assembled: Assembled) -> None:
+    """Whatever the analysis itself says."""
+
+    class Other(RootCauses):
+        key = "other"
+
+    bench = Bench(assembled(PLAIN), Other).install()
+    bench.run(30)
+    stored = bench.session.stored()
+    assert stored.analysis == "other"
+    with pytest.raises(UsageError, match=r"^s\.json is of 'darc other', which begins anew"):
+        resumable(stored, "s.json")
+    assert resumable(Bench(assembled(PLAIN)).install().session.stored(), "s.json") is RootCauses
 
 
 def test_the_time_is_up(assembled: Assembled, monkeypatch: pytest.MonkeyPatch) -> None:

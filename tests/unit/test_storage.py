@@ -133,6 +133,7 @@ def sessions(draw: st.DrawFn) -> Stored:
         indirect=indirect,
         ops=kept,
         waits=waits,
+        analysis=draw(TEXTS),
     )
 
 
@@ -184,6 +185,7 @@ def test_round_trip(stored: Stored) -> None:
     assert again.parameters == stored.parameters
     assert again.profile == stored.profile
     assert again.peak == stored.peak
+    assert again.analysis == stored.analysis
     assert is_same(again.slices, stored.slices)
     assert is_same(again.waits, stored.waits)
     nodes = list(zip(stored.root.walk(), again.root.walk(), strict=True))
@@ -253,6 +255,11 @@ def test_ops_of_another_build_keep_their_calls() -> None:
 
 def test_a_session_of_an_earlier_release_can_be_read() -> None:
     content = json.loads(storage.to_text(sample()))
+    del content["analysis"]
+    content["version"] = 3
+    assert read(json.dumps({**content})).analysis == "start"
+    of_set = {**content, "parts": {"set": {}}}
+    assert read(json.dumps(of_set)).analysis == "profile"
     del content["parts"]
     content["version"] = 2
     assert read(json.dumps(content)).parts == {}
@@ -286,7 +293,8 @@ def test_no_address_of_the_run_is_written() -> None:
     assert "4194304" not in storage.to_text(sample())  # 0x400000
     content = json.loads(storage.to_text(sample()))
     assert content["format"] == "darc session"
-    assert content["version"] == 3
+    assert content["version"] == 4
+    assert content["analysis"] == "start"
     flush = next(n for n in content["ftree"] if n["id"] == "1.7")
     assert flush["function"]["symbol"] == "flush"
     assert flush["site"] == {
@@ -394,7 +402,8 @@ def change_in(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (change(version=4), "is a session of version 4, and this darc reads up to 3"),
+        (change(version=5), "is a session of version 5, and this darc reads up to 4"),
+        (change(analysis=7), "analysis is not a text"),
         (change(version=True), "version is not a whole number"),
         (change(version=0), "version is not a whole number"),
         (change(format="other"), "is not a darc session: 'darc save FILE' makes one"),

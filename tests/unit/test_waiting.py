@@ -134,7 +134,7 @@ class World:
         return self.found
 
     def request(self, probes: Probes = Probes.AUTO) -> Request:
-        return Request("late", Parameters(probes=probes), lambda _: None)  # type: ignore[arg-type, return-value]
+        return Request("start", "late", Parameters(probes=probes), lambda _: None)  # type: ignore[arg-type, return-value]
 
     @property
     def is_clean(self) -> bool:

@@ -52,12 +52,12 @@ def _catch(app: Actions, parsed: Parsed) -> None:
         raise UsageError("'darc catch' stops in calls of at least 1ms: give a longer --above TIME")
     app.analyse(
         Request(
+            "catch",
             function,
             app.parameters,
             partial(LateCalls, seconds=above, known=found),
             verb="catches late calls of",
             replaces_finished=True,
-            command="catch",
             describe=describe,
             parts=parts_of(Catching(above, caught=0, missed=0)),
         )

@@ -52,13 +52,13 @@ def _profile(app: Actions, parsed: Parsed) -> None:
     analysis = partial(FunctionProfiles, seconds=seconds, top=top, every=every)
     app.analyse(
         Request(
+            "profile",
             "main",  # before it runs
             app.parameters,
             analysis,
             members=Members(" ".join(texts), tuple(parse_patterns(texts)), analysis),
             verb="profiles",
             replaces_finished=True,
-            command="profile",
         )
     )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from darc.analyses.registry import RESUMABLE
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, one_file
 from darc.app.options import split_line, split_options
 from darc.model.errors import UsageError
-from darc.saved import sets, storage
+from darc.saved import storage
 from darc.saved.files import replace_file
 
 
@@ -30,7 +31,7 @@ def _save(app: Actions, parsed: Parsed) -> None:
         app.need_stopped()
     stored = session.stored()
     replace_file(file, storage.to_text(stored) + "\n", "slow.json")
-    how = "" if sets.PART in stored.parts else f": 'darc resume {file}' goes on with it"
+    how = f": 'darc resume {file}' goes on with it" if stored.analysis in RESUMABLE else ""
     app.emit(f"darc: session saved to {file}{how}")
 
 

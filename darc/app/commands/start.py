@@ -8,19 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from darc.analyses.registry import resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
 from darc.app.finding import Request
 from darc.app.options import START_OPTIONS, number_in, parse_overrides, parse_start_options
 from darc.app.parameters import Parameter
-from darc.model.errors import DarcError, UsageError
+from darc.model.errors import DarcError, FormatError, UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.parameters import AUTO_START_OPS, Parameters
 from darc.model.peaks import choose_peak
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Snapshot, Why
-from darc.saved import refit, sets, storage
+from darc.saved import refit, storage
+from darc.saved.checked import DamagedFileError
 
 _TO_SEE = 10
 """Calls of a peak that show it."""
@@ -58,9 +60,10 @@ def _start(app: Actions, parsed: Parsed) -> None:
         function = _spelled(app, found)
         if row is not None:
             parameters = as_profiled(parameters, row)
-            app.analyse(Request(function, parameters, partial(RootCauses, profiled=row)))
+            make = partial(RootCauses, profiled=row)
+            app.analyse(Request("start", function, parameters, make))
             return
-    app.analyse(Request(function, parameters, RootCauses))
+    app.analyse(Request("start", function, parameters, RootCauses))
 
 
 def _row_of(shown: Snapshot, number: int) -> FunctionProfile | None:
@@ -138,12 +141,14 @@ def _resume(app: Actions, parsed: Parsed) -> None:
     assert isinstance(file, Path)
     assert isinstance(overrides, dict)
     stored = storage.read_file(file)
-    if sets.PART in stored.parts:
-        raise UsageError(f"{file} has profiles of many functions: 'darc profile' begins anew")
+    analysis = resumable(stored, str(file))
     refit.check_overrides(stored, overrides)
     parameters = refit.new_parameters(stored, overrides)
-    make = partial(RootCauses, resumed=stored)
-    app.analyse(Request(stored.spec, parameters, make, stored, command="resume"))
+    try:
+        make = analysis.resumed(stored)
+    except DamagedFileError as error:
+        raise FormatError(f"{file} {error}") from None
+    app.analyse(Request("resume", stored.spec, parameters, make, stored))
 
 
 def _default_of_resume(parameter: Parameter) -> str:

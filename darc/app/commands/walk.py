@@ -45,14 +45,14 @@ def _walk(app: Actions, parsed: Parsed) -> None:
     below = bool(parsed.arguments)
     app.analyse(
         Request(
+            "walk",
             parsed.arguments[0] if below else "main",  # before it runs
             app.parameters,
             partial(CallWalk, threshold=threshold, seconds=seconds, goes_below=below),
             way=WalkCollector.below(goes_below=below),
             verb="walks down",
             replaces_finished=True,
-            unseen="walk",
-            command="walk",
+            stops_unseen=True,
             needs_main=below,
         )
     )
