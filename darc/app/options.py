@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import UsageError, near
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What was typed behind a command, taken apart by the options that it has."""
+
+    command: str
+    """As it is typed, such as ``darc start``."""
+    usage: str
+    """What may be typed, as its help tells."""
+    words: tuple[str, ...]
+    """The arguments."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Each option with its text, in the order in which they were typed."""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of each option; the last one, where it was typed twice."""
+        return dict(self.options)
 
 
 def split_line(argline: str) -> list[str]:
@@ -25,7 +45,8 @@ def split_options(
 
     ``options`` maps each option that ``command`` has to the metavariable of its value. Both
     ``--peak last`` and ``--peak=last`` are read, and an argument goes on while one of its
-    brackets is open. Raises :class:`UsageError` for an unknown option and a missing value.
+    brackets is open; a dash alone, or before a number, is one. Raises :class:`UsageError` for an
+    unknown option and a missing value.
     """
     arguments: list[str] = []
     found: list[tuple[str, str]] = []
@@ -34,7 +55,7 @@ def split_options(
         if arguments and _is_open(arguments[-1]):
             arguments[-1] += f" {word}"
             continue
-        if not word.startswith("-"):
+        if not word.startswith("-") or word.lstrip("-")[:1].isdecimal() or word == "-":
             arguments.append(word)
             continue
         option, equals, text = word.partition("=")
@@ -74,43 +95,30 @@ def options_of(*fields: str) -> Mapping[str, Parameter]:
     return {option: one for option, one in START_OPTIONS.items() if one.field in fields}
 
 
-def parse_overrides(
-    command: str,
-    arguments: str | Sequence[str],
-    taken: Mapping[str, Parameter] = START_OPTIONS,
-) -> tuple[list[str], dict[str, object]]:
-    """The arguments, and the overrides by field name, of a command with the options of ``darc
-    start``, or those of them that are ``taken``. Raises :class:`UsageError` for every option that
-    is not right."""
-    words = split_line(arguments) if isinstance(arguments, str) else arguments
-    metavars = {option: parameter.metavar for option, parameter in taken.items()}
-    names, options = split_options(command, words, metavars)
+def parse_overrides(typed: Typed) -> dict[str, object]:
+    """The overrides by field name, of a command with options of ``darc start``. Raises
+    :class:`UsageError` for every option that is not right."""
     overrides: dict[str, object] = {}
-    for option, text in options:
-        parameter = taken[option]
+    for option, text in typed.options:
+        parameter = START_OPTIONS[option]
         overrides[parameter.field] = parameter.read(text)
-    return names, overrides
+    return overrides
 
 
-def parse_start_options(
-    arguments: str | Sequence[str],
-    command: str = "darc start",
-    taken: Mapping[str, Parameter] = START_OPTIONS,
-) -> tuple[str, dict[str, object]]:
-    """The function and the overrides, by field name, that ``darc start`` was given, or another
-    ``command`` with those of its options that are ``taken``.
+def parse_start_options(typed: Typed) -> tuple[str, dict[str, object]]:
+    """The function and the overrides, by field name, of a command with one function and options of
+    ``darc start``.
 
     A function's name may hold spaces inside quotes, ``()`` or ``<>``. Raises
     :class:`UsageError` when it is missing or there are two, and for every option that is not
     right.
     """
-    names, overrides = parse_overrides(command, arguments, taken)
+    overrides, names = parse_overrides(typed), typed.words
     if not names:
-        more = "--peak P" if "--peak" in taken else "OPTIONS"
-        raise UsageError(f"{command} needs a function: {command} FUNCTION [{more}]")
+        raise UsageError(f"{typed.command} needs a function: {typed.usage}")
     if len(names) > 1:
         raise UsageError(
-            f"{command} takes one function, not '{names[0]}' and '{names[1]}'; "
+            f"{typed.command} takes one function, not '{names[0]}' and '{names[1]}'; "
             "put quotes around a name that holds spaces"
         )
     return names[0], overrides

@@ -57,7 +57,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT, tree, ignore=ignored)
     (tree / ".venv").symlink_to(ROOT / ".venv")
     commands = tree / "darc" / "app" / "commands"
-    mean, its_test = blocks("command")
+    mean, its_test, its_option = blocks("command")
+    line = "Actions, Command, Parsed, no_arguments\n"
+    mean = mean.replace(line, "Actions, Command, Option, Parsed, no_arguments\n", 1)
+    mean = mean.replace("from darc.model", "from darc.app.options import Typed\nfrom darc.model", 1)
+    mean = mean.replace("\nMEAN = ", f"\n{its_option}\n\nMEAN = ")
+    mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF,),")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
     rate, registered, its_command, its_test, its_part, split, its_views = blocks("analysis")
@@ -114,13 +119,15 @@ def run_python(tree: Path, *arguments: str) -> str:
 
 def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     source = f"source {tree / 'darc_gdb' / 'load.py'}"
-    commands = ["darc rate handle --start-time 1s", "run", "darc mean", "help darc rate"]
+    commands = ["darc rate handle --start-time 1s", "run", "darc mean --of 99%", "help darc rate"]
+    commands += ["help darc mean"]
     done = debug(tmp_path, build("mixture"), ("2000000",), [source, *commands], gdb=PLAIN_GDB)
     assert re.search(r"^  handle is called \d+ times a second, of \d+ calls$", done.gdb, re.M), (
         done.gdb
     )
     assert "darc: handle: done" in done.gdb
     assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
+    assert "--of SHARE" in done.gdb
     assert "Tell how often a function is called." in done.gdb
     assert "--start-time" in done.gdb
     assert "--decision-ops" not in done.gdb

@@ -48,8 +48,35 @@ def app() -> FakeApp:
     ],
 )
 def test_what_is_typed_is_read(name: str, argline: str, read: object) -> None:
-    parsed = commands.find_command(name).parse(argline)
+    parsed = commands.find_command(name).read(argline)
     assert read in (parsed.arguments, parsed.options)
+
+
+@pytest.mark.parametrize("command", commands.COMMANDS.values(), ids=lambda one: one.name)
+def test_each_option_is_declared_once(command: commands.Command) -> None:
+    """What help tells of can be typed, and nothing else can."""
+    names = [option.name for option in command.options]
+    assert len(set(names)) == len(names)
+    for option in command.options:
+        typed = command.split([option.name, "x"])
+        assert typed.texts == {option.name: "x"}
+        with pytest.raises(UsageError, match=f"{option.name} needs a value"):
+            command.read(option.name)
+    other = next(
+        option.name
+        for one in commands.COMMANDS.values()
+        for option in one.options
+        if option.name not in names
+    )
+    with pytest.raises(UsageError, match=f"darc {command.name} has no option '{other}'"):
+        command.read(f"{other} x")
+
+
+def test_no_command_takes_its_line_apart_by_itself() -> None:
+    """By options of its own beside those that its help tells of."""
+    folder = Path(commands.__file__).parent
+    files = {file.name for file in folder.glob("*.py") if "split_options" in file.read_text()}
+    assert files == {"command.py"}
 
 
 def test_stop(app: FakeApp) -> None:
@@ -294,7 +321,7 @@ def test_help_ends_in_examples_that_can_be_typed(name: str) -> None:
         assert line in examples
         assert line.startswith(f"darc {name}")
         assert doc.endswith(".")
-        command.parse(line.removeprefix(f"darc {name}"))
+        command.read(line.removeprefix(f"darc {name}"))
     for option in command.options:
         assert f"  {option.name} {option.metavar}" in text
 

@@ -65,7 +65,7 @@ def test_commands_are_of_the_right_form(page: Path) -> None:
                 assert option in options, typed
         is_pattern = any(re.search(r"\b[A-Z]{2,}\b|\b[A-Z]$|…", word) for word in rest)
         if rest and not is_pattern:
-            COMMANDS[name].parse(typed.split(None, 2)[2])
+            COMMANDS[name].read(typed.split(None, 2)[2])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

@@ -2,8 +2,7 @@ import dataclasses
 
 import pytest
 
-from darc.app.commands.start import start_parser
-from darc.app.options import parse_start_options
+from darc.app.commands.start import START
 from darc.app.parameters import PARAMETERS, Parameter, find_parameter, with_text
 from darc.model.domains import DOMAINS
 from darc.model.errors import UsageError
@@ -153,7 +152,8 @@ def test_unknown_parameters_name_the_near_ones() -> None:
     ],
 )
 def test_parse_start_options(line: str, function: str, overrides: dict[str, object]) -> None:
-    assert parse_start_options(line) == (function, overrides)
+    parsed = START.read(line)
+    assert (parsed.arguments, parsed.options) == ((function,), overrides)
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,11 @@ def test_parse_start_options(line: str, function: str, overrides: dict[str, obje
 )
 def test_start_options_that_are_not_right(line: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        parse_start_options(line)
+        START.read(line)
 
 
 def test_another_command_with_these_options_says_its_own_name() -> None:
     for line in ("", "f g", "f --zzzzzz"):
         with pytest.raises(UsageError, match="darc rate") as met:
-            start_parser("rate")(line)
+            dataclasses.replace(START, name="rate", usage="darc rate FUNCTION").read(line)
         assert "darc start" not in str(met.value)

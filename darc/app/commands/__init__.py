@@ -48,4 +48,4 @@ def run(app: Actions, name: str, argline: str) -> None:
     if {"-h", "--help"} & set(argline.split()):
         app.emit(lines(help_text(command.name)))
         return
-    command.action(app, command.parse(argline))
+    command.action(app, command.read(argline))

@@ -9,25 +9,23 @@ from darc.app.catching import describe, seconds_of
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
 from darc.app.finding import Request
-from darc.app.options import split_line, split_options
+from darc.app.options import Typed
 from darc.model.catching import Catching
 from darc.model.errors import UsageError
 from darc.model.part import parts_of
 from darc.model.profile import parse_time
 
-_OPTIONS = {"--peak": "P", "--above": "TIME"}
 
-
-def _parse(argline: str) -> Parsed:
-    names, found = split_options("darc catch", split_line(argline), _OPTIONS)
-    options: dict[str, object] = {option.lstrip("-"): text for option, text in found}
+def _parse(typed: Typed) -> Parsed:
+    names = typed.words
+    options: dict[str, object] = {option.lstrip("-"): text for option, text in typed.options}
     if len(names) > 1:
         raise UsageError(f"'darc catch' takes one function, not {len(names)}")
     if len(options) > 1:
         raise UsageError("'darc catch' takes --peak or --above, not both")
     if "above" in options:
         options["above"] = parse_time(str(options["above"]))
-    return Parsed(tuple(names), options)
+    return Parsed(names, options)
 
 
 def _catch(app: Actions, parsed: Parsed) -> None:

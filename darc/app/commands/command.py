@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from darc.app.finding import Request
-from darc.app.options import split_line, split_options
+from darc.app.options import Typed, split_line, split_options
 from darc.app.pursuit import Pursuit
 from darc.code.lookup import Lookup
 from darc.model.contexts import Context
@@ -88,7 +88,8 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: ``values`` are the words to complete, ``is_file`` asks for file names."""
+    """One option of a command, which has it once: its parser, its help and completion have it from
+    there. ``values`` are the words to complete, ``is_file`` asks for file names."""
 
     name: str
     metavar: str
@@ -106,7 +107,9 @@ class Command:
     usage: str
     details: str
     examples: tuple[tuple[str, str], ...]
-    parse: Callable[[str], Parsed]
+    parse: Callable[[Typed], Parsed]
+    """Makes sense of what was typed; options that it does not have were refused before. Raises
+    :class:`UsageError`."""
     action: Callable[[Actions, Parsed], None]
     options: tuple[Option, ...] = ()
     complete_argument: Callable[[Actions, str], list[str]] | None = None
@@ -119,17 +122,23 @@ class Command:
     only_looks: bool = False
     """Whether nothing becomes of the program by it."""
 
+    def split(self, words: Iterable[str]) -> Typed:
+        """Words, taken apart by its options. Raises :class:`UsageError`: it has no such option, or
+        one has no text."""
+        metavars = {option.name: option.metavar for option in self.options}
+        arguments, found = split_options(f"darc {self.name}", words, metavars)
+        return Typed(f"darc {self.name}", self.usage, tuple(arguments), tuple(found))
 
-def no_arguments(name: str) -> Callable[[str], Parsed]:
-    """A parser for a command that takes neither arguments nor options."""
+    def read(self, argline: str) -> Parsed:
+        """What was typed behind it. Raises :class:`UsageError`."""
+        return self.parse(self.split(split_line(argline)))
 
-    def parse(argline: str) -> Parsed:
-        arguments, _ = split_options(f"darc {name}", split_line(argline), {})
-        if arguments:
-            raise UsageError(f"darc {name} takes no argument, not '{' '.join(arguments)}'")
-        return Parsed()
 
-    return parse
+def no_arguments(typed: Typed) -> Parsed:
+    """A parser for a command that takes no arguments."""
+    if typed.words:
+        raise UsageError(f"{typed.command} takes no argument, not '{' '.join(typed.words)}'")
+    return Parsed()
 
 
 def path_of(file: str) -> Path:
@@ -140,11 +149,12 @@ def path_of(file: str) -> Path:
         raise UsageError(f"there is no home directory for {file}; type the whole path") from None
 
 
-def one_file(name: str, files: Sequence[str]) -> Path:
-    """The one file that ``darc NAME`` takes. Raises :class:`UsageError`."""
+def one_file(typed: Typed) -> Path:
+    """The one file that a command takes. Raises :class:`UsageError`."""
+    name, files = typed.command, typed.words
     if len(files) != 1 or not files[0]:
         got = f", not {' and '.join(files)}; put quotes around a name that holds spaces"
-        raise UsageError(f"darc {name} needs one file: darc {name} FILE{got if files else ''}")
+        raise UsageError(f"{name} needs one file: {name} FILE{got if files else ''}")
     return path_of(files[0])
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from darc.app.commands.command import Actions, Command, Option
 from darc.app.commands.peak import peaks
 from darc.app.commands.registry import COMMANDS
-from darc.app.options import split_options
 from darc.model.errors import DarcError
 from darc.views.words import LOG_NAME_WIDTH, printable
 
@@ -52,9 +51,8 @@ def completes_files(name: str, argline: str) -> bool:
         return True
     if not command.takes_file or typed.startswith("-"):
         return False
-    metavars = {choice.name: choice.metavar for choice in command.options}
     try:
-        return not split_options(f"darc {name}", before, metavars)[0]
+        return not command.split(before).words
     except DarcError:  # the value of an option is still to come
         return False
 
@@ -90,9 +88,8 @@ def _candidates(app: Actions, command: Command, before: Sequence[str], typed: st
 
 
 def _has_argument(command: Command, before: Sequence[str]) -> bool:
-    metavars = {choice.name: choice.metavar for choice in command.options}
     try:
-        return bool(split_options(f"darc {command.name}", before, metavars)[0])
+        return bool(command.split(before).words)
     except DarcError:
         return False
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
 from darc.app.commands.written import FILE_OPTION, options_of, write
-from darc.app.options import number_in, split_line, split_options
+from darc.app.options import Typed, number_in
 from darc.model.contexts import merged, rank
 from darc.model.errors import UsageError
 from darc.saved import contexts, perfscript
@@ -38,10 +38,8 @@ _OPTIONS = (
 )
 
 
-def _parse(argline: str) -> Parsed:
-    metavars = {option.name: option.metavar for option in _OPTIONS}
-    files, found = split_options("darc contexts", split_line(argline), metavars)
-    texts = dict(found)
+def _parse(typed: Typed) -> Parsed:
+    files, texts = typed.words, typed.texts
     paths: dict[str, object] = {}
     for option in ("--base", "--import"):
         if texts.get(option) == "":
@@ -52,7 +50,7 @@ def _parse(argline: str) -> Parsed:
     top = texts.get("--top", str(_TOP))
     if not (paths_shown := number_in(top)):
         raise UsageError(f"--top: '{top}' is not a number of paths from 1")
-    return Parsed(tuple(files), {**paths, "--top": paths_shown, **options_of(texts)})
+    return Parsed(files, {**paths, "--top": paths_shown, **options_of(texts)})
 
 
 def _contexts(app: Actions, parsed: Parsed) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
 from darc.app.commands.peak import peaks
 from darc.app.commands.written import FILE_OPTION, options_of, write
-from darc.app.options import number_in, split_line, split_options
+from darc.app.options import Typed, number_in
 from darc.model.contrast import Group, contrast
 from darc.model.errors import DarcError, UsageError
 from darc.model.functionset import FunctionSet
@@ -39,24 +39,14 @@ _BY = Option(
 )
 
 
-def _parse(
-    command: str, argline: str, options: Sequence[Option] = _OPTIONS
-) -> tuple[list[str], dict[str, object]]:
-    metavars = {option.name: option.metavar for option in options}
-    arguments, found = split_options(f"darc {command}", split_line(argline), metavars)
-    texts = dict(found)
-    chosen = {"--by": texts["--by"]} if "--by" in texts else {}
-    return arguments, {**options_of(texts), **chosen}
-
-
-def _parse_ops(argline: str) -> Parsed:
-    numbers, options = _parse("ops", argline)
+def _parse_ops(typed: Typed) -> Parsed:
+    numbers = typed.words
     if len(numbers) > 1:
         raise UsageError(f"darc ops takes one op, not {' and '.join(numbers)}")
     for number in numbers:
         if number_in(number) is None:
             raise UsageError(f"'{number}' is not an op; type its number as 'darc ops' lists it")
-    return Parsed(tuple(numbers), options)
+    return Parsed(numbers, options_of(typed.texts))
 
 
 def _ops(app: Actions, parsed: Parsed) -> None:
@@ -88,10 +78,10 @@ def _numbers(app: Actions, _prefix: str) -> list[str]:
 # ------------------------------------------------------------------------------ compare
 
 
-def _parse_compare(argline: str) -> Parsed:
-    arguments, options = _parse("compare", argline, (*_OPTIONS, _BY))
-    if "--by" in options and options["--by"] not in _BY.values:
-        raise UsageError(f"--by: '{options['--by']}' is none of {', '.join(_BY.values)}")
+def _parse_compare(typed: Typed) -> Parsed:
+    arguments, by = typed.words, typed.texts.get("--by")
+    if by not in (None, *_BY.values):
+        raise UsageError(f"--by: '{by}' is none of {', '.join(_BY.values)}")
     if len(arguments) > 2:
         raise UsageError(
             f"darc compare takes two peaks or files, not {len(arguments)}; put quotes around a "
@@ -99,11 +89,11 @@ def _parse_compare(argline: str) -> Parsed:
         )
     if "" in arguments:
         raise UsageError("darc compare takes peaks, as numbers, or files: darc compare 3 1")
-    return Parsed(tuple(arguments), options)
+    return Parsed(arguments, {**options_of(typed.texts), "by": by})
 
 
 def _compare(app: Actions, parsed: Parsed) -> None:
-    by = parsed.options.get("--by")
+    by = parsed.options["by"]
     pair = _sets(app, parsed.arguments)
     if pair is not None:
         names, before, now = pair

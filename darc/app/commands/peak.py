@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Parsed
-from darc.app.options import split_line, split_options
+from darc.app.options import Typed
 from darc.app.parameters import find_parameter
 from darc.model.errors import DarcError, UsageError
 from darc.model.ftree import NodeState
 from darc.session.session import Session
 
 
-def _parse_peak(argline: str) -> Parsed:
-    words = split_line(argline)
+def _parse_peak(typed: Typed) -> Parsed:
+    words = typed.words
     if not words:
         raise UsageError("darc peak needs a peak: N, last, bins as 17-19, '>4ms' or p99")
     try:
@@ -20,23 +20,22 @@ def _parse_peak(argline: str) -> Parsed:
     except UsageError:
         if len(words) == 1:
             raise
-        typed = " ".join(words)
+        got = " ".join(words)
         raise UsageError(
-            f"darc peak takes one peak, not '{typed}': N, last, bins as 17-19, '>4ms' or p99"
+            f"darc peak takes one peak, not '{got}': N, last, bins as 17-19, '>4ms' or p99"
         ) from None
     if not isinstance(value, str):
         raise UsageError("darc peak takes a peak: N, last, bins as 17-19, '>4ms' or p99")
     return Parsed((value,))
 
 
-def _parse_descend(argline: str) -> Parsed:
-    ids, _ = split_options("darc descend", split_line(argline), {})
-    for fnode in ids:
+def _parse_descend(typed: Typed) -> Parsed:
+    for fnode in typed.words:
         if not all(part.isdecimal() for part in fnode.split(".")):
             raise UsageError(
                 f"'{fnode}' is not an fnode; type its number as 'darc tree' shows it, as 1.3.2"
             )
-    return Parsed(tuple(ids))
+    return Parsed(typed.words)
 
 
 def _peak(app: Actions, parsed: Parsed) -> None:

@@ -8,23 +8,21 @@ from darc.analyses.functionset import FunctionProfiles
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
 from darc.app.finding import Members, Request
-from darc.app.options import number_in, split_line, split_options
+from darc.app.options import Typed, number_in
 from darc.code.patterns import parse_patterns
 from darc.model.errors import UsageError
 from darc.model.functionset import TOP
 from darc.model.profile import longer_time, parse_duration
 
-_OPTIONS = {"--time": "TIME", "--every": "TIME", "--top": "N"}
 _LEAST_EVERY = 0.01
 _MOST_INTERVALS = 1000
 _SECONDS = 5.0
 
 
-def _parse(argline: str) -> Parsed:
-    patterns, found = split_options("darc profile", split_line(argline), _OPTIONS)
-    if not patterns:
+def _parse(typed: Typed) -> Parsed:
+    if not typed.words:
         raise UsageError("darc profile needs functions: darc profile 'read_*' [--time 5s]")
-    texts = dict(found)
+    texts = typed.texts
     seconds = parse_duration(texts["--time"]) if "--time" in texts else _SECONDS
     if seconds <= 0:
         raise UsageError("--time: profiles take some time, such as 5s")
@@ -39,7 +37,7 @@ def _parse(argline: str) -> Parsed:
     top = texts.get("--top", str(TOP))
     if not (rows := number_in(top)):
         raise UsageError(f"--top: '{top}' is not a number of rows from 1")
-    return Parsed(tuple(patterns), {"seconds": seconds, "top": rows, "every": every})
+    return Parsed(typed.words, {"seconds": seconds, "top": rows, "every": every})
 
 
 def _profile(app: Actions, parsed: Parsed) -> None:

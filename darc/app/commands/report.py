@@ -6,7 +6,7 @@ from pathlib import Path
 
 from darc.app.commands.command import Actions, Command, Option, Parsed, style_of
 from darc.app.commands.written import FILE_OPTION, file_of
-from darc.app.options import split_line, split_options
+from darc.app.options import Typed
 from darc.model.errors import UsageError
 from darc.views.exporters import EXPORTERS, written
 
@@ -28,15 +28,13 @@ REPORT_OPTIONS = (
 )
 
 
-def _parse_report(argline: str) -> Parsed:
-    metavars = {option.name: option.metavar for option in REPORT_OPTIONS}
-    arguments, found = split_options("darc report", split_line(argline), metavars)
-    if arguments:
+def _parse_report(typed: Typed) -> Parsed:
+    if typed.words:
         raise UsageError(
-            f"darc report takes no argument '{arguments[0]}'; to write it to a file type "
-            f"'darc report -o {arguments[0]}'"
+            f"darc report takes no argument '{typed.words[0]}'; to write it to a file type "
+            f"'darc report -o {typed.words[0]}'"
         )
-    texts = dict(found)
+    texts = typed.texts
     path = file_of(texts.get("-o", texts.get("--output")))
     form = texts.get("--format") or written.format_of(path)
     written.check_format(form)

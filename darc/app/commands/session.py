@@ -6,7 +6,7 @@ from pathlib import Path
 
 from darc.analyses.registry import RESUMABLE
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, one_file
-from darc.app.options import split_line, split_options
+from darc.app.options import Typed
 from darc.model.errors import UsageError
 from darc.saved import storage
 from darc.saved.files import replace_file
@@ -16,9 +16,8 @@ def _stop(app: Actions, _parsed: Parsed) -> None:
     app.stop()
 
 
-def _parse_save(argline: str) -> Parsed:
-    files, _ = split_options("darc save", split_line(argline), {})
-    return Parsed((), {"file": one_file("save", files)})
+def _parse_save(typed: Typed) -> Parsed:
+    return Parsed((), {"file": one_file(typed)})
 
 
 def _save(app: Actions, parsed: Parsed) -> None:
@@ -41,7 +40,7 @@ STOP = Command(
     usage="darc stop",
     details="The program goes on as if darc had never been there; what is known stays.",
     examples=(("darc stop", "End the search."),),
-    parse=no_arguments("stop"),
+    parse=no_arguments,
     action=_stop,
 )
 

@@ -12,7 +12,13 @@ from darc.analyses.registry import resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
 from darc.app.finding import Request
-from darc.app.options import START_OPTIONS, number_in, parse_overrides, parse_start_options
+from darc.app.options import (
+    START_OPTIONS,
+    Typed,
+    number_in,
+    parse_overrides,
+    parse_start_options,
+)
 from darc.app.parameters import Parameter
 from darc.model.errors import DarcError, FormatError, UsageError
 from darc.model.ftree import Function
@@ -28,18 +34,11 @@ _TO_SEE = 10
 """Calls of a peak that show it."""
 
 
-def start_parser(
-    name: str, taken: Mapping[str, Parameter] = START_OPTIONS
-) -> Callable[[str], Parsed]:
-    """The parser of the command ``name``, which takes a function and the options of ``darc
-    start``, or those of them that are ``taken``
-    (:func:`~darc.app.options.options_of`). It raises :class:`~darc.model.errors.UsageError`."""
-
-    def parse(argline: str) -> Parsed:
-        function, overrides = parse_start_options(argline, f"darc {name}", taken)
-        return Parsed((function,), overrides)
-
-    return parse
+def parse_function(typed: Typed) -> Parsed:
+    """The parser of a command that takes a function, and options that :func:`search_options` has
+    made. Raises :class:`~darc.model.errors.UsageError`."""
+    function, overrides = parse_start_options(typed)
+    return Parsed((function,), overrides)
 
 
 def parameters_of(app: Actions, parsed: Parsed, taken: Mapping[str, Parameter]) -> Parameters:
@@ -131,9 +130,9 @@ def functions(app: Actions, prefix: str) -> list[str]:
     return app.complete_function(prefix)
 
 
-def _parse_resume(argline: str) -> Parsed:
-    files, overrides = parse_overrides("darc resume", argline)
-    return Parsed((), {"file": one_file("resume", files), "overrides": overrides})
+def _parse_resume(typed: Typed) -> Parsed:
+    overrides = parse_overrides(typed)
+    return Parsed((), {"file": one_file(typed), "overrides": overrides})
 
 
 def _resume(app: Actions, parsed: Parsed) -> None:
@@ -159,8 +158,9 @@ def _default_of_resume(parameter: Parameter) -> str:
 def search_options(
     default: Callable[[Parameter], str], taken: Mapping[str, Parameter] = START_OPTIONS
 ) -> tuple[Option, ...]:
-    """The help of the options that are ``taken``; ``default`` tells what holds for a parameter that
-    is not given."""
+    """The options of ``darc start``, or those of them that are ``taken``
+    (:func:`~darc.app.options.options_of`); ``default`` tells what holds for a parameter that is not
+    given."""
     return tuple(
         Option(
             name,
@@ -194,7 +194,7 @@ START = Command(
             "A finer profile of a C++ function.",
         ),
     ),
-    parse=start_parser("start"),
+    parse=parse_function,
     action=_start,
     takes_one=True,
     begins=True,

@@ -20,7 +20,7 @@ VERSION = Command(
     usage="darc version",
     details=("Tells the release, the debugger's Python and the folder that darc was loaded from."),
     examples=(("darc version", "What to write into a report of a bug."),),
-    parse=no_arguments("version"),
+    parse=no_arguments,
     action=_version,
     only_looks=True,
 )

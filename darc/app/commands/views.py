@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
-from darc.app.options import number_in, split_line, split_options
+from darc.app.options import Typed, number_in
 from darc.model.errors import UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.snapshot import Snapshot
@@ -29,17 +29,16 @@ STATUS = Command(
     usage="darc status",
     details=("Tells the state, the calls seen and the peak, and the root cause paths so far."),
     examples=(("darc status", "At any time, also before the program runs."),),
-    parse=no_arguments("status"),
+    parse=no_arguments,
     action=_shows(status),
     only_looks=True,
 )
 
 
-def _parse_histogram(argline: str) -> Parsed:
-    arguments, _ = split_options("darc histogram", split_line(argline), {})
-    if len(arguments) > 1:
+def _parse_histogram(typed: Typed) -> Parsed:
+    if len(typed.words) > 1:
         raise UsageError("darc histogram takes one row of 'darc profile', or nothing")
-    return Parsed(tuple(arguments))
+    return Parsed(typed.words)
 
 
 def _histogram(app: Actions, parsed: Parsed) -> None:
@@ -90,7 +89,7 @@ TREE = Command(
         "'set darc verbose on' cuts none, and lists every callee that was rejected, too."
     ),
     examples=(("darc tree", "Show the tree; its numbers name fnodes, as 1.3.2."),),
-    parse=no_arguments("tree"),
+    parse=no_arguments,
     action=_shows(render.tree, tree=True),
     only_looks=True,
 )
@@ -107,7 +106,7 @@ WAITS = Command(
         "who ended that, only to those whom the kernel tells it, as root."
     ),
     examples=(("darc waits", "When the root cause ends in a lock's wait."),),
-    parse=no_arguments("waits"),
+    parse=no_arguments,
     action=_shows(render.waits),
     only_looks=True,
 )

@@ -9,20 +9,18 @@ from darc.analyses.walk import THRESHOLD, WINDOW_SECONDS, CallWalk
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
 from darc.app.finding import Request
-from darc.app.options import split_line, split_options
+from darc.app.options import Typed
 from darc.collectors.walk_collector import WalkCollector
 from darc.model.errors import UsageError
 from darc.model.profile import parse_duration
 
-_OPTIONS = {"--threshold": "SHARE", "--window": "TIME"}
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
-def _parse(argline: str) -> Parsed:
-    names, found = split_options("darc walk", split_line(argline), _OPTIONS)
-    if len(names) > 1:
-        raise UsageError(f"darc walk begins with one function, not {' and '.join(names)}")
-    texts = dict(found)
+def _parse(typed: Typed) -> Parsed:
+    if len(typed.words) > 1:
+        raise UsageError(f"darc walk begins with one function, not {' and '.join(typed.words)}")
+    texts = typed.texts
     threshold, seconds = THRESHOLD, WINDOW_SECONDS
     if "--threshold" in texts:
         share = _SHARE.fullmatch(texts["--threshold"])
@@ -35,7 +33,7 @@ def _parse(argline: str) -> Parsed:
         seconds = parse_duration(texts["--window"])
         if seconds < 0.05:
             raise UsageError("--window: a window takes at least 50ms, such as 2s")
-    return Parsed(tuple(names), {"threshold": threshold, "seconds": seconds})
+    return Parsed(typed.words, {"threshold": threshold, "seconds": seconds})
 
 
 def _walk(app: Actions, parsed: Parsed) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from darc.app.commands.command import Actions, Command, Option, Parsed
-from darc.app.options import split_line, split_options
+from darc.app.options import Typed
 from darc.app.pursuit import SECONDS, Pursuit
 from darc.model.errors import UsageError
 from darc.model.profile import parse_duration
 
 
-def _parse(argline: str) -> Parsed:
-    arguments, found = split_options("darc why", split_line(argline), {"--time": "TIME"})
-    if arguments:
+def _parse(typed: Typed) -> Parsed:
+    if typed.words:
         raise UsageError(
-            f"darc why takes no function: 'darc start {arguments[0]}' looks into that one"
+            f"darc why takes no function: 'darc start {typed.words[0]}' looks into that one"
         )
-    texts = dict(found)
+    texts = typed.texts
     seconds = parse_duration(texts["--time"]) if "--time" in texts else SECONDS
     if seconds < 1:
         raise UsageError("--time: an answer takes a second at least, such as 30s")
