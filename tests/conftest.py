@@ -1,9 +1,11 @@
 """What holds for every test: no deadline for single examples, as test machines are shared.
 
-Tests that drive a debugger measure latencies of real programs. On a busy machine another function
-is now and then the slow one, and darc rightly says so: such a test is tried again, up to twice,
-and the summary counts it. A test of hypothesis has longer than others: it looks for the smallest
-example that fails for up to five minutes, and a test that is broken off in that ends its worker.
+Tests that drive a debugger measure latencies of real programs, and those of ``tests/system`` time
+itself. On a busy machine another function is now and then the slow one, and darc rightly says so:
+such a test is tried again, up to twice, and the summary counts it. No other test measures.
+
+A test of hypothesis has longer than others: it looks for the smallest example that fails for up to
+five minutes, and a test that is broken off in that ends its worker.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
 
 _SHRINKING_SECONDS = 600
-_MEASURED = {"contract", "gdb", "kernel", "lldb", "matrix"}
+_MEASURED = {"contract", "gdb", "kernel", "lldb", "matrix", "system"}
 _CERTAIN = {"test_imports.py", "test_fake"}
 """Files and tests among these that run no debugger: what fails there fails always."""
 

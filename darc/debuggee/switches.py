@@ -441,12 +441,6 @@ class Switches(OffWatch):
         with self._lock:
             return len(self._missed - self._watched)
 
-    @property
-    def descriptors(self) -> int:
-        """How many it has open."""
-        with self._lock:
-            return len(self._events) + len(self._rings) + (self._tracer is not None)
-
     def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
         with self._lock:
             self.drain()

@@ -8,7 +8,7 @@ import pytest
 
 from tests import debugger
 from tests.gdb.test_slow_all_the_same import compiled
-from tests.unit.test_switches import needs_permission
+from tests.system.test_switches import needs_permission
 
 SOURCE = """
 #include <stdlib.h>

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import debugger
-from tests.unit.test_switches import needs_permission
+from tests.system.test_switches import needs_permission
 
 TAIL = """
 #define NOINLINE __attribute__((noinline, noclone))

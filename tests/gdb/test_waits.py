@@ -16,7 +16,7 @@ import pytest
 from darc.debuggee import procfs
 from fixtures.build import build
 from tests import debugger
-from tests.unit.test_switches import needs_permission
+from tests.system.test_switches import needs_permission
 
 INSIDE = Path(__file__).parents[1] / "inside_gdb.py"
 WITHOUT_PERF = Path(__file__).parents[1] / "without_perf.py"
