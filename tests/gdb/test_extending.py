@@ -15,9 +15,10 @@ import pytest
 
 from fixtures.build import build
 from tests.debugger import PLAIN_GDB, REPORT, ROOT, attempt, debug
+from tests.system.test_switches import needs_permission
 
 PAGES = ROOT / "docs" / "extending"
-ADDED = ("mean", "rate", "spare", "split")
+ADDED = ("idle", "mean", "rate", "spare", "split")
 """Commands."""
 
 _BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.M | re.S)
@@ -65,7 +66,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF,),")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
-    rate, registered, its_command, its_test, its_part, split, its_views = blocks("analysis")
+    rate, registered, its_command, its_test, its_part, split, its_views, idle = blocks("analysis")
     (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
     (tree / "darc" / "model" / "split.py").write_text(its_part)
     analyses = tree / "darc" / "analyses"
@@ -75,15 +76,19 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     exchange(analyses / "registry.py", registered)
     (commands / "rate.py").write_text(its_command)
     (analyses / "split.py").write_text(split)
+    (analyses / "idle.py").write_text(idle)
     parts = tree / "darc" / "views" / "parts"
     (parts / "split.py").write_text(its_views)
     line = "from darc.views.parts.split import SHARES\n"
     insert(parts / "__init__.py", line, "from darc.views.parts.walk")
     insert(parts / "__init__.py", ", SHARES", ")}\n")
-    for old, new in (("rate", "split"), ("Rate", "Split"), ("RATE", "SPLIT")):
-        its_command = its_command.replace(old, new)
     its_command = its_command.replace("--start-time 1s", "--decision-ops 50")
-    (commands / "split.py").write_text(its_command.replace("start_time", "decision_ops"))
+    its_command = its_command.replace("start_time", "decision_ops")
+    for name in ("split", "idle"):
+        text = its_command
+        for old, new in (("rate", name), ("Rate", name.title()), ("RATE", name.upper())):
+            text = text.replace(old, new)
+        (commands / f"{name}.py").write_text(text)
     collector, its_command = blocks("collector")
     (tree / "darc" / "collectors" / "sparing.py").write_text(collector)
     (commands / "spare.py").write_text(its_command)
@@ -186,6 +191,18 @@ def test_an_analysis_with_orders_and_a_part(tree: Path, tmp_path: Path) -> None:
     shares = json.loads((tmp_path / "out.json").read_text())["shares"]
     assert len(shares) > 1
     assert 0.5 < sum(one["share"] for one in shares) <= 1
+
+
+@needs_permission
+def test_an_analysis_of_single_ops(tree: Path, tmp_path: Path) -> None:
+    """The slowest call is among those that are kept, and it slept."""
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc idle fetch --start-ops 20 --decision-ops 100", "run", "darc report -o o.json"]
+    done = debug(tmp_path, build("asleep"), ("4000",), [source, *commands], gdb=PLAIN_GDB)
+    share = re.search(r"blocked: (\d+)% of the time of \d+ calls$", done.gdb, re.M)
+    assert share, done.gdb
+    assert int(share[1]) > 50, done.gdb
+    assert json.loads((tmp_path / "o.json").read_text())["ops"]
 
 
 def test_an_analysis_that_is_cut_short(tree: Path, tmp_path: Path) -> None:
