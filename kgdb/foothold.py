@@ -20,8 +20,8 @@ from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.pads import processor as pads
 from darc.pads.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
-from darc.pads.landings import SIZE as LANDINGS_SIZE
-from darc.pads.landings import Landings
+from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
+from darc.pads.waypoints import Waypoints
 from darc.target.target import Target
 from kgdb.program import KernelProgram
 
@@ -72,7 +72,7 @@ def rooms_down_to(least: Room) -> tuple[Room, ...]:
 _EXECMEM_MODULE_TEXT = 0
 _HEADER = struct.Struct("<8s6Q")
 """The mark, the address of the control structure, bytes and sites in use, bytes in all; where
-landings are, and how many bytes."""
+waypoints are, and how many bytes."""
 
 _CHUNK = 4096
 _SITE_CHUNK = 64
@@ -90,7 +90,7 @@ class LeftFoothold:
     used: int
     sites: int
     size: int
-    landings: range
+    waypoints: range
     tables: AgentMemory
 
     @property
@@ -100,7 +100,7 @@ class LeftFoothold:
 
     def is_pad(self, address: int) -> bool:
         """Whether a patch leads there."""
-        return self.base <= address < self.base + self.size or address in self.landings
+        return self.base <= address < self.base + self.size or address in self.waypoints
 
 
 class KernelFoothold(Foothold):
@@ -136,7 +136,7 @@ class KernelFoothold(Foothold):
         self._writes_text = writes_text
         self._is_adopted = False
         self._told = (0, 0)
-        self._landings: Landings | None = None
+        self._waypoints: Waypoints | None = None
 
     def install(self, resolution: int) -> None:
         self._is_adopted = any(map(self._adopt, self._left))
@@ -204,11 +204,11 @@ class KernelFoothold(Foothold):
         self._areas = [Area(left.base, left.size, left.used, floor=MARK_SIZE)]
         self._told = (left.used, left.sites)
         self._use_agent(left.base + MARK_SIZE)
-        self._use_landings(left.landings)
+        self._use_waypoints(left.waypoints)
         if self.is_usable(self._rooms[-1]):
             return True
         self._areas, self._next_index, self._told = [], 0, (0, 0)
-        self._landings = None
+        self._waypoints = None
         return False
 
     def place(
@@ -237,8 +237,8 @@ class KernelFoothold(Foothold):
         return pads.F0Code(blob.code[enter:leave], blob.code[leave:end], addresses)
 
     def _write_header(self, area: Area) -> None:
-        landings = self._landings
-        more = (0, 0) if landings is None else (landings.base, landings.size)
+        waypoints = self._waypoints
+        more = (0, 0) if waypoints is None else (waypoints.base, waypoints.size)
         raw = _HEADER.pack(MARK, self.tables.control, *self._told, area.size, *more)
         self._target.memory.write(area.base, raw)
 
@@ -272,8 +272,8 @@ class KernelFoothold(Foothold):
         area = Area(start, end - start, MARK_SIZE)
         self._areas.append(area)
         if self._writes_text and self._kernel.has_nops_behind_calls:
-            base = self._module_memory(LANDINGS_SIZE)
-            self._use_landings(range(base, base + LANDINGS_SIZE))
+            base = self._module_memory(WAYPOINTS_SIZE)
+            self._use_waypoints(range(base, base + WAYPOINTS_SIZE))
         self._write_header(area)
 
     def _module_memory(self, size: int) -> int:
@@ -290,12 +290,12 @@ class KernelFoothold(Foothold):
                 raise TargetError(f"the kernel's {name} failed for the memory of the pads")
         return base
 
-    def _use_landings(self, memory: range) -> None:
+    def _use_waypoints(self, memory: range) -> None:
         read, write = self._target.memory.read, self._target.memory.write
-        self._landings = Landings(memory.start, len(memory), read, write) if memory else None
+        self._waypoints = Waypoints(memory.start, len(memory), read, write) if memory else None
 
     def lead(self, site: Site, pad: int) -> bytes | None:
-        return None if self._landings is None else self._landings.lead(site, pad)
+        return None if self._waypoints is None else self._waypoints.lead(site, pad)
 
     def _thread_key(self) -> tuple[ThreadKey, int]:
         return ThreadKey.STACK, 0
@@ -369,7 +369,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
             seen.add(base)
             try:
                 raw = target.memory.read(base, _HEADER.size)
-                mark, control, used, sites, size, landings, extent = _HEADER.unpack(raw)
+                mark, control, used, sites, size, waypoints, extent = _HEADER.unpack(raw)
                 if mark != MARK or target.memory.read(control, 8) != _magic(blob):
                     continue
                 raw = target.memory.read(control, blob.sizes["darc_control"])
@@ -381,7 +381,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
             tables = AgentMemory(
                 blob, control - layout.control, layout, target.memory.read, target.memory.write
             )
-            memory = range(landings, landings + extent)
+            memory = range(waypoints, waypoints + extent)
             yield LeftFoothold(base, used, sites, size, memory, tables)
 
 

@@ -277,7 +277,7 @@ class Process:
             status=shown.status.value,
             calls=shown.profile.count if shown.profile is not None else 0,
             below=sum(node.totals.calls for node in nodes[1:]),
-            sites=states[SiteState.INSTRUMENTED],
+            sites=states[SiteState.TIMED],
             not_possible=states[SiteState.NOT_POSSIBLE],
             stops=shown.program.stops,
             notes=list(shown.notes),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from darc.analyses.offvotes import Ballot, Rules, conclude, own_time
+from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time
 from darc.collectors.callees import is_others
 from darc.model.ftree import Cause, Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass
@@ -39,11 +39,11 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
         node.end = ending
     if found.preemption is None:
         notes = [
-            f"only {found.ballot.votes.get(node, Vote()).votes} of {len(ops)} calls that were kept "
+            f"only {found.voted.votes.get(node, Vote()).votes} of {len(ops)} calls that were kept "
             f"whole would name {node.function.name}, without their time ready or stopped"
             for node in found.disputed
         ]
-        return notes + _of_ready(found.ballot)
+        return notes + _of_ready(found.voted)
     for node in found.disputed:
         for below in node.walk():
             below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
@@ -71,14 +71,14 @@ def tell_blocked(paths: Iterable[RootCausePath], root: Fnode, kept: KeptOps, rul
             last.end = dataclasses.replace(ending, cause=Cause.BLOCKED, maxcount=maxcount)
 
 
-def _of_ready(ballot: Ballot) -> list[str]:
+def _of_ready(counted: OffVotes) -> list[str]:
     """Where much of the time was spent ready, and is not what makes the calls slow."""
-    if 2 * ballot.all_the_same < ballot.ops or ballot.ready < _MUCH * ballot.latency:
+    if 2 * counted.all_the_same < counted.ops or counted.ready < _MUCH * counted.latency:
         return []
     return [
         f"their threads were off the processor though ready for "
-        f"{100 * ballot.ready / ballot.latency:.0f} % of these calls' time: without that "
-        f"{ballot.all_the_same} of {ballot.ops} would be slow all the same"
+        f"{100 * counted.ready / counted.latency:.0f} % of these calls' time: without that "
+        f"{counted.all_the_same} of {counted.ops} would be slow all the same"
     ]
 
 

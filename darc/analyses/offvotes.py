@@ -58,7 +58,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Ballot:
+class OffVotes:
     """The votes of kept ops."""
 
     ops: int
@@ -114,7 +114,7 @@ class _Times:
         return CallTimes(longest, total, calls)
 
 
-def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules) -> Ballot:
+def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules) -> OffVotes:
     """What these ops of f0 (``root``) vote for at each node of ``analyse``, all of whose timed
     callees are among its children. Ops of threads that were not watched have no vote."""
     ops = [op for op in ops if op.off is not None]
@@ -141,7 +141,7 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
                     found[node] = _plus(found[node], own=1)
                 elif winner is not None:
                     found[winner] = _plus(found[winner], votes=1)
-    return Ballot(len(ops), found, preemption, all_the_same, ready, latency)
+    return OffVotes(len(ops), found, preemption, all_the_same, ready, latency)
 
 
 def _largest(node: Fnode, times: _Times, rules: Rules, waited: int = 0) -> list[Fnode | None]:
@@ -316,7 +316,7 @@ def ending_of(
 class Conclusion:
     """What kept ops say of paths that were found by the agent's votes."""
 
-    ballot: Ballot
+    voted: OffVotes
     preemption: Ending | None
     """How f0 itself ends where preemption is a root cause, wherever in the op it fell."""
     endings: Mapping[Fnode, Ending]
@@ -339,7 +339,7 @@ def conclude(
     are none)."""
     paths = list(paths)
     nodes = dict.fromkeys(node for path in paths for node in path.nodes)
-    ballot = votes(ops, root, nodes, rules)
+    counted = votes(ops, root, nodes, rules)
     endings: dict[Fnode, Ending] = {}
     disputed: dict[Fnode, None] = {}
     for path in paths:
@@ -348,21 +348,21 @@ def conclude(
         is_seen = last is root or any(total.node is last for op in ops for total in op.sums)
         if is_known or last.decision is None or not is_seen:
             endings[last] = ending_of(path.ending, last, root, ops, rules, note)
-        if ballot.ops and (first := _first_disputed(path, ballot, rules, compared)) is not None:
+        if counted.ops and (first := _first_disputed(path, counted, rules, compared)) is not None:
             disputed[first] = None
-    wins = ballot.ops > 0 and ballot.preemption_wins(root, rules)
+    wins = counted.ops > 0 and counted.preemption_wins(root, rules)
     return Conclusion(
-        ballot, ballot.preemption_ending() if wins else None, endings, tuple(disputed)
+        counted, counted.preemption_ending() if wins else None, endings, tuple(disputed)
     )
 
 
 def _first_disputed(
-    path: RootCausePath, ballot: Ballot, rules: Rules, compared: Collection[Fnode] | None
+    path: RootCausePath, counted: OffVotes, rules: Rules, compared: Collection[Fnode] | None
 ) -> Fnode | None:
     for above, node in pairwise(path.nodes):
-        seen = ballot.votes.get(above, Vote())
-        rivals = [ballot.votes.get(child, Vote()).votes for child in above.children]
-        waited = ballot.preemption if above.parent is None else 0
+        seen = counted.votes.get(above, Vote())
+        rivals = [counted.votes.get(child, Vote()).votes for child in above.children]
+        waited = counted.preemption if above.parent is None else 0
         chosen = decision.chosen([waited, seen.own, *rivals], rules.percentage)
         is_known = compared is None or above in compared
         if is_known and seen.ops and not chosen[2 + above.children.index(node)]:

@@ -99,7 +99,7 @@ class Site:
     interrupt's handler."""
     nop: int = 0
     """Bytes of a nop behind a short call, which together have room for a long jump. Threads come
-    back to the nop while that stands there (see :mod:`darc.pads.landings`)."""
+    back to the nop while that stands there (see :mod:`darc.pads.waypoints`)."""
 
 
 Thunks = Callable[[Instruction], Instruction | None]

@@ -385,7 +385,7 @@ class Callees:
     # -------------------------------------------------------------------- reports
 
     def _report(self, node: Fnode, site: Site, callee: str | None, problem: str | None) -> None:
-        state = SiteState.INSTRUMENTED if problem is None else SiteState.NOT_POSSIBLE
+        state = SiteState.TIMED if problem is None else SiteState.NOT_POSSIBLE
         name, offset = node.function.name, self._call_site(site).offset
         self._reports[site.address, name] = SiteReport(
             name, offset, callee, state, problem, site.address
@@ -407,7 +407,7 @@ class Callees:
         return tuple(
             report
             for (address, _), report in self._reports.items()
-            if report.state is not SiteState.INSTRUMENTED or address in used
+            if report.state is not SiteState.TIMED or address in used
         )
 
     def missed(self, function: Function) -> list[SiteReport]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from darc.code.processor import STACK_POINTER, THREAD_POINTER
-from darc.debuggee import copies
+from darc.debuggee import stackcopies
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, regions
 from darc.debuggee.wordscan import WordScan, own_pages
@@ -14,7 +14,7 @@ from darc.model.errors import TargetError
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Region, Target
 
-SEARCHED = copies.LIMIT
+SEARCHED = stackcopies.LIMIT
 """Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
 
 
@@ -43,7 +43,7 @@ def references(
         if "w" not in region.permissions or "p" not in region.permissions:
             continue
         parts = without(range(_live_part(region, stacks), region.end), besides)
-        if any(len(part) > copies.LARGEST for part in parts):
+        if any(len(part) > stackcopies.LARGEST for part in parts):
             return None
         live += parts
     searched, scan = 0, WordScan(areas)
@@ -78,7 +78,7 @@ def restore_copies(
     landings: Sequence[ReturnLandings],
     besides: Callable[[Sequence[Region]], Sequence[range]],
 ) -> list[Replaced]:
-    """See :mod:`darc.debuggee.copies`; ``besides`` tells of mappings where none are. What was
+    """See :mod:`darc.debuggee.stackcopies`; ``besides`` tells of mappings where none are. What was
     replaced: nothing where the mappings cannot be read."""
     own: dict[int, int] = {}
     replaced = list[Replaced]()
@@ -87,7 +87,7 @@ def restore_copies(
     if own:
         with contextlib.suppress(TargetError, OSError):
             mapped = regions(pid)
-            copies.replace(
+            stackcopies.replace(
                 memory,
                 pid,
                 mapped=mapped,

@@ -149,7 +149,7 @@ class Decision:
     own: int
     """In how many the fnode's own time was among the largest contributors."""
     is_conclusive: bool = True
-    """Whether anything was chosen."""
+    """Whether it rests on as many as needed, and anything was chosen."""
 
 
 @dataclass(frozen=True)

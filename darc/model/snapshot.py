@@ -23,9 +23,15 @@ _Part = TypeVar("_Part", bound=Part)
 class SiteState(str, Enum):
     """How a call site is timed. ``FELL_BACK`` and ``NOT_POSSIBLE`` come with a reason."""
 
-    INSTRUMENTED = "instrumented"
+    TIMED = "instrumented"
+    """Recorded under this name; users are shown :attr:`word`."""
     FELL_BACK = "fell back"
     NOT_POSSIBLE = "not possible"
+
+    @property
+    def word(self) -> str:
+        """What users are shown."""
+        return "timed" if self is SiteState.TIMED else self.value
 
 
 KERNELS_HALF = 1 << 63

@@ -91,7 +91,7 @@ def snapshot(**changes: Any) -> Snapshot:
             60,
             12,
             (
-                SiteReport("handle", 0x1319, "flush", SiteState.INSTRUMENTED, None),
+                SiteReport("handle", 0x1319, "flush", SiteState.TIMED, None),
                 SiteReport("flush", 0x131F, None, SiteState.FELL_BACK, "short indirect call"),
                 SiteReport("flush", 0x1321, "setjmp", SiteState.NOT_POSSIBLE, "returns twice"),
             ),

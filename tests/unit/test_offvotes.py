@@ -91,12 +91,12 @@ class TestPreemption:
     def test_in_a_different_callee_each_time(self, tree: Tree) -> None:
         """It is one cause, and none of the callees is (DARC 3.6)."""
         ops = [three_parts(tree, number % 3) for number in range(21)]
-        ballot = votes(ops, tree.root, [tree.root], RULES)
-        assert (ballot.ops, ballot.preemption) == (21, 21)
-        assert ballot.preemption_wins(tree.root, RULES)
+        counted = votes(ops, tree.root, [tree.root], RULES)
+        assert (counted.ops, counted.preemption) == (21, 21)
+        assert counted.preemption_wins(tree.root, RULES)
         for child in tree.root.children:
-            assert ballot.votes[child].votes == 0
-            assert ballot.votes[child].totals.sum == 21 * 100
+            assert counted.votes[child].votes == 0
+            assert counted.votes[child].totals.sum == 21 * 100
         found = conclude([tree.path(tree.one)], tree.root, ops, RULES)
         assert found.preemption == Ending(Cause.PREEMPTION, 21)
         assert found.disputed == (tree.one,)
@@ -104,26 +104,28 @@ class TestPreemption:
     def test_many_short_turns_are_one(self, tree: Tree) -> None:
         """Each is shorter than the callee, all together are not."""
         off = [(start, start + 90, READY) for start in range(0, 3000, 100)]
-        ballot = votes([op(3500, [(tree.two, 3000, 3400)], off)], tree.root, [tree.root], RULES)
-        assert ballot.preemption == 1
-        assert ballot.votes[tree.two].votes == 0
+        counted = votes([op(3500, [(tree.two, 3000, 3400)], off)], tree.root, [tree.root], RULES)
+        assert counted.preemption == 1
+        assert counted.votes[tree.two].votes == 0
 
     def test_small_beside_what_was_computed(self, tree: Tree) -> None:
         ops = [op(9000, [(tree.two, 0, 8900)], [(100, 400, READY)])] * 5
-        ballot = votes(ops, tree.root, [tree.root], RULES)
-        assert not ballot.preemption_wins(tree.root, RULES)
-        assert ballot.votes[tree.two] == Vote(ops=5, votes=5, totals=ballot.votes[tree.two].totals)
-        assert ballot.votes[tree.two].totals.sum == 5 * 8600
+        counted = votes(ops, tree.root, [tree.root], RULES)
+        assert not counted.preemption_wins(tree.root, RULES)
+        assert counted.votes[tree.two] == Vote(
+            ops=5, votes=5, totals=counted.votes[tree.two].totals
+        )
+        assert counted.votes[tree.two].totals.sum == 5 * 8600
 
     @pytest.mark.parametrize("ready", [500, 5000, 50_000])
     def test_of_a_call_that_would_be_slow_all_the_same(self, tree: Tree, ready: int) -> None:
         """However long it took: who computes for long on a busy machine waits for long."""
         ops = [op(1100 + ready, [(tree.two, 0, 1050 + ready)], [(100, 100 + ready, READY)])] * 5
         for slow_from, wins in ((1000, False), (1100, False), (1101, ready > 500)):
-            ballot = votes(ops, tree.root, [tree.root], Rules(slow_from=slow_from))
-            assert ballot.preemption_wins(tree.root, RULES) == wins
-            assert ballot.all_the_same == (0 if slow_from > 1100 else 5)
-            assert bool(ballot.votes[tree.two].votes) != wins
+            counted = votes(ops, tree.root, [tree.root], Rules(slow_from=slow_from))
+            assert counted.preemption_wins(tree.root, RULES) == wins
+            assert counted.all_the_same == (0 if slow_from > 1100 else 5)
+            assert bool(counted.votes[tree.two].votes) != wins
 
     def test_of_a_call_that_is_shorter_than_a_turn(self, tree: Tree) -> None:
         """It has lost its processor by chance: what it computed beside is nothing to that."""
@@ -132,16 +134,16 @@ class TestPreemption:
             (8000, 2000, False),
         ):
             ops = [op(1100 + ready, [(tree.two, 0, 1000)], [(1000, 1000 + ready, READY)])] * 5
-            ballot = votes(ops, tree.root, [tree.root], Rules(slow_from=1000, turn=turn))
-            assert ballot.preemption_wins(tree.root, RULES) == wins, (ready, turn)
+            counted = votes(ops, tree.root, [tree.root], Rules(slow_from=1000, turn=turn))
+            assert counted.preemption_wins(tree.root, RULES) == wins, (ready, turn)
 
     def test_it_competes_with_f0_alone(self, tree: Tree) -> None:
         """Below it is out of all that is compared."""
         ops = [op(5000, [(tree.one, 0, 4900), (tree.inner, 100, 900)], [(1000, 4800, READY)])]
-        ballot = votes(ops, tree.root, [tree.root, tree.one], RULES)
-        assert ballot.preemption == 1
-        assert ballot.votes[tree.inner].votes == 1
-        assert ballot.votes[tree.one].own == 0
+        counted = votes(ops, tree.root, [tree.root, tree.one], RULES)
+        assert counted.preemption == 1
+        assert counted.votes[tree.inner].votes == 1
+        assert counted.votes[tree.one].own == 0
 
     def test_without_any_there_is_no_vote(self, tree: Tree) -> None:
         """Not even where all that is compared is 0 or 1."""
@@ -151,25 +153,25 @@ class TestPreemption:
 class TestStopped:
     def test_is_nobodys(self, tree: Tree) -> None:
         spans = [(tree.one, 0, 5000), (tree.two, 5000, 5400)]
-        ballot = votes([op(5450, spans, [(100, 4900, STOPPED)])], tree.root, [tree.root], RULES)
-        assert ballot.preemption == 0
-        assert ballot.votes[tree.one].votes == 0
-        assert ballot.votes[tree.two].votes == 1
-        assert ballot.latency == 650
+        counted = votes([op(5450, spans, [(100, 4900, STOPPED)])], tree.root, [tree.root], RULES)
+        assert counted.preemption == 0
+        assert counted.votes[tree.one].votes == 0
+        assert counted.votes[tree.two].votes == 1
+        assert counted.latency == 650
 
     def test_what_is_unknown_or_blocked_stays_where_it_is(self, tree: Tree) -> None:
         spans = [(tree.one, 0, 5000), (tree.two, 5000, 5400)]
         for reason in (UNKNOWN, BLOCKED):
-            ballot = votes([op(5450, spans, [(100, 4900, reason)])], tree.root, [tree.root], RULES)
-            assert ballot.votes[tree.one].votes == 1
-            assert ballot.votes[tree.two].votes == 0
+            counted = votes([op(5450, spans, [(100, 4900, reason)])], tree.root, [tree.root], RULES)
+            assert counted.votes[tree.one].votes == 1
+            assert counted.votes[tree.two].votes == 0
 
 
 class TestRules:
     def test_threads_that_were_not_watched_have_no_vote(self, tree: Tree) -> None:
-        ballot = votes([op(100, [(tree.one, 0, 90)], None)], tree.root, [tree.root], RULES)
-        assert ballot.ops == 0
-        assert dict(ballot.votes) == {}
+        counted = votes([op(100, [(tree.one, 0, 90)], None)], tree.root, [tree.root], RULES)
+        assert counted.ops == 0
+        assert dict(counted.votes) == {}
         found = conclude([tree.path(tree.one)], tree.root, [op(100, off=None)], RULES)
         assert found.endings == {tree.one: Ending(Cause.FUNCTION, 20)}
         assert found.preemption is None
@@ -201,10 +203,10 @@ class TestRules:
         )
         largest = max([own, *parts]).bit_length()
         rules = Rules(by_longest=by_longest)
-        ballot = votes([op(whole, spans)], tree.root, [tree.root], rules)
-        assert ballot.votes[tree.root].own == (max(own, 1).bit_length() == largest)
+        counted = votes([op(whole, spans)], tree.root, [tree.root], rules)
+        assert counted.votes[tree.root].own == (max(own, 1).bit_length() == largest)
         for (node, _), part in zip(called, parts, strict=True):
-            assert ballot.votes[node].votes == (part.bit_length() == largest)
+            assert counted.votes[node].votes == (part.bit_length() == largest)
 
     def test_calls_too_short_for_spans_count(self, tree: Tree) -> None:
         short = [Sum(tree.three, 900, 8000, 9)]
@@ -214,9 +216,9 @@ class TestRules:
     def test_a_loop_loses_what_was_taken_from_each_of_its_calls(self, tree: Tree) -> None:
         spans = [(tree.one, start, start + 100) for start in range(0, 2000, 100)]
         off = [(start + 10, start + 99, READY) for start in range(0, 2000, 100)]
-        ballot = votes([op(2100, spans, off)], tree.root, [tree.root], RULES)
-        assert ballot.votes[tree.one].totals.sum == 20 * 11
-        assert ballot.votes[tree.one].totals.max_sum == 11
+        counted = votes([op(2100, spans, off)], tree.root, [tree.root], RULES)
+        assert counted.votes[tree.one].totals.sum == 20 * 11
+        assert counted.votes[tree.one].totals.max_sum == 11
 
 
 class TestEndings:

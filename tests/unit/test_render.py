@@ -454,7 +454,7 @@ def test_the_report_has_everything() -> None:
         "1.7  handle calls flush at mixture.c:25 (inlined flush_one), maxcount 20 of 20",
         "1.7.1.1  write_out calls usleep at mixture+0x1300, maxcount 20 of 20",
         "Function tree",
-        "call sites: 1 instrumented, 1 fell back, 1 not possible",
+        "call sites: 1 timed, 1 fell back, 1 not possible",
         "flush → an indirect call at 0x131f: fell back: short indirect call",
         "flush → setjmp at 0x1321: not possible: returns twice",
         "note: the TSC is not invariant here",

@@ -7,10 +7,10 @@ from typing import Any
 
 from darc.model.comparison import ChangeVerdict
 from darc.model.contrast import Contrast, Figures
-from darc.model.depth import deep
 from darc.model.ftree import Fnode
 from darc.model.functionset import FunctionProfile
 from darc.model.ops import KeptOps, Op
+from darc.model.recursion import deep
 from darc.model.setdiff import SetDifference
 from darc.model.snapshot import Snapshot
 from darc.saved.sets import function_to_json

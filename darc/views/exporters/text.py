@@ -148,9 +148,9 @@ def _program_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     lines = [Text(probes_text(snapshot))]
     states = Counter(site.state for site in sites)
     if sites:
-        counts = ", ".join(f"{states[state]} {state.value}" for state in SiteState if states[state])
+        counts = ", ".join(f"{states[state]} {state.word}" for state in SiteState if states[state])
         lines.append(Text(f"call sites: {counts}"))
-    other = [site for site in sites if site.state is not SiteState.INSTRUMENTED]
+    other = [site for site in sites if site.state is not SiteState.TIMED]
     shown = other if style.verbose else other[:SHOWN_SITES]
     lines += [Text(f"  {_site(site, style)}") for site in shown]
     if len(other) > len(shown):

@@ -11,7 +11,7 @@ from darc.code.architecture import Site
 from darc.code.frames import FrameRule
 from darc.code.processor import decode
 from darc.model.ftree import CallKind
-from darc.pads.landings import SIZE, Landings
+from darc.pads.waypoints import SIZE, Waypoints
 
 TEXT, MODULES = 0xFFFFFFFF81000000, 0xFFFFFFFFC0000000
 _WRITES = (OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE)
@@ -38,13 +38,13 @@ def site(address: int, call: str, nop: str) -> Site:
 
 
 class Memory:
-    """Where landings are."""
+    """Where waypoints are."""
 
     def __init__(self, size: int = SIZE, seed: int = 1) -> None:
         self.base = MODULES + random.Random(seed).randrange(1 << 12) * 4096
         self.content = bytearray(size)
         self.written: list[range] = []
-        self.landings = Landings(self.base, size, self.read, self.write)
+        self.waypoints = Waypoints(self.base, size, self.read, self.write)
 
     def read(self, address: int, size: int) -> bytes:
         return bytes(self.content[address - self.base :][:size])
@@ -72,7 +72,7 @@ def test_who_comes_back_finds_what_does_no_harm(call: str, nop: str) -> None:
         memory = Memory(seed=number)
         wanted = site(TEXT + 73_819 * number, call, nop)
         pad = memory.base - 4096 - number
-        patch = memory.landings.lead(wanted, pad)
+        patch = memory.waypoints.lead(wanted, pad)
         if patch is None:
             assert nop == "6690"
             continue
@@ -80,9 +80,9 @@ def test_who_comes_back_finds_what_does_no_harm(call: str, nop: str) -> None:
         end = wanted.address + wanted.length
         assert len(patch) == wanted.length
         jump, *_ = decode(patch, wanted.address)
-        (landing,) = memory.written
-        assert (jump.next_ip, jump.near_branch_target) == (end, landing.start)
-        on, *_ = decode(memory.read(landing.start, len(landing)), landing.start)
+        (waypoint,) = memory.written
+        assert (jump.next_ip, jump.near_branch_target) == (end, waypoint.start)
+        on, *_ = decode(memory.read(waypoint.start, len(waypoint)), waypoint.start)
         assert on.near_branch_target == pad
         behind, *_ = decode(patch[-wanted.nop :], wanted.back)
         assert does_no_harm(behind, end), f"{behind}"
@@ -95,15 +95,15 @@ def test_no_landing_is_used_for_two_jumps() -> None:
     wanted = site(TEXT, "ffd0", "0f1f00")
     for number in range(50):
         if number == 25:
-            memory.landings = Landings(memory.base, SIZE, memory.read, memory.write)
-        assert memory.landings.lead(wanted, memory.base - 8 * number)
-    used = [at for landing in memory.written for at in landing]
+            memory.waypoints = Waypoints(memory.base, SIZE, memory.read, memory.write)
+        assert memory.waypoints.lead(wanted, memory.base - 8 * number)
+    used = [at for waypoint in memory.written for at in waypoint]
     assert len(used) == len(set(used)) == 50 * 5
 
 
 def test_where_no_landing_is_left() -> None:
     memory = Memory(size=4096)
     results = {
-        memory.landings.lead(site(TEXT + 5000 * n, "ffd0", "0f1f00"), TEXT) for n in range(99)
+        memory.waypoints.lead(site(TEXT + 5000 * n, "ffd0", "0f1f00"), TEXT) for n in range(99)
     }
     assert None in results

@@ -1,4 +1,4 @@
-"""Landings: where a jump leads that shares its last bytes with what was there before.
+"""Waypoints: where a jump leads that shares its last bytes with what was there before.
 
 A kernel writes ``call *%rax`` and a nop of three bytes where its compiler wrote a call of five. A
 task may sleep in that call for days and then come back to the nop. So a jump of five bytes may
@@ -6,7 +6,7 @@ stand there only if its last three are an instruction as well, one that does no 
 distance is chosen so. (*Punning*: Chamith, Svensson, Dalessandro, Newton, "Instruction Punning",
 PLDI 2017.)
 
-Such distances are rare, so the jump leads to a landing, five bytes at one of the addresses in
+Such distances are rare, so the jump leads to a waypoint, five bytes at one of the addresses in
 question, and that leads on to the pad.
 """
 
@@ -40,12 +40,12 @@ _JUMP = 0xE9
 _PREFIX = b"\x2e"  # means nothing before a jump
 
 SIZE = 7 << 20
-"""Bytes in which every site with a nop of three bytes finds landings: no two of the above are
+"""Bytes in which every site with a nop of three bytes finds waypoints: no two of the above are
 further apart. One in seven of those with a nop of two finds none."""
 
 
-class Landings:
-    """Memory for landings. What was used once is never used for another jump, as a task may be
+class Waypoints:
+    """Memory for waypoints. What was used once is never used for another jump, as a task may be
     about to go on there for a long time."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Landings:
 
     def lead(self, site: Site, pad: int) -> bytes | None:
         """What to write over ``site`` (see :attr:`~darc.code.architecture.Site.nop`) and its nop,
-        to lead to ``pad``; ``None`` where no landing is left for it."""
+        to lead to ``pad``; ``None`` where no waypoint is left for it."""
         end = site.address + site.length
         for address in places(end, site.nop, self.base, self.size):
             if self._read(address, 1)[0] != _JUMP:  # where something leads on from, it does
