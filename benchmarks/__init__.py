@@ -2,5 +2,5 @@
 
 Imports ``fixtures``, ``kgdb`` and ``darc_gdb``, and of darc ``app``, ``analyses``, ``debuggee``,
 ``pads``, ``collectors``, ``code``, ``saved`` and ``model``; starts programs and debuggers.
-Is no part of what is installed: nothing imports it.
+Is no part of what is installed: of the project, tests of it alone import it.
 """

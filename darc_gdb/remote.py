@@ -221,7 +221,7 @@ def _told(waiting: str, limit: _Limit | None) -> Iterator[None]:
                 limit.look()
 
     gdb.flush()
-    thread = begin_thread(watch, "darc")
+    thread = begin_thread(watch, "darc-remote")
     try:
         yield
     finally:

@@ -3,5 +3,6 @@ and virtual machines to try it on (:mod:`kgdb.vm`).
 
 Imports of darc ``debuggee``, ``pads``, ``agent``, ``code``, ``target``, ``views`` and ``model``;
 asks a debugger through the seam :mod:`kgdb.remote`.
-Knows no debugger, and neither analyses nor sessions.
+Knows no debugger, and neither analyses nor sessions; and nothing of :mod:`kgdb.vm`, which knows
+nothing of it.
 """

@@ -173,8 +173,16 @@ class Ending:
 class Fnode:
     """A function call in the context of its path (paper section 3).
 
-    Nodes are compared and hashed by identity. The descent owns ``state``, the counts, ``totals``
-    and ``end``; the session fills ``children`` through :meth:`add_child`.
+    Nodes are compared and hashed by identity. One of them is written at a stop alone, by
+
+    - what finds callees in the code (:mod:`darc.collectors.callees`): ``children``, ``function``,
+      ``has_unknown_callees``, ``meaning``;
+    - the search (:mod:`darc.search.descent`, :mod:`darc.search.contest`): ``state``,
+      ``root_cause``, the counts, ``totals``, ``called``, ``decision``, ``end``;
+    - what corrects a path that has ended, its ``end`` (:mod:`darc.analyses.corrections`,
+      :mod:`darc.analyses.secondlook`, which takes ``state`` and ``decision`` back, too);
+    - what takes a saved session up (:mod:`darc.saved.refit`, :mod:`darc.saved.storage`): all of it;
+    - what asks for lines, the ``function`` and the ``site`` (:mod:`darc.code.source_lines`).
     """
 
     __slots__ = (

@@ -28,8 +28,15 @@ ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 PURE = ("model", "search")
 """Floors that are tested without any program: no clock, no process, no file."""
 
-OUTSIDE = {"ctypes", "mmap", "os", "select", "signal", "socket", "subprocess", "threading", "time"}
-"""Modules of Python by which one reaches out."""
+OUTSIDE = {
+    *("asyncio", "builtins", "ctypes", "datetime", "fcntl", "glob", "importlib", "io", "mmap"),
+    *("multiprocessing", "os", "pathlib", "pkgutil", "platform", "random", "select", "shutil"),
+    *("signal", "socket", "subprocess", "tempfile", "threading", "time", "urllib"),
+}
+"""Modules of Python by which one reaches out, or imports what is not seen here."""
+
+REACHING = {"open", "exec", "eval", "compile", "__import__", "input", "print"}
+"""Functions of Python's own by which one does."""
 
 
 class Import(NamedTuple):
@@ -276,7 +283,42 @@ def test_what_is_pure_reaches_nothing_outside(name: str) -> None:
         for one in imports(file)
         if one.name.split(".")[0] in OUTSIDE
     ]
+    wrong += [
+        f"{file}:{node.lineno} calls {node.func.id}"
+        for file in python_files(f"darc/{name}")
+        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in REACHING
+    ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_kernel_and_machines_to_try_it_on_do_not_know_each_other() -> None:
+    wrong = [
+        str(one)
+        for file in python_files("kgdb")
+        for one in imports(file)
+        if one.name.startswith("kgdb")
+        and ("vm" in file.parts) != (one.name.split(".")[:2] == ["kgdb", "vm"])
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", sorted(ABOVE))
+def test_what_may_be_imported_outside_a_debugger(package: str) -> None:
+    """That is what the rest of the tree does import, where no debugger is."""
+    text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
+    if "outside" not in text:
+        return
+    may = {package, *re.findall(rf":mod:`({package}\.\w+)`", text)}
+    used = {
+        one.name
+        for file in python_files("tests/unit")
+        for one in imports(file)
+        if one.name.startswith(f"{package}.")
+    }
+    assert used <= may
 
 
 def test_the_engine_is_imported_without_a_debugger() -> None:

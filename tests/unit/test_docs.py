@@ -14,6 +14,7 @@ import pytest
 from darc import FLOORS
 from darc.app.commands import COMMANDS
 from darc.app.parameters import PARAMETERS
+from darc.model.status import Status
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -98,8 +99,28 @@ def test_the_way_of_one_latency_names_what_there_is() -> None:
     places = re.findall(r"`([\w/]+\.\w+):(\w+)`", text)
     assert len(places) > 10
     for file, name in places:
-        declared = rf"^(class |def |static .*|u64 .*)\b{name}\b"
+        declared = rf"^(class |def |static .*|u64 .*)\b{name}\b|^{name}:$"
         assert re.search(declared, (ROOT / file).read_text(), re.M), f"{file}: {name}"
+
+
+def test_every_thread_has_a_name_of_its_own_and_is_told_of() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    made = [
+        (re.escape(file.relative_to(ROOT).as_posix()), name)
+        for file in sorted(ROOT.glob("darc*/**/*.py"))
+        for name in re.findall(r'begin_thread\(.*, "(.+)"\)', file.read_text())
+    ]
+    named = {file: name for file, name in made if not file.endswith("farewell\\.py")}
+    assert len(named) > 5
+    assert len({name for _, name in made}) >= len(named)
+    for file, name in named.items():
+        assert re.search(rf"^\| {name} \| `{file}` \|", text, re.M), f"{file}: {name}"
+
+
+def test_every_status_is_told_of() -> None:
+    text = (ROOT / "docs" / "method.md").read_text()
+    for status in Status:
+        assert f"`{status.value}`" in text
 
 
 def test_the_glossary_names_what_there_is() -> None:
