@@ -130,6 +130,7 @@ types: $(STAMP)
 bench: setup lldb-packages
 	@$(PY) -m benchmarks
 	@$(PY) -m benchmarks.waits
+	@$(PY) -m benchmarks.where
 
 # Installs the programs; some eight minutes. One of them: ARGS='--only redis'.
 bench-real: setup

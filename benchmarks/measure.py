@@ -122,15 +122,21 @@ def compile_program(name: str, *flags: str) -> Path:
     return program
 
 
-def _costs(output: str) -> Costs:
+def costs(output: str, known: str = "timed") -> Costs:
+    """Cycles that a program has printed, ``known`` among them.
+
+    Raises:
+        MeasurementError: it has not.
+    """
     # What gdb says of threads may stand on the same line.
     found = re.findall(r"([a-z-]+) ([0-9]+\.[0-9]+) ([0-9]+\.[0-9]+)$", output, re.M)
-    if "timed" not in {name for name, _, _ in found}:
+    if known not in {name for name, _, _ in found}:
         raise MeasurementError(f"the program printed no figures:\n{output}")
     return {name: CallCost(float(median), float(least)) for name, median, least in found}
 
 
-def _together(runs: list[Costs]) -> Costs:
+def together(runs: list[Costs]) -> Costs:
+    """Those of several runs as one."""
     return {
         name: CallCost(
             statistics.median(run[name].median for run in runs),
@@ -143,17 +149,17 @@ def _together(runs: list[Costs]) -> Costs:
 def without_darc(program: Path, threads: int) -> Costs:
     """The same loops where nothing is patched: how far twins differ by chance."""
     arguments = (threads, BLOCKS, 0, 0)
-    return _together([_costs(run(program, *map(str, arguments))) for _ in range(REPEATS)])
+    return together([costs(run(program, *map(str, arguments))) for _ in range(REPEATS)])
 
 
 def with_darc(program: Path, threads: int, debugger: str = GDB) -> Costs:
     """Every kind of probe, in its place."""
-    return _together([_with_darc(program, threads, debugger) for _ in range(REPEATS)])
+    return together([_with_darc(program, threads, debugger) for _ in range(REPEATS)])
 
 
 def with_spans(program: Path) -> Costs:
     """The same, with every call kept one by one, however short it is, until its op ends."""
-    return _together([_with_darc(program, 1, GDB, KEEP_ALL) for _ in range(REPEATS)])
+    return together([_with_darc(program, 1, GDB, KEEP_ALL) for _ in range(REPEATS)])
 
 
 def _with_darc(program: Path, threads: int, debugger: str, *before: str) -> Costs:
@@ -171,21 +177,23 @@ def _with_darc(program: Path, threads: int, debugger: str, *before: str) -> Cost
     # A thread that had to wait may add an op to the peak.
     if not DECISION_OPS <= figures["in_peak_calls"] < 2 * DECISION_OPS or figures["probes"] != 3:
         raise MeasurementError(f"the probes did not stand where they must: {figures}")
-    return _costs(output)
+    return costs(output)
 
 
 def uftrace() -> Peer:
     """uftrace, which patches the one function's entry and hooks its return."""
-    name, flag = "uftrace record -P leaf", "-fpatchable-function-entry=5"
+    name = "uftrace record -P leaf"
+    # One that may be loaded anywhere ended at once under uftrace 0.13.
+    flags = ("-fpatchable-function-entry=5", "-fno-pie", "-no-pie")
     if shutil.which("uftrace") is None:
         return Peer(name, "", {}, "not installed: tools/benchmarks.sh installs it")
     version = run("uftrace", "--version").split()[1]
-    program = compile_program("cost-uftrace", flag)
+    program = compile_program("cost-uftrace", *flags)
     try:
         runs = [_uftrace_run(program) for _ in range(REPEATS)]
     except MeasurementError as error:  # of another's tool: the figures of darc stay
         return Peer(name, version, {}, " ".join(str(error).split()))
-    return Peer(name, version, _together(runs))
+    return Peer(name, version, together(runs))
 
 
 def _uftrace_run(program: Path) -> Costs:
@@ -197,7 +205,7 @@ def _uftrace_run(program: Path) -> Costs:
         counted = run("uftrace", "report", "-d", f"{folder}/data")
     if not re.search(r"\s50000\s+leaf$", counted, re.M):
         raise MeasurementError(f"uftrace did not see every call:\n{counted}")
-    return _costs(output)
+    return costs(output)
 
 
 def gdb_breakpoints(program: Path) -> Peer:
@@ -210,8 +218,8 @@ def gdb_breakpoints(program: Path) -> Peer:
         )
         if "calls 400\n" not in output:
             raise MeasurementError(f"gdb did not see every call:\n{output}")
-        runs.append(_costs(output))
-    return Peer("gdb, a pair of breakpoints with a Python stop", gdb_version(), _together(runs))
+        runs.append(costs(output))
+    return Peer("gdb, a pair of breakpoints with a Python stop", gdb_version(), together(runs))
 
 
 def gdb_version() -> str:

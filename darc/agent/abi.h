@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 37
+#define DARC_ABI_VERSION 38
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -79,7 +79,7 @@ typedef unsigned long u64;
 #define DARC_KEPT_FEW 1024         /* so many of the fastest are looked at in a round, as they are many */
 
 #define DARC_MAX_FROM 4            /* stretches of code of a function whose calls a walk times */
-#define DARC_BLOCK_BINS 48         /* of one thread's calls of one function of a set: 2^47 cycles are half a day */
+#define DARC_CALL_BINS 48         /* of one thread's calls of one function of a set: 2^47 cycles are half a day */
 
 /* Stand for addresses in the code that is copied into f0's pad (stubs.S). */
 #define DARC_THE_SITE 0x5173517351735173UL
@@ -329,6 +329,7 @@ struct darc_control {
     u64 free_members;    /* but for members below this number, whose calls all count; */
     u64 idle_members;    /* and the calls of those below this one are taken out of all that they are in */
     u64 interrupt_members; /* of a set in a kernel: an interrupt's calls count for the member with so many more; 0: nobody asks */
+    u64 plain_set;       /* all calls of a set count alike, in threads that have an fs base: the stubs need not ask */
     struct darc_waiter waiters[DARC_WAITERS];
     u32 waiting[DARC_WAIT_HASHES]; /* atomic; how many wait for objects of that hash */
     struct darc_class classes[DARC_KEPT_CLASSES];
@@ -409,6 +410,7 @@ struct darc_record {
     u64 pad_back;  /* what the slot holds while the call is open */
     u64 back;      /* return address in the program where the site's is 0 */
     u32 first_node; /* the fnode before the first tail call */
+    u32 landing;    /* of a set: the number of that which it returns through, among callers' */
     u32 tail_nodes[DARC_MAX_TAILS];
     u64 tails[DARC_MAX_TAILS]; /* when each began, less overhead by then */
     u64 entered;    /* TSC when an interrupt's pad was entered; of a set: the epoch */
@@ -595,7 +597,7 @@ struct darc_block {
     u32 lost;     /* calls not timed as all landings were taken, */
     u32 foreign;  /* as they came from other than ordinary code, */
     u32 jumps;    /* and as they were none: code had jumped there; one that is full counts no more */
-    u32 bins[DARC_BLOCK_BINS]; /* a bin that is full counts no more */
+    u32 bins[DARC_CALL_BINS]; /* a bin that is full counts no more */
 };
 
 _Static_assert(DARC_WAIT_HASHES == 1 << (64 - DARC_WAIT_SHIFT), "each hash has a count");

@@ -113,6 +113,13 @@ class Words(TypedDict, total=False):
     work_of: int
 
 
+_EXCEPTIONS = ("from_count", "from_member", "only_thread", "idle_members")
+"""Where one of these is set, calls of a set do not count alike."""
+
+_ASKED = frozenset((*_EXCEPTIONS, "mode", "may_read_fs"))
+"""What ``plain_set`` follows from."""
+
+
 class Word:
     """A field of the control structure, by the name of the attribute. It is read from the program
     each time, and set by :meth:`Control.set`."""
@@ -215,8 +222,13 @@ class Control:
 
     def set(self, **values: Unpack[Words]) -> None:
         """Sets fields of the control structure, one store each."""
+        is_asked = not _ASKED.isdisjoint(values)
+        if is_asked:
+            self._set("plain_set", 0)
         for name, value in values.items():
             self._set(name, value)
+        if is_asked:
+            self._set("plain_set", self._is_plain_set())
 
     def move(self, **values: Unpack[Words]) -> None:
         """:meth:`set` of fields that are constant else."""
@@ -230,6 +242,13 @@ class Control:
         count = self.get(name)
         self._set(name, 0)
         return count
+
+    def _is_plain_set(self) -> bool:
+        """Whether entries of a set need not be asked any of what else may leave them out."""
+        limits = self.blob.constants
+        if self.mode != limits["DARC_SET"] or self.get("thread_key") != limits["DARC_BY_FS"]:
+            return False
+        return bool(self.get("may_read_fs")) and not any(map(self.get, _EXCEPTIONS))
 
     def _set(self, name: str, value: object) -> None:
         assert isinstance(value, int)

@@ -90,7 +90,7 @@ static inline void add_call(struct darc_block *block, u64 latency)
     block->sum += latency;
     if (unlikely(latency > block->max))
         block->max = latency;
-    u32 *count = &block->bins[likely(bin < DARC_BLOCK_BINS) ? bin : DARC_BLOCK_BINS - 1];
+    u32 *count = &block->bins[likely(bin < DARC_CALL_BINS) ? bin : DARC_CALL_BINS - 1];
     *count += likely(*count != ~0u);
 }
 
@@ -176,6 +176,7 @@ static inline record *open_member(control *ctl, context *ctx, site *s, struct da
     rec->site = (u64)s;
     rec->back = back;
     rec->pad_back = landing ? landing + DARC_LANDING_BACK : s->pad_back;
+    rec->landing = (u32)((landing - s->landings) / DARC_LANDING_SIZE - DARC_LANDING_CALLERS);
     rec->overhead = ctx->spent;
     rec->parent = 0;
     rec->node = 0;
@@ -265,6 +266,8 @@ static __attribute__((noinline)) u64 leave_member(control *ctl, record *rec, u64
     context *ctx = (context *)rec->context;
     struct darc_block *block = block_of(ctl, rec);
     rec->open = 0;
+    if (likely(block && block->open == (u64)rec))
+        block->open = 0;
     if (unlikely(ctx->thread != thread_of(ctl, rec->slot) || (!ctx->idle && ctx->stuck != ctx->serial) || !block)) {
         ctl->lost_moved++;
         return 0;
@@ -279,8 +282,11 @@ static __attribute__((noinline)) u64 leave_member(control *ctl, record *rec, u64
             ctx->spent += latency;
         for (u32 i = 0; unlikely(i < rec->tail_count) && i < DARC_MAX_TAILS; i++) {
             struct darc_block *tail = blocks_of(ctx)[rec->tail_nodes[i]];
-            if (tail)
-                add_call(tail, since(end - ctx->spent, rec->tails[i], 0));
+            if (!tail)
+                continue;
+            add_call(tail, since(end - ctx->spent, rec->tails[i], 0));
+            if (tail->open == (u64)rec)
+                tail->open = 0;
         }
     } else {
         block->dropped++;

@@ -175,13 +175,16 @@ darc_stub_tail:
  * darc_stub_call, with rax and rdi spoilt. The agent sees rdi where it is saved, and
  * rsi 4 words below. */
     .globl darc_stub_entry
+    .p2align 5
 darc_stub_entry:
     .cfi_startproc
     .irp register, rcx, rdx, rsi
     save \register
     .endr
     lea rsi, [rsp + 24 + 24 + 128]
-    lea rdx, [rsp + 24 + 8]
+    cmp dword ptr [rdi + SITE_KIND], MEMBER
+    je 3f
+2:  lea rdx, [rsp + 24 + 8]
     mov rcx, rbp
     call darc_entry
     mov rcx, rax
@@ -192,10 +195,101 @@ darc_stub_entry:
     or rax, rdx
     mov [rcx + RECORD_START], rax
 1:  test rcx, rcx
+    .cfi_remember_state
     restore rsi
     restore rdx
     restore rcx
     ret
+    .cfi_restore_state
+3:  mov rcx, [rdi + SITE_CONTROL] /* as enter_member does where the frame had a call of this site before */
+    mov rdx, [rcx + CONTROL_LIVE]
+    cmp qword ptr [rcx + CONTROL_PLAIN_SET], 0
+    je 2b
+    cmp qword ptr [rdx], 0
+    je 2b
+    place rsi, rdi
+    cmp [rax + RECORD_SLOT], rsi
+    jne 2b
+    cmp [rax + RECORD_SITE], rdi
+    jne 2b
+    cmp dword ptr [rax + RECORD_OPEN], 0
+    jne 2b
+    save r8
+    save r9
+    mov r8, [rax + RECORD_CONTEXT]
+    rdfsbase rdx
+    lea r9, [rdx + 1]
+    cmp [r8 + CONTEXT_THREAD], r9
+    jne 5f
+    mov r9, [rcx + CONTROL_LIFE_AT] /* a thread that has a context has storage there */
+    mov r9d, [rdx + r9]
+    cmp [r8 + CONTEXT_LIFE], r9d
+    jne 5f
+    cmp dword ptr [r8 + CONTEXT_IDLE], FREE
+    jne 5f
+    mov edx, [rdi + SITE_ROUTE_FIRST]
+    mov r9, [rax + RECORD_BLOCK]
+    test r9, r9
+    jz 5f
+    cmp [r8 + rdx * 8 + CONTEXT_SUMS], r9
+    jne 5f
+    cmp qword ptr [r9 + BLOCK_OPEN], 0
+    jne 5f
+    mov rcx, [rdi + SITE_LANDINGS]
+    test rcx, rcx
+    jz 5f
+    mov edx, [rax + RECORD_LANDING]
+    cmp edx, LANDINGS - LANDING_CALLERS
+    jae 5f
+    lea rdx, [rcx + rdx * 8] /* the proof: this landing calls the function, for this caller alone. Whoever uses
+                                the record meanwhile changes neither word, nor what is in registers */
+    mov rdi, [rdi + SITE_BODY]
+    cmp [rdx + LANDING_BODIES], rdi
+    jne 4f
+    mov rdi, [rsi]
+    cmp [rdx + LANDING_WORDS + 8 * LANDING_CALLERS], rdi
+    jne 4f
+    mov dword ptr [r8 + CONTEXT_IDLE], 0
+    mov [rax + RECORD_BACK], rdi
+    sub rdx, rcx
+    lea rdx, [rdx + rdx * 2]
+    lea rdi, [rcx + rdx + LANDING_SIZE * LANDING_CALLERS + LANDING_BACK]
+    mov edx, [r8 + CONTEXT_SERIAL]
+    inc edx
+    mov [r8 + CONTEXT_SERIAL], edx
+    mov rcx, [rax + RECORD_SITE]
+    mov [rax + RECORD_PAD_BACK], rdi
+    mov rcx, [rcx + SITE_CONTROL]
+    mov [r9 + BLOCK_OPEN], rax
+    mov rcx, [rcx + CONTROL_EPOCH]
+    mov [r9 + BLOCK_SERIAL], edx
+    mov [rax + RECORD_ENTERED], rcx
+    mov rcx, [r8 + CONTEXT_SPENT]
+    mov qword ptr [rax + RECORD_PARENT], 0
+    mov [rax + RECORD_OVERHEAD], rcx
+    mov qword ptr [rax + RECORD_NODE], 0 /* and no tail calls */
+    bts rdx, 32 /* open */
+    add rdi, LANDING_ENTER - LANDING_BACK
+    mov [rax + RECORD_SERIAL], rdx
+    mov [rsi], rdi /* the pad goes on there */
+    mov dword ptr [r8 + CONTEXT_IDLE], FREE
+    mov rcx, rax
+    rdtsc
+    shl rdx, 32
+    or rax, rdx /* not zero */
+    mov [rcx + RECORD_START], rax
+    .cfi_remember_state
+    restore r9
+    restore r8
+    restore rsi
+    restore rdx
+    restore rcx
+    ret
+    .cfi_restore_state
+4:  mov rdi, [rax + RECORD_SITE]
+5:  restore r9
+    restore r8
+    jmp 2b
     .cfi_endproc
 
 /* What follows was jumped to by a pad, and returns to the program. In: rdi site, [rsp] rdi, [rsp+8] the
@@ -376,6 +470,7 @@ darc_stub_leave:
 /* f0 has returned through a landing. In: rdi control, [rsp] rdi, [rsp+8] the slot, which holds the program's
  * return address already. */
     .globl darc_stub_landed
+    .p2align 5
 darc_stub_landed:
     begin_after
     rdtsc
@@ -384,14 +479,88 @@ darc_stub_landed:
     save rcx
     save rsi
     lea rsi, [rsp + 40]
-    call darc_landed
+    cmp qword ptr [rdi + CONTROL_PLAIN_SET], 0
+    jne 3f
+2:  call darc_landed
     mov rdx, rax
     test rax, rax
     jz 1f
     call darc_stub_ring /* with the stack as darc_parked has it */
-1:  restore rsi
+1:  .cfi_remember_state
+    restore rsi
     restore rcx
     end_after
+    .cfi_restore_state
+3:  hashed rsi, [rdi+CONTROL_RECORD_MASK] /* as leave_member does where nobody is to be told */
+    add rax, [rdi + CONTROL_RECORDS]
+    cmp [rax + RECORD_SLOT], rsi
+    jne 2b
+    cmp dword ptr [rax + RECORD_OPEN], 1
+    jne 2b
+    cmp qword ptr [rax + RECORD_PARENT], 0
+    jne 2b
+    cmp qword ptr [rax + RECORD_NODE], 0 /* no tail calls */
+    jne 2b
+    mov rcx, [rsi]
+    cmp [rax + RECORD_BACK], rcx
+    jne 2b
+    mov rcx, [rdi + CONTROL_EPOCH]
+    cmp [rax + RECORD_ENTERED], rcx
+    jne 2b
+    mov rcx, [rdi + CONTROL_WAKE]
+    sub rcx, rdx
+    js 2b
+    mov rcx, [rax + RECORD_CONTEXT]
+    rdfsbase rsi
+    inc rsi
+    cmp [rcx + CONTEXT_THREAD], rsi
+    jne 4f
+    cmp dword ptr [rcx + CONTEXT_IDLE], FREE
+    jne 4f
+    cmp qword ptr [rcx + CONTEXT_JUMP_TIME], 0
+    jne 4f
+    mov rsi, [rax + RECORD_BLOCK]
+    sub rsi, [rdi + CONTROL_BLOCKS]
+    shr rsi, 8
+    cmp rsi, [rdi + CONTROL_BLOCK_ROOM]
+    jae 4f
+    mov rsi, rdx
+    sub rsi, [rdi + CONTROL_MEMBER_INNER]
+    sub rsi, [rax + RECORD_START]
+    add rsi, [rax + RECORD_OVERHEAD]
+    sub rsi, [rcx + CONTEXT_SPENT]
+    jle 4f
+    mov rdi, [rdi + CONTROL_MEMBER_COST]
+    bsr rdx, rsi
+    cmp edx, CALL_BINS
+    jae 6f
+5:  mov dword ptr [rax + RECORD_OPEN], 0
+    mov dword ptr [rcx + CONTEXT_IDLE], 0
+    add [rcx + CONTEXT_SPENT], rdi
+    mov rdi, [rax + RECORD_BLOCK]
+    add dword ptr [rdi + rdx * 4 + BLOCK_BINS], 1
+    jc 7f
+8:  cmp [rdi + BLOCK_OPEN], rax
+    jne 11f
+    mov qword ptr [rdi + BLOCK_OPEN], 0
+11: inc qword ptr [rdi + BLOCK_CALLS]
+    add [rdi + BLOCK_SUM], rsi
+    cmp [rdi + BLOCK_MAX], rsi
+    jb 10f
+9:  mov dword ptr [rcx + CONTEXT_IDLE], FREE
+    .cfi_remember_state
+    restore rsi
+    restore rcx
+    end_after
+    .cfi_restore_state
+6:  mov edx, CALL_BINS - 1
+    jmp 5b
+7:  dec dword ptr [rdi + rdx * 4 + BLOCK_BINS] /* it is full, and counts no more */
+    jmp 8b
+10: mov [rdi + BLOCK_MAX], rsi
+    jmp 9b
+4:  lea rsi, [rsp + 40]
+    jmp 2b
     .cfi_endproc
 
 /* A thread that has left f0 rings, with all that the program had in its registers on the stack (darc_parked

@@ -634,18 +634,35 @@ class Foothold(ABC):
         nothing, index = self.symbol("darc_nothing"), self.new_index()
         (back,) = decode(_RETURN, nothing)
         prologue = Prologue(nothing, (back,), len(_RETURN), _RETURN)
+        area, data = self._areas[0], tables.sites.address(index)
+        lands = area.landings is not None
         origin, pad = self.place(
-            self._areas[0],
-            index,
-            0,
-            lambda at: pads.entry_pad(prologue, tables.sites.address(index), self.stubs, at),
+            area, index, 0, lambda at: pads.entry_pad(prologue, data, self.stubs, at, lands)
         )
-        assert pad.back is not None
         kind = self._blob.constants["DARC_MEMBER"]
-        tables.sites.write(index, pad_back=origin + pad.back, kind=kind, timed=1)
+        if area.landings is None:
+            assert pad.back is not None
+            tables.sites.write(index, pad_back=origin + pad.back, kind=kind, timed=1)
+            self._calibrate_member(origin, nothing)
+            return
+        assert pad.body is not None
+        body = origin + pad.body
+        tables.sites.write(
+            index,
+            pad_back=area.landings.callers,
+            kind=kind,
+            timed=1,
+            landings=area.landings.base,
+            body=body,
+        )
+        with area.landings.lend(0, self.symbol("darc_calibrate_back"), body):
+            self._calibrate_member(origin, nothing)
+
+    def _calibrate_member(self, pad: int, bare: int) -> None:
+        tables = self.tables
         tables.enabled = True
         try:
-            arguments = (tables.control, origin, nothing)
+            arguments = (tables.control, pad, bare)
             self.call(self.symbol("darc_calibrate_members"), arguments)
         finally:
             tables.enabled = False

@@ -24,9 +24,10 @@ in tables.c), those of sites by the debugger.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from darc import agent
@@ -151,6 +152,27 @@ class ReturnLandings:
                 self._target.memory.write(first + 8 * index, struct.pack("<Q", body))
         self._f0s[body] = f0
 
+    @contextlib.contextmanager
+    def lend(self, f0: int, back: int, body: int) -> Iterator[bool]:
+        """A cell for calls of the site whose function is at ``f0``, which come back to ``back`` in
+        darc's own code: nobody else gets one for that. Whether there is one. It is free again when
+        those calls have come back; the program stands still before and after that."""
+        for number in self._first_cells(f0, back):
+            if not self._back(number):
+                break
+        else:
+            yield False
+            return
+        word, called = self._word(number), self.base + _BODIES + 8 * (number - _CALLERS)
+        self._target.memory.write(called, struct.pack("<Q", body))
+        self._target.memory.write(word, struct.pack("<Q", back))
+        self._target.memory.flush()
+        try:
+            yield True
+        finally:
+            self._target.memory.write(word, bytes(8))
+            self._target.memory.write(called, bytes(8))
+
     # ------------------------------------------------------------------ whoever looks
 
     def own(self, word: int) -> int | None:
@@ -251,6 +273,15 @@ class ReturnLandings:
         return len(self._used())
 
     # ------------------------------------------------------------------ workings
+
+    def _first_cells(self, f0: int, back: int) -> list[int]:
+        """Where the agent looks first (``claim_landing``)."""
+        product = (back * _LIMITS["DARC_HASH"] + f0) * _LIMITS["DARC_THREAD_HASH"]
+        first, few = (
+            product % (1 << 64) >> _LIMITS["DARC_THREAD_SHIFT"],
+            _LIMITS["DARC_LANDING_FEW"],
+        )
+        return [_CALLERS + (first + n) % few for n in range(_LIMITS["DARC_PROBE_LIMIT"])]
 
     def _used(self) -> list[int]:
         raw = self._target.memory.read(self._word(0), 8 * _COUNT)
