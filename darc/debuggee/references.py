@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.debuggee import stackcopies
@@ -13,6 +15,15 @@ from darc.debuggee.wordscan import WordScan, own_pages
 from darc.model.errors import TargetError
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Region, Target
+
+_SHARED = ("/dev/zero", "/memfd:", "/dev/shm/", "/SYSV")
+"""How ``/proc/PID/maps`` calls memory that is shared, and no file's."""
+
+_FARTHEST = 8 << 20
+"""Bytes from a signal's frame to where the stack was: the usual limit of a stack."""
+
+_USER_CODE = 0x33
+"""The segment of a program's code (``__USER_CS``)."""
 
 SEARCHED = stackcopies.LIMIT
 """Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
@@ -32,28 +43,40 @@ def references(
     leads there from a stack, or from memory where the stack of a coroutine may be, but for darc's
     own (``besides``). Words that lead to landings may be anywhere: those stay. ``None``: there is
     more memory than the ``most`` bytes that are looked through."""
-    found, stacks = set(), {}
+    found, stacks = set(), list[_Stack]()
     for thread, pc in target.threads.program_counters().items():
         if is_inside(pc):
             found.add(pc)
         stack = target.threads.read_register(thread, STACK_POINTER)
-        stacks[stack] = target.threads.read_register(thread, THREAD_POINTER)
-    live = list[range]()
+        base = target.threads.read_register(thread, THREAD_POINTER)
+        stacks.append(_Stack(stack, base, is_first=thread == pid))
+    private, shared, dead = list[range](), list[range](), list[range]()
     for region in regions(pid):
-        if "w" not in region.permissions or "p" not in region.permissions:
+        if "w" not in region.permissions or not _may_have_stacks(region):
             continue
-        parts = without(range(_live_part(region, stacks), region.end), besides)
+        live = _live_part(region, stacks)
+        parts = without(range(live, region.end), besides)
         if any(len(part) > stackcopies.LARGEST for part in parts):
             return None
-        live += parts
+        if "p" in region.permissions:
+            private += parts
+            dead += without(range(region.start, live), besides)
+        else:
+            shared += parts
     searched, scan = 0, WordScan(areas)
-    for part in own_pages(pid, live):
+    for part, is_dead in (
+        *((one, True) for one in own_pages(pid, dead)),
+        *((one, False) for one in own_pages(pid, private)),
+        *((one, False) for one in own_pages(pid, shared, shared=True)),
+    ):
         searched += len(part)
         if most is not None and searched > most:
             return None
         # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
         # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
-        found |= {word for _, word in scan.words(memory, part) if is_inside(word)}
+        for place, word in list(scan.words(memory, part)):
+            if is_inside(word) and (not is_dead or _is_saved(memory, place, part)):
+                found.add(word)
     return frozenset(found)
 
 
@@ -98,13 +121,41 @@ def restore_copies(
     return replaced
 
 
-def _live_part(region: Region, stacks: Mapping[int, int]) -> int:
-    """Where what lives in a region begins: what is below the stack pointer of a
-    thread is nobody's, on the main thread's stack and where the C library has put the thread's
-    storage behind it. ``stacks`` tells each stack pointer's fs base."""
-    for stack, base in stacks.items():
-        if region.start <= stack < region.end and (
-            region.path == "[stack]" or stack < base < region.end
+@dataclass(frozen=True)
+class _Stack:
+    """Where a thread's stack pointer is, and its fs base; ``is_first``: it is the first thread."""
+
+    pointer: int
+    base: int
+    is_first: bool
+
+
+def _may_have_stacks(region: Region) -> bool:
+    """Private memory, and what is shared without a file that has it: files and devices are not what
+    stacks are made in."""
+    return "p" in region.permissions or region.path.startswith(_SHARED)
+
+
+def _live_part(region: Region, stacks: Iterable[_Stack]) -> int:
+    """Where what lives in a region begins: what is below the stack pointer of a thread is nobody's
+    as a rule, on the first thread's stack, and where the C library has put another one's storage
+    behind it. The stacks of fibers may lie there as well, in a frame's array: see
+    :func:`_is_saved`."""
+    for stack in stacks:
+        if region.start <= stack.pointer < region.end and (
+            region.path == "[stack]" if stack.is_first else stack.pointer < stack.base < region.end
         ):
-            return stack // 8 * 8
+            return stack.pointer // 8 * 8
     return region.start
+
+
+def _is_saved(memory: MemoryFile, place: int, part: range) -> bool:
+    """Whether the word at ``place`` of a stack is the program counter that the kernel has saved for
+    a signal's handler (``struct sigcontext``): one that changes to another fiber comes back there.
+    Before it is the stack pointer, which is further up; behind it are the flags and the segments.
+    """
+    if not part.start + 8 <= place < part.stop - 16:
+        return False
+    stack, _, flags, segments = struct.unpack("<4Q", memory.read(place - 8, 32))
+    is_up = place < stack < place + _FARTHEST
+    return is_up and flags >> 22 == 0 and bool(flags & 2) and segments & 0xFFFF == _USER_CODE

@@ -46,14 +46,15 @@ size_t wordscan(const uint64_t *words, size_t count, const struct cluster *clust
 #define A_FILES (1ull << 61)
 
 /* Of pages, by their entries in a process's page map (the kernel's pagemap.rst): the numbers of those from which on
- * they are, and are not, ones that the process has written to. bounds has room for one more than there are pages;
+ * they are, and are not, ones that the process has written to; of shared memory, that it uses. bounds has room for one more than there are pages;
  * returns how many are noted. */
-size_t ownpages(const uint64_t *entries, size_t count, uint32_t *bounds)
+size_t ownpages(const uint64_t *entries, size_t count, uint32_t *bounds, int shared)
 {
+    uint64_t asked = shared ? PRESENT : PRESENT | A_FILES;
     size_t noted = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t entry = entries[i];
-        size_t is_own = (entry & SWAPPED) || (entry & (PRESENT | A_FILES)) == PRESENT;
+        size_t is_own = (entry & SWAPPED) || (entry & asked) == PRESENT;
         if (is_own != (noted & 1))
             bounds[noted++] = (uint32_t)i;
     }

@@ -47,13 +47,14 @@ def _library() -> ctypes.CDLL:
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
     library.ownpages.restype = ctypes.c_size_t
-    library.ownpages.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    library.ownpages.argtypes = (*(ctypes.c_void_p, ctypes.c_size_t), ctypes.c_void_p, ctypes.c_int)
     return library
 
 
-def own_pages(pid: int, parts: Iterable[range]) -> Iterator[range]:
+def own_pages(pid: int, parts: Iterable[range], *, shared: bool = False) -> Iterator[range]:
     """What of ``parts``, ranges of addresses of private memory, is in pages that a process has
-    written to. Reading others would take memory for them, or finds a file's bytes.
+    written to. Reading others would take memory for them, or finds a file's bytes. Of ``shared``
+    memory: in pages that it has used.
 
     Raises:
         TargetError: the kernel does not tell.
@@ -61,12 +62,12 @@ def own_pages(pid: int, parts: Iterable[range]) -> Iterator[range]:
     try:
         with (living.folder(pid) / "pagemap").open("rb", buffering=0) as file:
             for part in parts:
-                yield from _own(file.fileno(), part)
+                yield from _own(file.fileno(), part, shared)
     except OSError as error:
         raise TargetError(f"cannot read the page map of process {pid}: {why(error)}") from None
 
 
-def _own(pagemap: int, part: range) -> list[range]:
+def _own(pagemap: int, part: range, shared: bool) -> list[range]:
     found: list[range] = []
     entries = bytearray(_PAGES_ASKED * _ENTRY)
     raw = (ctypes.c_char * len(entries)).from_buffer(entries)
@@ -76,7 +77,7 @@ def _own(pagemap: int, part: range) -> list[range]:
         count = min(end - first, _PAGES_ASKED)
         with memoryview(entries)[: count * _ENTRY] as wanted:
             count = os.preadv(pagemap, [wanted], first * _ENTRY) // _ENTRY
-        noted = _library().ownpages(raw, count, bounds)
+        noted = _library().ownpages(raw, count, bounds, shared)
         for begin, stop in zip(bounds[0:noted:2], bounds[1:noted:2], strict=True):
             at = (first + begin) * _PAGE
             if found and found[-1].stop == at:

@@ -1,0 +1,34 @@
+"""Fibers that a timer takes the processor from, and which rest wherever that was: also in a pad, or
+in the agent (``fixtures/hazards/fibers.h``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.debugger import IN_BOTH, debug
+from tests.kills import programs as hazards
+
+AGAIN = 3
+"""Analyses, at the end of which some fiber rests in what they leave, as a rule."""
+
+QUIET = "handle SIGALRM nostop noprint pass"
+
+
+@IN_BOTH
+@pytest.mark.parametrize("name", ["sharedfibers", "framefibers"])
+@pytest.mark.parametrize(
+    "what",
+    ["profile handle lookup --time 1s", "start handle --peak last --start-ops 300 --max-time 4s"],
+    ids=["profile", "start"],
+)
+def test_what_a_fiber_rests_in_stays(name: str, what: str, tmp_path: Path) -> None:
+    with hazards.running(name, tmp_path) as program:
+        commands = [QUIET, *[f"darc {what}", "continue", "darc stop"] * AGAIN]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        hazards.wait_until_let_go(program.pid)
+        assert "every probe is out" in done.gdb
+        program.check()
+        assert not program.altered()
+        program.finish()
