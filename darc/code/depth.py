@@ -112,6 +112,8 @@ def _step(state: _State, instruction: Instruction, factory: InfoFactory) -> _Sta
     rsp = state.rsp
     if rsp is not None and instruction.stack_pointer_increment:
         rsp -= instruction.stack_pointer_increment
+    if mnemonic == Mnemonic.ENTER:  # push rbp, mov rbp, rsp, and room: SDM, ENTER
+        return _State(rsp, None if state.rsp is None else state.rsp + 8)
     return _State(rsp, None if _writes_rbp(instruction, factory) else state.rbp)
 
 

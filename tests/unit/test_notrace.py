@@ -122,6 +122,10 @@ def test_nearly_no_function_does(program: Program) -> None:
         ("53 48 8b 04 24 5b c3", False),  # push rbx; mov rax, [rsp]
         ("55 48 89 e5 48 8b 45 08 5d c3", True),  # push rbp; mov rbp, rsp; mov rax, [rbp + 8]
         ("55 48 89 e5 48 8b 45 10 5d c3", False),  # the first argument on the stack
+        ("c8 00 00 00 48 8b 45 08 c9 c3", True),  # enter 0, 0; mov rax, [rbp + 8]; leave
+        ("c8 20 00 02 48 8b 44 24 38 c9 c3", True),  # enter 32, 2; mov rax, [rsp + 56]; leave
+        ("c8 00 00 00 48 8b 45 10 c9 c3", False),
+        ("c8 20 00 02 48 8b 44 24 30 c9 c3", False),
         ("48 83 ec 18 48 8d 44 24 18 48 83 c4 18 c3", True),  # its address
         ("48 83 ec 18 48 8d 44 24 20 48 83 c4 18 c3", False),  # the address of the arguments
         ("48 83 04 24 08 c3", True),  # add qword [rsp], 8
