@@ -6,10 +6,11 @@ import contextlib
 import functools
 import math
 import os
+import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import gdb
 
@@ -22,6 +23,17 @@ from kgdb.remote import Remote, Setting
 
 _WORD = (1 << 64) - 1
 _PHYSICAL = "Qqemu.PhyMemMode:"
+
+_FORGET_REGISTERS = "maint flush register-cache"
+
+_PLACES = {
+    name: (8 * number, 8)
+    for number, name in enumerate(
+        ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
+    )
+} | {"rip": (128, 8), "eflags": (136, 4)}
+"""Where registers lie in the packets ``g`` and ``G``, and their sizes in bytes (gdb's
+``features/i386/64bit-core.xml``)."""
 
 _PATIENCE = 60
 """Seconds."""
@@ -138,8 +150,31 @@ class GdbRemote(Remote):
         except gdb.error as error:
             raise TargetError(f"gdb: {error}") from None
 
-    def set_register(self, name: str, value: int) -> None:
-        gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+    def set_registers(self, values: Mapping[str, int]) -> None:
+        changed = {name: value for name, value in values.items() if self.register(name) != value}
+        if changed and not self._set_at_once(changed):
+            for name, value in changed.items():
+                gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+
+    def _set_at_once(self, values: Mapping[str, int]) -> bool:
+        """By gdb's own packets of all registers, which it sends where a stub knows none of one.
+        Whether they could be: what is read there is what gdb has."""
+        gdb.execute(_FORGET_REGISTERS, to_string=True)
+        known = {name: self.register(name) for name in _PLACES}  # of gdb's thread, from now on
+        found = re.search(r'received: "((?:[0-9a-f]{2})+)"', self._answer("g"))
+        if found is None or not values.keys() <= _PLACES.keys():
+            return False
+        raw = bytearray.fromhex(found[1])
+        for name, (at, size) in _PLACES.items():
+            if int.from_bytes(raw[at : at + size], "little") != known[name]:
+                return False
+        for name, value in values.items():
+            at, size = _PLACES[name]
+            raw[at : at + size] = value.to_bytes(size, "little")
+        try:
+            return self._ask(f"G{raw.hex()}")
+        finally:
+            gdb.execute(_FORGET_REGISTERS, to_string=True)
 
     @contextlib.contextmanager
     def physical(self) -> Iterator[bool]:
@@ -156,9 +191,13 @@ class GdbRemote(Remote):
         if self.is_qemu:
             self._ask(f"{_PHYSICAL}0")
 
+    @classmethod
+    def _ask(cls, packet: str) -> bool:
+        return '"OK"' in cls._answer(packet)
+
     @staticmethod
-    def _ask(packet: str) -> bool:
-        return '"OK"' in gdb.execute(f"maint packet {packet}", to_string=True)
+    def _answer(packet: str) -> str:
+        return gdb.execute(f"maint packet {packet}", to_string=True)
 
     def read_raw(self, address: int, size: int) -> bytes:
         return bytes(gdb.selected_inferior().read_memory(address, size))

@@ -1,17 +1,40 @@
-"""Calls of the kernel's functions, in a task that is borrowed while it makes a system call."""
+"""Calls of the kernel's functions, in a task that is borrowed while it makes a system call.
+
+The debugger may be killed at any moment of a call, and nobody would give the task back its
+registers. So they lie on its own stack, as an interrupt would have left them there (``struct
+pt_regs``, arch/x86/include/asm/ptrace.h), and the function returns to where the kernel itself comes
+back from interrupts of its own code: ``restore_regs_and_return_to_kernel``
+(arch/x86/entry/entry_64.S, since Linux 4.16) takes all of them from there. A debugger that lives
+stops the task at that place, for the function's result. What begins a call and what ends it is set
+in one step, so that no debugger dies between two registers.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 
+from iced_x86 import Code, Register
+
 from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot
-from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
+from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER, decode
 from darc.model.errors import TargetError
 from kgdb.remote import Remote
 
 _INTERRUPT_FLAG = 0x200
 _CLEARANCE = 256
 """Bytes of the stack of the task that is borrowed for a call that are left alone."""
+
+_POPPED = (
+    "r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi",
+    "rdi",
+)  # fmt: skip
+_SEGMENTS = ("cs", "ss")
+_FRAME = (*_POPPED, None, PROGRAM_COUNTER, "cs", FLAGS, STACK_POINTER, "ss")
+"""``struct pt_regs``; the word without a register (``orig_ax``) is passed by."""
+
+LOOKED_AT = 64
+"""Bytes of the kernel's way back from interrupts: its checks, and all that it pops."""
 
 _CALL, _CALL_SIZE = 0xE8, 5
 _WAITING = "waits for the kernel"
@@ -21,11 +44,35 @@ _NO_TASK = (
 )
 
 
+def takes_frame(code: bytes, address: int) -> bool:
+    """Whether code takes all registers from the frame that the stack pointer is at, and passes by
+    ``orig_ax``: that is :data:`WAY_BACK`. A kernel for tests of its own entries
+    (``CONFIG_DEBUG_ENTRY``) looks at the frame before."""
+    instructions = list(decode(code, address))
+    pops = [number for number, one in enumerate(instructions) if one.code == Code.POP_R64]
+    if len(pops) < len(_POPPED):
+        return False
+    first, behind = pops[0], pops[0] + len(_POPPED)
+    popped = [one.op0_register for one in instructions[first:behind]]
+    if behind >= len(instructions) or popped != [getattr(Register, n.upper()) for n in _POPPED]:
+        return False
+    last = instructions[behind]
+    is_past = last.code == Code.ADD_RM64_IMM8 and last.op0_register == Register.RSP
+    return is_past and last.immediate8 == 8
+
+
+WAY_BACK = "restore_regs_and_return_to_kernel"
+"""The kernel's name for it."""
+
+
 class KernelCalls:
     """Through one connection; see :meth:`go_to_system_call`."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Remote, way_back: Callable[[], int | None]) -> None:
+        """``way_back`` finds :data:`WAY_BACK`; ``None``: the kernel has none, and a debugger that
+        is killed within a call is the task's end."""
         self._remote = remote
+        self._way_back = way_back
         self._place: int | None = None
 
     def go_to_system_call(self, address: int, is_quiet: Callable[[], bool]) -> None:
@@ -46,13 +93,20 @@ class KernelCalls:
         an executable stack."""
         place = self._borrowed()
         saved = self._registers()
-        slot = free_slot(saved[STACK_POINTER], _CLEARANCE)
-        call = HandMadeCall(address, arguments, slot, place)
+        way_back = self._way_back()
+        frame = b"" if way_back is None else self._frame(saved)
+        slot = free_slot(saved[STACK_POINTER], _CLEARANCE + len(frame))
+        call = HandMadeCall(address, arguments, slot, place if way_back is None else way_back)
         try:
-            return self._run(call, saved)
+            return self._run(call, saved, frame)
         finally:
             if self._remote.register(STACK_POINTER) in (call.slot, call.stack_behind):
                 self._restore(saved)  # it is the task itself, before or after the call
+
+    def _frame(self, saved: dict[str, int]) -> bytes:
+        known = saved | {name: self._remote.register(name) for name in _SEGMENTS}
+        words = (0 if name is None else known[name] for name in _FRAME)
+        return struct.pack(f"<{len(_FRAME)}Q", *words)
 
     def call_instead(self, address: int, arguments: Sequence[int]) -> int:
         """The same where the stack pointer cannot be set (kgdb), and what is below it is in use:
@@ -92,17 +146,15 @@ class KernelCalls:
         return {name: self._remote.register(name) for name in GENERAL}
 
     def _restore(self, saved: dict[str, int]) -> None:
-        for name, value in saved.items():
-            if self._remote.register(name) != value:
-                self._remote.set_register(name, value)
+        self._remote.set_registers(saved)
 
-    def _run(self, call: HandMadeCall, saved: dict[str, int]) -> int:
+    def _run(self, call: HandMadeCall, saved: dict[str, int], behind: bytes = b"") -> int:
         """Makes it in the borrowed task, whose registers are ``saved``: those are set alone that it
-        has otherwise, as there may be some that cannot be."""
-        self._remote.target.memory.write(call.slot, call.return_address())
-        for name, value in call.registers().items():
-            if saved[name] != value:
-                self._remote.set_register(name, value)
+        has otherwise, as there may be some that cannot be. ``behind`` is what the stack is to have
+        behind the return address."""
+        self._remote.target.memory.write(call.slot, call.return_address() + behind)
+        wanted = call.registers().items()
+        self._remote.set_registers({n: value for n, value in wanted if saved[n] != value})
         self._run_to(call.back, stack_pointer=call.stack_behind)
         return self._remote.register(RESULT)
 

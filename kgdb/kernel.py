@@ -14,7 +14,7 @@ from darc.code.processor import decode
 from darc.model.errors import FormatError, UnsupportedError
 from darc.target.outcome import Outcome
 from kgdb import tasks
-from kgdb.calls import KernelCalls
+from kgdb.calls import LOOKED_AT, WAY_BACK, KernelCalls, takes_frame
 from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.image import KernelImage
 from kgdb.isolation import KernelMemory
@@ -41,7 +41,7 @@ class Kernel:
         """Raises FormatError: the debugger's file is no kernel."""
         self.remote = remote
         self.target = target = remote.target
-        self.calls = KernelCalls(remote)
+        self.calls = KernelCalls(remote, lambda: self._way_back)
         remote.be_patient()
         remote.be_virtual()
         remote.reach_through(KernelMemory(remote) if remote.is_qemu else None)
@@ -121,6 +121,14 @@ class Kernel:
     def enter(self) -> None:
         """Lets it go on until a task makes a system call, and may allocate and sleep."""
         self.calls.go_to_system_call(self._system_calls(), self._is_quiet)
+
+    @functools.cached_property
+    def _way_back(self) -> int | None:
+        """Where a task takes its registers from its stack; ``None``: no place is known."""
+        found = self.image.values.get(WAY_BACK)
+        if found is None or not takes_frame(self.image.content(found, LOOKED_AT), found):
+            return None
+        return found + self.bias
 
     def _system_calls(self) -> int:
         """Where each task comes by that makes a system call."""

@@ -8,7 +8,7 @@ ones, or physical ones inside :meth:`Remote.physical`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from darc.target.memory import Hidden
@@ -68,8 +68,9 @@ class Remote(ABC):
         """A register of the processor that is the debugger's thread. Raises TargetError."""
 
     @abstractmethod
-    def set_register(self, name: str, value: int) -> None:
-        """Sets one."""
+    def set_registers(self, values: Mapping[str, int]) -> None:
+        """Sets those that have other values, in one step where the connection can: a debugger that
+        is killed has set all of them or none. Else one after the other, in their order."""
 
     @abstractmethod
     def physical(self) -> AbstractContextManager[bool]:

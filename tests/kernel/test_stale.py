@@ -13,8 +13,8 @@ import pytest
 from darc import agent
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, workload
-from tests.kernel.test_analysis import assert_unharmed, connected
+from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, typed, workload
+from tests.kernel.test_analysis import TEXT, assert_unharmed, connected
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -37,6 +37,28 @@ DIE = (
     "import itertools, os; written = itertools.count(); gdb.events.memory_changed.connect("
     "lambda _: os.kill(os.getpid(), 9) if next(written) == {number} else None)"
 )
+
+
+DIE_IN_A_CALL = """
+import itertools, os, threading, time
+from pathlib import Path
+from kgdb.vm import qmp
+
+def die():
+    while not qmp.execute(Path('{monitor}'), 'query-status')['running']:
+        time.sleep(0.001)
+    os.kill(os.getpid(), 9)
+
+def written(event):
+    distance = int(gdb.parse_and_eval('(unsigned long) $rsp')) - event.address % 2**64
+    if 0 < distance < 4096 and next(calls) == {number}:
+        threading.Thread(target=die, daemon=True).start()
+
+calls = itertools.count()
+gdb.events.memory_changed.connect(written)
+"""
+"""Kills gdb while the machine runs for a call of a function of the kernel: for each, darc writes
+to the borrowed task's stack, below what that uses."""
 
 
 @pytest.fixture
@@ -72,8 +94,23 @@ def test_a_stop_in_the_middle_of_the_agent(machine: Machine, tmp_path: Path) -> 
     assert_unharmed(machine)
 
 
-def test_a_task_that_was_seen_no_more(machine: Machine, tmp_path: Path) -> None:
-    """It is told, once."""
+def test_calls_whose_debugger_is_killed_and_a_task_that_was_seen_no_more(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """A task that was borrowed as darc got memory goes on by itself. Then calls of one are seen no
+    more: that is told, once."""
+    moved = "darc start no_such_function"  # after which gdb knows where the kernel is
+    connected(machine, tmp_path, moved, TEXT.format("before"))
+    for number in (0, 1, 3):
+        file = tmp_path / "die.py"
+        file.write_text(DIE_IN_A_CALL.format(monitor=machine.monitor_socket, number=number))
+        killed = connected(machine, tmp_path, f"source {file}", START)
+        assert killed.status == -signal.SIGKILL, killed.gdb
+        connected(machine, tmp_path, "darc stop", moved, TEXT.format("after"))
+        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+        assert_goes_on(machine)
+        assert typed(machine, "cat /proc/uptime").count("\n") >= 2
+        assert_unharmed(machine)
     assert_sees_the_calls(machine, tmp_path)
     connected(machine, tmp_path, START, f"python {STUCK}")
     told = r"(a task's calls were|the calls of \d+ tasks were) seen no more .*: they are again"

@@ -22,6 +22,7 @@ from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from darc.target.target import Target
 from kgdb import tasks
 from kgdb.btf import Btf
+from kgdb.calls import takes_frame
 from kgdb.debuggee import KernelDebuggee
 from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.image import KernelImage, KernelModule
@@ -439,6 +440,26 @@ def test_how_far_auto_looks_ahead_is_known_before_anything_is_put_in(
 ) -> None:
     kernel = cast("Kernel", SimpleNamespace(gdbstub=Machine(connected=connected).gdbstub()))
     assert KernelPads(kernel).auto_lookahead == levels
+
+
+POPS = "415f 415e 415d 415c 5d 5b 415b 415a 4159 4158 58 59 5a 5e 5f"
+"""pop r15 … pop rdi"""
+
+
+@pytest.mark.parametrize(
+    ("code", "takes"),
+    [
+        (f"{POPS} 4883c408 48cf", True),  # add rsp, 8; iretq
+        (f"f684248800000003 7402 0f0b {POPS} 4883c408 eb00", True),  # it looks at cs before
+        (f"{POPS} 48cf", False),
+        (f"{POPS} 4883c410 48cf", False),
+        (f"{POPS[5:]} 4883c408 48cf", False),
+        ("90 c3", False),
+    ],
+)
+def test_where_a_task_takes_its_registers_from_its_stack(code: str, takes: bool) -> None:
+    """A task that is borrowed for a call is to go on there should the debugger be gone."""
+    assert takes_frame(bytes.fromhex(code), 0xFFFFFFFF81C01179) is takes
 
 
 def test_the_same_kernel_behind_the_gdbstub_of_its_machine() -> None:
