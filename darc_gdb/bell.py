@@ -10,7 +10,7 @@ import gdb
 
 from darc.debuggee import bell, procfs
 from darc.model.errors import TargetError
-from darc.target.bell import Bell
+from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb import later
@@ -246,25 +246,20 @@ class GdbBell(Bell):
 
     def answer(self) -> Outcome:
         """What the handler decides."""
-        handler = self._handler
-        if handler is None:
+        if self._handler is None:
             return Outcome.CONTINUE
         if self.leaving is not None:
             leave, self.leaving = self.leaving, None
             with self._deciding.undisturbed():
                 leave()
             return Outcome.CONTINUE
-        try:
-            with self._deciding.undisturbed():
-                return self._followed(handler())
-        except Exception as error:  # told to the user, in one place
-            self._hooks.failed(error)
-            return Outcome.STOP
+        with self._deciding.undisturbed():
+            return answer(self._handler, follow_up=self._follow_up, failed=self._hooks.failed)
 
-    def _followed(self, outcome: Outcome) -> Outcome:
+    def _follow_up(self) -> Outcome:
         """What becomes of the program where another analysis may follow by itself."""
-        if outcome is Outcome.CONTINUE or self._hooks.follow_up() is Outcome.STOP:
-            return outcome
+        if self._hooks.follow_up() is Outcome.STOP:
+            return Outcome.STOP
         self._hooks.goes_on()
         self._hooks.went_on()  # gdb tells of users' commands alone
         return Outcome.CONTINUE

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from darc.code.convention import FLAGS, without_traps
 from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
 from darc.debuggee import detour, procfs
-from darc.debuggee.caller import Caller, has_stack
+from darc.debuggee.caller import Caller, Turns, able, has_stack
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Passage, Region, Target
@@ -43,8 +44,7 @@ class Detours:
         self._mapped: Sequence[Region] = ()
         self._dispatching_at: tuple[int, int | None] | None = None
         self._dispatching: bool | None = None
-        self._waiting: set[tuple[int | None, int]] = set()
-        """Threads that have waited for others in a call, with the number of that stop."""
+        self._turns = Turns()
 
     def place(self, pid: int) -> int | None:
         """Where one may stand."""
@@ -106,44 +106,30 @@ class Detours:
             return self._made(pid, place, what)
 
     def _made(self, pid: int, place: int, what: detour.Call) -> int:
-        waiting: list[detour.WaitsError] = []
-        for tracee, registers in self._able(pid):
-            caller = BesideGdb(tracee, registers, self._target.memory)
-            try:
-                return caller.make(what, place, self._target.journal)
-            except detour.WaitsError as error:
-                waiting.append(error)
-                self._waiting.add((self._target.stop_number, tracee.thread))
-        if not waiting:
-            raise TargetError("every thread of the program waits for another one")
-        raise waiting[0]
-
-    def _able(self, pid: int) -> Iterator[tuple[Tracee, dict[str, int]]]:
-        """The threads that have some stack, and their registers.
-
-        Raises:
-            TargetError: there is none.
-        """
         writable = [r for r in self._regions(pid) if "w" in r.permissions]
-        others = found = False
-        for thread in self._threads.from_selected():
-            tracee = Tracee(pid, thread)
-            registers = tracee.registers()
-            if not detour.takes_calls(registers["cs"]):
-                continue
-            others = True
-            needed = detour.stack_needed(registers)
+
+        def has_room(one: _Stopped) -> bool:
+            needed = detour.stack_needed(one.registers)
             inside = any(r.start <= needed.start and needed.stop <= r.end for r in writable)
-            if inside and has_stack(pid, registers):
-                found = True
-                if (self._target.stop_number, thread) in self._waiting:
-                    continue
-                yield tracee, registers
-        if not others:
-            raise TargetError(detour.IN_32_BITS)
-        if found:
-            return
-        raise TargetError("no thread of the program has room on its stack for a call of darc's")
+            return inside and has_stack(pid, one.registers)
+
+        def make(one: _Stopped) -> int:
+            caller = BesideGdb(one.tracee, one.registers, self._target.memory)
+            return caller.make(what, place, self._target.journal)
+
+        stopped = (_Stopped.of(Tracee(pid, one)) for one in self._threads.from_selected())
+        found = able(stopped, segment=lambda one: one.registers["cs"], has_room=has_room)
+        stop = self._target.stop_number
+        return self._turns.take(stop, ((one.tracee.thread, one) for one in found), make)
+
+
+class _Stopped(NamedTuple):
+    tracee: Tracee
+    registers: dict[str, int]
+
+    @classmethod
+    def of(cls, tracee: Tracee) -> _Stopped:
+        return cls(tracee, tracee.registers())
 
 
 class BesideGdb(Caller):

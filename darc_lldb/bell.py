@@ -8,7 +8,7 @@ import lldb
 
 from darc.debuggee import bell as bells
 from darc.debuggee import procfs
-from darc.target.bell import Bell
+from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
@@ -120,12 +120,4 @@ class LldbBell(Bell):
 
     def answer(self) -> Outcome:
         """What the handler decides."""
-        handler = self._handler
-        if handler is None:
-            return Outcome.CONTINUE
-        try:
-            outcome = handler()
-            return outcome if outcome is Outcome.CONTINUE else self._follow_up()
-        except Exception as error:  # told to the user, in one place
-            self._failed(error)
-            return Outcome.STOP
+        return answer(self._handler, follow_up=self._follow_up, failed=self._failed)

@@ -11,8 +11,7 @@ import lldb
 
 from darc.code.processor import STACK_POINTER
 from darc.debuggee import detour, procfs
-from darc.debuggee.caller import has_stack
-from darc.model.errors import TargetError
+from darc.debuggee.caller import Turns, able, has_stack
 from darc.target.memory import Memory
 from darc.target.target import Journal, State
 from darc_lldb import detours, registers
@@ -64,8 +63,7 @@ class Calling:
         """Whether a thread runs for darc's sake alone."""
         self.interrupted = False
         """Whether the user has asked for a stop meanwhile."""
-        self._waiting: set[tuple[int, int]] = set()
-        """Threads that have waited for others in a call, with the number of that stop."""
+        self._turns = Turns()
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         """See :meth:`darc.target.target.Target.call`."""
@@ -78,48 +76,20 @@ class Calling:
 
     def _in_a_thread(self, make: Callable[[lldb.SBThread], _Result]) -> _Result:
         """Has a thread make a call, the next one where that waits for another thread."""
-        waiting: list[detour.WaitsError] = []
-        for thread in self._able():
-            key = int(self._target.stopped().GetStopID(True)), int(thread.GetThreadID())
-            if key in self._waiting:
-                continue
-            try:
-                return make(thread)
-            except detour.WaitsError as error:
-                waiting.append(error)
-                self._waiting.add(key)
-        if not waiting:
-            raise TargetError("every thread of the program waits for another one")
-        raise waiting[0]
-
-    def _able(self) -> Iterator[lldb.SBThread]:
-        """The threads that have some stack.
-
-        Raises:
-            TargetError: there is none.
-            DispatchedError: each blocks SIGSYS, and the program has a handler for that.
-        """
         process = self._target.stopped()
+        pid, stop = int(process.GetProcessID()), int(process.GetStopID(True))
         thread = process.GetThreadByID(self.thread or 0)
         first = thread if thread.IsValid() else process.GetSelectedThread()
-        able = [one for one in (first, *user_threads(process)) if self._takes_calls(one)]
-        if not able:
-            raise TargetError(detour.IN_32_BITS)
-        pid, found = int(process.GetProcessID()), False
-        if procfs.catches(pid, SIGSYS):
-            able = [one for one in able if not procfs.blocks(pid, int(one.GetThreadID()), SIGSYS)]
-        if not able:
-            raise detour.DispatchedError(detour.HANDLER_AT_STAKE)
-        for one in able:
-            if has_stack(pid, {STACK_POINTER: registers.read(one, STACK_POINTER)}):
-                found = True
-                yield one
-        if not found:
-            raise TargetError("no thread of the program has room on its stack for a call of darc's")
-
-    @staticmethod
-    def _takes_calls(thread: lldb.SBThread) -> bool:
-        return detour.takes_calls(registers.read(thread, "cs"))
+        catches = procfs.catches(pid, SIGSYS)
+        found = able(
+            (first, *user_threads(process)),
+            segment=lambda one: registers.read(one, "cs"),
+            has_room=lambda one: has_stack(
+                pid, {STACK_POINTER: registers.read(one, STACK_POINTER)}
+            ),
+            is_at_stake=lambda one: catches and procfs.blocks(pid, int(one.GetThreadID()), SIGSYS),
+        )
+        return self._turns.take(stop, ((int(one.GetThreadID()), one) for one in found), make)
 
     def _on_detour(self, thread: lldb.SBThread, what: detour.Call) -> int | None:
         """Makes a call without lldb's noticing; ``None``: it cannot be."""

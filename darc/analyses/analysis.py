@@ -209,7 +209,7 @@ class Analysis(ABC):
         Raises:
             UsageError: nothing of it can be kept.
         """
-        raise UsageError("there is nothing to save: only what 'darc start' has begun goes on")
+        raise UsageError("nothing of this analysis can be saved: it begins anew in each run")
 
 
 class Resumable(Analysis):

@@ -129,11 +129,17 @@ class Monitor:
                 late_since = self._knock(late_since, now)
             except AssertionError:
                 raise  # the debugger was asked, from here
-            except Exception:  # the program is gone, or has written over the tables
+            except Exception as error:  # the program is gone, or has written over the tables
                 wait = _TICK_SECONDS
                 if not session.debuggee.is_readable_while_it_runs or session.debuggee.is_gone():
                     return  # the debugger will tell
+                self._tell_of(error)
                 late_since = self._insist(late_since, time.monotonic())
+
+    def _tell_of(self, error: Exception) -> None:
+        """What neither the program nor its tables can be the cause of is one of darc's own."""
+        if not isinstance(error, (DarcError, OSError)):
+            self._session.note(f"internal error beside the program that runs: {error!r}")
 
     def _show(self, now: float) -> None:
         """How far it is. Where there is no terminal, or the program writes on it as well, in lines

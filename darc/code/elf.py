@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import mmap
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,7 +63,7 @@ class Image:
             raise UnsupportedError(f"{name} is not a 64-bit x86 program, which darc needs")
         try:
             self._headers = Headers(content)
-        except Exception:  # see darc.code.damaged
+        except (ValueError, OverflowError, struct.error, OSError):
             raise FormatError(f"{name} is not an ELF file, or it is damaged") from None
         self.name = name
         self._debug_file = DebugFile(self._headers, root)

@@ -26,6 +26,11 @@ from darc.code.damaged import where_damaged
 from darc.code.debug_file import LARGEST_UNPACKED, DebugFile
 from darc.code.headers import NOBITS, Headers, Segment, segment_at
 
+if not hasattr(CallFrameInfo, "_parse_entry_at"):
+    raise ImportError(
+        "this pyelftools reads no single entry of .eh_frame; one from 0.29 on, before 0.34, does"
+    )
+
 _PCREL_SDATA4 = 0x1B
 
 _LONG = 512 << 10
@@ -239,7 +244,7 @@ class FrameDescriptions:
             parsed: object = known
             if isinstance(known, int):
                 assert frames is not None
-                parsed = frames[0]._parse_entry_at(known)
+                parsed = _entry(frames[0], known)
             return (start, end, parsed) if isinstance(parsed, FDE) else None
         _, frame_address, table, _, header_address = frames
         number = bisect.bisect_right(self._fde_starts, address - header_address)
@@ -260,7 +265,7 @@ class FrameDescriptions:
     def _entry_at(self, offset: int) -> tuple[int, int, FDE] | None:
         """The entry there in .eh_frame, which many addresses are asked for."""
         assert self._tables is not None
-        entry = self._tables[0]._parse_entry_at(offset)
+        entry = _entry(self._tables[0], offset)
         if not isinstance(entry, FDE):
             return None
         start = entry["initial_location"]
@@ -320,6 +325,13 @@ def _offset(rule: Any) -> int | None:
     return int(rule.arg) if is_kept else None
 
 
+def _entry(info: CallFrameInfo, offset: int) -> object:
+    """The entry of .eh_frame at an offset in it. pyelftools has no public way to a single one, only
+    to all, which takes a second for each megabyte; what it is asked for instead is looked for
+    above, as readers of damaged files keep to themselves what is missing."""
+    return info._parse_entry_at(offset)
+
+
 def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]] | None:
     """Start, end and offset of each entry of .eh_frame, where all have the form that compilers
     give them; ``None``: they have not. pyelftools alone takes a second for each megabyte."""
@@ -338,7 +350,7 @@ def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]]
         if above:
             common = at + 4 - above
             if common not in is_usual:
-                parsed = info._parse_entry_at(common)
+                parsed = _entry(info, common)
                 encoding = isinstance(parsed, CIE) and parsed.augmentation_dict.get("FDE_encoding")
                 is_usual[common] = encoding == _PCREL_SDATA4
             if not is_usual[common]:

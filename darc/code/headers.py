@@ -130,7 +130,8 @@ class Headers:
     """See the module."""
 
     def __init__(self, content: Content) -> None:
-        """Raises ValueError, struct.error or OSError: there are no headers, or none that can be."""
+        """Raises ValueError, OverflowError, struct.error or OSError: there are no headers, or none
+        that can be."""
         self.content = content
         fields = _ELF.unpack(content.read(0, _ELF.size))
         self.ident: bytes = fields[0]

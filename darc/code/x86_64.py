@@ -26,6 +26,7 @@ from iced_x86 import (
 from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
 from darc.code.depth import frame_rules
 from darc.code.frames import FrameRule
+from darc.model.errors import TargetError
 from darc.model.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
@@ -306,7 +307,7 @@ def _table_entries(around: Surroundings, table: int, form: str) -> Iterator[int]
     for index in range(0, _LONGEST_TABLE, chunk):
         try:
             raw = around.read(table + index * size, chunk * size)
-        except Exception:  # the end of readable memory may lie in between
+        except TargetError:  # the end of readable memory may lie in between
             yield from _table_end(around, table + index * size, form)
             return
         yield from (value for (value,) in struct.iter_unpack(form, raw))
@@ -317,7 +318,7 @@ def _table_end(around: Surroundings, table: int, form: str) -> Iterator[int]:
     for at in itertools.count(table, size):
         try:
             yield struct.unpack(form, around.read(at, size))[0]
-        except Exception:  # the end of readable memory ends the table
+        except TargetError:  # the end of readable memory ends the table
             return
 
 
@@ -408,7 +409,7 @@ def _padding_behind(function: FunctionCode, address: int, around: Surroundings) 
         return 0
     try:
         data = around.read(address, 16)
-    except Exception:  # the end of readable memory
+    except TargetError:  # the end of readable memory
         return 0
     for instruction in decode(data, address):
         at = int(instruction.ip)

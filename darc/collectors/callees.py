@@ -77,6 +77,16 @@ class Callees:
         self._ahead: dict[int, tuple[CodeSite, ...]] = {}
         """What functions call that were read while the program ran, by their entries."""
 
+    @property
+    def sites(self) -> Mapping[Fnode, Site]:
+        """Where each node is called by its parent."""
+        return self._sites
+
+    @property
+    def told(self) -> Mapping[tuple[int, str], SiteReport]:
+        """What is told about each call site, by its address and the name of its function."""
+        return self._reports
+
     def site(self, node: Fnode) -> Site:
         """Where its parent calls ``node``."""
         return self._sites[node]
@@ -120,9 +130,9 @@ class Callees:
     def take_over(self, before: Callees, root: Fnode) -> None:
         """Takes over the tree below ``root``, and what is told about it, from probes of another
         kind. No node of it is looked into again but by :meth:`fall_back`."""
-        self._reports = dict(before._reports)
+        self._reports = dict(before.told)
         for node in root.walk():
-            site = before._sites.get(node)
+            site = before.sites.get(node)
             if site is None:
                 continue
             self._sites[node] = site

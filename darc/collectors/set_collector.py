@@ -97,9 +97,13 @@ class SetCollector(PadCollector):
 
     # ------------------------------------------------------------- begin and end
 
+    def _candidates(self) -> Sequence[Function]:
+        """Functions of which one must be of those that can be timed: else nothing is."""
+        return self._functions
+
     def _check(self) -> list[str]:
         why: UnsupportedError | None = None
-        for function in self._functions:
+        for function in self._candidates():
             try:
                 return self._debuggee.check(self._program, function, self._spec)
             except UnsupportedError as error:

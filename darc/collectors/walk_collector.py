@@ -9,7 +9,6 @@ members of each level take the place of those of the one before.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -17,13 +16,11 @@ from collections.abc import Set as AbstractSet
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
 from darc.collectors.collector import Assignment, Way
-from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.walkcount import OpenMembers, Windows
 from darc.collectors.walkstacks import Stacks
 from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
-from darc.model.errors import UnsupportedError
 from darc.model.ftree import Function
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
@@ -78,12 +75,9 @@ class WalkCollector(SetCollector):
     def _room_of(self) -> int:
         return MOST_WALKED
 
-    def _check(self) -> list[str]:
+    def _candidates(self) -> Sequence[Function]:
         waits = [] if self._goes_below else _exported(self._program)
-        for function in waits:  # where it begins nothing is timed
-            with contextlib.suppress(UnsupportedError):
-                return self._debuggee.check(self._program, function, self._spec)
-        return PadCollector._check(self)
+        return (*waits, self._root.function)  # where a walk of all threads begins nothing is timed
 
     def _prepare(self, code: FunctionCode) -> None:
         del code

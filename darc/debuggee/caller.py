@@ -12,14 +12,18 @@ import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from darc.debuggee import admission, detour, procfs
-from darc.debuggee.detour import Call, Detour, Ringer, WaitsError, plan
+from darc.debuggee.detour import Call, Detour, DispatchedError, Ringer, WaitsError, plan
 from darc.model.errors import TargetError
 from darc.target import living
 from darc.target.ownthread import begin_thread
 from darc.target.target import Journal, Passage, Place
+
+_Thread = TypeVar("_Thread")
+_Result = TypeVar("_Result")
 
 _PATIENCE_SECONDS = 3.0
 _LOOK_SECONDS = 0.05
@@ -36,6 +40,74 @@ def has_stack(process: int, registers: Mapping[str, int]) -> bool:
     except TargetError:
         return False
     return True
+
+
+class Turns:
+    """Which of a program's threads makes a call: the next one where one waits for another. Those
+    are asked no more at the same stop."""
+
+    def __init__(self) -> None:
+        self._waiting: set[tuple[int | None, int]] = set()
+        """Threads that have waited for others in a call, with the number of that stop."""
+
+    def take(
+        self,
+        stop: int | None,
+        threads: Iterable[tuple[int, _Thread]],
+        make: Callable[[_Thread], _Result],
+    ) -> _Result:
+        """What ``make`` makes of the first thread that waits for nobody, of ``threads`` with their
+        ids that :func:`able` has said, at the stop of that number.
+
+        Raises:
+            TargetError: each waits for another one.
+        """
+        waiting: list[WaitsError] = []
+        for number, thread in threads:
+            if (stop, number) in self._waiting:
+                continue
+            try:
+                return make(thread)
+            except WaitsError as error:
+                waiting.append(error)
+                self._waiting.add((stop, number))
+        if not waiting:
+            raise TargetError("every thread of the program waits for another one")
+        raise waiting[0]
+
+
+def able(
+    threads: Iterable[_Thread],
+    *,
+    segment: Callable[[_Thread], int],
+    has_room: Callable[[_Thread], bool],
+    is_at_stake: Callable[[_Thread], bool] = lambda thread: False,
+) -> Iterator[_Thread]:
+    """Those stopped threads that can make a call. ``segment`` is a thread's code segment;
+    ``has_room`` says whether its stack has room for a call; ``is_at_stake``, whether a call of its
+    would cost the program its handler of SIGSYS.
+
+    Raises:
+        TargetError: there is none.
+        DispatchedError: a handler is at stake in each.
+    """
+    in_64_bits = free = found = False
+    for thread in threads:
+        if not detour.takes_calls(segment(thread)):
+            continue
+        in_64_bits = True
+        if is_at_stake(thread):
+            continue
+        free = True
+        if has_room(thread):
+            found = True
+            yield thread
+    if not in_64_bits:
+        raise TargetError(detour.IN_32_BITS)
+    if not free:
+        raise DispatchedError(detour.HANDLER_AT_STAKE)
+    if not found:
+        raise TargetError("no thread of the program has room on its stack for a call of darc's")
 
 
 class Patience:

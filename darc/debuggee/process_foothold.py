@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from signal import SIGSYS
 
+from darc import agent
 from darc.agent.layout import (
     MOST_RECORDS,
     SOON_USED,
@@ -60,7 +61,6 @@ from darc.target.target import Place, Target
 
 _PAGE = 4096
 _AREA_UNIT = _PAGE
-_AGENT_BYTES = 1 << 15
 _PAD_BYTES = 104  # of one site, on average
 _LONGEST_PAD = 1024
 _ZEROS = bytes(1 << 20)
@@ -616,5 +616,5 @@ class ProcessFoothold(Foothold):
 
 
 def _area_size(room: Room) -> int:
-    wanted = returns.SIZE + room.sites * _PAD_BYTES + _AGENT_BYTES
+    wanted = returns.SIZE + room.sites * _PAD_BYTES + len(agent.load().code)
     return min(-(-wanted // _AREA_UNIT) * _AREA_UNIT, pads.BLOCK)

@@ -563,8 +563,8 @@ class MemoryFile:
         """Raises TargetError when it is not mapped or the process is gone."""
         try:
             done = os.pwrite(self._fd, data, address)
-        except OSError as error:
-            raise TargetError(f"cannot write memory at {address:#x}: {error.strerror}") from None
+        except (OSError, OverflowError) as error:
+            raise TargetError(f"cannot write memory at {address:#x}: {error}") from None
         if done != len(data):
             raise TargetError(f"cannot write memory at {address:#x}: it is not mapped")
 

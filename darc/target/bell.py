@@ -8,6 +8,25 @@ from collections.abc import Callable
 from darc.target.outcome import Outcome
 
 
+def answer(
+    handler: Callable[[], Outcome] | None,
+    *,
+    follow_up: Callable[[], Outcome],
+    failed: Callable[[Exception], None],
+) -> Outcome:
+    """What becomes of a program that the bell has stopped, where ``handler`` decides. Where that
+    would leave it to the user, ``follow_up`` says whether another analysis has begun by itself.
+    ``failed`` tells the user what went wrong, in one place."""
+    if handler is None:
+        return Outcome.CONTINUE
+    try:
+        outcome = handler()
+        return outcome if outcome is Outcome.CONTINUE else follow_up()
+    except Exception as error:
+        failed(error)
+        return Outcome.STOP
+
+
 class Bell(ABC):
     """The signal that the agent rings with, or the thread beside; one at a time."""
 

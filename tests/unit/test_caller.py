@@ -7,8 +7,17 @@ import os
 
 import pytest
 
-from darc.debuggee.caller import Caller
-from darc.debuggee.detour import REGISTERS, Call, Detour, EndedError
+from darc.debuggee.caller import Caller, Turns, able
+from darc.debuggee.detour import (
+    HANDLER_AT_STAKE,
+    IN_32_BITS,
+    REGISTERS,
+    Call,
+    Detour,
+    DispatchedError,
+    EndedError,
+    WaitsError,
+)
 from darc.model.errors import TargetError
 from darc.target.target import Journal, Passage
 
@@ -99,3 +108,59 @@ def test_nothing_is_written_that_cannot_be_noted() -> None:
     with pytest.raises(TargetError):
         steps.make(Call(0, ()), PLACE, steps)
     assert steps.steps == ["borrows"]
+
+
+# -- which thread makes it ---------------------------------------------------------------------
+
+CS_64, CS_32 = 0x33, 0x23
+
+
+def those_able(
+    segments: list[int], *, room: tuple[int, ...] = (), at_stake: tuple[int, ...] = ()
+) -> list[int]:
+    return list(
+        able(
+            range(len(segments)),
+            segment=lambda one: segments[one],
+            has_room=lambda one: one in room,
+            is_at_stake=lambda one: one in at_stake,
+        )
+    )
+
+
+def test_threads_that_can_make_a_call() -> None:
+    assert those_able([CS_64, CS_32, CS_64, CS_64], room=(0, 1, 2), at_stake=(2,)) == [0]
+
+
+@pytest.mark.parametrize(
+    ("segments", "at_stake", "message"),
+    [
+        ([CS_32, CS_32], (), IN_32_BITS),
+        ([CS_64, CS_32], (0,), HANDLER_AT_STAKE),
+        ([CS_64, CS_64], (0,), "no thread of the program has room on its stack"),
+    ],
+)
+def test_why_none_can(segments: list[int], at_stake: tuple[int, ...], message: str) -> None:
+    with pytest.raises(TargetError) as error:
+        those_able(segments, at_stake=at_stake)
+    assert str(error.value).startswith(message)
+    assert isinstance(error.value, DispatchedError) == (message == HANDLER_AT_STAKE)
+
+
+def test_a_thread_that_waits_for_others_is_asked_once_at_a_stop() -> None:
+    turns, asked = Turns(), list[int]()
+
+    def make(thread: int) -> str:
+        asked.append(thread)
+        if thread in (1, 2):
+            raise WaitsError(f"{thread} waits")
+        return f"{thread} has made it"
+
+    threads = [(one, one) for one in (1, 2, 3)]
+    assert turns.take(7, threads, make) == "3 has made it"
+    assert turns.take(7, threads, make) == "3 has made it"
+    assert asked == [1, 2, 3, 3]
+    with pytest.raises(WaitsError, match="1 waits"):
+        turns.take(8, threads[:2], make)
+    with pytest.raises(TargetError, match="every thread of the program waits for another one"):
+        turns.take(8, threads[:2], make)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -161,3 +163,17 @@ def test_a_damaged_debug_file_hides_no_other(tmp_path: Path, damage: str) -> Non
         first.write_bytes(build("loop").read_bytes())
     image = read_image(program, "program", tmp_path)
     assert "handle" in {symbol.name for symbol in image.symbols}
+
+
+def test_a_pyelftools_that_reads_no_single_entry_is_told_of_where_darc_is_loaded() -> None:
+    """And not taken for files without frame information, by readers of damaged ones."""
+    program = (
+        "from elftools.dwarf.callframe import CallFrameInfo\n"
+        "del CallFrameInfo._parse_entry_at\n"
+        "try: import darc.code.frames\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert re.match("this pyelftools reads no single entry", done.stdout)

@@ -182,6 +182,21 @@ def test_tables_that_cannot_be_read_stop_the_program_once(analysis: Analysis) ->
     assert analysis.debuggee.sent == [(BELL,)]
 
 
+def test_errors_of_darcs_own_are_told(analysis: Analysis) -> None:
+    """And the program is stopped all the same, as by what its tables may have caused."""
+
+    def looked() -> None:
+        if analysis.looks < 4:
+            raise KeyError("no such thing")
+
+    analysis.looked = looked
+    analysis.run(lambda: analysis.looks >= 4)
+    assert set(analysis.notes) == {
+        "internal error beside the program that runs: KeyError('no such thing')"
+    }
+    assert analysis.debuggee.sent == [(BELL,)]
+
+
 def test_who_asks_the_debugger_is_found_out(
     analysis: Analysis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
