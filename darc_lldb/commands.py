@@ -12,6 +12,7 @@ from darc.app.app import App
 from darc.app.parameters import PARAMETERS
 from darc.debuggee import beside
 from darc.model.errors import TargetError
+from darc.target.target import State
 from darc.views import glyphs
 from darc_lldb import hook, overrides
 from darc_lldb.farewell import Farewell
@@ -268,8 +269,16 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
             app.on_leave()
 
     overrides.before(debugger, _KILLING, guarded(before_kill))
+
+    def before_leaving() -> None:
+        # Where lldb reads its commands from no terminal the program may run meanwhile.
+        if target.was_prepared and inferior.state is State.RUNNING:
+            stopping.leaving.stop_for(lambda: monitor.ring_to_leave(app.session), app.on_leave)
+        else:
+            guarded(app.on_leave)()
+
     for command in _LEAVING:
-        overrides.before(debugger, command, guarded(app.on_leave))
+        overrides.before(debugger, command, before_leaving)
 
 
 def _leave_all(done: Callable[[], None]) -> bool:

@@ -1,7 +1,9 @@
-"""lldb is to end, by a signal of somebody's, and first to let the program go."""
+"""lldb is to let the program go, by a signal of somebody's that ends it, or by a command while the
+program runs."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -14,6 +16,8 @@ _STILL_LOOKS = 250
 """After so many looks the command that was to let the program go on has failed."""
 _END_SECONDS = 5.0
 """Longer than lldb takes to end when it may."""
+_PATIENCE_SECONDS = 15.0
+"""Longer than it takes to take probes out."""
 
 
 class Leaving:
@@ -31,6 +35,14 @@ class Leaving:
         """Whether lldb is to end, and has not let the program go."""
         return self._wanted is not None
 
+    def stop_for(self, knock: Callable[[], bool], take_out: Callable[[], None]) -> None:
+        """lldb is about to carry out a command that lets the program go, which runs: it stands
+        still when ``take_out`` has been called, for as long as lldb takes for that. On lldb's own
+        thread, which must not have darc's lock."""
+        over = threading.Event()
+        self._begin(knock, take_out, over.set)
+        over.wait(_PATIENCE_SECONDS)
+
     def ask(
         self, knock: Callable[[], bool], take_out: Callable[[], None], done: Callable[[], None]
     ) -> None:
@@ -41,12 +53,22 @@ class Leaving:
 
         def let_go() -> None:
             try:
-                self._guarded(take_out)
+                take_out()
+            finally:
                 self._inferior.process.Detach()
+
+        self._begin(knock, let_go, done)
+
+    def _begin(
+        self, knock: Callable[[], bool], leave: Callable[[], None], done: Callable[[], None]
+    ) -> None:
+        def finish() -> None:
+            try:
+                self._guarded(leave)
             finally:
                 done()
 
-        self._wanted = let_go
+        self._wanted = finish
         begin_thread(lambda: self._look(knock), "darc-leave")
 
     def _look(self, knock: Callable[[], bool]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,8 @@ import pytest
 from darc_lldb.farewell import Farewell
 from fixtures.build import build
 from tests.code import altered_code
-from tests.debugger import let_go, server
-from tests.lldb.runner import debug
+from tests.debugger import WATCHDOG_SECONDS, end_session, last_words, let_go, server, tracer
+from tests.lldb.runner import debug, on_terminal
 
 AS_IT_GOES_ON = """
 import os
@@ -58,6 +60,46 @@ def test_signal_as_the_program_goes_on(tmp_path: Path) -> None:
         assert len(altered) == breakpoints == 0, done.gdb
         running.operations()
         assert running.finish() == 0
+
+
+def test_detach_while_the_program_runs(tmp_path: Path) -> None:
+    """lldb takes commands meanwhile where it reads them from a pipe."""
+    with server(build("server")) as running:
+        command, variables = on_terminal()
+        lldb = subprocess.Popen(
+            [*command, "-p", str(running.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **variables},
+            start_new_session=True,
+        )
+        try:
+            assert lldb.stdin is not None
+            lldb.stdin.write(b"darc start handle --start-ops 1000000000\nprocess continue\n")
+            lldb.stdin.flush()
+            wait_until(lambda: bool(altered_code(running.pid)[2]), lldb)
+            running.operations()  # it runs with the probes in
+            lldb.stdin.write(b"process detach\n")
+            lldb.stdin.flush()
+            wait_until(lambda: tracer(running.pid) == 0, lldb)
+            _, breakpoints, altered = altered_code(running.pid)
+            assert len(altered) == breakpoints == 0
+            said, _ = lldb.communicate(b"quit\n", WATCHDOG_SECONDS)
+            assert b"Traceback" not in said
+        finally:
+            end_session(lldb)
+            lldb.wait()
+        running.operations()
+        assert running.finish() == 0
+
+
+def wait_until(condition: Callable[[], bool], lldb: subprocess.Popen[bytes]) -> None:
+    """Looks again and again."""
+    deadline = time.monotonic() + WATCHDOG_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, last_words(lldb.pid)
+        time.sleep(0.05)
 
 
 @pytest.fixture
