@@ -9,6 +9,10 @@ _RUNS = 9
 """Times what a stop has taken: so long, at least, the program runs from then on, and stands for a
 tenth of the time at most."""
 
+_RUNS_BEHIND_SHORT, _LONG_ENOUGH = 49, 0.4
+"""The same where stops are short, up to so many seconds: it stands for a fiftieth (CrossWalk's own
+cost is below 2 %)."""
+
 _BETWEEN_LOOKS = 0.03
 """Seconds between two looks at least."""
 
@@ -45,7 +49,8 @@ class Pace:
     @property
     def runs_at_least(self) -> float:
         """Seconds for which it runs now before the next stop. Any thread."""
-        return max(_RUNS * self._took, _BETWEEN_LOOKS)
+        often = min(_RUNS_BEHIND_SHORT * self._took, _LONG_ENOUGH)
+        return max(_RUNS * self._took, often, _BETWEEN_LOOKS)
 
     @property
     def may_look(self) -> bool:

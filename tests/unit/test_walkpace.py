@@ -44,6 +44,14 @@ def test_the_program_stands_for_a_tenth_of_the_time_at_most(takes: float) -> Non
     assert program.stood <= 0.11 * program.now
 
 
+@pytest.mark.parametrize("takes", [0.0005, 0.004, 0.008])
+def test_behind_short_stops_it_stands_for_a_fiftieth(takes: float) -> None:
+    program = Program(takes)
+    for _ in range(200):
+        program.look()
+    assert program.stood <= 0.022 * program.now
+
+
 def test_where_stops_are_short_there_are_many_looks_soon() -> None:
     program = Program(0.001)
     for _ in range(10):
