@@ -19,7 +19,8 @@ from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.pads import processor as pads
-from darc.pads.foothold import MARK, MARK_SIZE, Area, Foothold, ThreadKey
+from darc.pads.areas import Area
+from darc.pads.foothold import MARK, MARK_SIZE, Foothold, ThreadKey
 from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
 from darc.pads.waypoints import Waypoints
 from darc.target.target import Target

@@ -17,7 +17,8 @@ from darc.collectors.pad_collector import WATCHED
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function
-from darc.pads.foothold import Area, Foothold
+from darc.pads.areas import Area
+from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 from darc.pads.returns import ReturnLandings
 

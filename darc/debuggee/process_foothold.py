@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from signal import SIGSYS
+from typing import Self
 
 from darc import agent
 from darc.agent.layout import (
@@ -55,7 +56,8 @@ from darc.debuggee.references import SEARCHED, extents, references, restore_copi
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError
 from darc.pads import processor as pads
 from darc.pads import returns
-from darc.pads.foothold import Area, Foothold, Placed, ThreadKey
+from darc.pads.areas import Area, Placed
+from darc.pads.foothold import Foothold, ThreadKey
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Place, Target
 
@@ -123,8 +125,8 @@ class ProcessFoothold(Foothold):
     def memory_beside(self) -> tuple[Read, Write] | None:
         return self.memory.read, self.memory.write
 
-    def earlier(self, after: Foothold | None = None, *, patient: bool = False) -> int:
-        if isinstance(after, ProcessFoothold) and after._kept is not None:
+    def earlier(self, after: Self | None = None, *, patient: bool = False) -> int:
+        if after is not None and after._kept is not None:
             self._kept, after._kept = after._kept, None
             return len(self._kept)
         agents = left_behind(self._target, self.memory, regions(self.identity))

@@ -11,21 +11,20 @@ import bisect
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Self
 
 from darc import agent
 from darc.agent.damage import DamagedError
 from darc.agent.layout import Read, Room, Write
 from darc.agent.memory import AgentMemory
-from darc.agent.rows import Node, Route
 from darc.code.architecture import Prologue, Site
-from darc.code.processor import FRAME_AT_ENTRY, decode
 from darc.code.program import Program
 from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
-from darc.model.ftree import CallKind
 from darc.pads import processor as pads
+from darc.pads.areas import Area, Placed
+from darc.pads.calibration import Calibration
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Target
 
@@ -33,23 +32,6 @@ MARK = b"darc pad"
 MARK_SIZE = 64
 """Every area begins with the mark and the address of the control structure: whoever comes after a
 debugger that was killed finds both."""
-
-
-_RETURN = b"\xc3"
-_CALL_RBX = b"\xff\xd3"  # where darc_calibrate_once has what it calls
-
-
-class _Cost(NamedTuple):
-    """Cycles of a call's pad, least of many."""
-
-    full: int
-    """All of it, as its caller sees it."""
-    slow: int
-    """What is added to that where the stub leaves its begin to C."""
-    first: int
-    """What is added to that where it is the op's first one."""
-    inner: int
-    """Between two reads of the counter."""
 
 
 class ThreadKey(IntEnum):
@@ -61,84 +43,6 @@ class ThreadKey(IntEnum):
     """By their thread-local storage."""
     STACK = 2
     """By their kernel stacks."""
-
-
-@dataclass
-class Area:
-    """Executable memory for pads."""
-
-    base: int
-    size: int
-    used: int = 0
-    """Nothing is behind so many bytes."""
-    landings: ReturnLandings | None = None
-    """What its pads' calls come back to: in a process; perhaps those of another area."""
-    pools: list[ReturnLandings] = field(default_factory=list)
-    """All in its reach, where call sites of earlier analyses have theirs."""
-    holes: list[range] = field(default_factory=list)
-    """What is free before that: pads of earlier analyses were there."""
-    floor: int = -1
-    """What is in the first so many bytes stays: landings, the agent. Else what is used at first."""
-
-    def __post_init__(self) -> None:
-        if self.floor < 0:
-            self.floor = self.used
-
-    @property
-    def has_room(self) -> bool:
-        """Whether half of what pads may take is free."""
-        taken = self.used - sum(map(len, self.holes))
-        return taken - self.floor <= (self.size - self.floor) // 2
-
-    def landings_of(self, back: int, usual: ReturnLandings) -> ReturnLandings:
-        """Where the call site with this return address has its landing, or is to get one: among the
-        ``usual`` ones, where these have room."""
-        known = next((one for one in self.pools if one.knows(back)), None)
-        if known is not None or usual.free_sites:
-            return known or usual
-        return next((one for one in self.pools if one.free_sites), usual)
-
-    def free(self, size: int) -> int:
-        """Where so many bytes are free, or none at all, at the end."""
-        wanted = (hole.start for hole in self.holes if len(hole) >= size)
-        return next(wanted, self.base + self.used)
-
-    def take(self, place: range) -> bool:
-        """Takes bytes that are free; ``False``: there are not so many."""
-        for number, hole in enumerate(self.holes):
-            if hole.start == place.start and place.stop <= hole.stop:
-                self.holes[number] = range(place.stop, hole.stop)
-                return True
-        if place.start != self.base + self.used or place.stop > self.base + self.size:
-            return False
-        self.used += len(place)
-        return True
-
-    def keep(self, places: Sequence[range]) -> None:
-        """All is free behind the floor but these ``places``, which are in order."""
-        at, self.holes = self.base + self.floor, []
-        for place in places:
-            if place.start > at:
-                self.holes.append(range(at, place.start))
-            at = place.stop
-        self.used = at - self.base
-
-    @property
-    def block(self) -> int:
-        """That of the return addresses of its pads' calls."""
-        base = self.base if self.landings is None else self.landings.base
-        return base // pads.BLOCK * pads.BLOCK
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A pad in its place."""
-
-    place: range
-    frames: tuple[tuple[int, int], ...]
-    back: int | None
-    rows: frozenset[int]
-    """The numbers of the sites whose rows it reads."""
 
 
 class Foothold(ABC):
@@ -205,11 +109,12 @@ class Foothold(ABC):
         """Bytes that are mapped for it in the program, used or not; 0 where that is no matter."""
         return 0
 
-    def earlier(self, after: Foothold | None = None, *, patient: bool = False) -> int:
+    def earlier(self, after: Self | None = None, *, patient: bool = False) -> int:
         """No analysis is under way, and all threads stand still: how many footholds before this one
         are there still, as a thread may come back to them. What nothing needs is given back, but
-        for what ``after`` has just looked for at its :meth:`give_back`, since which the program has
-        not run; ``patient``: however long it takes to know that."""
+        for what ``after``, the one before it in the same debuggee, has just looked for at its
+        :meth:`give_back`, since which the program has not run; ``patient``: however long it takes
+        to know that."""
         del after, patient
         return 0
 
@@ -244,7 +149,7 @@ class Foothold(ABC):
         )
         self._begin_landings()
         try:
-            self._calibrate()
+            Calibration(self, self._blob, first).measure()
         except pads.OutOfReachError as error:
             raise PadsImpossibleError(str(error)) from None
         first.floor = first.used
@@ -509,118 +414,6 @@ class Foothold(ABC):
         """No pad was made for the site with this number."""
         self._free_indices.append(index)
 
-    def _calibrate(self) -> None:
-        """Measures the pads' own cost in this program on this machine: at a call of what does
-        nothing; at one that is not its caller's; at one of a tail call of that; and at one of a
-        tail call of that tail call."""
-        tables, limits = self.tables, self._blob.constants
-        nothing = self.symbol("darc_nothing")
-        direct, pad = self._calibrated_site(CallKind.DIRECT, nothing, 0)
-        parent = self.new_index()
-        tables.sites.write(parent, pad_back=self._areas[0].block, kind=limits["DARC_CALL"])
-
-        def measure(entry: int, node: int = 1, *, timed: bool = True) -> _Cost:
-            nodes = [Node(0, 1, 3, timed=True), *[Node(0, 0, 0, timed=timed)] * 3]
-            routes = [Route(0, 1), Route(1, 2), Route(0, 3), Route(3, 1)]
-            tables.sites.write_nodes(nodes, routes, [])
-            tables.sites.set(direct, timed=int(timed))
-            tables.sites.set(parent, first_child=node)
-            arguments = (tables.control, tables.sites.address(parent), entry, nothing)
-            self.call(self.symbol("darc_calibrate"), arguments)
-            return _Cost(tables.full_cost, tables.slow_cost, tables.first_cost, tables.inner_cost)
-
-        def measure_kept(entry: int) -> _Cost:
-            tables.set(least_span=0)
-            cost = measure(entry)
-            tables.set(least_span=limits["DARC_NEVER"])
-            tables.kept.forget()
-            return cost
-
-        path = measure(pad, timed=False)
-        timed, kept = measure(pad), measure_kept(pad)
-        used = [direct]
-        # One after the other, as all of these calls come back through one landing.
-        index, pad = self._calibrated_site(CallKind.INDIRECT, nothing, 0)
-        indirect, indirect_kept = measure(pad), measure_kept(pad)
-        used.append(index)
-        index, pad = self._calibrated_site(CallKind.DIRECT, nothing, 1)
-        passed = measure(pad)
-        used.append(index)
-        index, tail = self._calibrated_site(CallKind.TAIL, nothing, 1)
-        used.append(index)
-        index, pad = self._calibrated_site(CallKind.DIRECT, tail, 0)
-        used.append(index)
-        once, target, both = measure(pad), measure(pad, 2), measure_kept(pad)
-        index, tail = self._calibrated_site(CallKind.TAIL, tail, 3)
-        used.append(index)
-        index, pad = self._calibrated_site(CallKind.DIRECT, tail, 2)
-        twice = measure(pad)
-        used.append(index)
-        for index in used:
-            tables.sites.set(index, route_count=0)
-        span_cost = max(0, both.full - once.full) // 2
-        return_cost = max(0, indirect_kept.full - indirect.full - span_cost)
-        first_cost = kept.first + kept.full - timed.first - timed.full - return_cost - span_cost
-        tail_cost = max(0, once.inner - timed.inner)
-        target_cost = max(0, twice.full - once.full - tail_cost)
-        tails = once.full - timed.full - return_cost - tail_cost
-        tables.set(
-            inner_cost=timed.inner,
-            full_cost=timed.full,
-            path_cost=path.full,
-            pass_cost=passed.full,
-            slow_cost=timed.slow,
-            indirect_cost=max(0, indirect.full - timed.full),
-            kept_cost=kept.full,
-            return_cost=return_cost,
-            span_cost=span_cost,
-            first_cost=max(0, first_cost),
-            closing_cost=max(0, tails - target_cost),
-            target_cost=target_cost,
-            tail_cost=tail_cost,
-            tail_inner=target.inner,
-        )
-
-    def _calibrated_site(self, kind: CallKind, target: int, route: int) -> tuple[int, int]:
-        """The number and the pad of a site that calls, or jumps to, ``target``, as if it were the
-        one in ``darc_calibrate_once``; ``route`` is its only one."""
-        area, back = self._areas[0], self.symbol("darc_calibrate_back")
-        code = pads.patch_bytes(CallKind.DIRECT, area.base, 5, target)
-        if kind is CallKind.INDIRECT:
-            code = _CALL_RBX
-        site = Site(
-            address=area.base,
-            kind=kind,
-            patch=area.base,
-            length=5,
-            back=back,
-            target=None if kind is CallKind.INDIRECT else target,
-            pointer=None,
-            instruction=decode(code, area.base)[0],
-            slot=FRAME_AT_ENTRY,
-            thunk=target,
-        )
-        index = self.new_index()
-        pad_back, blocks = 0, (area.block,)
-        if kind.is_tail:
-            data = self.tables.sites.address(index)
-            origin, _ = self.place(
-                area, index, None, lambda at: pads.tail_pad(site, data, blocks, self.stubs, at)
-            )
-        else:
-            origin, _, pad_back = self.place_call(area, site, index, blocks)
-        self.tables.sites.write(
-            index,
-            back=back,
-            pad_back=pad_back,
-            kind=self._blob.constants["DARC_TAIL" if kind.is_tail else "DARC_CALL"],
-            indirect=self._blob.constants["DARC_MAX_TARGETS"] * (kind is CallKind.INDIRECT),
-            timed=1,
-            route_first=route,
-            route_count=1,
-        )
-        return index, origin
-
     def calibrate_members(self) -> None:
         """Measures what the pad of a set's function costs, once; nothing is timed yet. The agent
         counts members now, and what it counts here is to be forgotten. Calls functions.
@@ -628,44 +421,8 @@ class Foothold(ABC):
         Raises:
             TargetError: there is no room for one more pad.
         """
-        tables = self.tables
-        if tables.member_cost:
-            return
-        nothing, index = self.symbol("darc_nothing"), self.new_index()
-        (back,) = decode(_RETURN, nothing)
-        prologue = Prologue(nothing, (back,), len(_RETURN), _RETURN)
-        area, data = self._areas[0], tables.sites.address(index)
-        lands = area.landings is not None
-        origin, pad = self.place(
-            area, index, 0, lambda at: pads.entry_pad(prologue, data, self.stubs, at, lands)
-        )
-        kind = self._blob.constants["DARC_MEMBER"]
-        if area.landings is None:
-            assert pad.back is not None
-            tables.sites.write(index, pad_back=origin + pad.back, kind=kind, timed=1)
-            self._calibrate_member(origin, nothing)
-            return
-        assert pad.body is not None
-        body = origin + pad.body
-        tables.sites.write(
-            index,
-            pad_back=area.landings.callers,
-            kind=kind,
-            timed=1,
-            landings=area.landings.base,
-            body=body,
-        )
-        with area.landings.lend(0, self.symbol("darc_calibrate_back"), body):
-            self._calibrate_member(origin, nothing)
-
-    def _calibrate_member(self, pad: int, bare: int) -> None:
-        tables = self.tables
-        tables.enabled = True
-        try:
-            arguments = (tables.control, pad, bare)
-            self.call(self.symbol("darc_calibrate_members"), arguments)
-        finally:
-            tables.enabled = False
+        if not self.tables.member_cost:
+            Calibration(self, self._blob, self._areas[0]).measure_member()
 
     def area_for(self, low: int, high: int) -> Area | None:
         """An area from which the module around [low, high) is in reach, if there is one."""

@@ -33,7 +33,8 @@ from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Function
 from darc.pads import processor as pads
 from darc.pads import returns
-from darc.pads.foothold import Area, Foothold
+from darc.pads.areas import Area
+from darc.pads.foothold import Foothold
 from darc.pads.guardpads import GuardPads, Places
 from darc.pads.guards import guard_places
 from darc.pads.patching import Patch, Patcher

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.pads.foothold import Area
+from darc.pads.areas import Area
 
 BASE, SIZE, FLOOR = 0x10000, 4096, 256
 

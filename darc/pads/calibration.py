@@ -1,0 +1,219 @@
+"""What pads cost in this program on this machine, measured once as a foothold begins.
+
+Their own cost is taken out of every latency. It is measured at calls that the agent makes of a
+function that does nothing (``darc/agent/calibrate.c``), through pads that are made for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from darc.agent import Blob
+from darc.agent.memory import AgentMemory
+from darc.agent.rows import Node, Route
+from darc.code.architecture import Prologue, Site
+from darc.code.processor import FRAME_AT_ENTRY, decode
+from darc.model.ftree import CallKind
+from darc.pads import processor as pads
+from darc.pads.areas import Area
+
+_RETURN = b"\xc3"
+_CALL_RBX = b"\xff\xd3"  # where darc_calibrate_once has what it calls
+
+
+class _Cost(NamedTuple):
+    """Cycles of a call's pad, least of many."""
+
+    full: int
+    """All of it, as its caller sees it."""
+    slow: int
+    """What is added to that where the stub leaves its begin to C."""
+    first: int
+    """What is added to that where it is the op's first one."""
+    inner: int
+    """Between two reads of the counter."""
+
+
+class Host(Protocol):
+    """What is asked of the foothold: see :class:`~darc.pads.foothold.Foothold`."""
+
+    tables: AgentMemory
+    stubs: pads.Stubs
+
+    def symbol(self, name: str) -> int: ...
+    def call(self, address: int, arguments: Sequence[int]) -> int: ...
+    def new_index(self) -> int: ...
+    def place(
+        self, area: Area, index: int | None, back: int | None, make: Callable[[int], pads.Pad]
+    ) -> tuple[int, pads.Pad]: ...
+    def place_call(
+        self, area: Area, site: Site, index: int, blocks: Sequence[int]
+    ) -> tuple[int, pads.Pad, int]: ...
+
+
+class Calibration:
+    """Of a ``foothold`` whose agent is there; its pads are in ``area``."""
+
+    def __init__(self, foothold: Host, blob: Blob, area: Area) -> None:
+        self._foothold = foothold
+        self._tables = foothold.tables
+        self._blob = blob
+        self._area = area
+
+    def measure(self) -> None:
+        """Measures the pads' own cost in this program on this machine: at a call of what does
+        nothing; at one that is not its caller's; at one of a tail call of that; and at one of a
+        tail call of that tail call."""
+        tables, limits = self._tables, self._blob.constants
+        nothing = self._foothold.symbol("darc_nothing")
+        direct, pad = self._site(CallKind.DIRECT, nothing, 0)
+        parent = self._foothold.new_index()
+        tables.sites.write(parent, pad_back=self._area.block, kind=limits["DARC_CALL"])
+
+        def measure(entry: int, node: int = 1, *, timed: bool = True) -> _Cost:
+            nodes = [Node(0, 1, 3, timed=True), *[Node(0, 0, 0, timed=timed)] * 3]
+            routes = [Route(0, 1), Route(1, 2), Route(0, 3), Route(3, 1)]
+            tables.sites.write_nodes(nodes, routes, [])
+            tables.sites.set(direct, timed=int(timed))
+            tables.sites.set(parent, first_child=node)
+            arguments = (tables.control, tables.sites.address(parent), entry, nothing)
+            self._foothold.call(self._foothold.symbol("darc_calibrate"), arguments)
+            return _Cost(tables.full_cost, tables.slow_cost, tables.first_cost, tables.inner_cost)
+
+        def measure_kept(entry: int) -> _Cost:
+            tables.set(least_span=0)
+            cost = measure(entry)
+            tables.set(least_span=limits["DARC_NEVER"])
+            tables.kept.forget()
+            return cost
+
+        path = measure(pad, timed=False)
+        timed, kept = measure(pad), measure_kept(pad)
+        used = [direct]
+        # One after the other, as all of these calls come back through one landing.
+        index, pad = self._site(CallKind.INDIRECT, nothing, 0)
+        indirect, indirect_kept = measure(pad), measure_kept(pad)
+        used.append(index)
+        index, pad = self._site(CallKind.DIRECT, nothing, 1)
+        passed = measure(pad)
+        used.append(index)
+        index, tail = self._site(CallKind.TAIL, nothing, 1)
+        used.append(index)
+        index, pad = self._site(CallKind.DIRECT, tail, 0)
+        used.append(index)
+        once, target, both = measure(pad), measure(pad, 2), measure_kept(pad)
+        index, tail = self._site(CallKind.TAIL, tail, 3)
+        used.append(index)
+        index, pad = self._site(CallKind.DIRECT, tail, 2)
+        twice = measure(pad)
+        used.append(index)
+        for index in used:
+            tables.sites.set(index, route_count=0)
+        span_cost = max(0, both.full - once.full) // 2
+        return_cost = max(0, indirect_kept.full - indirect.full - span_cost)
+        first_cost = kept.first + kept.full - timed.first - timed.full - return_cost - span_cost
+        tail_cost = max(0, once.inner - timed.inner)
+        target_cost = max(0, twice.full - once.full - tail_cost)
+        tails = once.full - timed.full - return_cost - tail_cost
+        tables.set(
+            inner_cost=timed.inner,
+            full_cost=timed.full,
+            path_cost=path.full,
+            pass_cost=passed.full,
+            slow_cost=timed.slow,
+            indirect_cost=max(0, indirect.full - timed.full),
+            kept_cost=kept.full,
+            return_cost=return_cost,
+            span_cost=span_cost,
+            first_cost=max(0, first_cost),
+            closing_cost=max(0, tails - target_cost),
+            target_cost=target_cost,
+            tail_cost=tail_cost,
+            tail_inner=target.inner,
+        )
+
+    def _site(self, kind: CallKind, target: int, route: int) -> tuple[int, int]:
+        """The number and the pad of a site that calls, or jumps to, ``target``, as if it were the
+        one in ``darc_calibrate_once``; ``route`` is its only one."""
+        area, back = self._area, self._foothold.symbol("darc_calibrate_back")
+        code = pads.patch_bytes(CallKind.DIRECT, area.base, 5, target)
+        if kind is CallKind.INDIRECT:
+            code = _CALL_RBX
+        site = Site(
+            address=area.base,
+            kind=kind,
+            patch=area.base,
+            length=5,
+            back=back,
+            target=None if kind is CallKind.INDIRECT else target,
+            pointer=None,
+            instruction=decode(code, area.base)[0],
+            slot=FRAME_AT_ENTRY,
+            thunk=target,
+        )
+        index = self._foothold.new_index()
+        pad_back, blocks, stubs = 0, (area.block,), self._foothold.stubs
+        if kind.is_tail:
+            data = self._tables.sites.address(index)
+            origin, _ = self._foothold.place(
+                area,
+                index,
+                None,
+                lambda at: pads.tail_pad(site, data, blocks, stubs, at),
+            )
+        else:
+            origin, _, pad_back = self._foothold.place_call(area, site, index, blocks)
+        self._tables.sites.write(
+            index,
+            back=back,
+            pad_back=pad_back,
+            kind=self._blob.constants["DARC_TAIL" if kind.is_tail else "DARC_CALL"],
+            indirect=self._blob.constants["DARC_MAX_TARGETS"] * (kind is CallKind.INDIRECT),
+            timed=1,
+            route_first=route,
+            route_count=1,
+        )
+        return index, origin
+
+    def measure_member(self) -> None:
+        """See :meth:`~darc.pads.foothold.Foothold.calibrate_members`."""
+        tables = self._tables
+        nothing, index = self._foothold.symbol("darc_nothing"), self._foothold.new_index()
+        (back,) = decode(_RETURN, nothing)
+        prologue = Prologue(nothing, (back,), len(_RETURN), _RETURN)
+        area, data = self._area, tables.sites.address(index)
+        lands, stubs = area.landings is not None, self._foothold.stubs
+        origin, pad = self._foothold.place(
+            area,
+            index,
+            0,
+            lambda at: pads.entry_pad(prologue, data, stubs, at, lands),
+        )
+        kind = self._blob.constants["DARC_MEMBER"]
+        if area.landings is None:
+            assert pad.back is not None
+            tables.sites.write(index, pad_back=origin + pad.back, kind=kind, timed=1)
+            self._call_member(origin, nothing)
+            return
+        assert pad.body is not None
+        body = origin + pad.body
+        tables.sites.write(
+            index,
+            pad_back=area.landings.callers,
+            kind=kind,
+            timed=1,
+            landings=area.landings.base,
+            body=body,
+        )
+        with area.landings.lend(0, self._foothold.symbol("darc_calibrate_back"), body):
+            self._call_member(origin, nothing)
+
+    def _call_member(self, pad: int, bare: int) -> None:
+        tables = self._tables
+        tables.enabled = True
+        try:
+            arguments = (tables.control, pad, bare)
+            self._foothold.call(self._foothold.symbol("darc_call_members"), arguments)
+        finally:
+            tables.enabled = False
