@@ -214,6 +214,6 @@ class Calibration:
         tables.enabled = True
         try:
             arguments = (tables.control, pad, bare)
-            self._foothold.call(self._foothold.symbol("darc_call_members"), arguments)
+            self._foothold.call(self._foothold.symbol("darc_calibrate_members"), arguments)
         finally:
             tables.enabled = False
