@@ -12,14 +12,17 @@ from collections.abc import Iterable, Sequence
 
 from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time
 from darc.collectors.callees import is_others
-from darc.model.ftree import Cause, Fnode, NodeState, RootCausePath
+from darc.model.ftree import UNTOLD, Cause, Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass
 from darc.model.shares import slight, weigh
 from darc.search.contest import Vote
-from darc.search.descent import MAX_DEPTH_NOTE
+from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 
 _MUCH = 0.25
 """Of the time of calls: so much of it is told of."""
+
+_CUT_OFF = (CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE)
+"""Notes of paths that blame nobody: they go on in what their last functions call."""
 
 _LISTED = 3
 """Causes that a line names."""
@@ -69,6 +72,20 @@ def tell_blocked(paths: Iterable[RootCausePath], root: Fnode, kept: KeptOps, rul
         if own.cause is Cause.BLOCKED and 2 * blocked > own.ran + sum(own.off.values()):
             maxcount = own.won[Cause.BLOCKED]
             last.end = dataclasses.replace(ending, cause=Cause.BLOCKED, maxcount=maxcount)
+
+
+def tell_unheard(paths: Iterable[RootCausePath], kept: KeptOps | None, why: str) -> None:
+    """Votes alone do not tell a function that computes from one that waits. Where ``kept`` ops
+    could, but there are too few of them (``why``), the ending of each path that ends in a
+    function's own time says so. Changes the ftree."""
+    sample = () if kept is None else kept.sample(OpClass.IN_PEAK)
+    if sum(op.off is not None for op in sample) >= LEAST_FOR_ESTIMATES:
+        return
+    for path in paths:
+        ending, note = path.ending, path.ending.note or ""
+        if ending.cause is Cause.FUNCTION and note not in _CUT_OFF and UNTOLD not in note:
+            words = filter(None, (note, f"{UNTOLD}: {why}"))
+            path.nodes[-1].end = dataclasses.replace(ending, note="; ".join(words))
 
 
 def _of_ready(counted: OffVotes) -> list[str]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from darc.model.ftree import Cause, Ending, Fnode, RootCausePath, Totals
+from darc.model.ftree import UNTOLD, Cause, Ending, Fnode, RootCausePath, Totals
 from darc.model.offtimes import cycles_within
 from darc.model.ops import Off, OffReason, Op
 from darc.model.profile import bin_of
@@ -185,7 +185,7 @@ def _plus(
 
 # ------------------------------------------------------------------- paths' ends
 
-UNTOLD_NOTE = "whether it ran or waited is not known: it was in no call that was kept whole"
+UNTOLD_NOTE = f"{UNTOLD}: it was in no call that was kept whole"
 """Of a path that ends in a function's own time."""
 
 

@@ -20,6 +20,7 @@ from darc.analyses.corrections import (
     leave_out_slight,
     tell_blocked,
     tell_others,
+    tell_unheard,
 )
 from darc.analyses.offvotes import SHORTEST_TURN, Rules
 from darc.analyses.peakprofile import LONG_SECONDS, PeakProfile
@@ -92,6 +93,9 @@ _LONGEST_CLOSING = 20.0
 """though for so many seconds at most."""
 
 
+_TOO_FEW = "too few calls were kept whole by then"
+_TOO_FEW_AT_THE_END = "the program ended before enough calls were kept whole: a longer run tells"
+
 _OF_BEFORE = "what of the peak's time causes explain is that of the run that was saved"
 
 
@@ -151,6 +155,8 @@ class RootCauses(Resumable):
         """In seconds that the program has run: until then ops are kept on which no decision rests,
         with all calls on the paths timed."""
         self._why_no_breakpoints: str | None = None
+        self._is_gone = False
+        """Whether the program is."""
         self._clock = RunClock()
         self._stopped_at = time.thread_time()
         self._near: Iterator[Module] | None = None
@@ -262,6 +268,7 @@ class RootCauses(Resumable):
             self._status = early_status(self._descent.status, bool(self._paths))
 
     def close(self, status: Status, alive: bool) -> None:
+        self._is_gone = status is Status.ENDED or not alive
         if not self.finished and self._closing_until is not None:
             self._conclude(alive)
         elif not self.finished:
@@ -553,6 +560,8 @@ class RootCauses(Resumable):
         of them. ``note`` is for those of a second look that had not ended again."""
         self._ops.watch()
         self._tell(self._ops.notes)
+        if self._is_gone:
+            self._ops.ended()
         if self._descent is None:
             return
         self._tell(self._descent.passed)
@@ -564,6 +573,9 @@ class RootCauses(Resumable):
     def _correct(self) -> None:
         """By what the ops of this run say of the paths."""
         kept, parameters = self._ops.of_this_run, self.parameters
+        if self._switches.is_watching and self._collector.ops is not None:
+            why = _TOO_FEW_AT_THE_END if self._is_gone else _TOO_FEW
+            tell_unheard(self._paths, kept, why)
         if kept is None:
             return
         rules = Rules(

@@ -17,6 +17,9 @@ from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
 from darc.model.waits import Waits
 from darc.saved.storage import Stored
 
+ENDED = "the program ended before the search's last round, which asks that: a longer run tells"
+"""Why it is not known what ops waited for."""
+
 
 class RoundOps:
     """Whole ops of f0: the latest round's, and before there is one, those of the session that is
@@ -84,6 +87,12 @@ class RoundOps:
         if kept is not None:
             watched = self._switches.watched(kept)
             self._kept, self._notes = watched.kept, watched.notes
+
+    def ended(self) -> None:
+        """The program is gone, and nobody can be asked any more what the ops waited for."""
+        kept = self.of_this_run
+        if kept is not None and not kept.sees_waits and kept.why_no_waits is None:
+            self._kept = replace(kept, why_no_waits=ENDED)
 
     def waits(self) -> Mapping[OpClass, Waits]:
         """Who kept them waiting, by their class, where that was watched."""

@@ -12,7 +12,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from darc.analyses.offvotes import UNTOLD_NOTE, Rules, own_time
+from darc.analyses.offvotes import Rules, own_time
 from darc.analyses.secondlook import THEIRS
 from darc.analyses.why import (
     SuspectCauses,
@@ -29,7 +29,7 @@ from darc.code.patterns import parse_patterns
 from darc.code.program import Program
 from darc.collectors.memberpads import NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
-from darc.model.ftree import Cause, Function
+from darc.model.ftree import UNTOLD, Cause, Function
 from darc.model.functionset import FunctionSet
 from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
 from darc.model.parameters import OnFinish, Parameters
@@ -454,7 +454,7 @@ class Pursuit:
         doubts += [
             f"whether {path.nodes[-1].function.name} ran or waited is not known"
             for path in first.paths
-            if UNTOLD_NOTE in (path.ending.note or "")
+            if UNTOLD in (path.ending.note or "")
         ]
         doubts += [
             f"calls of {path.nodes[-1].function.name} could not be timed: {THEIRS}"

@@ -15,6 +15,10 @@ from enum import Enum
 
 from darc.model.errors import NotFoundError
 
+UNTOLD = "whether it ran or waited is not known"
+"""What the note of an ending begins with, or has in it, where a function's own time is the cause
+and nobody knows what that was spent in."""
+
 
 class Cause(str, Enum):
     """What a root cause path ends in. The values are those of the report."""

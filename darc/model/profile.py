@@ -216,13 +216,22 @@ def format_cycles(cycles: float, hz: int) -> str:
 
 def time_above(seconds: float) -> str:
     """The next time above that has one digit: ``4ms`` for 3.2 ms."""
+    return _one_digit(seconds, 1)
+
+
+def time_below(seconds: float) -> str:
+    """The next time that is no longer and has one digit: ``3ms`` for 3.2 ms."""
+    return _one_digit(seconds, 0)
+
+
+def _one_digit(seconds: float, more: int) -> str:
     value, unit = seconds * 1e9, "ns"
     for larger in ("us", "ms", "s"):
         if value < 1000:
             break
         value, unit = value / 1000, larger
     digit = 10 ** max(0, math.floor(math.log10(max(value, 1))))
-    return f"{math.floor(value / digit + 1) * digit:.0f}{unit}"
+    return f"{math.floor(value / digit + more) * digit:.0f}{unit}"
 
 
 def longer_time(seconds: float) -> str:

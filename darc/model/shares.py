@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
+from darc.model.parameters import Loops
 from darc.model.peaks import Peak
 from darc.model.profile import bin_of
 from darc.model.snapshot import Snapshot
@@ -96,6 +97,61 @@ def explain(path: RootCausePath, snapshot: Snapshot) -> Explained:
         return Explained(len(ops), _share(taken))
     bins = [bin_of(latency - time, resolution) for time, latency in taken]
     return Explained(len(ops), _share(taken), _range(bins, snapshot.peaks))
+
+
+def weigh_all(snapshot: Snapshot) -> Weight | None:
+    """:func:`weigh` of all paths of a snapshot."""
+    profile, peak = snapshot.profile, snapshot.peak
+    if not snapshot.paths or profile is None or peak is None:
+        return None
+    fast = profile.mean_below(peak.first_bin)
+    by_longest = snapshot.parameters.loops is Loops.PAPER
+    return weigh(snapshot.paths, snapshot.ops, fast, by_longest=by_longest)
+
+
+def is_minor(snapshot: Snapshot) -> bool:
+    """Whether most of the peak's time is known to have causes that are none of the paths': less
+    than half of it is in these, and less than half of what makes its calls slow."""
+    weight = weigh_all(snapshot)
+    return weight is not None and weight.is_minor and weight.share < MOST
+
+
+def most_time(snapshot: Snapshot) -> tuple[tuple[Fnode, ...], float]:
+    """Down from f0 the calls in which most of the peak's kept ops' time was, each with half of its
+    caller's at least, and what part of the whole the last one had; f0 alone where none has."""
+    kept, root = snapshot.ops, snapshot.ftree
+    ops = () if kept is None else kept.sample(OpClass.IN_PEAK)
+    if root is None or len(ops) < LEAST_FOR_ESTIMATES:
+        return (), 0.0
+    times: dict[Fnode, int] = {}
+    for op in ops:
+        for total in op.sums:
+            times[total.node] = times.get(total.node, 0) + total.sum
+    whole = time = max(1, sum(op.latency for op in ops))
+    nodes = [root]
+    while below := [child for child in nodes[-1].children if not child.is_interrupt]:
+        best = max(below, key=lambda child: times.get(child, 0))
+        if times.get(best, 0) < MOST * time:
+            break
+        nodes.append(best)
+        time = times[best]
+    return tuple(nodes), min(1.0, time / whole)
+
+
+def longest_with_most(snapshot: Snapshot) -> int | None:
+    """How many cycles the longest of the peak's kept ops take at least that hold half of the time
+    of all; ``None`` where these are as good as all, or where that is not known."""
+    kept, profile, peak = snapshot.ops, snapshot.profile, snapshot.peak
+    ops = () if kept is None else kept.sample(OpClass.IN_PEAK)
+    if profile is None or peak is None or len(ops) < LEAST_FOR_ESTIMATES:
+        return None
+    latencies = sorted((op.latency for op in ops), reverse=True)
+    left = MOST * sum(latencies)
+    for latency in latencies:
+        left -= latency
+        if left <= 0:
+            return latency if latency > 2 * profile.low(peak.first_bin) else None
+    return None
 
 
 def explained_together(paths: Sequence[RootCausePath], snapshot: Snapshot) -> float | None:

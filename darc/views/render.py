@@ -20,10 +20,18 @@ from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, far_right, least_calls, tail_of
-from darc.model.profile import Profile, format_cycles, longer_time, time_above
-from darc.model.shares import Explained, explain
+from darc.model.profile import Profile, format_cycles, longer_time, time_above, time_below
+from darc.model.shares import (
+    Explained,
+    explain,
+    is_minor,
+    longest_with_most,
+    most_time,
+    weigh_all,
+)
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
+from darc.model.waits import over_paths
 from darc.views.bars import CHOSEN, draw
 from darc.views.lapse import draw_hints, draw_lapse
 from darc.views.style import Style, write
@@ -33,7 +41,7 @@ from darc.views.treeview import (
     path_text,
     place,
 )
-from darc.views.waitsview import draw_waits
+from darc.views.waitsview import draw_waits, waited_text
 from darc.views.words import (
     Shown,
     calls_text,
@@ -284,7 +292,11 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     """Who kept the in-peak ops waiting, or why that is not known."""
     waits, kept = snapshot.waits, snapshot.ops
     if waits is None or kept is None:
+        if snapshot.status.is_final:
+            return [Text(f"no call was kept whole by its end: {snapshot.status.value}")]
         return [Text("no op was kept yet: choose a peak, and let the program go on")]
+    if not waits.ops and snapshot.status is Status.ENDED:
+        return [Text("the program ended before a call inside the peak was kept: a longer run may")]
     if not waits.ops:
         return [Text("no op inside the peak was kept: 'darc start' with a peak that is frequent")]
 
@@ -293,8 +305,8 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
             return [Text(f"what they waited for was not watched: {kept.why_no_waits}")]
         return [
             Text(
-                "what the ops that were kept waited for was not watched: too few of them came at "
-                "the search's end, or their C library is not glibc"
+                "what the calls that were kept waited for was not watched: the search ended before "
+                "its last round, in which that is done, or their C library is not glibc"
             )
         ]
 
@@ -340,9 +352,11 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
     """Root cause paths, with their endings and what each explains."""
     of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
     so_far = ", so far" if snapshot.status is Status.SEARCHING else ""  # ops may yet deny it
-    lines = []
+    lines, cause = [], "root cause"
+    if paths and not so_far and is_minor(snapshot):
+        lines, cause = minor_lines(snapshot, style), "smaller cause"
     for path in paths:
-        told = f"darc: root cause{of}{so_far}: {path_text(path, style.name)}"
+        told = f"darc: {cause}{of}{so_far}: {path_text(path, style.name)}"
         lines.append(Text(told, "bold"))
         ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
         if by := _calls_apart(path, snapshot.paths, style):
@@ -351,6 +365,41 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
         if told := explained_text(explain(path, snapshot), snapshot):
             lines.append(Text(f"  {told}"))
     return lines
+
+
+def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:
+    """Where the paths explain the smaller part of the peak's time: what has the most, as far as it
+    is known, and the command that goes on."""
+    weight, peak = weigh_all(snapshot), snapshot.peak
+    assert weight is not None
+    assert peak is not None
+    whose = f"{peak_name(peak)}'s"
+    least = f"{100 * weight.share:.0f} %"
+    lines = [Text(f"darc: most of {whose} time has another cause: {least} has those below", "bold")]
+    waits = snapshot.waits if snapshot.ops is not None and snapshot.ops.sees_waits else None
+    most = over_paths(waits)[:1] if waits is not None else ()
+    nodes, share = most_time(snapshot)
+    if waits is not None and most and most[0].cycles > weight.share * waits.cycles:
+        lines.append(Text(f"  most time: {waited_text(most[0], waits.cycles, style.name)}"))
+    elif len(nodes) > 1 and share > weight.share:
+        names = " → ".join(style.name(node.function.name) for node in nodes)
+        lines.append(Text(f"  most time: {100 * share:.0f} % in {names}"))
+    goes_on = []
+    longest, kept = longest_with_most(snapshot), snapshot.ops
+    if longest is not None and kept is not None:
+        spec = f">{time_below(longest / kept.hz)}"
+        name = style.name(snapshot.function)
+        goes_on.append(f"'darc start {name} --peak {spec}' looks into the longest calls alone")
+    if waits is not None and most:
+        goes_on.append("'darc waits' shows who kept them waiting")
+    return [*lines, *(Text(f"  {line}") for line in goes_on)]
+
+
+def status_text(snapshot: Snapshot) -> str:
+    """How far it is; where root cause paths explain the smaller part, no cause is called found."""
+    if snapshot.status is Status.FOUND and is_minor(snapshot):
+        return "only a smaller cause found"
+    return snapshot.status.value
 
 
 def _calls_apart(path: RootCausePath, paths: Sequence[RootCausePath], style: Style) -> str:

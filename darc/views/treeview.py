@@ -9,6 +9,7 @@ from pathlib import PurePath
 from rich.text import Text
 
 from darc.model.ftree import (
+    UNTOLD,
     CallSite,
     Cause,
     Decision,
@@ -94,6 +95,16 @@ def drawn_nodes(root: Fnode, verbose: bool) -> Iterator[Fnode]:
         stack += [below for below in _below(node, verbose) if isinstance(below, Fnode)]
 
 
+def decided(root: Fnode | None) -> list[Fnode]:
+    """Down from f0 the callees that have won, by most votes, of a search that has found no end."""
+    found: list[Fnode] = []
+    while root is not None:
+        found.append(root)
+        winners = [child for child in root.children if child.root_cause]
+        root = max(winners, key=lambda child: child.maxcount, default=None)
+    return found
+
+
 def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     """Why a root cause path ends at the function called ``function``."""
     name = show(function)
@@ -117,8 +128,9 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
         else:
             text = f"loop: calls {callee} {times(ending.loop_calls)}{share}"
     else:
+        is_untold = UNTOLD in (ending.note or "")
         text = {
-            Cause.FUNCTION: f"cause: {name} itself",
+            Cause.FUNCTION: f"cause: {name} {'running or waiting' if is_untold else 'itself'}",
             Cause.LOOP: f"loop: short calls in {name}",
             Cause.BLOCK: f"cause: a basic block of {name}",
             Cause.INTERRUPT: f"cause: interrupted by {name}",

@@ -135,6 +135,15 @@ def object_text(one: WaitedFor, show: Callable[[str], str]) -> str:
     return _KINDS[one.kind] + (f" {show(one.name)}" if one.name else "")
 
 
+def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
+    """What was waited for, for what part of all ``cycles``, and who had it."""
+    text = f"waited for {object_text(one, show)}"
+    if one.kind is ObjectKind.CALL:
+        text = f"blocked in {_path(one.path, show)}" if one.path else "blocked"
+    text += f", {100 * one.cycles / max(cycles, 1):.0f} %"
+    return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
+
+
 def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:
     """Who had an object of that kind, in which function, and in how many calls."""
     if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN, Role.NOT_FOLLOWED):

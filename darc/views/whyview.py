@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.ftree import Cause, Fnode, RootCausePath
-from darc.model.ops import KeptOps
+from darc.model.ftree import Cause, RootCausePath
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.waits import Role, WaitedFor, over_paths
 from darc.model.why import Suspect, Tail, Verdict
-from darc.views.treeview import ending_text
-from darc.views.waitsview import holder_text, object_text
+from darc.views.treeview import decided, ending_text
+from darc.views.waitsview import waited_text
 from darc.views.words import calls_text, functions_text, stood_still
 
 Show = Callable[[str], str]
@@ -97,21 +96,11 @@ def _answer(
         yield Text(f"    {ending}{took}")
     if not found.paths:
         yield Text(f"  why is not known: {found.status.value}")
-        decided = _decided(found.ftree)
-        if len(decided) > 1:
-            names = " → ".join(show(node.function.name) for node in decided)
+        so_far = decided(found.ftree)
+        if len(so_far) > 1:
+            names = " → ".join(show(node.function.name) for node in so_far)
             yield Text(f"  so far it is in {names}")
     yield from _waits(found, show)
-
-
-def _decided(root: Fnode | None) -> list[Fnode]:
-    """Down from f0 the callees that have won, by most votes, of a search that has found no end."""
-    found: list[Fnode] = []
-    while root is not None:
-        found.append(root)
-        winners = [child for child in root.children if child.root_cause]
-        root = max(winners, key=lambda child: child.maxcount, default=None)
-    return found
 
 
 def _slow(suspect: Suspect, show: Show) -> str:
@@ -144,17 +133,12 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
         yield Text(f"    {had} for {part} of the time")
     for one in [one for one in over_paths(waits) if _is_told(one)][:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles:
-            yield Text(f"    {_waited(one, waits.cycles, kept, show)}")
+            yield Text(f"    {waited_text(one, waits.cycles, show)}")
 
 
 def _is_told(one: WaitedFor) -> bool:
     """Whether it is known of somebody that it is due to."""
     return any(holder.role in (Role.HELD, Role.HELD_FIRST, Role.WOKE) for holder in one.holders)
-
-
-def _waited(one: WaitedFor, cycles: int, kept: KeptOps, show: Show) -> str:
-    text = f"waited for {object_text(one, show)}, {100 * one.cycles / cycles:.0f} %"
-    return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
 
 
 def _further(known: Why, show: Show) -> Iterator[str]:

@@ -71,3 +71,18 @@ def test_what_was_found_by_then_is_corrected(end: str, tmp_path: Path) -> None:
     assert done.paths == [("handle", "wait_here")], done.gdb
     assert done.root_causes[0]["cause"] == "blocked", done.gdb
     assert done.root_causes[0]["share"] is not None, done.gdb
+
+
+@needs_permission
+@debugger.IN_BOTH
+def test_what_too_few_calls_tell_of_is_not_said_to_have_computed(tmp_path: Path) -> None:
+    """The program ends when one of two paths has ended, by five calls: it waited there."""
+    program = compiled(tmp_path, SOURCE)
+    start = "darc start handle --peak >3ms --start-ops 50 --decision-ops 5 --lookahead 1"
+    commands = [start, "run", "darc waits", debugger.REPORT]
+    done = debugger.debug(tmp_path, program, ("79",), commands)
+    assert ("handle", "wait_here") in done.paths, done.gdb
+    told = "whether it ran or waited is not known: the program ended before"
+    assert told in done.gdb, done.gdb
+    assert "itself" not in done.gdb, done.gdb
+    assert "C library" not in done.gdb, done.gdb

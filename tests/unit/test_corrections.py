@@ -10,12 +10,14 @@ from darc.analyses.corrections import (
     leave_out_slight,
     tell_blocked,
     tell_others,
+    tell_unheard,
 )
 from darc.analyses.offvotes import Rules
 from darc.collectors.callees import OTHERS
 from darc.model.ftree import Cause, Ending, Fnode, Function, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, Op, OpClass, Sum
 from darc.search.descent import MAX_DEPTH_NOTE, ended_paths
+from darc.views.treeview import ending_text
 from tests.unit import ops, samples
 from tests.unit.ops import MS
 
@@ -87,6 +89,23 @@ def test_calls_that_are_slow_all_the_same_keep_their_paths() -> None:
             )
     assert root.end is not None
     assert root.end.cause is Cause.PREEMPTION
+
+
+def test_what_votes_alone_blame_is_not_said_to_have_computed() -> None:
+    """The program ended before enough calls were kept whole, say."""
+    _, paths, kept = searched()
+    watched = off(kept, MS // 2, 3 * MS, OffReason.BLOCKED)
+    before = paths[0].nodes[-1].end
+    tell_unheard(paths, watched, "too few")
+    assert paths[0].nodes[-1].end is before, "the calls tell"
+    few = watched.sample(OpClass.IN_PEAK)[: LEAST_FOR_ESTIMATES - 1]
+    for too_few in (None, dataclasses.replace(watched, ops=few)):
+        tell_unheard(ended_paths(paths[0].nodes[0]), too_few, "too few")
+        usleep, fill = (path.nodes[-1].end for path in paths)
+        assert usleep is not None
+        assert usleep.note == "whether it ran or waited is not known: too few"
+        assert ending_text("usleep", usleep) == f"cause: usleep running or waiting ({usleep.note})"
+        assert fill == paths[1].ending, "a loop's calls are one cause, whatever they do"
 
 
 def test_ops_that_nobody_watched_say_nothing() -> None:

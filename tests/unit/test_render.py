@@ -19,18 +19,20 @@ from darc.model.ftree import (
     NodeState,
     RootCausePath,
 )
+from darc.model.ops import ObjectKind, OpClass
 from darc.model.parameters import Parameters
 from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
+from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import early_end, report, status
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
-from tests.unit import samples
+from tests.unit import ops, samples
 
 PLAIN = Style()
 
@@ -364,6 +366,18 @@ def test_a_program_that_ends_without_a_call_says_what_is_known_of_that() -> None
     ]
 
 
+def test_a_program_that_ends_within_the_search_says_what_is_known_by_then() -> None:
+    root, _ = samples.tree()
+    ended = samples.snapshot(status=Status.ENDED, paths=(), ftree=root)
+    assert str(early_end(ended, PLAIN)).splitlines()[:2] == [
+        "darc: handle: program ended: 2000 calls seen, 31 in peak 3",
+        "  so far it is in handle → flush → write_out → usleep: 'darc tree' shows the votes",
+    ]
+    none = dataclasses.replace(ended, ftree=Fnode(samples.function("handle")))
+    assert "before the first decision: 'darc histogram'" in early_end(none, PLAIN)
+    assert "no call was kept whole by its end: program ended" in render.waits(ended, PLAIN)
+
+
 def test_status_says_what_was_not_seen() -> None:
     never = samples.snapshot(status=Status.INCONCLUSIVE, profile=None, peak=None, paths=())
     assert "no call of handle was seen to its end" in status(never, PLAIN)
@@ -468,3 +482,45 @@ def test_places_in_a_kernel_are_as_the_kernel_writes_them() -> None:
         at = caller.address + inside
         site = CallSite(at, CallKind.DIRECT, "vmlinux", at - (0x24 << 24))
         assert place(site, caller) == shown
+
+
+def test_causes_of_the_smaller_part_do_not_read_as_if_the_cause_were_found() -> None:
+    """Short calls outvote the few long ones, which have most of the time."""
+    whole = ops.snapshot()
+    assert render.paths(whole, PLAIN).count("darc: root cause of peak 3") == 2
+    little = dataclasses.replace(whole, paths=(ops.path_of(whole, "fill"),))
+    lines = render.paths(little, PLAIN).splitlines()
+    assert lines[0] == ("darc: most of peak 3's time has another cause: 10 % has those below")
+    assert lines[1] == "  most time: 60 % in handle → flush → write_out → usleep"
+    assert lines[2] == "darc: smaller cause of peak 3: handle → (inlined flush_one) → flush → fill"
+    assert "root cause found" not in status(little, PLAIN)
+    assert status(little, PLAIN).startswith("darc: handle: only a smaller cause found\n")
+
+
+def test_who_held_what_most_of_the_time_was_waited_for_is_told_first() -> None:
+    whole = ops.snapshot()
+    assert whole.ops is not None
+    sample = whole.ops.sample(OpClass.IN_PEAK)
+    cycles = sum(op.latency for op in sample)
+    holder = Holder(Role.HELD, "janitor", ("sweep",), cycles // 2, 5, (7,))
+    lock = WaitedFor(ObjectKind.LOCK, "st.m", ("get",), cycles * 3 // 4, 5, 5, (holder,))
+    some = [
+        dataclasses.replace(op, latency=op.latency * 9, end=op.start + op.latency * 9)
+        if op.number < 3
+        else op
+        for op in whole.ops.ops
+    ]
+    kept = dataclasses.replace(whole.ops, ops=tuple(some), sees_waits=True)
+    little = dataclasses.replace(
+        whole,
+        paths=(ops.path_of(whole, "fill"),),
+        ops=kept,
+        peak=PeakRange(3, 20, None),
+        waits=Waits(10, cycles, (lock,)),
+    )
+    lines = render.paths(little, PLAIN).splitlines()
+    assert lines[1:4] == [
+        '  most time: waited for the lock st.m, 75 %, held by thread 7 "janitor" in sweep: 5 calls',
+        "  'darc start handle --peak >40ms' looks into the longest calls alone",
+        "  'darc waits' shows who kept them waiting",
+    ]

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import stat
@@ -78,6 +79,7 @@ def test_the_json_report_is_schema_1() -> None:
         "decisions",
         "program",
         "notes",
+        "explained",
     ]
     assert (report["schema"], report["function"], report["probes"]) == (1, "handle", "pad")
     assert report["status"] == "root cause found"
@@ -329,3 +331,17 @@ def test_a_frozen_snapshot_stays_as_it_is() -> None:
         node.add_child(node.function, node.site)
     assert before == [report(frozen, Style(verbose=True)), to_json(frozen)]
     assert before[1] != to_json(shown)
+
+
+def test_causes_of_the_smaller_part_are_no_root_cause_for_a_script(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    whole = ops.snapshot()
+    assert len(write(whole, file=file, require_root_cause=True)) == 1
+    assert json.loads(file.read_text())["explained"]["is_minor"] is False
+    little = dataclasses.replace(whole, paths=(ops.path_of(whole, "fill"),))
+    with pytest.raises(DarcError, match="no root cause of most of the time of handle's slow calls"):
+        write(little, file=file, require_root_cause=True)
+    told = json.loads(file.read_text())
+    assert told["explained"]["is_minor"] is True
+    assert told["status"] == "root cause found"
+    assert [path["functions"][-1] for path in told["root_cause_paths"]] == ["fill"]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from darc.analyses.roundops import RoundOps
+from darc.analyses.roundops import ENDED, RoundOps
 from darc.code.program import Program
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.offtimes import WatchedOps
@@ -100,3 +100,16 @@ def test_without_any_nobody_waited() -> None:
     assert known.kept is None
     assert known.waits() == {}
     assert known.waits_of(OpClass.IN_PEAK) is None
+
+
+def test_what_a_program_that_is_gone_waited_for_was_not_asked() -> None:
+    """It says nothing of its C library."""
+    known = round_ops(Switches())
+    known.take(kept(), is_closing=False)
+    known.ended()
+    assert known.kept is not None
+    assert known.kept.why_no_waits == ENDED
+    asked = dataclasses.replace(kept(), sees_waits=True)
+    known.take(asked, is_closing=False)
+    known.ended()
+    assert known.kept is asked

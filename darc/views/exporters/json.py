@@ -12,6 +12,7 @@ from darc.model.functionset import FunctionProfile
 from darc.model.ops import KeptOps, Op
 from darc.model.recursion import deep
 from darc.model.setdiff import SetDifference
+from darc.model.shares import is_minor, weigh_all
 from darc.model.snapshot import Snapshot
 from darc.saved.sets import function_to_json
 from darc.search import loops
@@ -86,6 +87,20 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
             ],
         },
         "notes": list(snapshot.notes),
+        "explained": _explained(snapshot),
+    }
+
+
+def _explained(snapshot: Snapshot) -> dict[str, Any] | None:
+    """What all root cause paths explain together: of the peak's time, and of what makes its calls
+    slow."""
+    weight = weigh_all(snapshot)
+    if weight is None:
+        return None
+    return {
+        "share": round(weight.share, 6),
+        "of_slowness": round(weight.part, 6),
+        "is_minor": is_minor(snapshot),
     }
 
 

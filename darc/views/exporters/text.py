@@ -18,11 +18,12 @@ from darc.views.render import (
     probes_text,
     profile_lines,
     seen_text,
+    status_text,
     tree_lines,
     wait_lines,
 )
 from darc.views.style import Style, write
-from darc.views.treeview import inconclusive_text, inlined, place, votes_text
+from darc.views.treeview import decided, inconclusive_text, inlined, place, votes_text
 from darc.views.words import Shown
 
 SHOWN_SITES = 10
@@ -35,7 +36,7 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
     """Where the search is, and the root cause paths so far."""
     if (lines_of_part := _part_lines(snapshot, style)) is not None:
         return write(lines_of_part, style)
-    lines = [Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold")]
+    lines = [Text(f"darc: {style.name(snapshot.function)}: {status_text(snapshot)}", "bold")]
     lines.append(Text(f"  {seen_text(snapshot, style)}"))
     if snapshot.status is Status.SEARCHING:
         lines.append(
@@ -53,17 +54,30 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
 
 
 def early_end(snapshot: Snapshot, style: Style) -> Shown:
-    """The program ended before the search did: one line, and of a function of which no call was
-    timed what is known of that."""
+    """The program ended before the search did: one line, what had been decided by then, and of a
+    function of which no call was timed what is known of that."""
     if not PARTS.keys().isdisjoint(snapshot.parts):
         return status(snapshot, style)
     end = EXECUTED if EXECUTED in snapshot.notes else snapshot.status.value
     line = f"darc: {style.name(snapshot.function)}: {end}: {seen_text(snapshot, style)}"
-    lines = [Text(line)]
+    lines = [Text(line), *_by_then(snapshot, style)]
     if snapshot.profile is not None and not snapshot.profile.count:
         told = (note for note in snapshot.notes if note != end)
         lines += [Text(f"  {style.note(note)}") for note in told]
     return write(lines, style)
+
+
+def _by_then(snapshot: Snapshot, style: Style) -> list[Text]:
+    """How far a search had come that the program's end has ended, and what to do."""
+    if snapshot.ftree is None or snapshot.peak is None:
+        return []
+    so_far = decided(snapshot.ftree)
+    names = " → ".join(style.name(node.function.name) for node in so_far)
+    known = f"so far it is in {names}: 'darc tree' shows the votes"
+    if len(so_far) < 2:
+        known = "it ended before the first decision: 'darc histogram' shows the profile"
+    few = "a longer run tells more, or '--decision-ops 5', by which fewer calls decide"
+    return [Text(f"  {known}"), Text(f"  {few}", "dim")]
 
 
 def report(snapshot: Snapshot, style: Style) -> Shown:
@@ -71,7 +85,7 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
     function = style.name(snapshot.function)
     if (lines_of_part := _part_lines(snapshot, style)) is not None:
         return write(lines_of_part, style)
-    lines = [Text(f"darc report: {function}: {snapshot.status.value}", "bold"), Text()]
+    lines = [Text(f"darc report: {function}: {status_text(snapshot)}", "bold"), Text()]
     lines += [*profile_lines(snapshot, style), Text()]
     if snapshot.paths:
         lines += [Text("Root cause paths", _HEADING)]

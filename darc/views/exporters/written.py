@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from darc.model.errors import DarcError, UsageError
+from darc.model.shares import is_minor
 from darc.model.snapshot import Snapshot, Why
 from darc.model.why import Verdict
 from darc.saved.files import replace_file
@@ -31,8 +32,9 @@ def write_report(
 
     Raises :class:`UsageError` for a format or file name that cannot be, :class:`TargetError` when
     the system refuses the file (the old one then stays as it was), and, with
-    ``require_root_cause``, :class:`DarcError` after writing when no root cause was found; with
-    ``require_answer``, when ``darc why`` has found none.
+    ``require_root_cause``, :class:`DarcError` after writing when no root cause was found, or only
+    such as explain the smaller part of the peak's time; with ``require_answer``, when
+    ``darc why`` has found none.
     """
     check_format(form)
     given = style or Style()
@@ -46,6 +48,11 @@ def write_report(
     if require_root_cause and not snapshot.paths:
         raise DarcError(
             f"no root cause of {snapshot.function} was found: {snapshot.status.value}; "
+            "'darc status' tells more"
+        )
+    if require_root_cause and is_minor(snapshot):
+        raise DarcError(
+            f"no root cause of most of the time of {snapshot.function}'s slow calls was found; "
             "'darc status' tells more"
         )
     answer = snapshot.part(Why)
