@@ -22,8 +22,8 @@ REPORT_OPTIONS = (
     Option(
         "--require",
         "WHAT",
-        "An error without a root-cause that explains most of the peak's time, as far as that is known, "
-        "or without an answer of 'darc why'; the default is none.",
+        "An error without a root-cause that explains most of the peak's time, as far as that is "
+        "known, or without an answer of 'darc why'; the default is none.",
         ("root-cause", "answer"),
     ),
 )
