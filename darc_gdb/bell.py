@@ -31,7 +31,10 @@ class _Condition(gdb.Function):
         self._bell = bell
 
     def invoke(self, *_arguments: gdb.Value) -> int:
-        return int(self._bell.rang())
+        stops = self._bell.rang()
+        if stops:
+            self._bell.about_to_stop()
+        return int(stops)
 
 
 @own_thread
@@ -63,6 +66,8 @@ class GdbBell(Bell):
         """Whether darc itself is about to stop the program."""
         self.leaving: Callable[[], None] | None = None
         """What the bell is to do now, as gdb is about to leave."""
+        self.about_to_stop: Callable[[], None] = lambda: None
+        """gdb is going to tell of a stop, before it tells anybody else of it."""
 
     def announce(self) -> None:
         """Tells gdb of it."""

@@ -45,6 +45,11 @@ class GdbScreen(Screen):
         """It stands still, and gdb writes."""
         self._has_line = False
 
+    def clear(self) -> None:
+        """gdb is about to write of a stop, from the first column on."""
+        self.stopped()
+        self._line.hide()
+
     def accepts_pending(self, question: str) -> bool:
         setting = gdb.parameter("breakpoint pending")
         if setting is not None:

@@ -65,6 +65,7 @@ class GdbTarget(Target):
         self._calls = Calls(self, self.threads)
         self.deciding = Deciding(self.turn, self.hooks, self.memory, self.threads)
         self.bell = GdbBell(self.turn, self.hooks, self.deciding, self.threads, self.inferiors)
+        self.bell.about_to_stop = self.screen.clear
         self.breaks = GdbBreaks(
             self.turn, self.hooks, self.deciding, self.memory, self.threads, self._calls
         )

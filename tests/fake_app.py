@@ -50,6 +50,9 @@ class FakeApp:
             raise NotFoundError(_NOTHING)
         return self._snapshot
 
+    def table(self) -> Snapshot | None:
+        return self._snapshot
+
     def measured(self) -> list[Context]:
         shown = self._snapshot
         if shown is None or shown.ftree is None or shown.profile is None:

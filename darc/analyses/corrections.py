@@ -42,8 +42,9 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
         node.end = ending
     if found.preemption is None:
         notes = [
-            f"only {found.voted.votes.get(node, Vote()).votes} of {len(ops)} calls that were kept "
-            f"whole would name {node.function.name}, without their time ready or stopped"
+            f"{node.function.name} has the most time in only "
+            f"{found.voted.votes.get(node, Vote()).votes} of {len(ops)} calls that were kept "
+            "whole, of the time in which they had a processor or waited for something"
             for node in found.disputed
         ]
         return notes + _of_ready(found.voted)

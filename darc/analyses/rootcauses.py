@@ -723,6 +723,8 @@ class RootCauses(Resumable):
             self.collect()
         descent = self._descent
         seen = self._collector.counting.seen if alive and descent is not None else 0
+        # Those of the level that goes on are inside the peak, too.
+        is_counting = self.status is Status.SEARCHING and self._closing_until is None
         tree = self.root if descent is not None else None
         paths = descent.paths() if descent is not None else ()
         if self._resumed is not None and self._resumed.peak is not None:
@@ -742,13 +744,14 @@ class RootCauses(Resumable):
             collected=min(seen, self._needed),
             needed=self._needed,
             program=ProgramFigures(
-                in_peak_calls=self._in_peak,
+                in_peak_calls=self._in_peak + (seen if is_counting else 0),
                 probes=len(used),
                 sites=self._callees.reports(used),
             ),
             parameters=self.parameters,
             warnings=(*self._all_doubts, *self._of_before(paths)),
             profile_seconds=self._profile.seconds,
+            spec=self._spec,
             ops=self._ops.kept,
             waits=self._ops.waits_of(OpClass.IN_PEAK),
             waits_of_fastest=self._ops.waits_of(OpClass.FASTEST),

@@ -162,7 +162,7 @@ class CallWalk(Analysis):
         if self._goes_below:
             if not self._groups:
                 root = WalkNode(self.root.function, None, {})
-                self._groups = [ThreadGroup(self._spec, set(), root)]
+                self._groups = [ThreadGroup(self._spec, set(), root, is_of_callers=True)]
             self._groups[0].threads |= {stack.key for stack in self._stacks.values()}
             return
         known = set().union(self._left, *(group.threads for group in self._groups))
@@ -359,9 +359,10 @@ class CallWalk(Analysis):
 
     def _see_processors(self, group: ThreadGroup) -> None:
         ran = ready = whole = 0.0
+        members = group.members
         for thread, stack in self._stacks.items():
             now, then = self._walk.ran(thread), self._ran.get(thread)
-            if stack.key in group.threads and now is not None and then is not None:
+            if stack.key in members and now is not None and then is not None:
                 ran += now[0] - then[0]
                 ready += now[1] - then[1]
                 whole += self._took * 1e9

@@ -34,7 +34,7 @@ class Chains:
 
     def told(self, group: ThreadGroup) -> WalkGroup:
         """What is told of a group."""
-        whole = max(len(group.threads), 1)
+        whole = max(len(group.members), 1)
         chains: list[Chain] = []
         if group.busy(group.root.share) > _NOTHING * whole:
             chains = sorted(self._chains(group, group.root), key=lambda c: -c.steps[-1].share)
@@ -44,7 +44,13 @@ class Chains:
         longest = sorted(waits.items(), key=lambda one: -one[1])
         idle = tuple((name, part) for name, part in longest if part > _NOTHING)
         return WalkGroup(
-            group.name, len(group.threads), idle, tuple(chains), group.ran, group.ready
+            group.name,
+            len(group.members),
+            idle,
+            tuple(chains),
+            group.ran,
+            group.ready,
+            group.is_of_callers,
         )
 
     def _chains(self, group: ThreadGroup, node: WalkNode) -> Iterator[Chain]:
@@ -53,12 +59,21 @@ class Chains:
             yield from self._chains(group, one)
         if further:
             return
-        steps = tuple(
-            ChainStep(one.function, 1.0 if one.above is None else group.share(one))
-            for one in node.path
-        )
-        own = max(steps[-1].share - sum(group.share(one) for one in node.below), 0.0)
-        yield Chain(steps, self._end_of(node), own)
+        steps: list[ChainStep] = []
+        share = 1.0
+        for one in node.path:
+            # Each level has a window of its own: what a callee had in a later one may be more than
+            # its caller had in the one before.
+            share = share if one.above is None else min(share, group.share(one))
+            steps.append(ChainStep(one.function, share))
+        own = max(share - sum(group.share(one) for one in node.below), 0.0)
+        end = self._end_of(node)
+        untimed = self._untimed(node) if end is End.UNTIMED else ()
+        yield Chain(tuple(steps), end, own, untimed)
+
+    def _untimed(self, node: WalkNode) -> tuple[str, ...]:
+        callees = self._code.callees(node)
+        return tuple(dict.fromkeys(one.name for one in callees if one in self._left_out))
 
     def _end_of(self, node: WalkNode) -> End:
         if not node.is_done:

@@ -103,6 +103,15 @@ class ThreadGroup:
     ran: float | None = None
     ready: float | None = None
     is_done: bool = False
+    is_of_callers: bool = False
+    """Whether the walk began with a function that any thread may call: then those of ``threads``
+    are the group that did."""
+
+    @property
+    def members(self) -> set[int]:
+        """The threads that are told of."""
+        callers = {key for key, share in self.root.share.items() if share > 0}
+        return callers if self.is_of_callers and callers else self.threads
 
     def nodes(self) -> Iterator[WalkNode]:
         """All functions that were seen on the way."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from darc.code.beginnings import names_beginning
 from darc.code.elf import Image
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
+from darc.code.patterns import unnamed_starts
 from darc.code.program import Program
 from darc.code.spelling import is_called, split_spec
 from darc.collectors.set_collector import SetCollector
@@ -81,6 +83,8 @@ class App:
         self._measured: list[Context] = []
         """What earlier sessions have measured, a tree for each f0."""
         self._pursuit: Pursuit | None = None
+        self._table: Snapshot | None = None
+        """The last one of an analysis that others have followed."""
         """Of ``darc why``: what comes after the session."""
         self._unchosen: Session | None = None
         """The session of which the user was told that no peak is chosen."""
@@ -171,6 +175,16 @@ class App:
         """What a command that begins an analysis asks for; ``pursuit`` tells what comes behind it.
         Raises DarcError: it cannot be."""
         self._make_room(request)
+        kept = self._session, self._request, self._pursuit, self._measured
+        self._forget()
+        try:
+            self._begin(request, pursuit)
+        except DarcError:
+            if self._session is None and not self._waiting:  # what there was is there still
+                self._session, self._request, self._pursuit, self._measured = kept
+            raise
+
+    def _begin(self, request: Request, pursuit: Pursuit | None) -> None:
         if self._foothold is not None:
             with self._target.leaving_home() as is_left:
                 if is_left:
@@ -186,7 +200,8 @@ class App:
             pursuit.setup_seconds = time.monotonic() - began
 
     def _make_room(self, request: Request) -> None:
-        """Forgets what was analysed before. Raises DarcError: it may not be."""
+        """Ends what was analysed before, and has ended but for its probes. Raises DarcError: it may
+        not be."""
         command = request.command
         if request.stops_unseen and not self._target.stops_unseen:
             raise UnsupportedError(f"'darc {command}' is not for gdb's non-stop mode")
@@ -199,12 +214,15 @@ class App:
         ):
             before.stop()
         if self._session is not None and self._session.alive:
+            goes_on = ""
+            if self._request is not None and self._request.command == command == "catch":
+                goes_on = "'continue' goes on to the next late call, "
             raise UsageError(
-                f"{self._session.spec} is being analysed: 'darc stop' before 'darc {command}'"
+                f"{self._session.spec} is being analysed: {goes_on}'darc stop' before 'darc "
+                f"{command}'"
             )
         if self._target.state is State.RUNNING:
             raise UsageError(f"the program runs: interrupt it (Ctrl-C) before 'darc {command}'")
-        self._forget()
 
     def _begin_or_wait(self, request: Request) -> None:
         function = request.function
@@ -339,6 +357,12 @@ class App:
         )
         return dataclasses.replace(shown, program=figures, parts={**shown.parts, **parts_of(why)})
 
+    def table(self) -> Snapshot | None:
+        """What has numbered functions last, until another does; ``None``: nothing has yet."""
+        if self._session is not None and _numbers(shown := self.snapshot(lines=False)):
+            return shown
+        return self._table
+
     def measured(self) -> list[Context]:
         """The trees that were measured since the debugger began: of each earlier f0 one, and that
         of the session that is shown."""
@@ -354,6 +378,9 @@ class App:
 
     def complete_function(self, prefix: str) -> list[str]:
         """Functions whose name begins with ``prefix``."""
+        file, plus, digits = prefix.rpartition("+")
+        if plus and file and "0x".startswith(digits[:2]):
+            return self._complete_offset(file, prefix)
         scope, start = split_spec(prefix)
         if scope is not None and not scope.endswith("!"):
             found = self._target.symbols.functions_of(scope, start)
@@ -362,6 +389,14 @@ class App:
         most = self._target.screen.most_completions
         names = names_beginning(files, start, most, LOG_NAME_WIDTH)
         return [(scope or "") + name for name in names]
+
+    def _complete_offset(self, file: str, prefix: str) -> list[str]:
+        """Functions of ``file`` that are called by where they are in it, as they have no symbol."""
+        most = self._target.screen.most_completions
+        found = itertools.chain.from_iterable(map(unnamed_starts, self._images(f"{file}!")))
+        spelt = (f"{file}+{offset:#x}" for offset in found)
+        fitting = (one for one in spelt if one.startswith(prefix))
+        return sorted(itertools.islice(fitting, most))
 
     def _images(self, scope: str | None) -> list[Image]:
         """The files of the program; those of the name in ``scope``, as ``lib.so!``, if any."""
@@ -553,6 +588,8 @@ class App:
     def _forget(self) -> None:
         self.rest()
         with contextlib.suppress(DarcError):
+            self._table = self.table()
+        with contextlib.suppress(DarcError):
             self._measured = folded(self.measured())
         self._session = None
         self._request = None
@@ -675,3 +712,12 @@ class App:
             self.emit(render.paths(shown, style))
         else:
             self.emit((early_end if what is Message.END else status)(shown, style))
+
+
+def _numbers(shown: Snapshot) -> bool:
+    """Whether users may call functions that are shown there by numbers."""
+    for part in shown.parts.values():
+        with contextlib.suppress(NotFoundError):
+            if part.function(1) is not None:
+                return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,15 +14,16 @@ from darc.code import runtimes
 from darc.code.callers import called_by_loops, most_called, reached, too_many
 from darc.code.lookup import Lookup
 from darc.code.midway import why_none
-from darc.code.modules import load_image
+from darc.code.modules import Module, load_image
 from darc.code.patterns import Chosen, Pattern, choose
 from darc.code.program import Program
-from darc.code.spelling import address_of, split_spec
+from darc.code.spelling import address_of, split_offset, split_spec
 from darc.code.stacks import under_way
 from darc.collectors.collector import Way
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
+    DarcError,
     NotFoundError,
     UnsupportedError,
     UsageError,
@@ -37,6 +39,9 @@ from darc.views.style import Style
 
 _MOST_REACHED = 500
 """Functions that are taken where the program works: most of what these call is not."""
+
+_MOST_FILES = 4
+"""That are named for an address that several may have."""
 
 _DONE_BY_LOOPS = frozenset(
     "send sendto sendmsg sendmmsg write writev pwrite pwrite64 pwritev pwritev64 fsync fdatasync "
@@ -162,6 +167,8 @@ def find(
         return main
     if stored is None and request.is_of_file:
         return lookup.find(_live_address(program, debuggee, function))
+    if stored is None and function.startswith("*"):
+        return lookup.find(_where_it_is(program, debuggee, function), hint=hint)
     if stored is None:
         return lookup.find(function, hint=hint)
     entry = refit.locate(stored.root.function, program.modules, stored.modules)
@@ -190,7 +197,7 @@ def asks_debugger(request: Request) -> bool:
     """Whether its name means what the debugger has read of the program's files so far, not only
     what is mapped."""
     function = request.function
-    if function.startswith("*"):
+    if function.startswith("*") or split_offset(function) is not None:
         return False
     scope, name = split_spec(function)
     return not name.isidentifier() if scope is None else not scope.endswith("!")
@@ -266,3 +273,48 @@ def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:
     if module is None:
         raise NotFoundError(f"the program's own file is not loaded: {function} cannot be found")
     return f"*{address_of(function) + module.bias:#x}"
+
+
+def _where_it_is(program: Program, debuggee: Debuggee, function: str) -> str:
+    """An address as it was typed, or, where nothing is mapped there and it is one of code in the
+    program's own file, as it is before that runs, where that is now.
+
+    Raises:
+        NotFoundError: it is neither, but one of code in other files; they are told.
+    """
+    address = address_of(function)
+    if program.is_code(address) or any(one.start <= address < one.end for one in program.modules):
+        return function
+    found = [one for one in program.modules if _has_code(one, address)]
+    if not found or not all(one.bias for one in found):
+        return function
+    entry = debuggee.entry()
+    own = None if entry is None else program.module_at(entry)
+    if own is not None and own in found:
+        return f"*{address + own.bias:#x}"
+    named = (f"{one.name}+{address:#x} (now {address + one.bias:#x})" for one in found)
+    there = ", ".join(itertools.islice(named, _MOST_FILES))
+    raise NotFoundError(f"no code is mapped at {address:#x}: in a file that is {there}")
+
+
+def _has_code(module: Module, address: int) -> bool:
+    """Whether a function begins at an ``address`` of a file, as far as that tells."""
+    segment = module.image.segment_of(address)
+    is_code = segment is not None and segment.executable
+    return is_code and why_none(module.image, address) is None
+
+
+def spelled(lookup: Lookup, found: Function) -> str:
+    """What to type for a function, wherever one is asked for: its name, where that means nothing
+    else, else with its file, else its address."""
+    for spelling in (
+        found.name,
+        f"{found.module}!{found.symbol}",
+        f"{found.module}+{found.offset:#x}",
+    ):
+        try:
+            if lookup.find(spelling, hint=False) == found.address:
+                return spelling
+        except DarcError:
+            continue
+    return f"*{found.address:#x}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from darc.app.options import number_in
 from darc.code.elf import Image
+from darc.code.midway import why_none
 from darc.code.modules import load_image
 from darc.code.needed import loaded_with
 from darc.code.spelling import (
@@ -18,10 +19,11 @@ from darc.code.spelling import (
     is_called,
     near_names,
     not_found,
+    split_offset,
     split_spec,
     symbol_spelling,
 )
-from darc.model.errors import AmbiguousError, InlinedError, UsageError
+from darc.model.errors import AmbiguousError, InlinedError, NotFoundError, UsageError
 from darc.target.target import Target
 
 _PATTERN = re.compile(r"[^*?<(&\[\s][^*?<(&\[\s]*[*?][\w:*?]*")
@@ -43,6 +45,8 @@ def check_elsewhere(target: Target, name: str) -> None:
         InlinedError: there are copies of it elsewhere.
         UsageError: it is a line of a source file.
     """
+    if split_offset(name) is not None:
+        return
     scope, last = split_spec(name)
     line = number_in(last)
     if scope is not None and not scope.endswith("!") and line is not None:
@@ -63,6 +67,8 @@ def missing(target: Target, name: str, path: Path, progress: Callable[[str], Non
         AmbiguousError: several functions have it.
         DarcError: nothing can come of it.
     """
+    if (place := split_offset(name)) is not None:
+        return _at_offset(name, place, path, progress)
     scope, last = split_spec(name)
     if scope is None:
         return _plain(target, name, path, progress)
@@ -100,6 +106,28 @@ def _plain(target: Target, name: str, path: Path, progress: Callable[[str], None
         if told != not_found(name, ()):
             return told
     return not_found(name, ())
+
+
+def _at_offset(
+    name: str,
+    place: tuple[str, int],
+    path: Path,
+    progress: Callable[[str], None],
+) -> str | None:
+    scope, offset = place
+    files = [(path, load_image(path))]
+    if not is_called(str(path), scope):
+        files += _libraries(path, progress)
+    meant = [image for file, image in files if is_called(str(file), scope)]
+    if not meant:
+        near = near_names(scope[:-1], (file.name for file, _ in files))
+        return f"no library that is loaded with {path.name} is called {scope[:-1]}{near}"
+    segment = meant[0].segment_of(offset)
+    if segment is None or not segment.executable:
+        raise NotFoundError(f"at {name} is no code")
+    if (why := why_none(meant[0], offset)) is not None:
+        raise UsageError(why)
+    return None
 
 
 def _of_library(

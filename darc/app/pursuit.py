@@ -7,6 +7,7 @@ at which the one before has ended.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -29,6 +30,7 @@ from darc.code.patterns import parse_patterns
 from darc.code.program import Program
 from darc.collectors.memberpads import NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
+from darc.model.errors import DarcError
 from darc.model.ftree import UNTOLD, Cause, Function
 from darc.model.functionset import FunctionSet
 from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
@@ -74,6 +76,7 @@ _OF_THE_TIME = 0.8
 """and so much of its time may be for their votes."""
 
 MOST_ANSWERS = 3
+_MOST_SPELLED = 12
 _MOST_SEARCHES = 6
 """With those that end in a wait for whatever comes next."""
 
@@ -101,8 +104,17 @@ WHERE_IT_WORKS = "functions of its libraries"
 class Pursuit:
     """What ``darc why`` was asked for, and what it has come to."""
 
-    def __init__(self, seconds: float, parameters: Parameters) -> None:
-        """``seconds`` are for all of it, from when functions are timed."""
+    def __init__(
+        self,
+        seconds: float,
+        parameters: Parameters,
+        spell: Callable[[Function], str] = lambda function: function.name,
+    ) -> None:
+        """``seconds`` are for all of it, from when functions are timed; ``spell`` tells what to
+        type for a function, at a stop."""
+        self._spell = spell
+        self._spelled: dict[int, str] = {}
+        """What that has told, by address."""
         self._seconds = seconds
         self._parameters = parameters
         self._begun: float | None = None
@@ -181,6 +193,7 @@ class Pursuit:
             if self._begun is None:
                 self._begun = analysis.timed_from
             self._usual = usual(self._set)
+            self._learn_to_spell()
             return
         suspect, self._suspect = self._suspect, None
         if suspect is None:
@@ -191,6 +204,15 @@ class Pursuit:
             all_of_it = session.root.walk() if answer.idle is None else ()
             nodes = (*all_of_it, *(node for path in shown.paths for node in path.nodes))
             self._seen |= {node.function.address for node in nodes}
+
+    def _learn_to_spell(self) -> None:
+        """What to type for those that are told of, while the program is there to be asked."""
+        tail = longest_tail(self._set)
+        found = [one.row.function for one in suspects(self._set)[:_MOST_SPELLED]]
+        found += [one.row.function for one, _ in self._usual.values()][:_MOST_SPELLED]
+        for function in found if tail is None else (*found, tail.row.function):
+            with contextlib.suppress(DarcError):
+                self._spelled[function.address] = self._spell(function)
 
     def stood_still(self, seconds: float) -> None:
         """Between two sessions, for so long."""
@@ -272,7 +294,8 @@ class Pursuit:
             auto=True,
             on_finish=OnFinish.STOP,
         )
-        request = Request("why", suspect.name, parameters, SuspectCauses, verb="searches")
+        spec = self._spelled.get(suspect.row.function.address, suspect.name)
+        request = Request("why", spec, parameters, SuspectCauses, verb="searches")
         return suspect.row.function.address, request
 
     def _votes(self, suspect: Suspect, seconds: float) -> int | None:
@@ -334,6 +357,7 @@ class Pursuit:
         if all(one is not session for one, _ in self._stood):
             spent.append(shown.program)
         return Why(
+            spelled=dict(self._spelled),
             stops=sum(figures.stops for figures in spent),
             stopped_seconds=sum(figures.stopped_seconds for figures in spent) + self._between,
             setup_seconds=self.setup_seconds,

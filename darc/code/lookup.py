@@ -16,6 +16,7 @@ from darc.code.spelling import (
     find_symbols,
     is_cold_name,
     not_found,
+    split_offset,
     split_spec,
 )
 from darc.model.errors import (
@@ -38,7 +39,8 @@ class Lookup:
         self._target = target
 
     def find(self, spec: str, *, hint: bool = True) -> int:
-        """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f`` or ``*ADDRESS``.
+        """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f``, ``FILE+0xOFFSET`` or
+        ``*ADDRESS``.
 
         Raises:
             UnsupportedError: a file that it may be in cannot be had.
@@ -59,6 +61,8 @@ class Lookup:
     def _find(self, spec: str, *, hint: bool) -> int:
         if spec.startswith("*"):
             return self._find_address(spec)
+        if (place := split_offset(spec)) is not None:
+            return self._find_offset(spec, *place)
         scope, name = split_spec(spec)
         if scope is not None and not scope.endswith("!"):
             inside = self._target.symbols.functions_in(scope, name)
@@ -118,6 +122,23 @@ class Lookup:
         address = address_of(spec)
         if not self._program.is_code(address):
             raise NotFoundError(f"no code is mapped at {address:#x}")
+        self._check_beginning(address)
+        return address
+
+    def _find_offset(self, spec: str, scope: str, offset: int) -> int:
+        """What is at an address of a file, which is its offset in memory from where that lies."""
+        modules = self._program.names.modules_called(scope)
+        if not modules:
+            raise NotFoundError(
+                f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
+            )
+        addresses = {module.bias + offset for module in modules}
+        found = {address for address in addresses if self._program.is_code(address)}
+        if not found:
+            raise UsageError(f"at {spec} is no code")
+        if len(found) > 1:
+            raise AmbiguousError(ambiguous(spec, [f"*{address:#x}" for address in found]))
+        address = found.pop()
         self._check_beginning(address)
         return address
 

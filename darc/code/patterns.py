@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from darc.code.demangle import display_name
+from darc.code.elf import Image
 from darc.code.modules import Module
 from darc.code.program import Program
-from darc.code.spelling import is_cold_name, split_spec
+from darc.code.spelling import is_cold_name, split_offset, split_spec
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
 from darc.target.target import Target
@@ -38,6 +39,8 @@ class Pattern:
     """What a whole name must be."""
     words: tuple[str, ...] = ()
     """What is sure to be in the symbol, for a quick look."""
+    offset: int | None = None
+    """Where the only function that is meant is in the file of the scope; ``None``: names tell."""
 
     @property
     def is_of_source(self) -> bool:
@@ -108,6 +111,8 @@ def _pattern(text: str) -> Pattern:
         return Pattern(text, text, re.compile(".*", re.DOTALL))
     if text.startswith("/"):
         return Pattern(text, None, _expression(text, text))
+    if (place := split_offset(text)) is not None:
+        return Pattern(text, place[0], re.compile(re.escape(text)), offset=place[1])
     scope, name = split_spec(text)
     if not name:
         raise UsageError(f"'{text}' names no function: type '{text}*' for all")
@@ -203,6 +208,8 @@ class _Search:
             assert pattern.scope is not None
             addresses = _of_source(self.target, pattern.scope, pattern)
             return ((self.program.names.function_at(address), False) for address in addresses)
+        if pattern.scope is not None and pattern.offset is not None:
+            return self._at(self.called(pattern.scope), pattern.offset)
         if pattern.scope is not None:
             return self._in(self.called(pattern.scope), pattern)
         if self.own is not None and (found := list(self._in([self.own], pattern))):
@@ -218,6 +225,12 @@ class _Search:
         modules = self.program.modules
         return [m for m in modules if fnmatch.fnmatchcase(PurePath(m.path).name, name)]
 
+    def _at(self, modules: Sequence[Module], offset: int) -> Iterator[tuple[Function, bool]]:
+        for module in modules:
+            address = module.bias + offset
+            if self.program.is_code(address) and self.program.outlines.may_be_function(address):
+                yield self.program.names.function_at(address), False
+
     def _in(self, modules: Sequence[Module], pattern: Pattern) -> Iterator[tuple[Function, bool]]:
         for number, module in enumerate(modules, 1):
             self.progress(f"looks for functions in file {number} of {len(modules)}")
@@ -228,12 +241,23 @@ class _Search:
                     yield Function(name, name, module.name, address, symbol.address), symbol.ifunc
 
 
+def _named(image: Image) -> dict[int, str]:
+    return {symbol.address: symbol.name for symbol in image.symbols if not symbol.ifunc}
+
+
+def unnamed_starts(image: Image) -> Iterator[int]:
+    """Where functions without a symbol begin in a file, by its frame information; parts that a
+    compiler split off are among them."""
+    named = _named(image)
+    return (start for start in image.frames.starts if start not in named)
+
+
 def _unnamed(own: Module) -> Iterator[Function]:
     """The functions of a file that was stripped, by its frame information, and those that have a
     symbol all the same. Parts that a compiler split off are among them. There are tens of
     thousands, and none is looked at more closely."""
     image = own.image
-    named = {symbol.address: symbol.name for symbol in image.symbols if not symbol.ifunc}
+    named = _named(image)
     starts = set(image.frames.starts)
     if len(named.keys() & starts) >= _STRIPPED * len(starts):
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -164,6 +165,16 @@ def address_of(spec: str) -> int:
         return int(spec[1:], 0)
     except ValueError:
         raise NotFoundError(f"{spec} is no address: type it as *0x401000") from None
+
+
+_IN_FILE = re.compile(r"([^!*?\s]+)\+(0x[0-9a-fA-F]{1,16})")
+
+
+def split_offset(spec: str) -> tuple[str, int] | None:
+    """``prog+0x3060`` → (``prog!``, 0x3060): how darc calls a function that has no symbol, by the
+    file that has it and its address in that; ``None``: that is none."""
+    found = _IN_FILE.fullmatch(spec)
+    return None if found is None else (found[1] + "!", int(found[2], 16))
 
 
 def split_spec(spec: str) -> tuple[str | None, str]:

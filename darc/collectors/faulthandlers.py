@@ -10,7 +10,10 @@ from darc.code.program import Program
 from darc.pads.backend import PadBackend
 from darc.pads.foothold import Foothold
 
-_LEFT = "which may know instructions by their places: those that may fault stay there"
+_LEFT = (
+    "which may know instructions by their places: no probe moves an instruction that may fault, so "
+    "some calls cannot be timed"
+)
 
 
 class FaultHandlers:

@@ -116,6 +116,8 @@ class Snapshot:
     """Of the in-peak ops among those,"""
     waits_of_fastest: Waits | None = None
     """and of those of the fastest peak."""
+    spec: str | None = None
+    """What is to be typed for the function; ``None``: its name."""
     parts: Mapping[str, Part] = field(default_factory=parts_of)
     """What analyses know beside the descent, by their keys: of several the last one is made of
     those before."""
@@ -258,6 +260,8 @@ class Why(Part):
     idle: tuple[tuple[Suspect, str], ...] = ()
     """Those that were left out, as they are slow where they wait for whatever comes next, and the
     functions that they wait in."""
+    spelled: Mapping[int, str] = field(default_factory=dict)
+    """What to type for functions, by their addresses, where that was asked."""
     usual: tuple[tuple[Suspect, Function], ...] = ()
     """Those that were left out, as each call of another function has one of their slow calls, and
     that function."""

@@ -38,6 +38,8 @@ class Chain:
     end: End
     own: float
     """Share that the last function does not hand on to a callee that was timed."""
+    untimed: tuple[str, ...] = ()
+    """Callees that could not be timed, which may have some of it: all the rest is its own."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class WalkGroup:
     ran: float | None = None
     ready: float | None = None
     """Waited for a processor. ``None``: the system does not tell."""
+    is_of_callers: bool = False
+    """Whether it is the threads that have called the function with which the walk began."""
 
     @property
     def idle_share(self) -> float:
@@ -76,6 +80,21 @@ class Walk(Part):
     """Callees that could not be timed, and why."""
     longest: float = 0.0
     """Seconds of the longest window: those are longer where stops take long."""
+
+    @property
+    def worthwhile(self) -> int | None:
+        """The number of the chain that has most time behind it, of those whose last function is
+        called more than once in a thread's life, as far as the chain tells; ``None``: there is
+        none."""
+        found: list[tuple[float, int]] = []
+        number = 0
+        for group in self.groups:
+            for chain in group.chains:
+                number += 1
+                if len(chain.steps) > 1 or group.is_of_callers:
+                    time = group.threads * (1.0 - group.idle_share) * chain.steps[-1].share
+                    found.append((-time, number))
+        return min(found)[1] if found else None
 
     def function(self, number: int) -> Function:
         """The last function of a chain, by its number over all groups."""

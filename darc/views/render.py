@@ -29,7 +29,7 @@ from darc.model.shares import (
     most_time,
     weigh_all,
 )
-from darc.model.snapshot import Snapshot
+from darc.model.snapshot import Snapshot, Why
 from darc.model.status import Status
 from darc.model.waits import over_paths
 from darc.views.bars import CHOSEN, draw
@@ -51,6 +51,7 @@ from darc.views.words import (
     elapsed_text,
     shorten,
     to_ascii,
+    typed,
 )
 
 SHOWN_PATHS = 8
@@ -74,9 +75,12 @@ def of_row(snapshot: Snapshot, row: int | str | None) -> Snapshot:
         NotFoundError: there is no such row.
         UsageError: there is no table.
     """
-    known = snapshot.part(FunctionSet)
+    known, why = snapshot.part(FunctionSet), snapshot.part(Why)
     if row is None:
         return snapshot
+    if why is not None:
+        rows = tuple(one.suspect.row for one in why.answers)
+        known = FunctionSet(rows, seconds=why.seconds)
     if known is None:
         raise UsageError("rows are those of 'darc profile': type 'darc histogram' alone")
     found = known.row(row) if isinstance(row, int) else known.row_of(row)
@@ -323,7 +327,7 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         lines.append(Text(f"{many} not followed: too many at the same time", "dim"))
     if kept.not_kept:
         many = counted_were(kept.not_kept, "call")
-        lines.append(Text(f"{many} not watched: too many at the same time", "dim"))
+        lines.append(Text(f"{many} not kept whole: there was no free place for them", "dim"))
     return lines
 
 
@@ -388,7 +392,7 @@ def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     longest, kept = longest_with_most(snapshot), snapshot.ops
     if longest is not None and kept is not None:
         spec = f">{time_below(longest / kept.hz)}"
-        name = style.name(snapshot.function)
+        name = typed(snapshot.spec or snapshot.function)
         goes_on.append(f"'darc start {name} --peak {spec}' looks into the longest calls alone")
     if waits is not None and most:
         goes_on.append("'darc waits' shows who kept them waiting")

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from darc.model.ops import ObjectKind
 from darc.model.waits import Holder, Role, WaitedFor, Waits, together
-from darc.views.words import calls_text, counted, name
+from darc.views.words import calls_text, counted_were, name
 
 SHOWN = 6
 """Objects and holders each that are listed, the ones with most time."""
@@ -85,7 +85,8 @@ def draw_waits(
         mean = latency(against.cycles / against.ops)
         yield Text(f"the fastest peak: {mean} on average, {share} of it in waits", "dim")
     if waits.lost:
-        yield Text(f"there was no room for {counted(waits.lost, 'release')}", "dim")
+        many = counted_were(waits.lost, "release")
+        yield Text(f"{many} not noted, there was no room: who held what then is not known", "dim")
 
 
 def _holder_lines(
@@ -141,6 +142,8 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     if one.kind is ObjectKind.CALL:
         text = f"blocked in {_path(one.path, show)}" if one.path else "blocked"
     text += f", {100 * one.cycles / max(cycles, 1):.0f} %"
+    if one.kind is ObjectKind.WAKE_UP and one.path:
+        text = text.replace("waited for a wake-up", f"slept in {show(one.path[0])}")
     return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
 
 

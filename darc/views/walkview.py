@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.walk import Chain, Walk, WalkGroup
+from darc.model.walk import Chain, End, Walk, WalkGroup
 from darc.views.words import threads_text
 
 _LONGER = 1.1
 """Times what was asked for: longer windows are told."""
+
+_NAMED = 3
+"""Functions that a chain's end names."""
 
 _NOTHING = 0.001
 """Of the time: what is less may be chance, as the windows of a group are several."""
@@ -37,9 +40,10 @@ def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iter
         names = ", ".join(show(function.name) for function, _ in known.left_out[:4])
         more = f" and {len(known.left_out) - 4} more" if len(known.left_out) > 4 else ""
         yield Text(f"not timed: {names}{more} (the JSON report says why)", "dim")
-    if number:
+    if (best := known.worthwhile) is not None:
         yield Text(
-            "'darc start 1' looks for what makes calls of chain 1's last function slow", "dim"
+            f"'darc start {best}' looks for what makes calls of chain {best}'s last function slow",
+            "dim",
         )
 
 
@@ -49,7 +53,7 @@ def _more(known: Walk) -> str:
 
 
 def _group(group: WalkGroup, show: Callable[[str], str]) -> str:
-    parts = [threads_text(group.threads)]
+    parts = [threads_text(group.threads) + (" that ran it" if group.is_of_callers else "")]
     if group.idle:
         where = ", ".join(show(name) for name, _ in group.idle[:3])
         parts.append(f"idle {group.idle_share:.1%} of the time, in {where}")
@@ -66,4 +70,9 @@ def _group(group: WalkGroup, show: Callable[[str], str]) -> str:
 
 def _chain(chain: Chain, show: Callable[[str], str]) -> str:
     steps = " → ".join(f"{show(one.function.name)} {one.share:.1%}" for one in chain.steps)
-    return f"{steps}: {chain.end.value} ({chain.own:.1%})"
+    end = chain.end.value
+    if chain.end is End.UNTIMED and chain.untimed:
+        names = ", ".join(map(show, chain.untimed[:_NAMED]))
+        more = f" and {len(chain.untimed) - _NAMED} more" if len(chain.untimed) > _NAMED else ""
+        end = f"holds the time itself, or calls of {names}{more}, which cannot be timed"
+    return f"{steps}: {end} ({chain.own:.1%})"

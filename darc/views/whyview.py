@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.ftree import Cause, RootCausePath
+from darc.model.ftree import Cause, Function, RootCausePath
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
@@ -14,7 +14,7 @@ from darc.model.waits import Role, WaitedFor, over_paths
 from darc.model.why import Suspect, Tail, Verdict
 from darc.views.treeview import decided, ending_text
 from darc.views.waitsview import waited_text
-from darc.views.words import calls_text, functions_text, stood_still
+from darc.views.words import calls_text, functions_text, stood_still, typed
 
 Show = Callable[[str], str]
 
@@ -45,7 +45,7 @@ def draw_why(
         yield from _answer(number, one, show, path_text)
     for suspect in known.open:
         yield Text(_slow(suspect, show), "bold")
-        yield Text(f"  not looked into: 'darc start {show(suspect.name)} --peak {_peak(suspect)}'")
+        yield Text(f"  not looked into: {_start(known, suspect.row.function, _peak(suspect))}")
     for suspect, wait in known.idle:
         why = f"waits in {show(wait)}, as for its next work"
         yield from _left_out(known, suspect, why, show)
@@ -53,7 +53,7 @@ def draw_why(
         why = f"is slow once in each call of {show(whole.name)}, which always takes as long"
         yield from _left_out(known, suspect, why, show)
     if known.tail is not None:
-        yield from _tail(known.tail, show)
+        yield from _tail(known, known.tail, show)
     for reason in known.reasons:
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
@@ -63,21 +63,28 @@ def draw_why(
         yield from (Text(line, "dim") for line in _further(known, show))
 
 
-def _tail(tail: Tail, show: Show) -> Iterator[Text]:
+def _start(known: Why, function: Function, peak: str) -> str:
+    """The command that looks into slow calls of a function, in quotes, as it is to be typed."""
+    spelled = known.spelled.get(function.address, function.name)
+    return f"'darc start {typed(spelled)} --peak {peak}'"
+
+
+def _tail(known: Why, tail: Tail, show: Show) -> Iterator[Text]:
     profile, name = tail.row.profile, show(tail.row.function.name)
     median = format_cycles(tail.median, profile.hz)
     yield Text(
         f"  {name} has no slow peak, but a long tail: {tail.slow} of {calls_text(profile.count)} "
         f"take eight times as long as most and more, not {median}"
     )
-    yield Text(f"    'darc start {name} --peak {tail.peak}' looks into these")
+    yield Text(f"    {_start(known, tail.row.function, tail.peak)} looks into these")
 
 
 def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Text]:
     name = show(suspect.name)
     yield Text(f"  left out: {name} {why}")
     if known.verdict is not Verdict.FOUND:
-        yield Text(f"    'darc start {name} --peak {_peak(suspect)}' looks into it all the same")
+        command = _start(known, suspect.row.function, _peak(suspect))
+        yield Text(f"    {command} looks into it all the same")
 
 
 def _answer(
@@ -130,6 +137,8 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     if not is_told and waits.ready > _MUCH * waits.cycles:
         part = f"{100 * waits.ready / waits.cycles:.0f} %"
         had = "others had the processor: these calls' threads were awake without one"
+        if 2 * waits.without_processor > waits.ready:
+            had = "others had the processor when these calls' threads were woken, which waited"
         yield Text(f"    {had} for {part} of the time")
     for one in [one for one in over_paths(waits) if _is_told(one)][:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles:
@@ -151,7 +160,7 @@ def _further(known: Why, show: Show) -> Iterator[str]:
         return
     first = known.answers[0].suspect if known.answers else None
     if first is not None:
-        yield f"'darc start {show(first.name)} --peak {_peak(first)}' looks longer into that"
+        yield f"{_start(known, first.row.function, _peak(first))} looks longer into that"
     elif known.verdict in (Verdict.NOTHING, Verdict.WAITS):
         yield (
             "'darc walk' tells which calls hold the time; 'darc profile PATTERN' times functions "

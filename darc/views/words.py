@@ -163,6 +163,14 @@ def name(text: str, width: int = NAME_WIDTH) -> str:
     return shorten(printable(text), width)
 
 
+def typed(spelling: str) -> str:
+    """What is to be typed for a function, as one word of a command line: whole, with quotes where
+    it would be several without them."""
+    text = printable(spelling)
+    outside = re.sub(r"[<(\[{][^<(\[{]*[)>\]}]", "", text)
+    return f'"{text}"' if any(map(str.isspace, outside)) else text
+
+
 def message(text: str) -> Shown:
     """What is told to the user in one line, with foreign names in it."""
     if len(text) > 16 * _LINE_WIDTH:

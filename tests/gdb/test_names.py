@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.debugger import IN_BOTH, REPORT, Done, attempt, debug, mark
+from tests.debugger import IN_BOTH, REPORT, Done, attempt, debug, gdb_alone, mark
 
 pytestmark = IN_BOTH
 
@@ -313,3 +313,114 @@ def test_main_is_the_programs_own(
     program = compiled(tmp_path, NAMESAKE, linked)
     done = debug(tmp_path, program, (), [f"darc {command}", "run", REPORT])
     assert seen(done) == (1 if "main" in command else 2000), done.gdb
+
+
+STRIPPED = """
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) void slow(int x) { usleep(3000 + x); }
+__attribute__((noinline)) void handle(int x) { if (x % 10 == 0) slow(x % 7); else getppid(); }
+int main(int argc, char **argv)
+{
+    int ops = argc > 1 ? atoi(argv[1]) : 0;
+    for (int op = 0; op < ops; op++)
+        handle(op);
+    return 0;
+}
+"""
+
+
+def stripped(folder: Path) -> tuple[Path, int]:
+    """A program without symbols, and the address of ``handle`` in its file."""
+    program = compiled(folder, STRIPPED, ["-fPIE", "-pie"])
+    listed = subprocess.run(["nm", program], check=True, capture_output=True, text=True, timeout=60)
+    (offset,) = re.findall(r"^(\w+) T handle$", listed.stdout, re.M)
+    subprocess.run(["strip", program], check=True, timeout=60)
+    return program, int(offset, 16)
+
+
+@pytest.mark.parametrize("before_run", [True, False], ids=["before", "running"])
+@pytest.mark.parametrize("form", ["program+{:#x}", "*{:#x}"])
+def test_a_function_without_a_name_is_meant_as_darc_calls_it(
+    form: str, before_run: bool, tmp_path: Path
+) -> None:
+    program, offset = stripped(tmp_path)
+    start = f"darc start {form.format(offset)} --peak last --start-ops 200"
+    first = [start, "run"] if before_run else ["break getppid", "run", "delete", start, "continue"]
+    done = debug(tmp_path, program, ("100000",), [*first, REPORT, "kill"])
+    assert done.report is not None, done.gdb
+    assert done.report["function"] == f"program+{offset:#x}", done.gdb
+    assert done.report["root_cause_paths"], done.gdb
+
+
+def test_all_that_takes_a_function_takes_one_without_a_name(tmp_path: Path) -> None:
+    program, offset = stripped(tmp_path)
+    name = f"program+{offset:#x}"
+    commands = [
+        "break getppid",
+        "run",
+        "delete",
+        f"darc profile {name} --time 1s",
+        "continue",
+        mark("profile"),
+        "darc status",
+        f"darc walk {name} --window 1s",
+        "continue",
+        mark("walk"),
+        "darc status",
+        "darc stop",
+        f"darc catch {name} --above 2ms",
+        mark("catch"),
+        "continue",
+        "darc stop",
+        mark("end"),
+        attempt(f"darc start program+{offset + 1:#x}"),
+        attempt("darc start program+0x0"),
+        "kill",
+    ]
+    done = debug(tmp_path, program, ("100000000",), commands)
+    assert re.search(rf" {re.escape(name)}\s", done.section("profile")), done.gdb
+    assert name in done.section("walk"), done.gdb
+    assert name in done.section("catch"), done.gdb
+    assert "lies within" in done.section("end"), done.gdb
+    assert "at program+0x0 is no code" in done.section("end"), done.gdb
+
+
+@gdb_alone("lldb's 'complete' is for its own commands")
+def test_names_of_functions_without_one_are_completed(tmp_path: Path) -> None:
+    program, offset = stripped(tmp_path)
+    name = f"program+{offset:#x}"
+    done = debug(tmp_path, program, ("1",), [f"complete darc start {name[:-2]}"])
+    assert f"darc start {name}" in done.gdb, done.gdb
+
+
+def test_a_start_that_fails_leaves_what_was_found(tmp_path: Path) -> None:
+    """Numbers of a table are good until another one is shown, whatever was started meanwhile."""
+    program = compiled(tmp_path, STRIPPED)
+    commands = [
+        "break getppid",
+        "run",
+        "delete",
+        "darc profile handle slow --time 1s",
+        "continue",
+        attempt("darc start program+0x1"),
+        mark("failed"),
+        "darc status",
+        mark("first"),
+        "darc start 1 --peak last",
+        "continue",
+        "darc start 2",
+        "darc stop",
+        mark("second"),
+        "darc histogram 2",
+        attempt("darc start 3"),
+        "kill",
+    ]
+    done = debug(tmp_path, program, ("100000000",), commands)
+    table = done.section("failed")
+    assert "handle" in table, done.gdb
+    assert "slow" in table, done.gdb
+    assert done.section("first").count(": 'continue'") == 2, done.gdb
+    second = done.section("second")
+    assert re.search(r" (handle|slow): \S+ calls$", second, re.M), done.gdb
+    assert "there is no row 3 of profiles: there are 1 to 2" in second, done.gdb

@@ -437,3 +437,14 @@ def test_ctrl_c_at_a_question(mixture: Terminal) -> None:
     mixture.type("darc start no_such\n")
     mixture.wait_for(r"\(y or \[n\]\) ")
     assert "waits for a library that has it" in mixture.command("y")
+
+
+@gdb_alone("gdb tells of another thread before it tells darc of a stop")
+def test_the_live_line_is_gone_before_gdb_tells_of_a_stop(tmp_path: Path) -> None:
+    with terminal(tmp_path, str(build("threads"))) as made:
+        made.command("set print thread-events off")
+        made.command("darc start handle --peak last --start-ops 2000")
+        told = made.command("run 400000 > program.out")
+    assert "root cause of" in told, told
+    for line in told.replace("\r\x1b[K", "\n").splitlines():
+        assert not re.search(r"\S.*\[Switching to", line), line

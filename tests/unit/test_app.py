@@ -222,13 +222,16 @@ def test_a_parameter_that_comes_too_late_is_told(user: User) -> None:
     assert not user.said
 
 
-def test_a_start_that_finds_nothing_ends_what_was_shown(user: User) -> None:
+def test_a_start_that_finds_nothing_leaves_what_was_shown(user: User) -> None:
     user.start()
     user.go_on()
+    shown = user.app.snapshot()
     user.target.screen.pending = False
     with pytest.raises(NotFoundError, match="no code is mapped"):
         commands.run(user.app, "start", "*0x10")
     assert not user.app.is_busy
+    assert shown.paths
+    assert user.app.snapshot() == shown
     assert user.is_clean
 
 

@@ -381,7 +381,7 @@ def test_the_commands_of_this_release() -> None:
         ("report", "--require ", "", ["root-cause", "answer"]),
         ("ops", "2", "2", ["2", "20", "21", "22"]),
         ("ops", "1 --f", "--f", ["--format"]),
-        ("compare", "", "", ["1", "3"]),
+        ("compare", "1", "1", ["1"]),
         ("compare", "3 --format ", "", ["text", "json"]),
         ("contexts", "--format ", "", ["text", "json"]),
         ("contexts", "a.json --i", "--i", ["--import"]),
@@ -415,6 +415,8 @@ def test_files_are_completed_behind_options(
     assert complete("report", f"-o {tmp_path}/sl", "sl") == ["slow.json", "slower.json"]
     assert complete("report", "-o nowhere/x", "x") == []
     assert complete("resume", "--max-depth 3 slowe", "slowe") == ["slower.json"]
+    assert complete("compare", "3 slowe", "slowe") == ["slower.json"]
+    assert complete("compare", "", "") == ["1", "3", "folder/", "slow.json", "slower.json"]
 
 
 def test_help_tells_the_defaults() -> None:

@@ -41,8 +41,8 @@ def test_a_function_that_waited_in_its_own_time_was_blocked() -> None:
     root, paths, kept = searched()
     waited = off(kept, MS // 2, 3 * MS, OffReason.BLOCKED)
     assert hear_ops(paths, root, waited, Rules()) == [
-        "only 0 of 10 calls that were kept whole would name fill, "
-        "without their time ready or stopped"
+        "fill has the most time in only 0 of 10 calls that were kept whole, "
+        "of the time in which they had a processor or waited for something"
     ]
     assert paths[1].nodes[-1].end is not None, "it is told, and stays"
     usleep = paths[0].nodes[-1]

@@ -261,3 +261,14 @@ def test_first_calls_of_many_threads_are_no_profile(
     profile = asked.session.snapshot().profile
     assert profile is not None
     assert profile.count == 100
+
+
+def test_calls_of_the_level_that_goes_on_are_inside_the_peak(bench: Bench) -> None:
+    """Also those of the first one, behind which nothing has been decided."""
+    for _ in range(400):
+        bench.run(1)
+        shown = bench.session.snapshot()
+        if shown.level == 1 and shown.collected:
+            break
+    assert shown.collected
+    assert shown.program.in_peak_calls == shown.collected

@@ -801,7 +801,7 @@ def test_who_is_awake_without_a_processor_waits_for_no_work(without: int, is_idl
     known = pursuit.known(session, found)
     assert [one.suspect.name for one in known.answers] == ([] if is_idle else ["serve"])
     text = status(shown(known), Style())
-    assert ("awake without one for 80 % of the time\n" in text) == (not is_idle)
+    assert ("threads were woken, which waited for 80 % of the time\n" in text) == (not is_idle)
 
 
 @pytest.mark.parametrize(

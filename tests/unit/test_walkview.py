@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from darc.model.walk import Walk, WalkGroup
+from darc.analyses.walkgroups import ThreadGroup, WalkNode
+from darc.model.walk import Chain, ChainStep, End, Walk, WalkGroup
 from darc.views.walkview import draw_walk
+from tests.unit import samples
 
 
 def lines(group: WalkGroup, longest: float = 1.0) -> list[str]:
@@ -41,3 +43,37 @@ def test_windows_that_are_longer_than_was_asked_for_are_told() -> None:
     assert lines(group)[0].startswith("  3 windows of 1s; calls")
     assert lines(group, longest=1.05)[0].startswith("  3 windows of 1s; calls")
     assert lines(group, longest=2.34)[0].startswith("  3 windows of 1s to 2.3s; calls")
+
+
+def chain(end: End, *shares: float, untimed: tuple[str, ...] = ()) -> Chain:
+    names = ("main", "serve", "work")
+    steps = zip(names, shares, strict=False)
+    made = tuple(ChainStep(samples.function(name), share) for name, share in steps)
+    return Chain(made, end, shares[-1], untimed)
+
+
+def test_the_chain_that_is_worth_it_is_offered() -> None:
+    """Not that of main, which is called once, and has waited nearly all the time."""
+    idle = WalkGroup("main", 1, (("usleep", 0.997),), (chain(End.SYSTEM_CALL, 1.0),))
+    busy = WalkGroup("serve", 3, (), (chain(End.ITSELF, 1.0, 0.3), chain(End.ITSELF, 1.0, 0.6)))
+    known = Walk((idle, busy), 0.25, 1.0, 3)
+    told = [line.plain for line in draw_walk(known, str, is_over=True)]
+    assert told[-1] == "'darc start 3' looks for what makes calls of chain 3's last function slow"
+    alone = Walk((idle,), 0.25, 1.0, 3)
+    assert not any("darc start" in one.plain for one in draw_walk(alone, str, is_over=True))
+
+
+def test_a_callee_that_cannot_be_timed_does_not_label_all_the_rest() -> None:
+    group = WalkGroup("main", 1, (), (chain(End.UNTIMED, 1.0, 0.94, untimed=("memcpy",)),))
+    assert lines(group)[2] == (
+        "  1  main 100.0% → serve 94.0%: holds the time itself, or calls of memcpy, "
+        "which cannot be timed (94.0%)"
+    )
+
+
+def test_threads_are_those_that_have_called_what_the_walk_began_with() -> None:
+    root = WalkNode(samples.function("janitor"), None, {1: 0.0, 2: 0.97, 3: 0.0})
+    group = ThreadGroup("janitor", {1, 2, 3}, root)
+    assert group.members == {1, 2, 3}
+    group.is_of_callers = True
+    assert group.members == {2}

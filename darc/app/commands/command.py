@@ -65,6 +65,10 @@ class Actions(Protocol):
         asked for, and with ``tree`` those of the ftree as far as it is drawn, which may take
         seconds; without ``lines`` none."""
 
+    def table(self) -> Snapshot | None:
+        """What has numbered functions last, a table of profiles, a walk or answers, until another
+        does; ``None``: nothing has yet."""
+
     def measured(self) -> list[Context]:
         """The trees that were measured since the debugger began, of any f0, each by itself."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from darc.app.commands.command import Actions, Command, Option
+from darc.app.commands.files import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.registry import COMMANDS
 from darc.model.errors import DarcError
@@ -25,7 +24,7 @@ def complete(app: Actions, name: str, argline: str, word: str) -> list[str]:
     before, typed = _last_word(argline)
     try:
         if completes_files(name, argline):
-            candidates = _files(typed)
+            candidates = files(typed)
         else:
             candidates = _candidates(app, command, before, typed)
     except DarcError:
@@ -92,33 +91,6 @@ def _has_argument(command: Command, before: Sequence[str]) -> bool:
         return bool(command.split(before).words)
     except DarcError:
         return False
-
-
-def _files(typed: str) -> list[str]:
-    """The files that ``typed``, a path or an option with one, may become. Debuggers put a space
-    behind a word that is alone: a folder that is comes with what it holds."""
-    option, equals, path = typed.partition("=")
-    option, path = (option + equals, path) if typed.startswith("-") else ("", typed)
-    found = _entries(path)
-    if len(found) == 1 and found[0].endswith("/"):
-        found = _entries(found[0]) or found
-    return [option + name for name in found]
-
-
-def _entries(path: str) -> list[str]:
-    """What a folder holds whose name begins with ``path``; folders end in ``/``."""
-    start = path.rpartition("/")[2]
-    shown = path[: len(path) - len(start)]
-    try:
-        with os.scandir(Path(shown).expanduser()) as entries:
-            return sorted(
-                shown + entry.name + ("/" if entry.is_dir() else "")
-                for entry in entries
-                if entry.name.startswith(start) and (start or not entry.name.startswith("."))
-                if not set(entry.name) & set(" \t\n'\"\\")  # they would have to be quoted
-            )
-    except (OSError, ValueError, RuntimeError):
-        return []  # there is no such folder, or nobody may look into it
 
 
 def _values(app: Actions, option: Option) -> list[str]:

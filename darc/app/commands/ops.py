@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
+from darc.app.commands.files import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.written import FILE_OPTION, options_of, write
 from darc.app.options import Typed, number_in
@@ -217,7 +218,12 @@ def _of_file(name: str) -> Group:
     return Group.of(name, kept, OpClass.IN_PEAK)
 
 
-def _sides(app: Actions, _prefix: str) -> list[str]:
+def _sides(app: Actions, prefix: str) -> list[str]:
+    """Peaks and files."""
+    return [*_peaks_of(app), *files(prefix)]
+
+
+def _peaks_of(app: Actions) -> list[str]:
     try:
         snapshot = app.snapshot()
     except DarcError:

@@ -11,7 +11,7 @@ from typing import Any
 from darc.analyses.registry import resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
-from darc.app.finding import Request
+from darc.app.finding import Request, spelled
 from darc.app.options import (
     START_OPTIONS,
     Typed,
@@ -20,7 +20,7 @@ from darc.app.options import (
     parse_start_options,
 )
 from darc.app.parameters import Parameter
-from darc.model.errors import DarcError, FormatError, UsageError
+from darc.model.errors import FormatError, UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.parameters import AUTO_START_OPS, Parameters
@@ -53,10 +53,10 @@ def _start(app: Actions, parsed: Parsed) -> None:
     parameters = app.parameters.overridden(parsed.options)
     number = number_in(function)
     if number is not None:
-        shown = None if app.session is None else app.snapshot(lines=False)
+        shown = app.table()
         found = _numbered(shown, number)
         row = None if shown is None else _row_of(shown, number)
-        function = _spelled(app, found)
+        function = spelled(app.lookup(), found)
         if row is not None:
             parameters = as_profiled(parameters, row)
             make = partial(RootCauses, profiled=row)
@@ -101,27 +101,18 @@ def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
     return parameters.overridden(changes)
 
 
-def _spelled(app: Actions, found: Function) -> str:
-    """What to type for a function."""
-    lookup = app.lookup()
-    for spelling in (found.name, f"{found.module}!{found.symbol}"):
-        try:
-            if lookup.find(spelling, hint=False) == found.address:
-                return spelling
-        except DarcError:
-            continue
-    return f"*{found.address:#x}"
-
-
 def _numbered(shown: Snapshot | None, number: int) -> Function:
     """The function that stands behind a number, from 1, of a table or a list of answers."""
     for part in () if shown is None else reversed(list(shown.parts.values())):
         found = part.function(number)
         if found is not None:
             return found
+    if shown is not None and (why := shown.part(Why)) is not None:
+        answers = f"1 to {len(why.answers)}" if why.answers else "none"
+        raise UsageError(f"there is no answer {number} of 'darc why': there are {answers}")
     raise UsageError(
         f"{number} is no function; numbers are those of rows that 'darc profile' has shown, of "
-        "chains of 'darc walk', or of answers of 'darc why'"
+        "chains of 'darc walk', or of answers of 'darc why', and none has shown any yet"
     )
 
 
@@ -177,8 +168,8 @@ START = Command(
     summary="Find the root causes of a latency peak of FUNCTION.",
     usage="darc start FUNCTION [--peak P] [OPTIONS]",
     details=(
-        "FUNCTION may be f, file.c:f, lib.so!f, Class::f or *ADDRESS. Before 'run' darc "
-        "waits for the program and its libraries. After --start-ops calls the profile is "
+        "FUNCTION may be f, file.c:f, lib.so!f, Class::f, FILE+0xOFFSET or *ADDRESS. Before 'run' "
+        "darc waits for the program and its libraries. After --start-ops calls the profile is "
         "shown; without --peak the program then stops for the choice. 'set darc PARAMETER' "
         "keeps the same options for every start, in place of the defaults below."
     ),

@@ -46,11 +46,15 @@ def _histogram(app: Actions, parsed: Parsed) -> None:
     for one in parsed.arguments:
         number = number_in(one)
         row = one if number is None else number
-    app.emit(render.histogram(render.of_row(app.snapshot(), row), style_of(app)))
+    shown = app.snapshot()
+    if row is not None and shown.part(FunctionSet) is None:
+        shown = app.table() or shown  # that of an analysis before
+    app.emit(render.histogram(render.of_row(shown, row), style_of(app)))
 
 
 def _rows(app: Actions, prefix: str) -> list[str]:
-    known = app.snapshot().part(FunctionSet)
+    table = app.table()
+    known = None if table is None else table.part(FunctionSet)
     rows = () if known is None else known.rows
     return [row.function.name for row in rows if row.function.name.startswith(prefix)]
 

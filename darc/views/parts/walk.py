@@ -40,6 +40,7 @@ def _to_json(known: Walk) -> dict[str, Any]:
                         "shares": [round(step.share, 4) for step in chain.steps],
                         "own": round(chain.own, 4),
                         "end": chain.end.value,
+                        "untimed": list(chain.untimed),
                     }
                     for chain in group.chains
                 ],
