@@ -38,6 +38,10 @@ _WATCHED = {
 _CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
 _KASLR_STEP = 0x20_0000
 """Of what a kernel has moved itself by (``MIN_KERNEL_ALIGN``)."""
+_UNKNOWN_COUNTS = (
+    "the kernel does not tell how it counts interrupts: in what interrupts a task, that may be "
+    "taken to run"
+)
 _BANNER = b"Linux version "
 
 
@@ -154,6 +158,8 @@ class KernelDebuggee(Debuggee):
             )
         if reason is not None:
             raise UnsupportedError(f"cannot time {spec}: {reason}")
+        if tasks.interrupt_offset(self._kernel.image) is None:
+            return [_UNKNOWN_COUNTS]
         return []
 
     def entry_code(self, program: Program, function: Function) -> FunctionCode | str:

@@ -19,9 +19,9 @@ from kgdb.pagetables import DIRECT_MAP, WRITABLE, Leaf, leaf
 Value = Callable[[str], int | None]
 """The live address of a symbol."""
 
-_KGDB_COUNTS = 0x0011_0000
+_KGDB_COUNTS = 0x11
 """What the exception by which kgdb is entered adds to ``preempt_count``: one interrupt and one NMI
-(``irqentry_nmi_enter``)."""
+(``irqentry_nmi_enter``), in units of one interrupt."""
 
 _ANY_COUNTS = 0x7FFF_FFFF  # the highest bit is another matter
 _CONTEXTS = 0x7FFF_FF00
@@ -123,8 +123,16 @@ class Kgdb(GdbStub):
     sets_stack_pointer = False
     writes_text = False
 
-    def __init__(self, target: Target, value: Value, register: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        value: Value,
+        register: Callable[[str], int],
+        interrupts_count: Callable[[], int],
+    ) -> None:
+        """``interrupts_count`` is what one adds to ``preempt_count``."""
         super().__init__(target, value, register)
+        self._interrupts_count = interrupts_count
         self._unlocked: list[int] = []
         self._unlocking = False
 
@@ -147,7 +155,7 @@ class Kgdb(GdbStub):
         return None  # the machine runs on while kgdb has stopped the kernel
 
     def is_quiet(self, preempt_count: int) -> bool:
-        return preempt_count & _CONTEXTS == _KGDB_COUNTS
+        return preempt_count & _CONTEXTS == _KGDB_COUNTS * self._interrupts_count()
 
     def unlock(self, address: int, size: int) -> bool:
         if self._unlocking:
@@ -196,9 +204,14 @@ class Kgdb(GdbStub):
         self._target.memory.write(place, entry.to_bytes(8, "little"))
 
 
-def gdbstub(target: Target, value: Value, register: Callable[[str], int]) -> GdbStub:
-    """That which answers now."""
+def gdbstub(
+    target: Target,
+    value: Value,
+    register: Callable[[str], int],
+    interrupts_count: Callable[[], int],
+) -> GdbStub:
+    """That which answers now. The parameters are :class:`Kgdb`'s."""
     connected = value("kgdb_connected")
     if connected is not None and any(target.memory.read(connected, 4)):
-        return Kgdb(target, value, register)
+        return Kgdb(target, value, register, interrupts_count)
     return GdbStub(target, value, register)

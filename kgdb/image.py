@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import bisect
+import collections
 import functools
 import mmap
 import struct
@@ -34,8 +35,13 @@ _BOOT_HEADER = 0x202
 """Where a bzImage tells that it is one (Documentation/arch/x86/boot.rst)."""
 
 _ORC_ENTRY = 6
-_ORC_BP, _ORC_SP, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 4, 5, 8, 9
-"""How a frame is found (``ORC_REG_*``, orc_types.h); others are not to be met at a call."""
+_ORC_RULES: dict[int, dict[int, str]] = {
+    5: {4: "rbp", 5: "rsp", 8: "(rbp)", 9: "(rsp)"},
+    3: {4: "rbp", 3: "rsp", 10: "(rbp)", 9: "(rsp)"},
+}
+"""How a frame is found (``ORC_REG_*``, orc_types.h), by the number of the stack pointer, which is
+that of most places in a kernel: numbered anew in 7.x. In brackets: by what lies there. Others are
+not to be met at a call."""
 
 
 class _KernelSymbols(FunctionSymbols):
@@ -99,11 +105,22 @@ class _OrcFrames(FrameDescriptions):
             return None
         offset, _, registers = struct.unpack("<hhH", raw)
         return {
-            _ORC_BP: FrameRule("rbp", offset),
-            _ORC_SP: FrameRule("rsp", offset),
-            _ORC_BP_INDIRECT: FrameRule("rbp", 0, offset),
-            _ORC_SP_INDIRECT: FrameRule("rsp", offset, 0),
-        }.get(registers & 15)
+            "rbp": FrameRule("rbp", offset),
+            "rsp": FrameRule("rsp", offset),
+            "(rbp)": FrameRule("rbp", 0, offset),
+            "(rsp)": FrameRule("rsp", offset, 0),
+        }.get(self._registers.get(registers & 15, ""))
+
+    @functools.cached_property
+    def _registers(self) -> dict[int, str]:
+        """What the numbers of registers mean."""
+        _, _, entries = self._orc
+        numbers = collections.Counter(entries[4::_ORC_ENTRY])
+        per_register: collections.Counter[int] = collections.Counter()
+        for byte, count in numbers.items():
+            per_register[byte & 15] += count
+        most = per_register.most_common(1)
+        return _ORC_RULES.get(most[0][0], {}) if most else {}
 
 
 class KernelImage(Image):

@@ -74,7 +74,12 @@ class Kernel:
     @functools.cached_property
     def gdbstub(self) -> GdbStub:
         """What answers the debugger."""
-        return gdbstub(self.target, self.value, self.remote.register)
+        return gdbstub(
+            self.target,
+            self.value,
+            self.remote.register,
+            lambda: tasks.interrupts_count(self.image),
+        )
 
     def value(self, name: str) -> int | None:
         """The live address of a symbol of the kernel's own."""

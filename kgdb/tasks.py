@@ -12,7 +12,10 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator
 
+from iced_x86 import Instruction, Mnemonic, OpKind, Register
+
 from darc.agent.control import Words
+from darc.code.processor import decode
 from darc.model.errors import FormatError, UnsupportedError
 from darc.target.target import Target
 from kgdb.btf import Btf
@@ -24,6 +27,11 @@ _MOST_TASKS = 1 << 16
 _WORD = (1 << 64) - 1
 _KERNEL = 1 << 63
 """From here on addresses are the kernel's."""
+_INTERRUPT_BEGINS = ("irq_enter_rcu", "irq_enter")
+_USUAL_OFFSET = 0x1_0000, 4
+"""From 7.x on it is 0x1000000 in eight bytes (kernel commit "preempt: Introduce
+HARDIRQ_DISABLE_BITS")."""
+_SOFT_INTERRUPT = 0x100  # one that is served; what disables them adds twice that
 _HOT_PREEMPT = 8  # of pcpu_hot.preempt_count, behind current_task
 
 
@@ -61,6 +69,51 @@ def _per_cpu(image: KernelImage, bias: int, name: str, in_hot: int) -> int:
     return seen_from_gs(hot, bias) + in_hot
 
 
+@functools.lru_cache(maxsize=4)
+def interrupt_offset(image: KernelImage) -> tuple[int, int] | None:
+    """What one interrupt adds to ``preempt_count``, and how many bytes that has, by what the kernel
+    does first in each (``HARDIRQ_OFFSET``, include/linux/preempt.h; ``irq_enter_rcu``,
+    kernel/softirq.c). ``None``: it does not tell."""
+    place = image.values.get("__preempt_count")
+    hot = image.values.get("pcpu_hot")
+    if place is None and hot is not None:
+        place = hot + _HOT_PREEMPT
+    for name in _INTERRUPT_BEGINS:
+        start = image.values.get(name)
+        symbol = None if start is None else image.symbols.at(start)
+        if start is None or symbol is None or place is None:
+            continue
+        for one in decode(image.content(start, symbol.size), start):
+            if (
+                one.mnemonic == Mnemonic.ADD
+                and one.segment_prefix == Register.GS
+                and one.op1_kind in (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64)
+                and _data(one) & _WORD == place
+                and one.immediate(1).bit_count() == 1
+            ):
+                return one.immediate(1), 8 if one.op1_kind == OpKind.IMMEDIATE32TO64 else 4
+    return None
+
+
+def _data(instruction: Instruction) -> int:
+    if instruction.is_ip_rel_memory_operand:
+        return int(instruction.ip_rel_memory_address)
+    return int(instruction.memory_displacement)
+
+
+def interrupts_count(image: KernelImage) -> int:
+    """What one interrupt adds to ``preempt_count``."""
+    return (interrupt_offset(image) or _USUAL_OFFSET)[0]
+
+
+def not_task(image: KernelImage) -> int:
+    """The bits of ``preempt_count``'s low half that are set where no task runs, but an interrupt,
+    an NMI (whose counts follow each other, of four bits each) or a soft interrupt. Where all of the
+    count has 32 bits, the highest one is another matter."""
+    offset, size = interrupt_offset(image) or _USUAL_OFFSET
+    return (offset * 0xFF | _SOFT_INTERRUPT) & (0xFFFFFFFF if size == 8 else 0x7FFFFFFF)
+
+
 def preempt_count(target: Target, image: KernelImage, bias: int, gs_base: int) -> int:
     """Of the processor whose ``gs`` base that is."""
     return int.from_bytes(
@@ -81,6 +134,7 @@ def watched(image: KernelImage, bias: int, task: int | str | None) -> Words:
     return {
         "current_at": current_at(image, bias),
         "preempt_at": preempt_at(image, bias),
+        "not_task": not_task(image),
         "stack_at": stack_at(image, bias),
         "task_at": at,
         "task_mask": mask,

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 38
+#define DARC_ABI_VERSION 39
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -94,7 +94,7 @@ enum darc_thread_key {
 };
 
 #define DARC_STACK_SHIFT 14    /* a kernel stack is 16 KiB and aligned (x86-64's THREAD_SIZE) */
-#define DARC_NOT_TASK 0xff0100 /* of preempt_count: NMI, hard interrupt, soft interrupt served */
+#define DARC_FEW_INTERRUPTED 2 /* calls that were interrupted in the agent's own time do not vote unless there are so many more */
 
 enum darc_mode {
     DARC_PROFILE = 0,
@@ -225,7 +225,8 @@ struct darc_control {
     u64 only_thread;     /* fs base of the one thread to watch, 0: all */
     u64 thread_key;      /* enum darc_thread_key */
     u64 current_at;      /* kernel: the running task's address, seen from gs */
-    u64 preempt_at;      /* and preempt_count */
+    u64 preempt_at;      /* and preempt_count, */
+    u64 not_task;        /* and what of its low half is set in interrupts, NMIs and soft interrupts that are served */
     u64 stack_at;        /* and the end of the running task's stack */
     u64 vectors_at;      /* and what each vector of a device's interrupt stands for, 0: not told apart */
     u64 action_at;       /* where that has its first action, */
@@ -275,6 +276,7 @@ struct darc_control {
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */
     u64 left_ops;        /* and such that were left in another way, or whose frames are not in their place */
+    u64 interrupted_ops; /* in a kernel: ops of the peak that were interrupted in the agent's own time */
     u64 round;           /* advanced at every decision: totals start anew */
     u64 context_size;    /* bytes of each context */
     u64 totals_at;       /* offset of the totals in each */
@@ -563,11 +565,12 @@ struct darc_context {
     u64 dropped;  /* ops that spanned a stop */
     u64 in_peak;  /* ops of this round whose votes were all counted */
     u64 round;    /* that the totals are of */
+    u64 interrupted_ops; /* ops of the peak that were interrupted in the agent's own time */
     u64 spent;    /* of a set: cycles of all probes that this thread has been through */
     u64 left;       /* TSC when its task left the processor within the op, 0: it has it */
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
     u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
-    u32 spoiled;    /* serial of an op that was interrupted in the agent's own time, 0: none */
+    u32 spoiled;    /* serial of an op in which a call was not timed, for want of room: 0: none */
     u64 kept;       /* struct darc_kept *, of an op once; its owner and serial tell whether of this one */
     u32 not_kept;   /* serial of an op that a stop has fallen into, 0: none */
     u32 left_serial; /* of that op */
@@ -579,6 +582,8 @@ struct darc_context {
     u32 others_serial; /* and the serial of that op */
     u32 life;       /* tells the thread from one that had its fs base before */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
+    u32 interrupted; /* serial of an op that was interrupted in the agent's own time, 0: none */
+    u32 unused;
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[1]; /* as many as there is room for nodes; behind them struct darc_total, likewise */
 };

@@ -136,9 +136,11 @@ class ThreadContexts:
         first = self._blob.offset("darc_context.sum")
         last = self._blob.fields["darc_context.in_peak"]
         bins, size = self._blob.fields["darc_context.bins"]
+        interrupted = self._blob.offset("darc_context.interrupted_ops")
         for context in self.addresses():
             self._write(context + first, bytes(sum(last) - first))
             self._write(context + bins, bytes(size))
+            self._write(context + interrupted, bytes(8))
 
     def profile(self, hz: int) -> tuple[Profile, int]:
         """The profile of f0, merged over all threads, and how many calls were dropped as they

@@ -48,6 +48,7 @@ class Words(TypedDict, total=False):
     indirect_cost: int
     inner_cost: int
     interrupt_members: int
+    interrupted_ops: int
     kept_cost: int
     kept_next: int
     landing_count: int
@@ -76,6 +77,7 @@ class Words(TypedDict, total=False):
     node_count: int
     not_followed: int
     not_kept: int
+    not_task: int
     older_count: int
     only_thread: int
     pass_cost: int

@@ -14,10 +14,20 @@ static COLD u64 look_around(control *ctl, u64 now, u64 back, u64 slot)
     return is_late ? ring_bell(ctl, back, slot) : 0;
 }
 
-/* Not where enough was seen and the debugger has not looked yet, nor where what took the time is not known. */
-static inline int may_vote(const control *ctl, const context *ctx)
+/* An op that an interrupt came to while the agent was at work: what the interrupt took counts as the time of whatever
+ * called there. Such ops do not vote, unless most of the thread's do: with a clock that counts instructions a
+ * timer's tick comes where one is read, always. */
+static COLD int may_vote_interrupted(control *ctl, context *ctx)
 {
-    return ctl->bell == DARC_QUIET && likely(ctx->spoiled != ctx->serial);
+    ctl->interrupted_ops++;
+    return ++ctx->interrupted_ops > ctx->in_peak + DARC_FEW_INTERRUPTED;
+}
+
+/* Not where enough was seen and the debugger has not looked yet, nor where what took the time is not known. */
+static inline int may_vote(control *ctl, context *ctx)
+{
+    return ctl->bell == DARC_QUIET && likely(ctx->spoiled != ctx->serial)
+           && (likely(ctx->interrupted != ctx->serial) || may_vote_interrupted(ctl, ctx));
 }
 
 /* What the probes of its calls cost is taken out of an op's latency. For one of 20,000 short calls that is

@@ -22,7 +22,7 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
     record *parent = (record *)ctx->top;
     if (!ctx->idle || !parent || STATE(parent) != STATE(ctx)
         || *(u64 *)parent->slot != parent->pad_back) {
-        ctx->spoiled = ((record *)ctx->op)->serial; /* the agent or a pad was interrupted */
+        ctx->interrupted = ((record *)ctx->op)->serial; /* the agent or a pad was, and nobody knows for how long */
         return 0;
     }
     u64 handler = s->indirect ? device_handler(ctl, vector) : 0;

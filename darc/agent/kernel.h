@@ -2,7 +2,7 @@
 
 static inline int is_task(const control *ctl)
 {
-    return !(per_cpu(ctl->preempt_at) & DARC_NOT_TASK);
+    return !(per_cpu(ctl->preempt_at) & ctl->not_task);
 }
 
 /* The id of the running task; 0 in an interrupt. */

@@ -209,6 +209,7 @@ class AgentMemory(Control):
             lost_contexts=0,
             lost_ops=0,
             left_ops=0,
+            interrupted_ops=0,
             lost_callers=0,
             lost_foreign=0,
             lost_jumps=0,

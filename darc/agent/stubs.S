@@ -727,7 +727,8 @@ darc_enter_f0:
     cmp rdx, [r10 + CONTROL_TASK_VALUE + 8]
     jne 6f
 7:  mov rax, [r10 + CONTROL_PREEMPT_AT]
-    test dword ptr gs:[rax], NOT_TASK
+    mov edx, [r10 + CONTROL_NOT_TASK]
+    test gs:[rax], edx
     jz 2b
 6:  cmp eax, eax
     jmp 5f

@@ -96,7 +96,7 @@ static COLD void watch_wake(control *ctl, struct entered *by)
         return;
     if (KERNEL_STACK(by->slot) == KERNEL_STACK(per_cpu(ctl->stack_at) - 1))
         by->shift = DARC_STACK_SHIFT; /* an interrupt's stack ends at some page */
-    u64 where = per_cpu(ctl->preempt_at) & DARC_NOT_TASK;
+    u64 where = per_cpu(ctl->preempt_at) & ctl->not_task;
     if (is_one_away(ctl))
         note_wake(ctl, by, where);
     const context *ctx = context_of(ctl, task);

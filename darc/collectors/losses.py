@@ -16,6 +16,8 @@ LOSSES = {
     "on top of the stack",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
+    "interrupted_ops": "calls inside the peak were interrupted in darc's own time: what the "
+    "interrupts took counts as their callers' (such calls decide only where most are)",
     "left_ops": "calls were not measured: they were left by a jump or an exception, or their "
     "frames were not in their place as they returned (coroutines that share a stack)",
 }

@@ -13,7 +13,14 @@ import pytest
 from kgdb.vm import guest
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS, assert_goes_on, at_patch, workload
+from tests.kernel.machines import (
+    PATIENT,
+    WATCHDOG_SECONDS,
+    assert_goes_on,
+    at_patch,
+    typed,
+    workload,
+)
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -123,6 +130,29 @@ def test_a_device_that_interrupts(machine: Machine, tmp_path: Path) -> None:
     assert done.paths == [("vp_notify", "iowrite16", "vring_interrupt")], done.gdb
     assert re.search(r"interrupted by vring_interrupt \(.*vector 0x\w\w of virtio\d-req", done.gdb)
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert_unharmed(machine)
+
+
+def test_calls_that_a_tick_always_interrupts_in_darcs_own_time(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """They take longer than a tick, and where a clock counts instructions that comes as a clock is
+    read: they decide nevertheless, and are told of."""
+    read = "dd if=/proc/kpageflags of=/dev/null bs=1M count=1 2>/dev/null"
+    typed(machine, f"rm -f /tmp/enough; (while [ ! -e /tmp/enough ]; do {read}; done) & true")
+    done = connected(
+        machine,
+        tmp_path,
+        "darc start kpageflags_read --task dd --start-ops 10 --peak '>1ms' --decision-ops 5 "
+        "--max-time 300",
+        "continue",
+        debugger.REPORT,
+    )
+    typed(machine, "touch /tmp/enough")
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "root cause found", done.gdb
+    told = re.compile(r"[1-9]\d* calls inside the peak were interrupted in darc's own time: ")
+    assert any(map(told.match, done.report["notes"])), done.gdb
     assert_unharmed(machine)
 
 

@@ -5,6 +5,7 @@ processors, addresses and devices are QEMU's and the kernel's own choice.
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import tempfile
 import time
@@ -111,7 +112,8 @@ def plain(name: str, workload: str) -> Iterator[Plain]:
     "name", ["debian", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 )
 def test_a_sleep_and_a_time_limit(name: str, tmp_path: Path) -> None:
-    """The path to it; an analysis that ends as its time is up; and code that is as it was."""
+    """The path to it, and from where the interrupt came that ended it; an analysis that ends as its
+    time is up; and code that is as it was."""
     with plain(name, "naps") as started:
         done = started.debug(
             tmp_path,
@@ -120,6 +122,7 @@ def test_a_sleep_and_a_time_limit(name: str, tmp_path: Path) -> None:
             "--decision-ops 3",
             "continue",
             debugger.REPORT,
+            "darc waits",
             started.text("after"),
             "darc start vfs_read --task nobody --max-time 2",
             "continue",
@@ -127,6 +130,10 @@ def test_a_sleep_and_a_time_limit(name: str, tmp_path: Path) -> None:
         )
         assert done.paths == [("hrtimer_nanosleep", "do_nanosleep", "schedule")], done.gdb
         assert "cause: blocked in schedule (do_nanosleep slept)" in done.gdb
+        assert "a wake-up in schedule ← do_nanosleep ← hrtimer_nanosleep: " in done.gdb
+        assert re.search(
+            r"woken by an interrupt in hrtimer_wakeup ← __hrtimer_run_queues ←", done.gdb
+        )
         assert "the time is up: this is what was known by then" in done.gdb
         before = (tmp_path / "before").read_bytes()
         assert before == (tmp_path / "after").read_bytes()

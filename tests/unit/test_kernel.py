@@ -11,9 +11,10 @@ from typing import cast
 import pytest
 
 from darc.code.architecture import Site
+from darc.code.debug_file import DebugFile
 from darc.code.elf import Image as ElfImage
 from darc.code.frames import FrameRule
-from darc.code.headers import Segment
+from darc.code.headers import Headers, Segment
 from darc.code.lookup import Lookup
 from darc.code.modules import Module
 from darc.code.symbols import Symbol
@@ -25,7 +26,7 @@ from kgdb.btf import Btf
 from kgdb.calls import takes_frame
 from kgdb.debuggee import KernelDebuggee
 from kgdb.gdbstub import GdbStub, gdbstub
-from kgdb.image import KernelImage, KernelModule
+from kgdb.image import KernelImage, KernelModule, _OrcFrames
 from kgdb.kernel import Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import KernelPads
@@ -367,6 +368,8 @@ class Machine(Memory):
         "kgdb_connected": 0x110, "kgdb_active": 0x114, "__per_cpu_offset": 0x118,
     }  # fmt: skip
 
+    interrupt = 1 << 16
+
     def __init__(self, connected: int = 1, active: int = 1, protects: int = 1) -> None:
         present, writable, large = 1, 2, 0x80
         values = (self.DIRECT, protects, connected, active, 0x7000, 0x8000)
@@ -389,7 +392,8 @@ class Machine(Memory):
 
     def gdbstub(self) -> GdbStub:
         target = cast("Target", SimpleNamespace(memory=self))
-        return gdbstub(target, self.VALUES.get, lambda name: {"gs_base": 0x9000}[name])
+        registers = {"gs_base": 0x9000}
+        return gdbstub(target, self.VALUES.get, registers.__getitem__, lambda: self.interrupt)
 
     def writable(self) -> list[bool]:
         """Whether the large page is, and the two small ones."""
@@ -432,6 +436,83 @@ def test_the_processor_that_kgdb_has_stopped() -> None:
 )
 def test_a_task_is_borrowed_in_kgdb_only_outside_of_interrupts(count: int, quiet: bool) -> None:
     assert Machine().gdbstub().is_quiet(count) is quiet
+    newest = Machine()  # where all counts of interrupts are eight bits higher
+    newest.interrupt = 1 << 24
+    assert newest.gdbstub().is_quiet((count & 0xFF0000) << 8 | count & 0xFF00FFFF) is quiet
+
+
+COUNT = 0x1FB40
+"""Where ``preempt_count`` is, seen from gs, up to 6.14; from 6.15 on it is an address."""
+
+
+def adds(amount: int, count: int, *, wide: bool = False, at: int = CALLER) -> bytes:
+    """``add gs:[rip + …], amount``, of four or of eight bytes."""
+    code = b"\x65\x48\x81\x05" if wide else b"\x65\x81\x05"
+    distance = (count - at - len(code) - 8 + (1 << 31)) % (1 << 32) - (1 << 31)
+    return code + struct.pack("<iI", distance, amount)
+
+
+@pytest.mark.parametrize(
+    ("names", "code", "begin", "not_task"),
+    [
+        ({"__preempt_count": COUNT}, adds(1 << 16, COUNT), "irq_enter_rcu", 0xFF0100),
+        ({"pcpu_hot": COUNT - 8}, adds(1 << 16, COUNT), "irq_enter_rcu", 0xFF0100),
+        ({"__preempt_count": COUNT}, adds(1 << 16, COUNT), "irq_enter", 0xFF0100),
+        (
+            {"__preempt_count": CALLER + 0x8000},
+            b"\x90" + adds(1 << 24, CALLER + 0x8000, wide=True, at=CALLER + 1),
+            "irq_enter_rcu",
+            0xFF000100,
+        ),
+        ({"__preempt_count": COUNT}, adds(1 << 24, COUNT), "irq_enter_rcu", 0x7F000100),
+    ],
+)
+def test_what_an_interrupt_adds_to_preempt_count(
+    names: dict[str, int], code: bytes, begin: str, not_task: int
+) -> None:
+    """By the code of the kernel's own that adds it: 7.x has other bits than earlier ones."""
+    image = Image({begin: (CALLER, len(code))}, bytes(CALLER - TEXT) + code, **names)
+    assert tasks.not_task(cast("KernelImage", image)) == not_task
+    assert tasks.interrupts_count(cast("KernelImage", image)) == int.from_bytes(code[-4:], "little")
+
+
+@pytest.mark.parametrize("code", [b"", adds(1 << 16, COUNT + 8), adds(3 << 16, COUNT), b"\x90"])
+def test_a_kernel_that_does_not_tell_what_an_interrupt_adds(code: bytes) -> None:
+    """The usual bits are taken, and the user is told (by ``check``)."""
+    symbols = {"irq_enter_rcu": (CALLER, len(code))} if code else {}
+    image = cast("KernelImage", Image(symbols, bytes(CALLER - TEXT) + code, __preempt_count=COUNT))
+    assert tasks.interrupt_offset(image) is None
+    assert tasks.not_task(image) == 0xFF0100
+
+
+@pytest.mark.parametrize(
+    ("stack_pointer", "through_frame"), [(5, 8), (3, 10)], ids=["up to 6.x", "7.x"]
+)
+def test_frames_by_the_unwinders_tables(stack_pointer: int, through_frame: int) -> None:
+    """Whose registers were numbered anew: a stack ended at its first frame there."""
+    rows = [
+        (8, stack_pointer), (16, stack_pointer), (8, stack_pointer), (16, 4), (0, 0), (24, 9),
+        (-40, through_frame), (8, 7),
+    ]  # fmt: skip
+    entries = b"".join(struct.pack("<hhH", at, 0, register | 0x200) for at, register in rows)
+    places = struct.pack(f"<{len(rows)}i", *(0x100 + 12 * n for n in range(len(rows))))
+    sections = {".orc_unwind_ip": places, ".orc_unwind": entries}
+    headers = SimpleNamespace(
+        section=lambda name: SimpleNamespace(name=name, address=0x1000),
+        data=lambda section: sections[section.name],
+    )
+    frames = _OrcFrames(cast("Headers", headers), cast("DebugFile", None))
+    found = [frames.rule(0x1100 + 16 * number) for number in range(len(rows))]
+    assert found == [
+        FrameRule("rsp", 8),
+        FrameRule("rsp", 16),
+        FrameRule("rsp", 8),
+        FrameRule("rbp", 16),
+        None,
+        FrameRule("rsp", 24, 0),
+        FrameRule("rbp", 0, -40),
+        None,
+    ]
 
 
 @pytest.mark.parametrize(("connected", "levels"), [(1, 1), (0, None)])
