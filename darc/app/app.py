@@ -353,7 +353,10 @@ class App:
             return shown
         why = self._pursuit.known(session, shown)
         figures = dataclasses.replace(
-            shown.program, stops=why.stops, stopped_seconds=round(why.stopped_seconds, 6)
+            shown.program,
+            stops=why.stops,
+            stopped_seconds=round(why.stopped_seconds, 6),
+            setup_seconds=round(why.setup_seconds, 6),
         )
         return dataclasses.replace(shown, program=figures, parts={**shown.parts, **parts_of(why)})
 

@@ -434,12 +434,14 @@ def explained_text(explained: Explained, snapshot: Snapshot) -> str:
 
 
 def probes_text(snapshot: Snapshot) -> str:
-    """By what probes calls were timed, and what that has cost in stops."""
+    """By what probes calls were timed, and what that has cost in stops, and before these."""
     program = snapshot.program
     stops = counted(program.stops, "stop")
     nanoseconds = round(program.stopped_seconds * 1e9)
     if nanoseconds:
         stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped"
+    if made := round(program.setup_seconds * 1e9):
+        stops += f"; before, {format_cycles(made, 10**9)} for its probes"
     timed = "" if program.probes is None else f", {counted(program.probes, 'call site')} timed"
     calls = program.in_peak_calls
     inside = "" if calls is None else f"{calls_text(calls)} inside the peak; "

@@ -38,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         status: int = options.command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read it, as head does, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        return 128 + signal.SIGPIPE
     except DarcError as error:
         print(message(f"darc-vm: {error}"), file=sys.stderr)
         return 1

@@ -48,6 +48,17 @@ def runs(pid: int) -> bool:
         return False
 
 
+def test_whoever_reads_what_is_listed_has_enough() -> None:
+    """As ``head`` has: no traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as full:
+        done = subprocess.run(
+            [*DARC_VM, "workloads"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
 def test_two_machines_start_are_debugged_and_stop(own_runtime: Path) -> None:
     lines = {}
     for name in ("zeroread", "zeroread-2"):

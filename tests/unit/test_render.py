@@ -387,8 +387,17 @@ def test_status_says_what_was_not_seen() -> None:
     assert "2000 calls seen\n" in status(more, PLAIN)
 
 
+def test_what_it_took_to_make_the_probes_is_told() -> None:
+    """In which the program stands still as well, in a kernel for most of the time that it does."""
+    program = dataclasses.replace(samples.snapshot().program, setup_seconds=2.1)
+    told = "4 stops, 41ms stopped; before, 2.1s for its probes\n"
+    assert told in status(samples.snapshot(program=program), PLAIN)
+    assert told in report(samples.snapshot(program=program), PLAIN)
+
+
 def test_no_time_is_told_where_nothing_stood_still() -> None:
-    program = dataclasses.replace(samples.snapshot().program, stops=0, stopped_seconds=0.0)
+    known = samples.snapshot().program
+    program = dataclasses.replace(known, stops=0, stopped_seconds=0.0, setup_seconds=0.0)
     text = status(samples.snapshot(program=program), PLAIN)
     assert "60 calls inside the peak; 0 stops\n" in text
 
