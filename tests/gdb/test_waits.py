@@ -46,7 +46,7 @@ Path("ops.json").write_text(
         {
             "ops": ops,
             "notes": app.session.notes,
-            "voted": found.ballot.ops,
+            "voted": found.voted.ops,
             "preemption": found.preemption and found.preemption.maxcount,
             "endings": {n.function.name: e.cause.value for n, e in found.endings.items()},
             "disputed": [node.function.name for node in found.disputed],
