@@ -96,12 +96,13 @@ def options_of(*fields: str) -> Mapping[str, Parameter]:
 
 
 def parse_overrides(typed: Typed) -> dict[str, object]:
-    """The overrides by field name, of a command with options of ``darc start``. Raises
-    :class:`UsageError` for every option that is not right."""
+    """The overrides by field name, of a command with options of ``darc start``: others are the
+    command's own. Raises :class:`UsageError` for every option that is not right."""
     overrides: dict[str, object] = {}
     for option, text in typed.options:
-        parameter = START_OPTIONS[option]
-        overrides[parameter.field] = parameter.read(text)
+        if option in START_OPTIONS:
+            parameter = START_OPTIONS[option]
+            overrides[parameter.field] = parameter.read(text)
     return overrides
 
 

@@ -8,7 +8,10 @@ import pytest
 from darc import __version__
 from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
+from darc.app.commands.command import Option, Parsed
+from darc.app.commands.start import parameters_of, parse_function
 from darc.app.finding import Request
+from darc.app.options import Typed, options_of
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.parameters import Parameters, Probes
@@ -50,6 +53,23 @@ def app() -> FakeApp:
 def test_what_is_typed_is_read(name: str, argline: str, read: object) -> None:
     parsed = commands.find_command(name).read(argline)
     assert read in (parsed.arguments, parsed.options)
+
+
+def test_options_of_its_own_beside_those_of_a_search(app: FakeApp) -> None:
+    """As an analysis has them that darc does not know."""
+    start = commands.find_command("start")
+    taken = options_of("start_ops", "peak")
+    own = Option("--often", "N", "How often.")
+
+    def parse(typed: Typed) -> Parsed:
+        parsed = parse_function(typed)
+        often = int(typed.texts["--often"])
+        return dataclasses.replace(parsed, options={**parsed.options, "often": often})
+
+    made = dataclasses.replace(start, options=(*start.options, own), parse=parse)
+    parsed = made.read("handle --often 3 --start-ops 5")
+    assert parsed.options["often"] == 3
+    assert parameters_of(app, parsed, taken).start_ops == 5
 
 
 @pytest.mark.parametrize("command", commands.COMMANDS.values(), ids=lambda one: one.name)

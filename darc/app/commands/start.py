@@ -43,9 +43,11 @@ def parse_function(typed: Typed) -> Parsed:
 
 def parameters_of(app: Actions, parsed: Parsed, taken: Mapping[str, Parameter]) -> Parameters:
     """What is set of the ``taken`` options, with what was typed of them. All else is at its
-    default, whatever ``set darc`` says: it means nothing to such a command."""
+    default, whatever ``set darc`` says: it means nothing to such a command. Of what was typed the
+    command's own options are no parameters."""
     kept = {one.field: getattr(app.parameters, one.field) for one in taken.values()}
-    return Parameters().overridden({**kept, **parsed.options})
+    typed = {field: value for field, value in parsed.options.items() if field in kept}
+    return Parameters().overridden({**kept, **typed})
 
 
 def _start(app: Actions, parsed: Parsed) -> None:
