@@ -73,8 +73,6 @@ class WatchedOps:
     kept: KeptOps
     doubtful: int = 0
     """Over all ops: for so long they count as blocked, but the debugger may have held them."""
-    by_quota: int = 0
-    """For so long of the time in which they were ready, at most, by a quota."""
     unwatched: int = 0
     """Ops of threads that were not watched."""
 
@@ -86,7 +84,7 @@ class WatchedOps:
         ready = sum(op.off_time(OffReason.READY) for op in self.kept.ops)
         if share := _per_cent(self.doubtful, blocked):
             found.append(f"the time blocked includes debugger stops: up to {share} of it")
-        if share := _per_cent(self.by_quota, ready):
+        if share := _per_cent(self.kept.by_quota, ready):
             found.append(f"up to {share} of the time ready was its CPU quota's")
         if self.unwatched:
             found.append(
@@ -107,10 +105,10 @@ def watched(kept: KeptOps, watch: OffWatch) -> WatchedOps:
     answers = watch.off([(op.thread, op.start, op.end) for op in kept.ops])
     ops = [_with(op, times) for op, times in zip(kept.ops, answers, strict=True)]
     known = [times for times in answers if times is not None]
+    quota = sum(times.by_quota for times in known)
     return WatchedOps(
-        replace(kept, ops=tuple(ops), why_no_wakers=watch.why_no_wakers),
+        replace(kept, ops=tuple(ops), why_no_wakers=watch.why_no_wakers, by_quota=quota),
         doubtful=sum(times.doubtful for times in known),
-        by_quota=sum(times.by_quota for times in known),
         unwatched=len(answers) - len(known),
     )
 

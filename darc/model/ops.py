@@ -306,6 +306,8 @@ class KeptOps:
     """Whether the events are a kernel's: who wakes tasks, and who runs in their places."""
     history: History = History()
     """In a kernel."""
+    by_quota: int = 0
+    """Of the cycles in which their threads were ready, so many were a CPU quota's, at most."""
     not_followed: int = 0
     """Waits whose releases could not be watched, as there were too many at the same time."""
     compared: frozenset[Fnode] = frozenset()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from darc.model.ftree import Cause, Function, RootCausePath
+from darc.model.ops import OffReason
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
@@ -131,9 +132,16 @@ def _peak(suspect: Suspect) -> str:
 def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     """What was waited for longest, wherever it was, and who had it."""
     waits, kept = found.waits, found.ops
-    if waits is None or kept is None or not kept.sees_waits or not waits.cycles:
+    if kept is None:
         return
-    is_told = any(path.ending.cause is Cause.PREEMPTION for path in found.paths)
+    ready = sum(op.off_time(OffReason.READY) for op in kept.ops)
+    is_quota = 2 * kept.by_quota > ready > 0
+    if is_quota:
+        part = f"{100 * kept.by_quota / ready:.0f} %"
+        yield Text(f"    its CPU quota took up to {part} of the time without a processor")
+    if waits is None or not kept.sees_waits or not waits.cycles:
+        return
+    is_told = is_quota or any(path.ending.cause is Cause.PREEMPTION for path in found.paths)
     if not is_told and waits.ready > _MUCH * waits.cycles:
         part = f"{100 * waits.ready / waits.cycles:.0f} %"
         had = "others had the processor: these calls' threads were awake without one"

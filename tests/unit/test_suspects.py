@@ -804,6 +804,31 @@ def test_who_is_awake_without_a_processor_waits_for_no_work(without: int, is_idl
     assert ("threads were woken, which waited for 80 % of the time\n" in text) == (not is_idle)
 
 
+@pytest.mark.parametrize(("quota", "is_told"), [(900, True), (300, False)])
+def test_who_is_throttled_is_not_said_to_wait_for_others(quota: int, is_told: bool) -> None:
+    pursuit = profiled(of(row("serve", SLOW)))
+    following = pursuit.next()
+    assert following is not None
+    root = Fnode(function("serve", following[0]))
+    off = (Off(0, 1000, OffReason.READY),)
+    op = made_op(1, OpClass.IN_PEAK, 1000, off=off)
+    waited = (WaitedFor(ObjectKind.PROCESSOR, "", (), 950, 1, 1, ()),)
+    found = Snapshot(
+        "serve",
+        Status.FOUND,
+        Probes.PAD,
+        paths=(RootCausePath((root,), Ending(Cause.FUNCTION, 20)),),
+        ops=KeptOps(HZ, (op,), sees_waits=True, by_quota=quota),
+        waits=Waits(1, 1000, waited),
+    )
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    text = status(shown(pursuit.known(session, found)), Style())
+    told = "its CPU quota took up to 90 % of the time without a processor\n"
+    assert (told in text) == is_told
+    assert ("others had the processor" in text) == (not is_told)
+
+
 @pytest.mark.parametrize(
     ("note", "reason"),
     [
