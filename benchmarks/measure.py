@@ -122,6 +122,15 @@ def compile_program(name: str, *flags: str) -> Path:
     return program
 
 
+def built(name: str) -> Path:
+    """``NAME.c`` of this folder, compiled. Its functions must stay functions of their own."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    program = BUILT / name
+    options = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-ipa-icf", "-pthread")
+    run("gcc", *options, HERE / f"{name}.c", "-o", program)
+    return program
+
+
 def costs(output: str, known: str = "timed") -> Costs:
     """Cycles that a program has printed, ``known`` among them.
 

@@ -74,7 +74,7 @@ Figures = Mapping[str, float]
 
 def _unlock() -> Figures:
     """Cycles, alone and (``with-…``) while ops are kept in a search that does not end."""
-    program = _built("unlock")
+    program = measure.built("unlock")
     start = (
         f"darc start operation --peak last --start-ops {START_OPS} "
         "--decision-ops 1000000 --lookahead 1"
@@ -92,14 +92,6 @@ def _unlock() -> Figures:
 
 def _filter(figures: Figures) -> float:
     return (figures["with-unlock"] - figures["unlock"]) / figures["reads"]
-
-
-def _built(name: str) -> Path:
-    BUILT.mkdir(parents=True, exist_ok=True)
-    program = BUILT / name
-    options = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread")
-    measure.run("gcc", *options, HERE / f"{name}.c", "-o", program)
-    return program
 
 
 # ----------------------------------------------------------------------- switches
@@ -165,7 +157,7 @@ _WAYS: Mapping[str, Way] = {
 
 
 def _loads() -> dict[tuple[str, str], Load]:
-    program = _built("loads")
+    program = measure.built("loads")
     ways = dict(_WAYS)
     if shutil.which("perf") is None:
         del ways["`perf sched record`"]
@@ -218,7 +210,7 @@ class Catches:
 
 
 def _catches(threads: int) -> Catches:
-    program = _built("horde")
+    program = measure.built("horde")
     quiet = ("set print thread-events off", f"source {HERE / 'catch_clock.py'}")
     commands = (*quiet, f"darc catch handle --above {ABOVE}", "run", *["continue"] * (CATCHES - 1))
     told = measure.run_darc(measure.GDB, (*commands, "kill"), program, (str(threads), "1000"))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import measure, speedtest
-from benchmarks.measure import BUILT, HERE, ROOT, MeasurementError
+from benchmarks.measure import ROOT, MeasurementError
 from darc.debuggee.clock import tsc_hz
 
 PAGE = ROOT / "docs" / "benchmarks-where.md"
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def _measure() -> Figures:
-    light = _built("light")
+    light = measure.built("light")
     alone = measure.costs(measure.run(light, "0"), "lone")
     probed = measure.together(
         [
@@ -98,14 +98,6 @@ def _measure() -> Figures:
     )
     seconds, missing, calls = _sqlite()
     return Figures(alone, probed, seconds, missing, calls, _recording())
-
-
-def _built(name: str) -> Path:
-    BUILT.mkdir(parents=True, exist_ok=True)
-    program = BUILT / name
-    options = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-ipa-icf")
-    measure.run("gcc", *options, HERE / f"{name}.c", "-o", program)
-    return program
 
 
 def _of(pattern: str) -> str:
@@ -167,7 +159,7 @@ def _sqlite() -> tuple[dict[str, float], dict[str, str], dict[str, int]]:
 def _recording() -> tuple[float, float, float] | str:
     if shutil.which("perf") is None:
         return "perf is not installed: tools/benchmarks.sh installs it"
-    program = _built("calls")
+    program = measure.built("calls")
     alone, recorded, rates = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         record = (
