@@ -130,7 +130,7 @@ def same(text: str) -> list[str]:
     processes, and what it shows of arguments when it stops. These may be known by entry values
     alone, which gdb does not find at a pad (it does in the backtrace that follows), and what darc
     itself says."""
-    text = re.sub(r"^darc: .*\n", "", text, flags=re.M)
+    text = re.sub(r"^darc: .*\n(?:  .*\n)*", "", text, flags=re.M)
     text = re.sub(r"\w+@entry=", "", text)
     text = re.sub(r"^((?!#)(?:.* in )?\w+ \().*(\) at )", r"\1…\2", text, flags=re.M)
     text = re.sub(r"(process |LWP |Thread 0x[0-9a-f]+ \(LWP )\d+", r"\1N", text)

@@ -340,7 +340,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
         "nothing_of_that_name",
         "main is being analysed: 'darc stop' before 'darc walk'",
         "'darc peak' is for what 'darc start' has begun",
-        "there is no chain 1 of a walk",
+        "of chains of 'darc walk', or of answers of 'darc why', and none has shown any yet",
     ):
         assert line in done.gdb, (line, done.gdb)
     assert "Traceback" not in done.gdb
