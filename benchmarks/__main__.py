@@ -27,7 +27,7 @@ def main() -> None:
 def _measure() -> report.BenchmarkFigures:
     load = os.getloadavg()[0]
     hz = tsc_hz()
-    program = measure.compile_program("cost")
+    program = measure.built("cost")
     return report.BenchmarkFigures(
         hz=hz,
         load=load,

@@ -113,21 +113,13 @@ def run_darc(
     return run(BIN / f"darc-{debugger}", *words, ending, program, *arguments)
 
 
-def compile_program(name: str, *flags: str) -> Path:
-    """``cost.c`` as ``name``. Its twins must stay functions of their own."""
+def built(source: str, *flags: str, name: str | None = None) -> Path:
+    """``SOURCE.c`` of this folder, compiled as ``name`` (else that of the source). Its functions
+    must stay functions of their own."""
     BUILT.mkdir(parents=True, exist_ok=True)
-    program = BUILT / name
+    program = BUILT / (name or source)
     options = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-ipa-icf", "-pthread", *flags)
-    run("gcc", *options, HERE / "cost.c", "-o", program)
-    return program
-
-
-def built(name: str) -> Path:
-    """``NAME.c`` of this folder, compiled. Its functions must stay functions of their own."""
-    BUILT.mkdir(parents=True, exist_ok=True)
-    program = BUILT / name
-    options = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-ipa-icf", "-pthread")
-    run("gcc", *options, HERE / f"{name}.c", "-o", program)
+    run("gcc", *options, HERE / f"{source}.c", "-o", program)
     return program
 
 
@@ -197,7 +189,7 @@ def uftrace() -> Peer:
     if shutil.which("uftrace") is None:
         return Peer(name, "", {}, "not installed: tools/benchmarks.sh installs it")
     version = run("uftrace", "--version").split()[1]
-    program = compile_program("cost-uftrace", *flags)
+    program = built("cost", *flags, name="cost-uftrace")
     try:
         runs = [_uftrace_run(program) for _ in range(REPEATS)]
     except MeasurementError as error:  # of another's tool: the figures of darc stay

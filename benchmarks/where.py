@@ -11,6 +11,7 @@ import platform
 import random
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,8 +80,11 @@ class Figures:
 
 
 def main() -> None:
-    """All of it."""
-    figures = _measure()
+    """All of it; ends with status 1 where a measurement failed."""
+    try:
+        figures = _measure()
+    except MeasurementError as error:
+        sys.exit(f"benchmarks: {error}")
     PAGE.write_text(_page(figures))
     for goal in _goals(figures):
         print(f"{'met' if goal.met else 'NOT MET':>7}  {goal.figure:>8.2f}  {goal.text}")

@@ -83,9 +83,9 @@ class App:
         self._measured: list[Context] = []
         """What earlier sessions have measured, a tree for each f0."""
         self._pursuit: Pursuit | None = None
-        self._table: Snapshot | None = None
-        """The last one of an analysis that others have followed."""
         """Of ``darc why``: what comes after the session."""
+        self._table: Snapshot | None = None
+        """What had numbered functions last, of an analysis that others have followed."""
         self._unchosen: Session | None = None
         """The session of which the user was told that no peak is chosen."""
         self._waiting = Waiting(target, self)

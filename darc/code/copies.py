@@ -23,7 +23,7 @@ from iced_x86 import (
     RegisterExt,
 )
 
-from darc.code.depth import all_frame_rules, successors
+from darc.code.depth import all_frame_rules, signed, successors
 from darc.code.frames import FrameRule
 
 WORD = 8
@@ -114,11 +114,7 @@ def _place(register: str, rules: Sequence[FrameRule]) -> int | None:
 
 def displacement(instruction: Instruction) -> int:
     """Of its operand in memory, with its sign."""
-    return _signed(int(instruction.memory_displacement))
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
+    return signed(int(instruction.memory_displacement))
 
 
 def offset(code: Sequence[Instruction], number: int) -> int | None:
@@ -143,7 +139,7 @@ def _constant(code: Sequence[Instruction], number: int, register: int) -> int | 
         if RegisterExt.full_register(one.op0_register) != register:
             continue
         if one.mnemonic == Mnemonic.MOV and one.op1_kind in _CONSTANTS:
-            return _signed(int(one.immediate(1)))
+            return signed(int(one.immediate(1)))
         is_cleared = one.mnemonic in (Mnemonic.XOR, Mnemonic.SUB)
         return 0 if is_cleared and one.op0_register == one.op1_register else None
     return None
@@ -162,7 +158,7 @@ def moved(instruction: Instruction, place: int) -> int | None:
     does something else."""
     if instruction.op1_kind not in _IMMEDIATES:
         return None
-    value = _signed(int(instruction.immediate(1)))
+    value = signed(int(instruction.immediate(1)))
     if instruction.mnemonic == Mnemonic.ADD:
         return place + value
     return place - value if instruction.mnemonic == Mnemonic.SUB else None

@@ -122,11 +122,11 @@ def _new_rsp(state: _State, instruction: Instruction) -> int | None:
     if mnemonic in (Mnemonic.SUB, Mnemonic.ADD) and instruction.op1_kind in _IMMEDIATES:
         if state.rsp is None:
             return None
-        amount = _signed(instruction.immediate(1))
+        amount = signed(instruction.immediate(1))
         return state.rsp + (amount if mnemonic == Mnemonic.SUB else -amount)
     if mnemonic == Mnemonic.LEA and instruction.memory_index == Register.NONE:
         base = {Register.RSP: state.rsp, Register.RBP: state.rbp}.get(instruction.memory_base)
-        return None if base is None else base - _signed(instruction.memory_displacement)
+        return None if base is None else base - signed(instruction.memory_displacement)
     if (
         mnemonic == Mnemonic.MOV
         and instruction.op1_kind == OpKind.REGISTER
@@ -136,7 +136,8 @@ def _new_rsp(state: _State, instruction: Instruction) -> int | None:
     return None
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """A number of 64 bits, as an instruction means it."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -64,17 +65,17 @@ def references(
         else:
             shared += parts
     searched, scan = 0, WordScan(areas)
-    for part, is_dead in (
-        *((one, True) for one in own_pages(pid, dead)),
-        *((one, False) for one in own_pages(pid, private)),
-        *((one, False) for one in own_pages(pid, shared, shared=True)),
+    for part, is_dead in itertools.chain(
+        ((one, True) for one in own_pages(pid, dead)),
+        ((one, False) for one in own_pages(pid, private)),
+        ((one, False) for one in own_pages(pid, shared, shared=True)),
     ):
         searched += len(part)
         if most is not None and searched > most:
             return None
         # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
         # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
-        for place, word in list(scan.words(memory, part)):
+        for place, word in scan.words(memory, part):
             if is_inside(word) and (not is_dead or _is_saved(memory, place, part)):
                 found.add(word)
     return frozenset(found)

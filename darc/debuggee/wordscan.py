@@ -47,7 +47,10 @@ def _library() -> ctypes.CDLL:
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
     library.ownpages.restype = ctypes.c_size_t
-    library.ownpages.argtypes = (*(ctypes.c_void_p, ctypes.c_size_t), ctypes.c_void_p, ctypes.c_int)
+    library.ownpages.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_size_t),
+        *(ctypes.c_void_p, ctypes.c_int),
+    )
     return library
 
 

@@ -80,8 +80,7 @@ class WatchedOps:
     def notes(self) -> tuple[str, ...]:
         """What a reader of these ops must know."""
         found = []
-        blocked = sum(op.off_time(OffReason.BLOCKED) for op in self.kept.ops)
-        ready = sum(op.off_time(OffReason.READY) for op in self.kept.ops)
+        blocked, ready = map(self.kept.off_time, (OffReason.BLOCKED, OffReason.READY))
         if share := _per_cent(self.doubtful, blocked):
             found.append(f"the time blocked includes debugger stops: up to {share} of it")
         if share := _per_cent(self.kept.by_quota, ready):

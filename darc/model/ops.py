@@ -314,6 +314,10 @@ class KeptOps:
     """The fnodes of which all callees were timed, as far as they can be: a callee of theirs that is
     not in an op's sums was not called in it. Of other fnodes' callees nothing can be said."""
 
+    def off_time(self, reason: OffReason) -> int:
+        """Σ of the cycles for which the ops' threads were off their processors for ``reason``."""
+        return sum(op.off_time(reason) for op in self.ops)
+
     def with_nodes(self, copies: Mapping[Fnode, Fnode]) -> KeptOps:
         """The same ops of copies of nodes, where there are some."""
         return replace(

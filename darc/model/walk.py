@@ -86,14 +86,12 @@ class Walk(Part):
         """The number of the chain that has most time behind it, of those whose last function is
         called more than once in a thread's life, as far as the chain tells; ``None``: there is
         none."""
-        found: list[tuple[float, int]] = []
-        number = 0
-        for group in self.groups:
-            for chain in group.chains:
-                number += 1
-                if len(chain.steps) > 1 or group.is_of_callers:
-                    time = group.threads * (1.0 - group.idle_share) * chain.steps[-1].share
-                    found.append((-time, number))
+        chains = [(group, chain) for group in self.groups for chain in group.chains]
+        found = [
+            (-group.threads * (1.0 - group.idle_share) * chain.steps[-1].share, number)
+            for number, (group, chain) in enumerate(chains, 1)
+            if len(chain.steps) > 1 or group.is_of_callers
+        ]
         return min(found)[1] if found else None
 
     def function(self, number: int) -> Function:

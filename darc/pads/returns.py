@@ -153,22 +153,23 @@ class ReturnLandings:
         self._f0s[body] = f0
 
     @contextlib.contextmanager
-    def lend(self, f0: int, back: int, body: int) -> Iterator[bool]:
+    def lend(self, f0: int, back: int, body: int) -> Iterator[None]:
         """A cell for calls of the site whose function is at ``f0``, which come back to ``back`` in
-        darc's own code: nobody else gets one for that. Whether there is one. It is free again when
-        those calls have come back; the program stands still before and after that."""
+        darc's own code: nobody else gets one for that. Where none is free, these calls are not
+        timed. It is free again when they have come back; the program stands still before and after
+        that."""
         for number in self._first_cells(f0, back):
             if not self._back(number):
                 break
         else:
-            yield False
+            yield
             return
         word, called = self._word(number), self.base + _BODIES + 8 * (number - _CALLERS)
         self._target.memory.write(called, struct.pack("<Q", body))
         self._target.memory.write(word, struct.pack("<Q", back))
         self._target.memory.flush()
         try:
-            yield True
+            yield
         finally:
             self._target.memory.write(word, bytes(8))
             self._target.memory.write(called, bytes(8))

@@ -138,12 +138,13 @@ def object_text(one: WaitedFor, show: Callable[[str], str]) -> str:
 
 def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     """What was waited for, for what part of all ``cycles``, and who had it."""
-    text = f"waited for {object_text(one, show)}"
     if one.kind is ObjectKind.CALL:
         text = f"blocked in {_path(one.path, show)}" if one.path else "blocked"
+    elif one.kind is ObjectKind.WAKE_UP and one.path and not one.name:
+        text = f"slept in {show(one.path[0])}"
+    else:
+        text = f"waited for {object_text(one, show)}"
     text += f", {100 * one.cycles / max(cycles, 1):.0f} %"
-    if one.kind is ObjectKind.WAKE_UP and one.path:
-        text = text.replace("waited for a wake-up", f"slept in {show(one.path[0])}")
     return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
 
 

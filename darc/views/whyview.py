@@ -134,7 +134,7 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     waits, kept = found.waits, found.ops
     if kept is None:
         return
-    ready = sum(op.off_time(OffReason.READY) for op in kept.ops)
+    ready = kept.off_time(OffReason.READY)
     is_quota = 2 * kept.by_quota > ready > 0
     if is_quota:
         part = f"{100 * kept.by_quota / ready:.0f} %"
