@@ -213,8 +213,8 @@ class Analysis(ABC):
 
 
 class Resumable(Analysis):
-    """One that another run goes on with (``darc resume``). It is in ``darc/analyses/registry.py``,
-    where it is found by its :attr:`key`."""
+    """One that another run goes on with (``darc resume``), as the command says that is called by
+    its :attr:`key` (:attr:`darc.app.commands.command.Command.goes_on`)."""
 
     @abstractmethod
     def stored(self, alive: bool) -> Stored: ...

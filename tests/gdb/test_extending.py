@@ -36,14 +36,6 @@ def insert(file: Path, line: str, before: str) -> None:
     file.write_text(text.replace(before, f"{line}{before}", 1))
 
 
-def exchange(file: Path, line: str) -> None:
-    """Puts a line in the place of that which assigns to the same name."""
-    name = line.split(":")[0]
-    text, many = re.subn(rf"^{name}: .*\n", line, file.read_text(), flags=re.M)
-    assert many == 1
-    file.write_text(text)
-
-
 def _inside(block: str) -> str:
     """What stands between the brackets of an example, or behind the dots of a class."""
     return re.sub(r"\A(\(|class .*\n    \.\.\.)\n|^\)\n\Z", "", block, flags=re.M)
@@ -66,14 +58,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF,),")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
-    rate, registered, its_command, its_test, its_part, split, its_views, idle = blocks("analysis")
+    rate, its_command, its_test, its_part, split, its_views, idle = blocks("analysis")
     (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
     (tree / "darc" / "model" / "split.py").write_text(its_part)
     analyses = tree / "darc" / "analyses"
     (analyses / "rate.py").write_text(rate)
-    line = "from darc.analyses.rate import Rate\n"
-    insert(analyses / "registry.py", line, "from darc.analyses.rootcauses")
-    exchange(analyses / "registry.py", registered)
     (commands / "rate.py").write_text(its_command)
     (analyses / "split.py").write_text(split)
     (analyses / "idle.py").write_text(idle)
@@ -84,6 +73,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     insert(parts / "__init__.py", ", SHARES", ")}\n")
     its_command = its_command.replace("--start-time 1s", "--decision-ops 50")
     its_command = its_command.replace("start_time", "decision_ops")
+    its_command = re.sub(
+        r"^def _goes_on.*?\n\n\n|^ +goes_on=.*?\n", "", its_command, flags=re.M | re.S
+    )
     for name in ("split", "idle"):
         text = its_command
         for old, new in (("rate", name), ("Rate", name.title()), ("RATE", name.upper())):
@@ -96,7 +88,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ADDED:
         line = f"from darc.app.commands.{name} import {name.upper()}\n"
         insert(registry, line, "from darc.app.commands.peak")
-        insert(registry, f"        {name.upper()},\n", "        VERSION,\n")
+        insert(registry, f"    {name.upper()},\n", "    VERSION,\n")
     (paths,) = blocks("exporter")
     exporters = tree / "darc" / "views" / "exporters"
     (exporters / "paths.py").write_text(paths)
@@ -145,8 +137,11 @@ def test_an_analysis_that_another_run_goes_on_with(tree: Path, tmp_path: Path) -
     done = debug(tmp_path, build("mixture"), ("1000",), [source, *commands], gdb=PLAIN_GDB)
     assert "'darc resume s.json' goes on with it" in done.gdb
     assert json.loads((tmp_path / "s.json").read_text())["analysis"] == "rate"
-    commands = ["darc resume s.json --start-ops 500", "run"]
+    commands = [attempt("darc resume s.json --peak last")]
+    commands += ["break main", "run", "darc resume s.json --start-ops 500", "continue"]
     done = debug(tmp_path, build("mixture"), ("1000",), [source, *commands], gdb=PLAIN_GDB)
+    assert "s.json is of 'darc rate', which has no option '--peak'" in done.gdb
+    assert "darc: counts calls of handle: 'continue'" in done.gdb  # as the command itself says
     assert re.search(r"^  handle is called \d+ times a second, of 1500 calls$", done.gdb, re.M), (
         done.gdb
     )

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from darc import __version__
+from darc.analyses.analysis import Resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
 from darc.app.commands.command import Option, Parsed
+from darc.app.commands.resume import resume_of
 from darc.app.commands.start import parameters_of, parse_function
 from darc.app.finding import Request
 from darc.app.options import Typed, options_of
@@ -40,12 +42,6 @@ def app() -> FakeApp:
         ("save", "out.json", {"file": Path("out.json")}),
         ("save", "'a b.json'", {"file": Path("a b.json")}),
         ("save", "~/out.json", {"file": Path.home() / "out.json"}),
-        ("resume", "out.json", {"file": Path("out.json"), "overrides": {}}),
-        (
-            "resume",
-            "out.json --max-depth 40 --lookahead=auto",
-            {"file": Path("out.json"), "overrides": {"max_depth": 40, "lookahead": None}},
-        ),
         ("why", "", {"seconds": 30.0}),
         ("why", "--time 2m", {"seconds": 120.0}),
     ],
@@ -282,6 +278,58 @@ def test_ops_and_comparisons_are_written_as_json(app: FakeApp, tmp_path: Path) -
     made = json.loads(app.shown[-1])
     assert made["calls"][0]["function"] == "flush"
     assert (made["first"]["ops"], made["second"]["ops"]) == (10, 10)
+
+
+def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> None:
+    """With options of that command's own; ones that it has not are told of, and so are files that
+    no command goes on with."""
+    made = ops.snapshot()
+    assert made.ftree is not None
+    stored = Stored(
+        "handle", Parameters(), made.status, samples.profile(samples.BINS), None, made.ftree, {},
+        analysis="often",
+    )  # fmt: skip
+    file = tmp_path / "s.json"
+    file.write_text(storage.to_text(stored))
+
+    def parse(typed: Typed) -> Parsed:
+        parsed = parse_function(typed)
+        return dataclasses.replace(parsed, options={**parsed.options, **typed.texts})
+
+    def goes_on(stored: Stored, parameters: Parameters, parsed: Parsed) -> Request:
+        assert parsed.arguments == ("handle",)
+        return Request(
+            "often", f"{parsed.options['--often']}", parameters, RootCauses, verb="counts"
+        )
+
+    start = commands.find_command("start")
+    shared = tuple(option for option in start.options if option.name == "--start-ops")
+    own = (*shared, Option("--often", "N", "How often."))
+    often = dataclasses.replace(start, name="often", options=own, parse=parse, goes_on=goes_on)
+    resume = resume_of([start, often])
+    assert {"--often", "--start-ops"} < {option.name for option in resume.options}
+    resume.action(app, resume.read(f"{file} --often 3 --start-ops 7"))
+    (done,) = app.done
+    assert isinstance(done, tuple)
+    request = done[1]
+    assert isinstance(request, Request)
+    assert (request.command, request.function, request.verb) == ("resume", "3", "counts")
+    assert request.parameters.start_ops == 7
+    assert request.resumed is not None
+    assert request.resumed.profile == stored.profile
+    with pytest.raises(UsageError, match="is of 'darc often', which has no option '--peak'"):
+        resume.action(app, resume.read(f"{file} --peak last"))
+    with pytest.raises(UsageError, match="is of 'darc often', which begins anew in each run"):
+        commands.run(app, "resume", str(file))
+    file.write_text(storage.to_text(dataclasses.replace(stored, analysis="start")))
+    with pytest.raises(UsageError, match="is of 'darc start', which has no option '--often'"):
+        resume.action(app, resume.read(f"{file} --often 3"))
+
+
+def test_what_can_be_saved_and_go_on_is_resumed() -> None:
+    resumable = {one.key for one in Resumable.__subclasses__() if one.__module__[:5] == "darc."}
+    going_on = {one.name for one in commands.COMMANDS.values() if one.goes_on is not None}
+    assert going_on == resumable
 
 
 def test_saved_sessions_are_compared(app: FakeApp, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from darc.model.contexts import Context
 from darc.model.errors import UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
+from darc.saved.storage import Stored
 from darc.session.session import Session
 from darc.views.style import Style
 
@@ -125,6 +126,11 @@ class Command:
     """Whether it may begin an analysis."""
     only_looks: bool = False
     """Whether nothing becomes of the program by it."""
+    goes_on: Callable[[Stored, Parameters, Parsed], Request] | None = None
+    """Of one that begins what another run can go on with (``darc resume``): the request that goes
+    on with a session that such a run had saved, by the parameters given. What was typed is what
+    :attr:`parse` makes of it with the session's function in the place of its own, options of its
+    own among it. May raise :class:`~darc.saved.checked.DamagedFileError`."""
 
     def split(self, words: Iterable[str]) -> Typed:
         """Words, taken apart by its options. Raises :class:`UsageError`: it has no such option, or

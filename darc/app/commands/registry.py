@@ -11,37 +11,41 @@ from darc.app.commands.ops import COMPARE, OPS
 from darc.app.commands.peak import DESCEND, PEAK
 from darc.app.commands.profile import PROFILE
 from darc.app.commands.report import REPORT
+from darc.app.commands.resume import resume_of
 from darc.app.commands.session import SAVE, STOP
-from darc.app.commands.start import RESUME, START
+from darc.app.commands.start import START
 from darc.app.commands.version import VERSION
 from darc.app.commands.views import HISTOGRAM, STATUS, TREE, WAITS
 from darc.app.commands.walk import WALK
 from darc.app.commands.why import WHY
 from darc.model.errors import UsageError, near
 
+_COMMANDS = (
+    START,
+    PEAK,
+    STATUS,
+    HISTOGRAM,
+    TREE,
+    DESCEND,
+    OPS,
+    COMPARE,
+    WAITS,
+    CATCH,
+    PROFILE,
+    WALK,
+    CONTEXTS,
+    WHY,
+    STOP,
+    SAVE,
+    REPORT,
+    VERSION,
+)
+_RESUME = resume_of(_COMMANDS)
+
 COMMANDS: Mapping[str, Command] = {
     command.name: command
-    for command in (
-        START,
-        PEAK,
-        STATUS,
-        HISTOGRAM,
-        TREE,
-        DESCEND,
-        OPS,
-        COMPARE,
-        WAITS,
-        CATCH,
-        PROFILE,
-        WALK,
-        CONTEXTS,
-        WHY,
-        STOP,
-        SAVE,
-        RESUME,
-        REPORT,
-        VERSION,
-    )
+    for one in _COMMANDS
+    for command in ((one, _RESUME) if one is SAVE else (one,))
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darc.analyses.registry import RESUMABLE
+from darc.analyses.analysis import Resumable
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, one_file
 from darc.app.options import Typed
 from darc.model.errors import UsageError
@@ -30,7 +30,8 @@ def _save(app: Actions, parsed: Parsed) -> None:
         app.need_stopped()
     stored = session.stored()
     replace_file(file, storage.to_text(stored) + "\n", "slow.json")
-    how = f": 'darc resume {file}' goes on with it" if stored.analysis in RESUMABLE else ""
+    is_resumable = isinstance(session.analysis, Resumable)
+    how = f": 'darc resume {file}' goes on with it" if is_resumable else ""
     app.emit(f"darc: session saved to {file}{how}")
 
 

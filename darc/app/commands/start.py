@@ -1,34 +1,30 @@
-"""``darc start`` and ``darc resume``: the search begins, or goes on."""
+"""``darc start``: the search for root causes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from darc.analyses.registry import resumable
 from darc.analyses.rootcauses import RootCauses
-from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
+from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.finding import Request, spelled
 from darc.app.options import (
     START_OPTIONS,
     Typed,
     number_in,
-    parse_overrides,
     parse_start_options,
 )
 from darc.app.parameters import Parameter
-from darc.model.errors import FormatError, UsageError
+from darc.model.errors import UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.parameters import AUTO_START_OPS, Parameters
 from darc.model.peaks import choose_peak
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Snapshot, Why
-from darc.saved import refit, storage
-from darc.saved.checked import DamagedFileError
+from darc.saved.storage import Stored
 
 _TO_SEE = 10
 """Calls of a peak that show it."""
@@ -123,29 +119,8 @@ def functions(app: Actions, prefix: str) -> list[str]:
     return app.complete_function(prefix)
 
 
-def _parse_resume(typed: Typed) -> Parsed:
-    overrides = parse_overrides(typed)
-    return Parsed((), {"file": one_file(typed), "overrides": overrides})
-
-
-def _resume(app: Actions, parsed: Parsed) -> None:
-    file, overrides = parsed.options["file"], parsed.options["overrides"]
-    assert isinstance(file, Path)
-    assert isinstance(overrides, dict)
-    stored = storage.read_file(file)
-    analysis = resumable(stored, str(file))
-    refit.check_overrides(stored, overrides)
-    parameters = refit.new_parameters(stored, overrides)
-    try:
-        make = analysis.resumed(stored)
-    except DamagedFileError as error:
-        raise FormatError(f"{file} {error}") from None
-    app.analyse(Request("resume", stored.spec, parameters, make, stored))
-
-
-def _default_of_resume(parameter: Parameter) -> str:
-    """A thread is of one run alone (see :func:`darc.saved.refit.new_parameters`)."""
-    return "all" if parameter.field == "thread" else "that of the session"
+def _goes_on(stored: Stored, parameters: Parameters, _parsed: Parsed) -> Request:
+    return Request("start", stored.spec, parameters, RootCauses.resumed(stored))
 
 
 def search_options(
@@ -191,30 +166,7 @@ START = Command(
     action=_start,
     takes_one=True,
     begins=True,
+    goes_on=_goes_on,
     options=search_options(lambda parameter: parameter.default_text),
     complete_argument=functions,
-)
-
-RESUME = Command(
-    name="resume",
-    summary="Go on with a saved session in a new run of the program.",
-    usage="darc resume FILE [OPTIONS]",
-    details=(
-        "Like 'darc start', with the function, the parameters and the peak of the session; "
-        "options override its parameters. After --start-ops calls the new profile is "
-        "compared with the saved one, and the search goes on where it stopped. The program "
-        "may have been built anew: what does not fit any more is told."
-    ),
-    examples=(
-        ("darc resume slow.json", "Go on where the session stopped."),
-        (
-            "darc resume slow.json --max-depth 64",
-            "Go on below the paths that the maximum depth ended.",
-        ),
-    ),
-    parse=_parse_resume,
-    action=_resume,
-    begins=True,
-    options=search_options(_default_of_resume),
-    takes_file=True,
 )
