@@ -9,25 +9,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from darc.app import finding, naming
+from darc.app.completing import functions_beginning
 from darc.app.finding import Request
 from darc.app.monitor import Monitor
 from darc.app.parameters import find_parameter, with_text
 from darc.app.progress import Progress
 from darc.app.pursuit import Pursuit
+from darc.app.stay import Stay
 from darc.app.waiting import Waiting, may_begin_late
-from darc.code.beginnings import names_beginning
-from darc.code.elf import Image
 from darc.code.lookup import Lookup
-from darc.code.modules import load_image
-from darc.code.patterns import unnamed_starts
 from darc.code.program import Program
-from darc.code.spelling import is_called, split_spec
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.process import ProcessDebuggee
@@ -44,7 +39,6 @@ from darc.model.parameters import OnFinish, Parameters
 from darc.model.part import parts_of
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
-from darc.pads.foothold import Foothold
 from darc.saved import refit
 from darc.session.session import Message, Session
 from darc.target.outcome import Outcome
@@ -53,10 +47,7 @@ from darc.views import render
 from darc.views.exporters.text import early_end, status
 from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
-from darc.views.words import LOG_NAME_WIDTH, Shown, message
-
-_MUCH_MEMORY = 4 << 20
-"""Bytes: what stays in a program is told from here on."""
+from darc.views.words import Shown, message
 
 _ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
 
@@ -92,9 +83,7 @@ class App:
         self._monitor: Monitor | None = None
         self._is_killed = False
         """Whether the user has asked for the program's end at this stop."""
-        self._foothold: Foothold | None = None
-        self._leave_alone: Callable[[bool], None] | None = None
-        """Lets the debuggee know that the debugger lets it go, while that watches over it."""
+        self._stay = Stay(target, self.emit)
         target.when_modules_change(self._modules_changed)
         target.user_breaks.when_changed(self._breakpoints_changed)
 
@@ -185,10 +174,7 @@ class App:
             raise
 
     def _begin(self, request: Request, pursuit: Pursuit | None) -> None:
-        if self._foothold is not None:
-            with self._target.leaving_home() as is_left:
-                if is_left:
-                    self._give_back()
+        self._stay.give_back_before_another()
         self._target.settle_here()
         began = time.monotonic()
         self._target.patience = request.parameters.max_time
@@ -241,8 +227,7 @@ class App:
         if request.stops_unseen:
             finding.check_kind(request.command, debuggee)
         debuggee.check_supported()
-        self._say_farewell(lost=False)
-        self._leave_alone = debuggee.watch_over()
+        self._stay.watch_over(debuggee)
         program = debuggee.program()
         if request.members is not None and not debuggee.is_at_start():
             self.begin(program, 0, request, runs=True)
@@ -276,7 +261,7 @@ class App:
             self.need_stopped()
             session.stop()
         self.rest()
-        self._give_back()
+        self._stay.give_back()
         self.emit("darc: every probe is out")
 
     def _take_out_anothers(self) -> bool:
@@ -291,8 +276,7 @@ class App:
             if self._session is None:
                 raise
             return False  # no more can be looked at: what this debugger's analysis had in it is out
-        if self._foothold is not None and not self._foothold.is_there():
-            self._close_foothold()
+        self._stay.forget_if_gone()
         for note in notes:
             self.emit(f"darc: {note}")
         return bool(notes)
@@ -381,34 +365,7 @@ class App:
 
     def complete_function(self, prefix: str) -> list[str]:
         """Functions whose name begins with ``prefix``."""
-        file, plus, digits = prefix.rpartition("+")
-        if plus and file and "0x".startswith(digits[:2]):
-            return self._complete_offset(file, prefix)
-        scope, start = split_spec(prefix)
-        if scope is not None and not scope.endswith("!"):
-            found = self._target.symbols.functions_of(scope, start)
-            return sorted(f"{scope}:{name}" for name in found if name.startswith(start))
-        files = (image.symbols for image in self._images(scope))
-        most = self._target.screen.most_completions
-        names = names_beginning(files, start, most, LOG_NAME_WIDTH)
-        return [(scope or "") + name for name in names]
-
-    def _complete_offset(self, file: str, prefix: str) -> list[str]:
-        """Functions of ``file`` that are called by where they are in it, as they have no symbol."""
-        most = self._target.screen.most_completions
-        found = itertools.chain.from_iterable(map(unnamed_starts, self._images(f"{file}!")))
-        spelt = (f"{file}+{offset:#x}" for offset in found)
-        fitting = (one for one in spelt if one.startswith(prefix))
-        return sorted(itertools.islice(fitting, most))
-
-    def _images(self, scope: str | None) -> list[Image]:
-        """The files of the program; those of the name in ``scope``, as ``lib.so!``, if any."""
-        if self._target.state is not State.NONE:
-            return [m.image for m in self.look()[1].names.modules_called(scope)]
-        path = self._target.executable
-        if path is None or (scope is not None and not is_called(path, scope)):
-            return []
-        return [load_image(Path(path))]
+        return functions_beginning(self._target, lambda: self.look()[1], prefix)
 
     # ------------------------------------------------------------------ events
 
@@ -485,7 +442,7 @@ class App:
                 self._wait_for_another(session)
             else:
                 self._tell(message)
-        self._leave_process()
+        self._stay.end()
         self._waiting.program_ended()
 
     def _wait_for_another(self, session: Session) -> None:
@@ -511,7 +468,7 @@ class App:
         that is known."""
         session = self._session
         if session is None or not session.alive:
-            self._leave_process(lost=True)
+            self._stay.end(lost=True)
             self._waiting.program_lost(pid)
             self.on_exit()
             return
@@ -520,7 +477,7 @@ class App:
         if not bare and known is None:
             why = f"{why}: {_ASLEEP}; if it stays stopped, 'kill -CONT {pid}' lets it go on"
         session.abandon(why)
-        self._leave_process(lost=True)
+        self._stay.end(lost=True)
         if not bare:  # else perhaps the debugger has let it go and is about to end
             self.emit(f"darc: {why}")
 
@@ -537,9 +494,9 @@ class App:
             else:
                 session.program_ended()
         if not stopped and self._target.attached:
-            self._give_back()
-            self._tell_of_memory()
-        self._leave_process()
+            self._stay.give_back()
+            self._stay.tell_of_memory()
+        self._stay.end()
 
     def on_child(self) -> None:
         """The debugger goes on with a child of the program: copies of probes are taken out."""
@@ -553,40 +510,6 @@ class App:
             target.journal = before
 
     # ----------------------------------------------------------------- workings
-
-    def _give_back(self) -> None:
-        """Darc's memory in the program, where nothing needs it any more."""
-        foothold = self._foothold
-        if foothold is None or self._target.state is not State.STOPPED:
-            return
-        if foothold.give_back():
-            self._foothold = None
-            self._target.frames.hide_pads()
-
-    def _tell_of_memory(self) -> None:
-        """Of what stays of darc's in a program that lives on, where that is not little."""
-        left = self._foothold.size if self._foothold is not None else 0
-        if left >= _MUCH_MEMORY:
-            self.emit(
-                f"darc: up to {left >> 20} MiB of its tables stay in the program's memory, where "
-                "something may lead to them still; the next debugger's 'darc stop' gives back what "
-                "is free by then"
-            )
-
-    def _leave_process(self, *, lost: bool = False) -> None:
-        self._say_farewell(lost=lost)
-        self._close_foothold()
-
-    def _say_farewell(self, *, lost: bool) -> None:
-        leave, self._leave_alone = self._leave_alone, None
-        if leave is not None:
-            leave(lost)
-
-    def _close_foothold(self) -> None:
-        if self._foothold is not None:
-            self._foothold.close()
-            self._foothold = None
-            self._target.frames.hide_pads()
 
     def _forget(self) -> None:
         self.rest()
@@ -629,8 +552,7 @@ class App:
         Raises DarcError: it cannot be; whatever was changed was undone."""
         assert self._debuggee is not None
         began, is_first = time.monotonic(), self._session is None
-        if self._leave_alone is None:
-            self._leave_alone = self._debuggee.watch_over()
+        self._stay.keep_watching(self._debuggee)
         resumed, parameters = request.resumed, request.parameters
         analysis, way = request.analysis, request.way
         if way is not None and (why := way.collector.problem(self._debuggee)) is not None:
@@ -658,7 +580,7 @@ class App:
             analysis=analysis,
             way=way,
             changed=self._tell,
-            foothold=self._foothold,
+            foothold=self._stay.foothold,
             notes=() if resumed is None else refit.opening_notes(resumed, parameters),
             progress=progress,
         )
@@ -666,7 +588,7 @@ class App:
             session.install()
         finally:
             progress.end()
-            self._foothold = session.foothold
+            self._stay.foothold = session.foothold
         self._waiting.begun()
         self._request = request
         self._session = session

@@ -1,0 +1,82 @@
+"""What of darc's is in a process beyond its analyses, and how it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from darc.debuggee.debuggee import Debuggee
+from darc.pads.foothold import Foothold
+from darc.target.target import State, Target
+
+_MUCH_MEMORY = 4 << 20
+"""Bytes: what stays in a program is told from here on."""
+
+
+class Stay:
+    """The memory that one analysis leaves to the next, and the watch over a process, which lets it
+    know if the debugger goes."""
+
+    def __init__(self, target: Target, emit: Callable[[str], None]) -> None:
+        """``emit`` takes what the user should know."""
+        self._target = target
+        self._emit = emit
+        self.foothold: Foothold | None = None
+        """What the last session has left."""
+        self._farewell: Callable[[bool], None] | None = None
+
+    def watch_over(self, debuggee: Debuggee) -> None:
+        """From now on this process is let know if the debugger goes; any other one is not."""
+        self._say_farewell(lost=False)
+        self._farewell = debuggee.watch_over()
+
+    def keep_watching(self, debuggee: Debuggee) -> None:
+        """As :meth:`watch_over`, if no process is watched over yet."""
+        if self._farewell is None:
+            self._farewell = debuggee.watch_over()
+
+    def give_back(self) -> None:
+        """Darc's memory in the stopped program, where nothing needs it any more."""
+        foothold = self.foothold
+        if foothold is None or self._target.state is not State.STOPPED:
+            return
+        if foothold.give_back():
+            self.foothold = None
+            self._target.frames.hide_pads()
+
+    def give_back_before_another(self) -> None:
+        """That memory, where the debugger turns to another process meanwhile."""
+        if self.foothold is not None:
+            with self._target.leaving_home() as is_left:
+                if is_left:
+                    self.give_back()
+
+    def tell_of_memory(self) -> None:
+        """Of what stays of darc's in a program that lives on, where that is not little."""
+        left = self.foothold.size if self.foothold is not None else 0
+        if left >= _MUCH_MEMORY:
+            self._emit(
+                f"darc: up to {left >> 20} MiB of its tables stay in the program's memory, where "
+                "something may lead to them still; the next debugger's 'darc stop' gives back what "
+                "is free by then"
+            )
+
+    def forget_if_gone(self) -> None:
+        """Where another hand has taken out what was left."""
+        if self.foothold is not None and not self.foothold.is_there():
+            self._close()
+
+    def end(self, *, lost: bool = False) -> None:
+        """The debugger has the process no more; it has ``lost`` it, or has let it go."""
+        self._say_farewell(lost=lost)
+        self._close()
+
+    def _say_farewell(self, *, lost: bool) -> None:
+        leave, self._farewell = self._farewell, None
+        if leave is not None:
+            leave(lost)
+
+    def _close(self) -> None:
+        if self.foothold is not None:
+            self.foothold.close()
+            self.foothold = None
+            self._target.frames.hide_pads()
