@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import gdb
 
@@ -17,6 +17,7 @@ from darc_gdb import later
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
+from darc_gdb.screen import is_batch
 from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
@@ -68,6 +69,10 @@ class GdbBell(Bell):
         """What the bell is to do now, as gdb is about to leave."""
         self.about_to_stop: Callable[[], None] = lambda: None
         """gdb is going to tell of a stop, before it tells anybody else of it."""
+        self.passed_on: Callable[[str], None] = lambda name: None
+        """The program's own signal of that name has come, and gdb has not stopped."""
+        self._passed: frozenset[int] = frozenset()
+        """Signals of :data:`~darc.debuggee.bell.ASKED_FOR` that are caught for that."""
 
     def announce(self) -> None:
         """Tells gdb of it."""
@@ -109,7 +114,8 @@ class GdbBell(Bell):
         monitor's knock, too, and at what was the bell before."""
         caught = frozenset({self._signal})
         if self._signal != signal.SIGINT:
-            caught |= {bell.KNOCK, *self._before}
+            self._passed = _stopped_at(bell.ASKED_FOR) if is_batch() else frozenset()
+            caught |= {bell.KNOCK, *self._before, *self._passed}
         if self._catchpoint is not None and self._catchpoint.is_valid():
             if self._caught == caught:
                 return
@@ -163,7 +169,8 @@ class GdbBell(Bell):
         if is_marked:
             self._withhold(signal.Signals(now).name)
             return False
-        return now == bell.KNOCK or now in self._before or procfs.catches(pid, self._signal)
+        is_other = now == bell.KNOCK or now in self._before or now in self._passed
+        return is_other or procfs.catches(pid, self._signal)
 
     def _withhold(self, name: str) -> None:
         if _handled(name)[2]:
@@ -182,14 +189,15 @@ class GdbBell(Bell):
             self._before.leave(over)
             self._catch_anew()
 
-    def _is_knock(self) -> bool:
-        return bell.KNOCK in self._caught and _signal_now()[0] == bell.KNOCK
-
     def _stops_for_user(self) -> bool:
         """Whether it does at the program's own signal that gdb has now."""
-        if not self._is_knock():
+        now = _signal_now()[0]
+        if now not in self._caught or (now != bell.KNOCK and now not in self._passed):
             return False
-        name = signal.Signals(bell.KNOCK).name
+        name = signal.Signals(now).name
+        if now in self._passed and procfs.catches(int(gdb.selected_inferior().pid), now):
+            self.passed_on(name)
+            return False
         stops, tells, _ = _handled(name)
         if tells:
             gdb.write(f"\nThread received signal {name}.\n")
@@ -275,6 +283,12 @@ def _handled(name: str) -> tuple[bool, bool, bool]:
     listed = gdb.execute(f"info signals {name}", to_string=True).splitlines()[-1].split()
     stops, tells, passes = (word == "Yes" for word in listed[1:4])
     return stops, tells, passes
+
+
+def _stopped_at(numbers: Iterable[int]) -> frozenset[int]:
+    """Those of these signals at which gdb stops, and which it passes on then."""
+    found = {number: _handled(signal.Signals(number).name) for number in numbers}
+    return frozenset(number for number, (stops, _, passes) in found.items() if stops and passes)
 
 
 def _signal_now() -> tuple[int, bool]:

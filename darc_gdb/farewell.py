@@ -1,4 +1,5 @@
-"""SIGTERM and SIGHUP to gdb while a program runs that it has attached to.
+"""SIGTERM and SIGHUP to gdb while a program runs that it has attached to, or any in a script, where
+what is known by then is told before gdb ends.
 
 gdb lets the program go then without stopping it first, so nothing could be taken out any more, and
 leaves from the middle of a command of darc's. While darc changes such a program, and while probes
@@ -30,6 +31,7 @@ from darc.target.ownthread import begin_thread
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2
+_STEP_SECONDS = 0.02
 _PATIENCE_SECONDS = 15.0
 """gdb gets its signal after this time in any case."""
 
@@ -133,14 +135,22 @@ class Farewell:
         # interpreter is busy it is told that there is something, and may drop it: again, then.
         self._handlers.give_back()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        _wait_until_it_runs(pid)
         while True:
-            time.sleep(_AGAIN_SECONDS)
             signal.raise_signal(found)
+            time.sleep(_AGAIN_SECONDS)
 
     def _next(self) -> int | None:
         """A signal that has come; waits a moment for it."""
         taken = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
         return self._handlers.noted if taken is None else taken.si_signo
+
+
+def _wait_until_it_runs(pid: int) -> None:
+    """gdb is in the middle of the stop at which the probes were taken out: see the module."""
+    end = time.monotonic() + _AGAIN_SECONDS
+    while time.monotonic() < end and procfs.is_traced_and_stopped(pid):
+        time.sleep(_STEP_SECONDS)
 
 
 class _Handlers:

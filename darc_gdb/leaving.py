@@ -73,7 +73,6 @@ class Leaving:
 
     def _leave_at_bell(self) -> None:
         try:
-            if self._app.session is not None:
-                self._app.session.stop()
+            self._app.stop_to_leave()
         finally:
             self.farewell.out()

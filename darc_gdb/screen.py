@@ -74,6 +74,10 @@ class GdbScreen(Screen):
         return int(gdb.parameter("width") or 0)
 
     @property
+    def is_script(self) -> bool:
+        return is_batch()
+
+    @property
     def most_completions(self) -> int | None:
         most = gdb.parameter("max-completions")
         return most if isinstance(most, int) and most >= 0 else None
@@ -115,7 +119,7 @@ class GdbScreen(Screen):
 
 def _can_ask() -> bool:
     """Whether somebody is there to answer: gdb, too, answers by itself in batch."""
-    return sys.stdin.isatty() and not has_front_end() and not _is_batch()
+    return sys.stdin.isatty() and not has_front_end() and not is_batch()
 
 
 @functools.cache
@@ -126,7 +130,9 @@ def _options() -> list[str]:
     return words[: min(ends, default=len(words))]
 
 
-def _is_batch() -> bool:
+@functools.cache
+def is_batch() -> bool:
+    """Whether gdb was started to carry out commands and end."""
     return any(re.fullmatch("--?batch(-s[a-z]*)?", word) for word in _options())
 
 

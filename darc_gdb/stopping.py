@@ -118,9 +118,16 @@ class Stopping:
             if not target.dies:
                 if is_analysed(self._app):
                     target.check_goes_on()
-                if target.attached and is_analysed(self._app):
+                if self._is_watched:
                     self._farewell.hold()
                 self._app.before_continue()
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether gdb is to leave the program only when no probe is in it; or, in a script, when it
+        was told what is known."""
+        leaves = self._target.attached or self._target.screen.is_script
+        return leaves and is_analysed(self._app)
 
     def on_continue(self, _event: object) -> None:
         self._target.hooks.guarded(self.went_on)
@@ -130,7 +137,7 @@ class Stopping:
             for _ in children:
                 self._app.on_child()
         pid = self._target.pid
-        if pid is not None and is_analysed(self._app) and self._target.attached:
+        if pid is not None and self._is_watched:
             self._farewell.watch(pid)  # before the monitor, which is not to get the signals either
         with at_home(self._app, self._target):
             self._app.on_resume()

@@ -19,7 +19,7 @@ from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc.target.target import Passage, State, Target
+from darc.target.target import Passage, SignalStop, State, Target
 from darc_gdb.bell import GdbBell
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
@@ -66,6 +66,11 @@ class GdbTarget(Target):
         self.deciding = Deciding(self.turn, self.hooks, self.memory, self.threads)
         self.bell = GdbBell(self.turn, self.hooks, self.deciding, self.threads, self.inferiors)
         self.bell.about_to_stop = self.screen.clear
+        self.bell.passed_on = self._tell_passed_on
+        self._told_of: set[str] = set()
+        """Signals that the user was told are passed on."""
+        self._signal: str | None = None
+        """The name of that for which the program stands still."""
         self.breaks = GdbBreaks(
             self.turn, self.hooks, self.deciding, self.memory, self.threads, self._calls
         )
@@ -289,8 +294,9 @@ class GdbTarget(Target):
         self.screen.stopped()
         self._go_on_at_files()
         self.dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
-        self._interrupted = isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGINT"
-        if isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGSTOP":
+        self._signal = event.stop_signal if isinstance(event, gdb.SignalEvent) else None
+        self._interrupted = self._signal == "SIGINT"
+        if self._signal == "SIGSTOP":
             self._drop_own_stop()
 
     def _drop_own_stop(self) -> None:
@@ -308,6 +314,24 @@ class GdbTarget(Target):
     @property
     def was_interrupted(self) -> bool:
         return self._interrupted
+
+    @property
+    def handled_signal(self) -> SignalStop | None:
+        name, pid = self._signal, self.pid
+        if name is None or pid is None or self._interrupted:
+            return None
+        number = int(name[3:]) if name[3:].isdecimal() else getattr(signal, name, None)
+        if number is None or not procfs.catches(pid, number):
+            return None
+        return SignalStop(name, f"handle {name} nostop noprint pass")
+
+    def _tell_passed_on(self, name: str) -> None:
+        if name not in self._told_of:
+            self._told_of.add(name)
+            self.screen.emit(
+                f"darc: {name} is passed on to the program, which has a handler for it: in batch "
+                f"the analysis goes on ('catch signal {name}' stops)"
+            )
 
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""

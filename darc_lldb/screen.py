@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import lldb
 
@@ -28,6 +30,11 @@ class LldbScreen(Screen):
     def accepts_pending(self, question: str) -> bool:
         """As lldb's own breakpoints always do."""
         return True
+
+    @property
+    @any_thread
+    def is_script(self) -> bool:
+        return _is_batch()
 
     @property
     @any_thread
@@ -89,6 +96,15 @@ class LldbScreen(Screen):
         """Shows an error that is no command's."""
         self.live(None)
         _print(self._debugger.GetErrorFile(), text)
+
+
+@functools.cache
+def _is_batch() -> bool:
+    """Whether lldb was started to carry out commands and end. What stands behind ``--`` is the
+    program's."""
+    words = Path("/proc/self/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    own = words[: words.index("--")] if "--" in words else words
+    return not {"-b", "--batch"}.isdisjoint(own)
 
 
 def _print(file: lldb.SBFile, text: str) -> None:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import signal
 import threading
 from collections.abc import Callable
 
 import lldb
 
 from darc.debuggee import beside, procfs
+from darc.debuggee.bell import ASKED_FOR
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
@@ -82,6 +84,8 @@ class Stopping:
         self._told: tuple[int, int] | None = None
         self._release: str | None = None
         self._went_on = False
+        self._passed_on: set[int] = set()
+        """Signals that the user was told are."""
         self._decided: tuple[int, int, Outcome] | None = None
 
     def _follow_up(self) -> Outcome:
@@ -188,8 +192,10 @@ class Stopping:
 
     def _react(self, reason: Reason, bell: frozenset[int]) -> Outcome:
         """Does what darc itself stopped for; ``bell`` were its signals then."""
+        if reason.signal in bell:
+            return self.bell.answer()
         if reason.signal is not None:
-            return self.bell.answer() if reason.signal in bell else Outcome.STOP
+            return self._at_signal(reason.signal, is_armed=bool(bell))
         own, outcomes = self._own, []
         if any(own.watches_modules(number) for number in reason.breakpoints):
             own.watch_modules(self._inferior.target)
@@ -199,6 +205,20 @@ class Stopping:
             outcomes.append(self._arrived())
         outcomes += [self._hit(reason.thread, number) for number in reason.breakpoints]
         return Outcome.STOP if Outcome.STOP in outcomes else Outcome.CONTINUE
+
+    def _at_signal(self, number: int, *, is_armed: bool) -> Outcome:
+        """At one of the program's own; ``is_armed``: something is analysed."""
+        pid = self._inferior.known
+        is_awaited = is_armed and self._screen.is_script and number in ASKED_FOR
+        if pid is None or not is_awaited or not procfs.catches(pid, number):
+            return Outcome.STOP
+        if number not in self._passed_on:
+            self._passed_on.add(number)
+            self._screen.emit(
+                f"darc: {signal.Signals(number).name} is passed on to the program, which has a "
+                "handler for it: in batch the analysis goes on"
+            )
+        return Outcome.CONTINUE
 
     def _arrived(self) -> Outcome:
         """At the place of the break that stops once."""

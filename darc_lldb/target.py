@@ -17,7 +17,8 @@ from darc.debuggee import bell, procfs
 from darc.model.errors import UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc.target.target import State, Target
+from darc.target.target import SignalStop, State, Target
+from darc_lldb import signals
 from darc_lldb.breaks import LldbBreaks
 from darc_lldb.calling import Calling
 from darc_lldb.frames import LldbFrames
@@ -26,7 +27,7 @@ from darc_lldb.memory import LldbMemory
 from darc_lldb.screen import LldbScreen
 from darc_lldb.server import has_siginfo
 from darc_lldb.stopping import Stopping
-from darc_lldb.stops import OwnBreakpoints
+from darc_lldb.stops import OwnBreakpoints, Reason
 from darc_lldb.symbols import LldbSymbols
 from darc_lldb.threads import LldbThreads
 from darc_lldb.user_breaks import LldbUserBreakpoints
@@ -120,6 +121,19 @@ class LldbTarget(Target):
     @property
     def stop_number(self) -> int | None:
         return int(self.inferior.process.GetStopID(True))
+
+    @property
+    def handled_signal(self) -> SignalStop | None:
+        pid = self.pid
+        for thread in self.inferior.process:
+            reason = Reason.of(thread, self._own)
+            number = None if reason is None else reason.signal
+            if number is None or number in (*signals.INTERRUPTS, *self.stopping.bell.numbers):
+                continue
+            if pid is not None and procfs.catches(pid, number):
+                name = str(self.inferior.process.GetUnixSignals().GetSignalAsCString(number))
+                return SignalStop(name, f"process handle -s false -n false -p true {name}")
+        return None
 
     # ------------------------------------------------------------------ threads
 

@@ -95,6 +95,8 @@ class FunctionProfiles(Analysis):
         """How many functions had a probe at the latest look."""
         self._looked: tuple[float, Mapping[Function, int]] = (0.0, {})
         """When the counts were looked at last, in seconds that the program ran, and the calls."""
+        self._latest: tuple[float, Mapping[Function, MemberCounts]] = (0.0, {})
+        """The same with all that was counted: what stays known of a program that is killed."""
         self._gave_up = -_BETWEEN_STOPS
         self._hot: frozenset[Function] = frozenset()
         self._until: dict[Function, float] = {}
@@ -154,6 +156,7 @@ class FunctionProfiles(Analysis):
         if not self._clock.goes or not (due or now >= self._next_mark):
             return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
         counts, cost = self._set.counting.counts(), self._set.counting.call_cost
+        self._latest = now, counts
         self._mark(now, counts)
         if self._hot or not due:
             return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
@@ -251,8 +254,14 @@ class FunctionProfiles(Analysis):
             self._collect()
 
     def _collect(self) -> None:
-        counts, pads = self._set.counting.counts(), self._set.pads
-        self._mark(self._clock.seconds, counts)
+        counts, seconds = self._set.counting.counts(), self._clock.seconds
+        self._latest = seconds, counts
+        self._mark(seconds, counts)
+        self._make_known(seconds, counts)
+
+    def _make_known(self, seconds: float, counts: Mapping[Function, MemberCounts]) -> None:
+        """What the ``counts`` say that were read after the program had run for so many seconds."""
+        pads = self._set.pads
         rows = [
             self._whole_row(function, one)
             for function, one in counts.items()
@@ -266,10 +275,19 @@ class FunctionProfiles(Analysis):
             ranked(rows),
             tuple(f for f in pads.functions if f.address not in seen and f not in out),
             self._left_out + tuple(out.items()),
-            round(self._clock.seconds, 3),
+            round(seconds, 3),
             self._every,
             self._top,
+            self._known.busy,
         )
+
+    def close(self, status: Status, alive: bool) -> None:
+        """Where nothing can be read any more, as the program was killed, what the latest look has
+        shown is known."""
+        if not alive and not self.finished:
+            with self._collecting:
+                self._make_known(*self._latest)
+        super().close(status, alive)
 
     def _whole_row(self, function: Function, one: MemberCounts) -> FunctionProfile:
         before: Mapping[int, int] = {}

@@ -196,6 +196,7 @@ class CallWalk(Analysis):
             self._longest = max(self._longest, self._took)
             group, node = self._now
             self._measure(group, node)
+            self.collect()  # in case the program is killed
             if not node.is_done:
                 self._begin_level(node)
                 return Step.GO_ON

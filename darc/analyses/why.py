@@ -15,6 +15,7 @@ from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps, Op, OpClass
 from darc.model.snapshot import Snapshot
+from darc.model.status import Status
 from darc.search.descent import end_where_it_is, ended_paths
 from darc.search.suspects import LEAST_CALLS, SLEEPS, agree, choice, is_disturbed, may_follow, usual
 
@@ -171,6 +172,13 @@ class SuspectCauses(RootCauses):
 
     def finish_early(self, why: str) -> None:
         super().finish_early(why)
+        self._end_where_it_is()
+
+    def close(self, status: Status, alive: bool) -> None:
+        super().close(status, alive)
+        self._end_where_it_is()
+
+    def _end_where_it_is(self) -> None:
         if not ended_paths(self.root):
             end_where_it_is(self.root)
 

@@ -84,6 +84,8 @@ class App:
         self._is_killed = False
         """Whether the user has asked for the program's end at this stop."""
         self._stay = Stay(target, self.emit)
+        self._told_signals: set[str] = set()
+        """Those that the user was told have stopped the program."""
         target.when_modules_change(self._modules_changed)
         target.user_breaks.when_changed(self._breakpoints_changed)
 
@@ -380,12 +382,27 @@ class App:
         if session is None:
             if self._waiting and self._target.attached:
                 self._modules_changed()  # not every debugger tells of files at an attach
+            if self._waiting.request is not None:
+                self._tell_of_signal(self._waiting.request.spec)
             return
         self._target.journal.stands(stopped=True)
         session.on_user_stop()
         session.end_if_late()
         session.end_if_interrupted()
         self.tell()
+        if session.alive and not session.analysis.finished:
+            self._tell_of_signal(session.spec)
+
+    def _tell_of_signal(self, spec: str) -> None:
+        """Once for each signal that the program handles by itself, and that has stopped it."""
+        found = self._target.handled_signal
+        if found is None or found.name in self._told_signals:
+            return
+        self._told_signals.add(found.name)
+        self.emit(
+            f"darc: {spec} is not done: {found.name}, which the program has a handler for, has "
+            f"stopped it; 'continue' goes on, and with '{found.command}' it does not stop for that"
+        )
 
     def passes(self) -> bool:
         """The program has stopped, and the debugger will let it go on by itself, as the user has
@@ -485,7 +502,7 @@ class App:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.
         ``stopped`` says that it stands still, though the debugger calls it running."""
         self.rest()
-        session = self._session
+        session, is_untold = self._session, self._is_untold
         if session is not None and session.alive:
             if stopped or self._target.state is State.STOPPED:
                 session.stop()
@@ -497,6 +514,34 @@ class App:
             self._stay.give_back()
             self._stay.tell_of_memory()
         self._stay.end()
+        if is_untold:
+            self._tell_by_then()
+
+    def stop_to_leave(self) -> None:
+        """The debugger is about to leave the program, which has stopped for that alone: every probe
+        is taken out."""
+        session, is_untold = self._session, self._is_untold
+        if session is not None:
+            session.stop()
+        if is_untold:
+            self._tell_by_then()
+
+    @property
+    def _is_untold(self) -> bool:
+        """Whether something is being analysed, of which nobody may see any more what is known by
+        now, if that is not told as the debugger leaves."""
+        session = self._session
+        if session is None or not session.alive or session.analysis.finished:
+            return False
+        is_asked = session.analysis.status is Status.NO_PEAK
+        return not is_asked and (
+            self._target.screen.is_script or session.analysis.ends_at_interrupt
+        )
+
+    def _tell_by_then(self) -> None:
+        """Where the debugger's output is gone, nobody hears of it."""
+        with contextlib.suppress(Exception):
+            self._tell(Message.END)
 
     def on_child(self) -> None:
         """The debugger goes on with a child of the program: copies of probes are taken out."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -110,14 +111,18 @@ class Pursuit:
         parameters: Parameters,
         spell: Callable[[Function], str] = lambda function: function.name,
     ) -> None:
-        """``seconds`` are for all of it, from when functions are timed; ``spell`` tells what to
-        type for a function, at a stop."""
+        """``seconds`` are for all of it, from when functions are timed; the ``max_time`` of the
+        ``parameters`` from when the first probe is made. ``spell`` tells what to type for a
+        function, at a stop."""
         self._spell = spell
         self._spelled: dict[int, str] = {}
         """What that has told, by address."""
         self._seconds = seconds
         self._parameters = parameters
         self._begun: float | None = None
+        """When functions were timed first,"""
+        self._made: float | None = None
+        """and when probes were first made, on the monotonic clock."""
         self._set = FunctionSet(())
         self._usual: Mapping[int, tuple[Suspect, Function]] = {}
         """Of the set, as :func:`~darc.search.suspects.usual`."""
@@ -150,7 +155,7 @@ class Pursuit:
                 looks_at_stacks=True,
                 takes_unnamed=True,
             ),
-            self._seconds,
+            min(self._seconds, self._left),
         )
 
     def _further(self, places: tuple[int, ...]) -> Request:
@@ -165,7 +170,8 @@ class Pursuit:
             analysis=functools.partial(SuspectProfiles, limit=_PROFILE_PART * seconds),
             of_processes="why",
         )
-        parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=None)
+        left = None if self._parameters.max_time is None else self._left
+        parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=left)
         return Request(
             "why",
             "main",  # before it runs
@@ -186,6 +192,8 @@ class Pursuit:
     def take(self, session: Session, shown: Snapshot) -> None:
         """``session`` is over, and ``shown`` is what it has found."""
         analysis = session.analysis
+        if self._made is None:
+            self._made = time.monotonic() - shown.elapsed_seconds
         self._stood.append((session, shown.program))
         if isinstance(analysis, SuspectProfiles):
             self._set, self._profiled = analysis.known, True
@@ -311,7 +319,16 @@ class Pursuit:
     def _rest(self) -> float:
         """Seconds that are left."""
         begun = self._begun
-        return self._seconds - (0.0 if begun is None else time.monotonic() - begun)
+        timed = 0.0 if begun is None else time.monotonic() - begun
+        return min(self._seconds - timed, self._left)
+
+    @property
+    def _left(self) -> float:
+        """Seconds of the limit for all of it, with what comes before functions are timed."""
+        limit, made = self._parameters.max_time, self._made
+        if limit is None:
+            return math.inf
+        return limit - (0.0 if made is None else time.monotonic() - made)
 
     @property
     def _answers(self) -> list[Answer]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import signal
 import struct
 import time
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,21 @@ KNOCK = 19
 """SIGSTOP, which nobody can block: the monitor knocks with it where every thread blocks the bell's
 signal. A debugger takes it before it stops anything; one that has died meanwhile leaves the program
 stopped, as its own stops may."""
+
+ASKED_FOR = frozenset(
+    (
+        signal.SIGHUP,
+        signal.SIGPIPE,
+        signal.SIGPWR,
+        signal.SIGTERM,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGXCPU,
+        signal.SIGXFSZ,
+    )
+)
+"""What others send a program that has a handler for it, and at which debuggers stop unless they are
+told not to. In a script nobody is there to let the program go on: they pass it on."""
 
 UNDER_WAY_SECONDS = 1.0
 """Who was about to send darc's signal when the bell became another one has sent it by then."""

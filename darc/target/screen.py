@@ -26,6 +26,12 @@ class Screen(ABC):
         """Columns of the output; 0 when unlimited."""
 
     @property
+    def is_script(self) -> bool:
+        """Whether nobody is there to type: the debugger carries out the commands that it was given
+        and ends (batch)."""
+        return False
+
+    @property
     def most_completions(self) -> int | None:
         """Of so many the debugger lists no more; ``None``: it lists all."""
         return None

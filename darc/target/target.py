@@ -60,6 +60,15 @@ class Place:
 
 
 @dataclass(frozen=True)
+class SignalStop:
+    """A stop for the user at a signal of the program's: its name, and the command by which the
+    debugger does not stop there but passes it on."""
+
+    name: str
+    command: str
+
+
+@dataclass(frozen=True)
 class Passage:
     """Code in a borrowed place that a thread is sent through (see :mod:`darc.debuggee.detour`).
     The thread goes its way back from ``leave`` on; that leads to these ``registers``, to be set in
@@ -262,3 +271,9 @@ class Target(ABC):
     def was_interrupted(self) -> bool:
         """Whether the user's Ctrl-C is why the program stands still, where that is known."""
         return False
+
+    @property
+    def handled_signal(self) -> SignalStop | None:
+        """That for which the program stands still, where it is one that it has a handler for, and
+        no Ctrl-C."""
+        return None

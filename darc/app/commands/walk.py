@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from functools import partial
 
@@ -33,19 +34,29 @@ def _parse(typed: Typed) -> Parsed:
         seconds = parse_duration(texts["--window"])
         if seconds < 0.05:
             raise UsageError("--window: a window takes at least 50ms, such as 2s")
-    return Parsed(typed.words, {"threshold": threshold, "seconds": seconds})
+    limit = None
+    if "--time" in texts:
+        limit = parse_duration(texts["--time"])
+        if limit <= 0:
+            raise UsageError("--time: a walk takes some time, such as 30s")
+    return Parsed(typed.words, {"threshold": threshold, "seconds": seconds, "limit": limit})
 
 
 def _walk(app: Actions, parsed: Parsed) -> None:
     threshold, seconds = parsed.options["threshold"], parsed.options["seconds"]
     assert isinstance(threshold, float)
     assert isinstance(seconds, float)
+    limit = parsed.options["limit"]
+    assert limit is None or isinstance(limit, float)
+    parameters = app.parameters
+    if limit is not None:
+        parameters = dataclasses.replace(parameters, max_time=limit)
     below = bool(parsed.arguments)
     app.analyse(
         Request(
             "walk",
             parsed.arguments[0] if below else "main",  # before it runs
-            app.parameters,
+            parameters,
             partial(CallWalk, threshold=threshold, seconds=seconds, goes_below=below),
             way=WalkCollector.below(goes_below=below),
             verb="walks down",
@@ -59,7 +70,7 @@ def _walk(app: Actions, parsed: Parsed) -> None:
 WALK = Command(
     name="walk",
     summary="Walk down the calls that hold the time, to see where to look.",
-    usage="darc walk [FUNCTION] [--threshold 25%] [--window 2s]",
+    usage="darc walk [FUNCTION] [--threshold 25%] [--window 2s] [--time T]",
     details=(
         "From main and from where each thread began, or from FUNCTION, level by level: the calls "
         "that a function makes are timed for --window, and those that hold at least --threshold of "
@@ -72,6 +83,7 @@ WALK = Command(
         ("darc walk", "From main and from the start of every thread."),
         ("darc walk handle --threshold 10%", "Down from handle, with less important calls."),
         ("darc walk --window 500ms", "Quicker, where calls are many and short."),
+        ("darc walk --time 30s", "For half a minute at most; tells what is known by then."),
     ),
     parse=_parse,
     action=_walk,
@@ -82,6 +94,11 @@ WALK = Command(
             "--threshold", "SHARE", "Share that a call must hold. Default: 25%.", ("10%", "25%")
         ),
         Option("--window", "TIME", "For how long each level is timed. Default: 2s."),
+        Option(
+            "--time",
+            "TIME",
+            "End after so long with what is known. Default: that of 'set darc max-time', none.",
+        ),
     ),
     complete_argument=functions,
 )

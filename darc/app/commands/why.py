@@ -39,6 +39,8 @@ WHY = Command(
         "root cause, for who was waited for, and for up to two others that are slow by "
         "themselves: 'darc profile', 'darc start' and 'darc waits' in one, and by itself. Ends "
         "after --time, counted from when they are timed, or before, and says what to type next. "
+        "In a large program it takes a while until they are: 'set darc max-time 1min' is a limit "
+        "for all of it. "
         "In gdb Ctrl-C ends it with what is known; in lldb 'darc stop' does."
     ),
     examples=(
