@@ -62,6 +62,8 @@ class Caught:
     off: Mapping[OffReason, float] | None = None
     """Why its thread had no processor, for which parts of the time until it was found late;
     ``None`` where that is not known."""
+    by_quota: float = 0.0
+    """For which part of the time its CPU quota was used up, at most."""
 
 
 @dataclass(frozen=True)
@@ -216,22 +218,25 @@ class LateCalls(Analysis):
         self._aside.pop(now.key, None)
         self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
-        self.caught = Caught(now, self._open.waits_for(now), self._off(suspect, now))
+        off, by_quota = self._off(suspect, now)
+        self.caught = Caught(now, self._open.waits_for(now), off, by_quota)
         self._caught += 1
         return Step.SHOW
 
-    def _off(self, late: Running, now: Running) -> dict[OffReason, float] | None:
-        """By the time at which it was found ``late``: for the stop it has run since."""
+    def _off(self, late: Running, now: Running) -> tuple[dict[OffReason, float] | None, float]:
+        """By the time at which it was found ``late``: for the stop it has run since. And what part
+        its quota had."""
         begin, hz = late.begun, self._collector.counting.hz
         end = begin + int(late.seconds * hz)
         known = self._switches.off(late.thread, begin, begin + int(now.seconds * hz))
         if known is None or end <= begin:
-            return None
-        return {
+            return None, 0.0
+        shares = {
             reason: sum(one.within(begin, end) for one in known.off if one.reason is reason)
             / (end - begin)
             for reason in OffReason
         }
+        return shares, min(known.by_quota / (end - begin), shares[OffReason.READY])
 
     def collect(self) -> None:
         pass

@@ -59,7 +59,7 @@ def describe(target: Target, session: Session, style: Style) -> str:
     name = session.root.function.name
     where = standing(target, session, call.thread, name)
     text = f"darc: {style.name(name)} under way for {render.duration(call.seconds)}"
-    text += _time(analysis.caught.off)
+    text += _time(analysis.caught.off, analysis.caught.by_quota)
     if where.names:
         text += f", in {_functions(where, style)}"
     event = current_wait(target, session, analysis.caught.waits_for, where)
@@ -91,14 +91,17 @@ _LEAST_SHARE = 0.05
 """Of its time that a call spent in one way: what is less is not told."""
 
 
-def _time(off: Mapping[OffReason, float] | None) -> str:
-    """What the call has spent its time on, where that is known."""
+def _time(off: Mapping[OffReason, float] | None, by_quota: float) -> str:
+    """What the call has spent its time on, where that is known; ``by_quota``: that part of it, at
+    most, its CPU quota was used up."""
     if off is None:
         return ""
     parts = [(share, _OFF[reason]) for reason, share in off.items()]
     parts.append((1 - sum(off.values()), "running"))
     parts.sort(key=lambda part: -part[0])
     told = [f"{100 * share:.0f} % {what}" for share, what in parts if share >= _LEAST_SHARE]
+    if by_quota >= _LEAST_SHARE:
+        told.append(f"its CPU quota took up to {100 * by_quota:.0f} %")
     return f" ({', '.join(told)})"
 
 

@@ -37,7 +37,7 @@ from darc.model.functionset import FunctionSet
 from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.profile import OCTAVES
-from darc.model.shares import explained_together
+from darc.model.shares import SLIGHT, explained_together
 from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
 from darc.model.status import Status
 from darc.model.why import Suspect, Verdict
@@ -398,19 +398,25 @@ class Pursuit:
     @staticmethod
     def _ranked(answers: Sequence[Answer]) -> list[Answer]:
         """Those with an answer first, of these those that do not wait to be handed something, then
-        those with the longest delay; none that is idle, or is slow only as all others are, or tells
-        of another one's calls once more. One that could not look into all calls comes behind one
-        that could, and may be of the same slow calls."""
+        those that are slow by themselves, unless that is slight beside what others had the
+        processor for, then those with the longest delay; none that is idle, or is slow only as all
+        others are, or tells of another one's calls once more. One that could not look into all
+        calls comes behind one that could, and may be of the same slow calls."""
         busy = [one for one in answers if one.idle is None and not one.is_disturbed]
         busy = [one for one in busy if not any(_repeats(one, o) for o in busy if o is not one)]
         whole = [one for one in busy if one.paths and not _is_cut_off(one)]
 
-        def rank(one: Answer) -> tuple[bool, bool, float, bool]:
+        own = [one.suspect.delay for one in busy if one.paths and not one.is_preempted]
+        longest = max((one.suspect.delay for one in busy), default=0.0)
+        has_own = SLIGHT * max(own, default=0.0) > longest
+
+        def rank(one: Answer) -> tuple[bool, bool, bool, float, bool]:
             delay, is_cut_off = one.suspect.delay, _is_cut_off(one)
             if is_cut_off:
                 alike = (o.suspect.delay for o in whole if are_alike(one.suspect, o.suspect))
                 delay = min(delay, max(alike, default=delay))
-            return not one.paths, one.handed is not None, -delay, is_cut_off
+            is_last = has_own and one.is_preempted
+            return not one.paths, one.handed is not None, is_last, -delay, is_cut_off
 
         return sorted(busy, key=rank)
 
@@ -492,10 +498,13 @@ class Pursuit:
             doubts.append(f"longer delays, and why was not known by then: {', '.join(slower)}")
         if first.handed is not None:
             doubts.append(f"whether it waits in {first.handed} for its next work, nobody can tell")
+        kept = None if first.found is None else first.found.ops
+        is_watched = kept is not None and any(op.off is not None for op in kept.ops)
         doubts += [
             f"whether {path.nodes[-1].function.name} ran or waited is not known"
             for path in first.paths
             if UNTOLD in (path.ending.note or "")
+            or (path.ending.cause is Cause.FUNCTION and not is_watched)
         ]
         doubts += [
             f"calls of {path.nodes[-1].function.name} could not be timed: {THEIRS}"

@@ -80,10 +80,10 @@ class WatchedOps:
     def notes(self) -> tuple[str, ...]:
         """What a reader of these ops must know."""
         found = []
-        blocked, ready = map(self.kept.off_time, (OffReason.BLOCKED, OffReason.READY))
+        blocked = self.kept.off_time(OffReason.BLOCKED)
         if share := _per_cent(self.doubtful, blocked):
             found.append(f"the time blocked includes debugger stops: up to {share} of it")
-        if share := _per_cent(self.kept.by_quota, ready):
+        if share := _per_cent(self.kept.quota_share, 1):
             found.append(f"up to {share} of the time ready was its CPU quota's")
         if self.unwatched:
             found.append(
@@ -93,7 +93,7 @@ class WatchedOps:
         return tuple(found)
 
 
-def _per_cent(part: int, whole: int) -> str:
+def _per_cent(part: float, whole: int) -> str:
     """Empty where that is nothing to speak of."""
     share = 100 * part / whole if whole else 0.0
     return f"{share:.0f} %" if share >= 1 else ""

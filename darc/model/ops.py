@@ -318,6 +318,12 @@ class KeptOps:
         """Σ of the cycles for which the ops' threads were off their processors for ``reason``."""
         return sum(op.off_time(reason) for op in self.ops)
 
+    @property
+    def quota_share(self) -> float:
+        """What part of the time ready was that of a used up CPU quota, at most; from 0 to 1."""
+        ready = self.off_time(OffReason.READY)
+        return min(self.by_quota / ready, 1.0) if ready else 0.0
+
     def with_nodes(self, copies: Mapping[Fnode, Fnode]) -> KeptOps:
         """The same ops of copies of nodes, where there are some."""
         return replace(

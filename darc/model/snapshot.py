@@ -165,6 +165,12 @@ class Answer:
         return () if self.found is None else self.found.paths
 
     @property
+    def is_preempted(self) -> bool:
+        """Whether others had the processor in the middle of its slow calls, and nothing of its own
+        makes these slow: its function is where that has fallen, and no cause."""
+        return bool(self.paths) and all(p.ending.cause is Cause.PREEMPTION for p in self.paths)
+
+    @property
     def agreement(self) -> float:
         """The part of the votes that agree with these causes together, where fewest do on the way
         down; 0 without one."""

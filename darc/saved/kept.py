@@ -39,6 +39,7 @@ def to_part(kept: KeptOps) -> dict[str, object]:
         "in_peak_seen": kept.in_peak_seen,
         "fastest_seen": kept.fastest_seen,
         "not_kept": kept.not_kept,
+        "by_quota": kept.by_quota,
         "calls": [
             {
                 "id": node.id,
@@ -89,7 +90,10 @@ def from_part(content: object, ftree: Sequence[Fnode], *, sees_waits: bool = Fal
         DamagedFileError: it is not as :func:`to_part` would make it.
     """
     where = f"parts.{PART}"
-    found = read_object(content, where, "hz in_peak_seen fastest_seen not_kept calls ops")
+    if isinstance(content, dict):
+        content = {"by_quota": 0, **content}  # which files had not at first
+    keys = "hz in_peak_seen fastest_seen not_kept by_quota calls ops"
+    found = read_object(content, where, keys)
     calls, compared = _calls(found["calls"], f"{where}.calls", ftree)
     return KeptOps(
         hz=read_count(found["hz"], f"{where}.hz", least=1),
@@ -100,6 +104,7 @@ def from_part(content: object, ftree: Sequence[Fnode], *, sees_waits: bool = Fal
         in_peak_seen=read_count(found["in_peak_seen"], f"{where}.in_peak_seen"),
         fastest_seen=read_count(found["fastest_seen"], f"{where}.fastest_seen"),
         not_kept=read_count(found["not_kept"], f"{where}.not_kept"),
+        by_quota=read_count(found["by_quota"], f"{where}.by_quota"),
         compared=compared,
         sees_waits=sees_waits,
     )

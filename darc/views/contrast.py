@@ -7,8 +7,10 @@ from collections.abc import Callable
 from rich.text import Text
 
 from darc.model.contrast import CallRow, Contrast, Figures
+from darc.model.ops import OffReason
 from darc.model.profile import format_cycles
 from darc.views.style import Style, write
+from darc.views.waitsview import quota_text
 from darc.views.words import Shown, columns, shorten
 
 SHOWN_ROWS = 20
@@ -54,6 +56,11 @@ def table(made: Contrast, style: Style) -> Shown:
     if len(made.calls) > len(shown):
         more = len(made.calls) - len(shown)
         lines.append(Text(f"… {more} more; 'set darc verbose on' shows them", "dim"))
+    for group in (first, second):
+        ready = any(off.reason is OffReason.READY for off in made.off or ())
+        if ready and (quota := quota_text(group.kept)):
+            lines.append(Text(f"{show(group.name)}: {quota}"))
+            break
     if made.off is None:
         lines.append(Text("whether the threads ran or waited was not watched"))
     return write(lines, style)

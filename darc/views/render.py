@@ -14,7 +14,7 @@ from rich.text import Text
 
 from darc.model.catching import Catching
 from darc.model.errors import UsageError
-from darc.model.ftree import RootCausePath
+from darc.model.ftree import Cause, RootCausePath
 from darc.model.functionset import FunctionSet
 from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
@@ -41,7 +41,7 @@ from darc.views.treeview import (
     path_text,
     place,
 )
-from darc.views.waitsview import draw_waits, waited_text
+from darc.views.waitsview import draw_waits, quota_text, waited_text
 from darc.views.words import (
     Shown,
     calls_text,
@@ -318,7 +318,10 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         return format_cycles(cycles, kept.hz)
 
     against = snapshot.waits_of_fastest
+    quota = quota_text(kept)
     lines = list(draw_waits(waits, against, snapshot.function, latency, style.name))
+    if quota is not None:
+        lines.append(Text(quota))
     if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):
         why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
         lines.append(Text(why, "dim"))
@@ -366,6 +369,8 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
         if by := _calls_apart(path, snapshot.paths, style):
             lines.append(Text(f"  by the call at {by}"))
         lines.append(Text(f"  {ending}"))
+        if path.ending.cause is Cause.PREEMPTION and (quota := quota_text(snapshot.ops)):
+            lines.append(Text(f"  {quota}"))
         if told := explained_text(explain(path, snapshot), snapshot):
             lines.append(Text(f"  {told}"))
     return lines

@@ -19,6 +19,7 @@ from darc.model.status import Status
 from darc.views.render import peak_name
 from darc.views.style import Style, write
 from darc.views.treeview import Show
+from darc.views.waitsview import quota_text
 from darc.views.words import Shown, calls_text, columns, counted_were, shorten
 
 SHOWN_CALLS = 40
@@ -29,6 +30,9 @@ SHOWN_SUMS = 10
 
 _LEAST_GAP = 0.05
 """What lies between two calls has a line of its own from this part of the op on."""
+
+_LEAST_READY = 0.25
+"""Of its time an op's thread was ready: so much is told in the list."""
 
 _LEAST_WIDTH = 60
 _LEAST, _MOST_NAME = 8, 44
@@ -115,6 +119,9 @@ def _remarks(op: Op) -> Iterator[str]:
         yield "● the slowest"
     if op.lost:
         yield f"{calls_text(op.lost)} lost"
+    ready = op.off_time(OffReason.READY) / max(op.latency, 1)
+    if ready >= _LEAST_READY:
+        yield f"{100 * min(ready, 1.0):.0f} % ready, without a processor"
 
 
 def _kept_of(snapshot: Snapshot, kept: KeptOps) -> Iterator[str]:
@@ -122,6 +129,8 @@ def _kept_of(snapshot: Snapshot, kept: KeptOps) -> Iterator[str]:
     for kept_as, seen in seen_of.items():
         if count := len(kept.of(kept_as)):
             yield f"{count} of {seen} ops of {class_name(snapshot, kept_as)} are kept"
+    if quota := quota_text(kept):
+        yield quota
     if kept.not_kept:
         yield f"{kept.not_kept} more could not be watched: too many were under way at the same time"
 
@@ -343,3 +352,5 @@ def _rest(op: Op, kept: KeptOps, style: Style) -> Iterator[str]:
             for reason in OffReason
             if (time := op.off_time(reason))
         )
+        if op.off_time(OffReason.READY) and (quota := quota_text(kept)):
+            yield f"of all ops that are kept {quota}"

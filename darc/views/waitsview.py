@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.ops import ObjectKind
+from darc.model.ops import KeptOps, ObjectKind
 from darc.model.waits import Holder, Role, WaitedFor, Waits, together
 from darc.views.words import calls_text, counted_were, name
 
@@ -106,6 +106,18 @@ def _holder_lines(
     for number, one in enumerate(behind):
         is_last = number == len(behind) - 1
         yield from _holder_lines(one, kind, whole, guides, is_last, show)
+
+
+_LEAST_QUOTA = 0.01
+"""Of the time without a processor: so much of a CPU quota's is told."""
+
+
+def quota_text(kept: KeptOps | None) -> str | None:
+    """How much of the time in which threads were ready their CPU quota was used up, if it was."""
+    share = 0.0 if kept is None else kept.quota_share
+    if share < _LEAST_QUOTA:
+        return None
+    return f"its CPU quota took up to {100 * share:.0f} % of the time without a processor"
 
 
 def kind_text(kind: ObjectKind) -> str:

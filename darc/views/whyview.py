@@ -7,20 +7,22 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from darc.model.ftree import Cause, Function, RootCausePath
-from darc.model.ops import OffReason
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.waits import Role, WaitedFor, over_paths
 from darc.model.why import Suspect, Tail, Verdict
 from darc.views.treeview import decided, ending_text
-from darc.views.waitsview import waited_text
+from darc.views.waitsview import quota_text, waited_text
 from darc.views.words import calls_text, functions_text, stood_still, typed
 
 Show = Callable[[str], str]
 
 _MUCH = 0.25
 """Of their time without a processor: so much is told, as all else took longer by it."""
+
+_MOSTLY = 0.5
+"""Of the time without a processor: a quota that took so much is told."""
 
 _LEAST_AGAIN = 2.0
 """Seconds that a program has to run for something to be found."""
@@ -37,6 +39,8 @@ def draw_why(
 ) -> Iterator[Text]:
     """The lines of the answer."""
     how = "" if known.verdict is not Verdict.FOUND else ", sure" if known.is_sure else ", not sure"
+    if known.answers and known.answers[0].is_preempted:
+        how += f": {_who_had(known.answers[0])}"
     end = "" if known.is_over else " (it goes on)"
     yield Text(f"darc: why: {known.verdict.value}{how}{end}", "bold")
     yield Text(
@@ -62,6 +66,13 @@ def draw_why(
         yield Text(f"  {stood_still(known.stops, known.stopped_seconds, known.setup_seconds)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))
+
+
+def _who_had(one: Answer) -> str:
+    """Who had the processor instead of its slow calls."""
+    kept = None if one.found is None else one.found.ops
+    is_quota = kept is not None and kept.quota_share > _MOSTLY
+    return "its CPU quota was used up" if is_quota else "others had the processor"
 
 
 def _start(known: Why, function: Function, peak: str) -> str:
@@ -97,10 +108,14 @@ def _answer(
         yield Text(f"  {show(one.why or 'not looked into')}")
         return
     for path in found.paths:
-        yield Text(f"  root cause: {path_text(path, show)}", "bold")
         ending = ending_text(path.nodes[-1].function.name, path.ending, show)
         share = explain(path, found).share
         took = "" if share is None else f", {100 * share:.0f} % of the slow calls' time"
+        if path.ending.cause is Cause.PREEMPTION:
+            where = path_text(path, show)
+            yield Text(f"  preempted in {where}{took}: no cause of its own", "bold")
+            continue
+        yield Text(f"  root cause: {path_text(path, show)}", "bold")
         yield Text(f"    {ending}{took}")
     if not found.paths:
         yield Text(f"  why is not known: {found.status.value}")
@@ -134,11 +149,9 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     waits, kept = found.waits, found.ops
     if kept is None:
         return
-    ready = kept.off_time(OffReason.READY)
-    is_quota = 2 * kept.by_quota > ready > 0
+    is_quota = kept.quota_share > _MOSTLY
     if is_quota:
-        part = f"{100 * kept.by_quota / ready:.0f} %"
-        yield Text(f"    its CPU quota took up to {part} of the time without a processor")
+        yield Text(f"    {quota_text(kept)}")
     if waits is None or not kept.sees_waits or not waits.cycles:
         return
     is_told = is_quota or any(path.ending.cause is Cause.PREEMPTION for path in found.paths)

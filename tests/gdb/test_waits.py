@@ -75,9 +75,17 @@ def analysed(
             f"source {INSIDE}",
             *before,
             f"darc start handle --peak '{peak}'",
+            debugger.mark("result"),
             "continue" if before else "run",
             debugger.REPORT,
             "darc report",
+            debugger.mark("waits"),
+            "darc waits",
+            debugger.mark("ops"),
+            "darc ops",
+            debugger.mark("compare"),
+            debugger.attempt("darc compare"),
+            debugger.mark("end"),
             "with-app tell.py",
             "kill",
         ],
@@ -148,7 +156,7 @@ def test_out_of_quota_it_was_ready(tmp_path: Path) -> None:
     with rationed() as door:
         (tmp_path / "enter.py").write_text(f"open({str(door)!r}, 'w').write(str(tid))\n")
         args = ("400000", "alone")
-        _, told = analysed(
+        done, told = analysed(
             *(tmp_path, "preempted", args, ">20ms"),
             *("break main", "run", "with-app enter.py"),
         )
@@ -156,6 +164,9 @@ def test_out_of_quota_it_was_ready(tmp_path: Path) -> None:
     (note,) = (note for note in told["notes"] if "CPU quota" in note)
     share = int(re.findall(r"up to (\d+) %", note)[0])
     assert 50 < share <= 100
+    quota = f"its CPU quota took up to {share} % of the time without a processor"
+    for command in ("result", "waits", "ops", "compare"):
+        assert quota in " ".join(done.section(command).split()), done.gdb
 
 
 @needs_permission

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
@@ -847,11 +848,75 @@ def test_of_whom_not_all_is_known_is_no_sure_answer(note: str | None, reason: st
     root = Fnode(function("serve", following[0]))
     (read,) = voted(root, 20, read=20)
     path = RootCausePath((root, read), Ending(Cause.FUNCTION, 20, note=note))
-    found = Snapshot("serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,))
+    kept = KeptOps(HZ, (made_op(1, OpClass.IN_PEAK, 1000, off=()),))
+    found = Snapshot("serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,), ops=kept)
     session = session_of(None, root)
     pursuit.take(session, found)
     reasons = pursuit.known(session, found).reasons
     assert [one for one in reasons if " read " in one] == ([] if reason is None else [reason])
+
+
+def test_whose_threads_were_not_watched_may_have_been_preempted() -> None:
+    """A call that computes and one that was taken the processor are the same to a clock."""
+    pursuit = profiled(of(row("serve", SLOW)))
+    following = pursuit.next()
+    assert following is not None
+    root = Fnode(function("serve", following[0]))
+    path = RootCausePath((root,), Ending(Cause.FUNCTION, 20))
+    kept = KeptOps(HZ, (made_op(1, OpClass.IN_PEAK, 1000, off=None),))
+    found = Snapshot("serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,), ops=kept)
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    known = pursuit.known(session, found)
+    assert not known.is_sure
+    assert "whether serve ran or waited is not known" in known.reasons
+
+
+@pytest.mark.parametrize(
+    ("quota", "who"), [(0, "others had the processor"), (900, "its CPU quota was used up")]
+)
+def test_whose_calls_were_preempted_is_no_cause(quota: int, who: str) -> None:
+    """It is said what is sure: nothing of the function's own."""
+    pursuit = profiled(of(row("serve", SLOW)))
+    following = pursuit.next()
+    assert following is not None
+    root = Fnode(function("serve", following[0]))
+    root.decision = Decision(20, 20, 20)
+    op = made_op(1, OpClass.IN_PEAK, 1000, off=(Off(0, 1000, OffReason.READY),))
+    found = Snapshot(
+        "serve",
+        Status.FOUND,
+        Probes.PAD,
+        paths=(RootCausePath((root,), Ending(Cause.PREEMPTION, 20)),),
+        ops=KeptOps(HZ, (op,), by_quota=quota),
+    )
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    known = pursuit.known(session, found)
+    text = status(shown(known), Style())
+    assert re.match(f"darc: why: found, (not )?sure: {who}", text), text
+    assert "  preempted in serve: no cause of its own\n" in text
+    assert "root cause" not in text
+    (answer,) = to_json(shown(known))["why"]["answers"]
+    assert answer["preempted"]
+    assert answer["root_cause_paths"][0]["cause"] == "preemption"
+
+
+def test_what_is_slow_by_itself_comes_before_whose_calls_were_preempted() -> None:
+    """Whose turn it was is nothing that one can mend in the program."""
+    serve, read = row("serve", SLOW), row("read", {10: 1000, 11: 200, 25: 30})
+    pursuit = profiled(of(serve, read))
+    for name, cause in (("read", Cause.PREEMPTION), ("serve", Cause.BLOCKED)):
+        following = pursuit.next()
+        assert following is not None
+        root = Fnode(function(name, following[0]))
+        path = RootCausePath((root,), Ending(cause, 20))
+        found = Snapshot(name, Status.FOUND, Probes.PAD, ftree=root, paths=(path,))
+        session = session_of(None, root)
+        pursuit.take(session, found)
+    known = pursuit.known(session, found)
+    assert [one.suspect.name for one in known.answers] == ["serve", "read"]
+    assert [one.is_preempted for one in known.answers] == [False, True]
 
 
 def test_a_search_that_had_no_time_left_tells_how_far_it_came() -> None:

@@ -157,6 +157,7 @@ def ops_to_json(kept: KeptOps) -> dict[str, Any]:
         "in_peak_seen": kept.in_peak_seen,
         "fastest_seen": kept.fastest_seen,
         "not_kept": kept.not_kept,
+        "by_quota": kept.by_quota,
         "kept": [op_to_json(op) for op in kept.ops],
     }
 

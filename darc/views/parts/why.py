@@ -46,6 +46,7 @@ def _answer(one: Answer) -> dict[str, Any]:
     found = one.found
     return {
         **_suspect(one.suspect),
+        "preempted": one.is_preempted,
         "agreement": round(one.agreement, 4),
         "status": None if found is None else found.status.value,
         "why": one.why,
