@@ -16,14 +16,14 @@ from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
 from darc.views.waitsview import kind_text
-from darc.views.words import Shown, stood_still
+from darc.views.words import Shown, stood_still, way
 
 _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
 one that may write: part of its ABI."""
 
-_SHOWN = 8
-"""Functions of a thread that are told."""
+_SHOWN = 12
+"""Functions of a thread that are told, at most."""
 
 
 def seconds_of(known: Snapshot | None, peak: str | None) -> float:
@@ -59,6 +59,7 @@ def describe(target: Target, session: Session, style: Style) -> str:
     name = session.root.function.name
     where = standing(target, session, call.thread, name)
     text = f"darc: {style.name(name)} under way for {render.duration(call.seconds)}"
+    text += f" in {_called(session, call.thread, style)}"
     text += _time(analysis.caught.off, analysis.caught.by_quota)
     if where.names:
         text += f", in {_functions(where, style)}"
@@ -135,9 +136,17 @@ def _holder(target: Target, session: Session, event: Event, owner: int, style: S
 
 def _thread(target: Target, session: Session, own: int, style: Style) -> str:
     where = standing(target, session, own, None)
-    text = f"thread {own}"
+    text = _called(session, own, style)
     return f"{text}, in {_functions(where, style)}" if where.names else text
 
 
+def _called(session: Session, own: int, style: Style) -> str:
+    """The thread with the id ``own``, with its name where it has one."""
+    name = session.debuggee.thread_name(own)
+    return f'thread {own} "{style.name(name)}"' if name else f"thread {own}"
+
+
 def _functions(where: Standing, style: Style) -> str:
-    return " ← ".join(map(style.name, where.names[:_SHOWN]))
+    """Where that is, with a mark where the stack goes on and does not tell to what."""
+    told = way(list(map(style.name, where.names)), " ← ", _SHOWN)
+    return told if where.is_whole else f"{told} ← …"

@@ -6,8 +6,8 @@ time, and in a call that a stop has fallen into.
 
 from __future__ import annotations
 
+import functools
 import re
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -18,7 +18,7 @@ from darc.code.processor import (
     STACK_POINTER,
     SYSTEM_CALL,
 )
-from darc.code.unwind import path
+from darc.code.unwind import frames
 from darc.model.errors import DarcError
 from darc.model.ops import Event, ObjectKind, Stack
 from darc.session.session import Session
@@ -26,9 +26,6 @@ from darc.target.memory import word_at
 from darc.target.target import Target
 
 _REGISTERS = PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER
-_WORDS = 512
-"""Of a stack that are looked at."""
-
 _WAITS = (
     (re.compile(r"_*pthread_mutex_(cond_|timed|clock)?lock"), ObjectKind.LOCK),
     (re.compile(r"_*(new_)?sem_(timed|clock)?wait"), ObjectKind.SEMAPHORE),
@@ -47,7 +44,7 @@ class Standing:
     futex: int = 0
     """What it gave to the system call that it is in, first; 0: it is in none."""
     is_whole: bool = False
-    """Whether ``names`` end in the one that was asked for."""
+    """Whether ``names`` end in the one that was asked for, if one was."""
 
 
 def standing(target: Target, session: Session, own: int, last: str | None) -> Standing:
@@ -57,7 +54,9 @@ def standing(target: Target, session: Session, own: int, last: str | None) -> St
         return Standing(())
     try:
         pc, stack, frame = (target.threads.read_register(thread, name) for name in _REGISTERS)
-        addresses = path(program, pc, stack, frame, _words(target, stack))
+        word = functools.partial(word_at, target.memory)
+        found = frames(program, pc, stack, frame, word)
+        addresses = (pc, *(one.at + 1 for one in found[1:]))  # of calls, where they return to
         size = len(SYSTEM_CALL)
         code = target.memory.read(pc - size, 2 * size)
         # Behind the instruction, or at it, where that is to be begun anew. It leaves its first
@@ -73,7 +72,7 @@ def standing(target: Target, session: Session, own: int, last: str | None) -> St
         names.append(program.names.function_at(address - bool(number)).name)
         if names[-1] == last:
             break
-    is_whole = bool(names) and names[-1] == last
+    is_whole = last is None or (bool(names) and names[-1] == last)
     return Standing(tuple(names), addresses[: len(names)], stack, futex, is_whole)
 
 
@@ -118,16 +117,3 @@ def _kind(names: Iterable[str]) -> ObjectKind | None:
             if pattern.match(name):
                 return kind
     return None
-
-
-def _words(target: Target, stack: int) -> tuple[int, ...]:
-    """As much of a stack as is there."""
-    size = 8 * _WORDS
-    while size >= 8:
-        try:
-            raw = target.memory.read(stack, size)
-        except DarcError:
-            size //= 2
-            continue
-        return struct.unpack(f"<{size // 8}Q", raw)
-    return ()

@@ -24,7 +24,7 @@ from darc.saved.contexts import (
     nodes_to_json,
 )
 from darc.views.style import Style, write
-from darc.views.words import Shown, counted, threads_text
+from darc.views.words import Shown, counted, threads_text, way
 
 _HEAT = "█▓▒░"
 _COLOURS = ("bold red", "red", "yellow", "dim")
@@ -163,7 +163,7 @@ def _map(paths: Sequence[RankedPath], style: Style) -> Iterator[Text]:
     legend = "  ".join(f"{mark} {_time(low)}" for mark, low in zip(_HEAT[:-1], steps, strict=True))
     yield Text(f"own time: {legend} and more  {_HEAT[-1]} less; 0: the path's hottest", "dim")
     if shared:
-        names = " → ".join(style.name(node.function.name) for node in paths[0].nodes[:shared])
+        names = way([style.name(node.function.name) for node in paths[0].nodes[:shared]])
         yield Text(f"all of these begin with {names} →", "dim")
     for number, (path, cost) in enumerate(zip(paths, costs, strict=True), 1):
         line = Text(f"{number:{digits}} {cost.rjust(size)}  ")

@@ -52,6 +52,7 @@ from darc.views.words import (
     shorten,
     to_ascii,
     typed,
+    way,
 )
 
 SHOWN_PATHS = 8
@@ -320,6 +321,9 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     against = snapshot.waits_of_fastest
     quota = quota_text(kept)
     lines = list(draw_waits(waits, against, snapshot.function, latency, style.name))
+    if not style.verbose:
+        for line in lines:
+            line.truncate(style.tree_width, overflow="ellipsis")
     if quota is not None:
         lines.append(Text(quota))
     if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):
@@ -363,7 +367,7 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
     if paths and not so_far and is_minor(snapshot):
         lines, cause = minor_lines(snapshot, style), "smaller cause"
     for path in paths:
-        told = f"darc: {cause}{of}{so_far}: {path_text(path, style.name)}"
+        told = f"darc: {cause}{of}{so_far}: {path_text(path, style.name, style.most_on_way)}"
         lines.append(Text(told, "bold"))
         ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
         if by := _calls_apart(path, snapshot.paths, style):
@@ -391,7 +395,7 @@ def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     if waits is not None and most and most[0].cycles > weight.share * waits.cycles:
         lines.append(Text(f"  most time: {waited_text(most[0], waits.cycles, style.name)}"))
     elif len(nodes) > 1 and share > weight.share:
-        names = " → ".join(style.name(node.function.name) for node in nodes)
+        names = way([style.name(node.function.name) for node in nodes])
         lines.append(Text(f"  most time: {100 * share:.0f} % in {names}"))
     goes_on = []
     longest, kept = longest_with_most(snapshot), snapshot.ops

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from darc.views.words import (
     LOG_NAME_WIDTH,
+    MOST_ON_WAY,
     NAME_WIDTH,
     Shown,
     columns,
@@ -49,7 +50,13 @@ class Style:
         """A foreign name, fit to be shown."""
         if self.whole_names:
             return printable(text)
-        return name(text, LOG_NAME_WIDTH if self.is_log or self.verbose else NAME_WIDTH)
+        width = LOG_NAME_WIDTH if self.is_log or self.verbose else NAME_WIDTH
+        return name(text, width, is_whole=self.verbose)
+
+    @property
+    def most_on_way(self) -> int | None:
+        """How many functions of a path are shown; ``None``: all."""
+        return None if self.whole_names or self.verbose else MOST_ON_WAY
 
     def note(self, text: str) -> str:
         """A line of text that holds such names."""

@@ -23,13 +23,16 @@ from darc.model.ftree import (
 from darc.model.snapshot import KERNELS_HALF
 from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 from darc.search.loops import LEAST_CALLS, repeats, weight
-from darc.views.words import columns, message, name, shorten
+from darc.views.words import MOST_ON_WAY, columns, message, name, shorten, way
 
 _FAR = 1 << 20
 """A call so many bytes behind its function's entry is in a part of it that stands elsewhere."""
 
 _LEAST_NAME = 20
 """Columns for which details make room; a name has some of these at least, and a mark."""
+
+_LEAST_HIDDEN = 4
+"""Calls of functions that stand further up: so many, one in another, and more are a line."""
 
 SHOWN_REJECTED = 3
 """Callees without a part in the result that are listed at a node, the best ones."""
@@ -83,7 +86,31 @@ def draw_tree(
         for index, child in reversed(list(enumerate(below))):
             is_last = index == len(below) - 1
             branch, guide = ("└─", "  ") if is_last else ("├─", "│ ")
+            hidden = [] if verbose or isinstance(child, str) else _recursion(child)
+            if hidden:
+                child = next(one for one in hidden[-1].children if not _is_plain(one))
+                stack.append((child, rest + guide + "└─", rest + guide + "  "))
+                child = f"… ×{len(hidden)}: {_of_recursion(hidden, show)}, one in another"
             stack.append((child, rest + branch, rest + guide))
+
+
+def _recursion(node: Fnode) -> list[Fnode]:
+    """From ``node`` down those that have no line, as their functions are under way further up, and
+    call each other. None where they are few."""
+    above = {one.function for one in node.route()[:-1]}
+    found: list[Fnode] = []
+    while node.function in above and node.end is None:
+        further = [child for child in node.children if not _is_plain(child)]
+        if len(further) != 1 or further[0].function not in above:
+            break
+        found.append(node)
+        node = further[0]
+    return found if len(found) >= _LEAST_HIDDEN else []
+
+
+def _of_recursion(nodes: Sequence[Fnode], show: Show) -> str:
+    """The functions of these."""
+    return ", ".join(map(show, dict.fromkeys(node.function.name for node in nodes)))
 
 
 def drawn_nodes(root: Fnode, verbose: bool) -> Iterator[Fnode]:
@@ -310,11 +337,12 @@ def _is_plain(node: Fnode) -> bool:
     return not node.root_cause and node.state in (NodeState.REJECTED, NodeState.CANDIDATE)
 
 
-def path_text(path: RootCausePath, show: Callable[[str], str] = name) -> str:
-    """``handle → (inlined flush_one) → write_out``: the path as one line."""
+def path_text(path: RootCausePath, show: Show = name, most: int | None = MOST_ON_WAY) -> str:
+    """``handle → (inlined flush_one) → write_out``: the path as one line, of ``most`` functions at
+    most."""
     words: list[str] = []
     for node in path.nodes:
         within = inlined(node.site, node.function.name, show)
         words += [within] if within else []
         words.append(show(node.function.name))
-    return " → ".join(words)
+    return way(words, most=most)

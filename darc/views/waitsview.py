@@ -8,7 +8,7 @@ from rich.text import Text
 
 from darc.model.ops import KeptOps, ObjectKind
 from darc.model.waits import Holder, Role, WaitedFor, Waits, together
-from darc.views.words import calls_text, counted_were, name
+from darc.views.words import calls_text, counted_were, name, way
 
 SHOWN = 6
 """Objects and holders each that are listed, the ones with most time."""
@@ -130,7 +130,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _path(path: tuple[str, ...], show: Callable[[str], str]) -> str:
-    return " ← ".join(map(show, path))
+    return way(list(map(show, path)), " ← ")
 
 
 def _object(one: WaitedFor, show: Callable[[str], str]) -> str:

@@ -14,7 +14,7 @@ from darc.model.waits import Role, WaitedFor, over_paths
 from darc.model.why import Suspect, Tail, Verdict
 from darc.views.treeview import decided, ending_text
 from darc.views.waitsview import quota_text, waited_text
-from darc.views.words import calls_text, functions_text, stood_still, typed
+from darc.views.words import calls_text, functions_text, stood_still, typed, way
 
 Show = Callable[[str], str]
 
@@ -121,7 +121,7 @@ def _answer(
         yield Text(f"  why is not known: {found.status.value}")
         so_far = decided(found.ftree)
         if len(so_far) > 1:
-            names = " → ".join(show(node.function.name) for node in so_far)
+            names = way([show(node.function.name) for node in so_far])
             yield Text(f"  so far it is in {names}")
     yield from _waits(found, show)
 

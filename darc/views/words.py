@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 
@@ -21,6 +22,33 @@ NAME_WIDTH = 200
 
 LOG_NAME_WIDTH = 1000
 """The same where output has no limit in width, or is verbose."""
+
+_LONG_NAME = 64
+"""Columns from which on what stands in the brackets of a name is shortened, the innermost first:
+instances of C++'s and Rust's templates have names of thousands."""
+
+_SHORT_ARGUMENT = 8
+"""So much in brackets stays."""
+
+_KEPT_IN_BRACKETS = re.compile(r"anonymous namespace|lambda\(.{,20}\)#\d+|lambda.{,8}#\d+")
+"""What names a function as well as its own name does."""
+
+_OPERATOR = re.compile(r"operator\s*(?:<=>|<<=?|>>=?|->\*?|[<>]=?|\(\)|\[\])|->")
+"""Brackets that are none."""
+
+_CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
+
+_MOST_PERIOD = 6
+"""Functions that call each other in a circle, as far as it is folded,"""
+
+_LEAST_ROUNDS = 3
+"""where they go round so often;"""
+
+_LEAST_KNOWN = 4
+"""and how many that are on the path already are told by their number."""
+
+MOST_ON_WAY = 24
+"""Functions of a path that are shown; the first and the last ones of a longer one."""
 
 _WORD_WIDTH = 400
 """Columns of a word in a message: names may be files to be typed again, so longer ones stay."""
@@ -155,12 +183,117 @@ def _head(text: str, width: int) -> str:
     return text
 
 
-def name(text: str, width: int = NAME_WIDTH) -> str:
-    """A foreign name as a view shows it: printable, and cut in the middle to ``width`` columns."""
+def name(text: str, width: int = NAME_WIDTH, *, is_whole: bool = False) -> str:
+    """A foreign name as a view shows it: printable, with its arguments shortened where it is long,
+    unless it is to be ``is_whole``, and cut in the middle to ``width`` columns."""
+    if not is_whole and len(text) <= _LINE_WIDTH:
+        text = without_arguments(text)
     if len(text) > 4 * width:  # a long one is not looked at whole; every character is 4 at most
         half = 2 * width
         text = f"{text[:half]}…{text[len(text) - half :]}"
     return shorten(printable(text), width)
+
+
+def without_arguments(text: str, width: int = _LONG_NAME) -> str:
+    """A function's name in ``width`` columns, if that can be, by leaving out what stands in its
+    brackets: the innermost first, and no more than it takes. What is no name of such a kind, as its
+    brackets do not match, stays."""
+    if len(text) <= width:
+        return text
+    hidden = _OPERATOR.sub(lambda found: "\0" * len(found[0]), text)
+    least = int(text.startswith("<"))  # of a trait, in Rust: for what type, and which
+    made = text
+    for depth in range(_depth(hidden) - 1, least - 1, -1):
+        made = _cut_below(text, hidden, depth)
+        if len(made) <= width:
+            break
+    return made
+
+
+def _depth(text: str) -> int:
+    """How deep its brackets go; 0 also where they do not match."""
+    stack: list[str] = []
+    deepest = 0
+    for character in text:
+        if character in _CLOSING:
+            stack.append(_CLOSING[character])
+            deepest = max(deepest, len(stack))
+        elif character in ">)]}" and (not stack or stack.pop() != character):
+            return 0
+    return 0 if stack else deepest
+
+
+def _cut_below(text: str, hidden: str, depth: int) -> str:
+    """``text`` with the brackets that stand in ``depth`` others emptied. In ``hidden`` what looks
+    like a bracket is one."""
+    pieces: list[str] = []
+    level = begin = 0
+    for index, character in enumerate(hidden):
+        if character in _CLOSING:
+            level += 1
+            if level == depth + 1:
+                pieces.append(text[begin : index + 1])
+                begin = index + 1
+        elif character in ">)]}":
+            if level == depth + 1:
+                inside = text[begin:index]
+                stays = len(inside) <= _SHORT_ARGUMENT or _KEPT_IN_BRACKETS.fullmatch(inside)
+                pieces.append(inside if stays else "…")
+                begin = index
+            level -= 1
+    return "".join([*pieces, text[begin:]])
+
+
+def way(names: Sequence[str], arrow: str = " → ", most: int | None = MOST_ON_WAY) -> str:
+    """Functions that call one the other, each shown by its name: where some go round again and
+    again they are told once, with how often, ``(a → b) ×12``. Unless all are to be shown (``most``
+    is ``None``) those that stand there already are left out, and all but the first and last of
+    more than ``most``."""
+    words = _folded(names, arrow)
+    words = words if most is None else _without_known(words)
+    if most is not None and len(words) > most:
+        gone = len(words) - most
+        half = most // 2
+        words = [*words[:half], f"… {gone} more …", *words[half + gone :]]
+    return arrow.join(words)
+
+
+def _without_known(words: Sequence[str]) -> list[str]:
+    """Those that stand there already, several one behind the other, are told by their number, but
+    for the last one of all."""
+    found: list[str] = []
+    known: list[str] = []
+    for number, word in enumerate(words):
+        is_known = word in words[:number] and number < len(words) - 1
+        if is_known:
+            known.append(word)
+            continue
+        found += [f"… {len(known)} more of these …"] if len(known) >= _LEAST_KNOWN else known
+        known.clear()
+        found.append(word)
+    return found
+
+
+def _folded(names: Sequence[str], arrow: str) -> list[str]:
+    found: list[str] = []
+    at = 0
+    while at < len(names):
+        period, rounds = 1, 1
+        for length in range(1, _MOST_PERIOD + 1):
+            circle, many = names[at : at + length], 1
+            while names[at + many * length : at + (many + 1) * length] == circle:
+                many += 1
+            if len(circle) == length and many >= _LEAST_ROUNDS and many * length > rounds * period:
+                period, rounds = length, many
+        circle = names[at : at + period]
+        if rounds == 1:
+            found += circle
+        elif period == 1:
+            found.append(f"{circle[0]} ×{rounds}")
+        else:
+            found.append(f"({arrow.join(circle)}) ×{rounds}")
+        at += period * rounds
+    return found
 
 
 def typed(spelling: str) -> str:

@@ -17,8 +17,9 @@ LIVE = r"\r\x1b\[K[^\r\n]*handle[^\r\n]*"
 
 CATCH = "darc catch handle --above 2ms"
 CAUGHT = re.compile(
-    r"handle under way for \d+(?:\.\d+)?ms(?: \([^()]*\))?, in \S+ ← .*append ← serve_slowly ← "
-    r"handle; waits for the lock log_lock, held by thread \d+(.*)"
+    r'handle under way for \d+(?:\.\d+)?ms in thread \d+ "waiting"(?: \([^()]*\))?, in \S+ ← '
+    r"(?:.*← )?append ← serve_slowly ← handle; waits for the lock log_lock, "
+    r'held by thread \d+ "waiting"(.*)'
 )
 
 
@@ -136,7 +137,9 @@ def test_what_a_call_has_spent_its_time_on(
     commands = [CATCH, "run", *["continue"] * 3, "kill"]
     done = debugger.debug(tmp_path, executable, args, commands)
     told = re.findall(
-        r"handle under way for \S+ \((\d+) % ([^(),]*(?:, without[^(),]*)?)[,)]", done.gdb
+        r"handle under way for \S+ in thread \d+ \S+ "
+        r"\((\d+) % ([^(),]*(?:, without[^(),]*)?)[,)]",
+        done.gdb,
     )
     assert len(told) == 4, done.gdb
     assert any(reason == what and int(share) > 50 for share, reason in told), done.gdb

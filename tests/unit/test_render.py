@@ -260,6 +260,39 @@ def test_a_deep_tree_is_drawn() -> None:
     assert len(render.tree(samples.snapshot(ftree=root), PLAIN).splitlines()) == 3001
 
 
+def test_functions_that_call_each_other_are_a_line_of_the_tree() -> None:
+    """Each of them stands there once, then how many more there are, and where that leads."""
+    root = node = Fnode(samples.function("f"))
+    for number in range(40):
+        name = "walk" if number % 2 else "visit"
+        node = node.add_child(samples.function(name), samples.site(3))
+        node.root_cause = True
+        node.add_child(samples.function("other"), samples.site(4)).state = NodeState.REJECTED
+    end = node.add_child(samples.function("usleep"), samples.site(5))
+    end.root_cause = True
+    snapshot = samples.snapshot(ftree=root)
+    lines = render.tree(snapshot, PLAIN).splitlines()
+    assert len(lines) < 12, lines
+    assert sum("… ×37: visit, walk, one in another" in line for line in lines) == 1, lines
+    assert "usleep" in lines[-1], lines
+    assert len(render.tree(snapshot, Style(verbose=True)).splitlines()) == 82
+
+
+def test_lines_of_waits_fit_the_width() -> None:
+    waited = WaitedFor(
+        ObjectKind.LOCK, "log_lock", tuple(f"function_{n}" for n in range(20)), 9, 1, 1, ()
+    )
+    snapshot = samples.snapshot()
+    kept = dataclasses.replace(ops.of_samples(snapshot.ftree), sees_waits=True)
+    snapshot = dataclasses.replace(snapshot, ops=kept, waits=Waits(1, 10, (waited,)))
+    lines = render.waits(snapshot, Style(100)).splitlines()
+    assert all(cell_len(line) <= 100 for line in lines), lines
+    assert any(line.endswith("…") for line in lines), lines
+    whole = render.waits(snapshot, Style(100, verbose=True))
+    assert "function_19" in whole
+    assert "function_19" in render.waits(snapshot, Style(0))
+
+
 def test_a_width_without_limit_is_80_columns() -> None:
     """But for the tree, which is as wide as its names."""
     snapshot = samples.snapshot(ftree=None)

@@ -10,7 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from darc.views.words import Shown, columns, lines, message, name, printable, shorten, whole
+from darc.views.style import Style
+from darc.views.words import (
+    MOST_ON_WAY,
+    Shown,
+    columns,
+    lines,
+    message,
+    name,
+    printable,
+    shorten,
+    way,
+    whole,
+    without_arguments,
+)
 
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\u202e\u0301\udce9\n漢"))
 
@@ -83,3 +96,61 @@ def test_bytes_that_are_no_text_are_written_out_in_files() -> None:
 def test_only_what_was_made_fit_is_taken_for_it() -> None:
     assert isinstance(message("x"), Shown)
     assert not isinstance(name("x"), Shown)  # it may stand within anything
+
+
+@pytest.mark.parametrize(
+    ("name_", "shown"),
+    [
+        ("serve<3>(int, std::string const&)", "serve<3>(int, std::string const&)"),
+        (
+            "std::__detail::_Executor<__gnu_cxx::__normal_iterator<char const*, std::string>, "
+            "std::regex_traits<char>, true>::_M_dfs(std::__detail::_Match_mode, long)",
+            "std::__detail::_Executor<…>::_M_dfs(…)",
+        ),
+        (
+            "(anonymous namespace)::Table<std::pair<std::string, std::string>, 64>::look_up_again",
+            "(anonymous namespace)::Table<std::pair<…>, 64>::look_up_again",
+        ),
+        (
+            "bool operator< <std::vector<int, std::allocator<int> > >(std::vector<int, X> const&)",
+            "bool operator< <std::vector<…> >(std::vector<int, X> const&)",
+        ),
+        (
+            "<alloc::vec::Vec<T,A> as core::iter::traits::collect::Extend<&'a T>>::extend_slowly",
+            "<alloc::vec::Vec<T,A> as core::iter::traits::collect::Extend<&'a T>>::extend_slowly",
+        ),
+        ("a<b" * 40, "a<b" * 40),
+        ("long_name_of_a_function_in_c_" * 4, "long_name_of_a_function_in_c_" * 4),
+    ],
+)
+def test_what_stands_in_brackets_of_long_names_is_shortened(name_: str, shown: str) -> None:
+    assert name(name_) == shown
+    assert name(name_, is_whole=True) == name_
+    assert Style(verbose=True).name(name_) == Style(whole_names=True).name(name_) == name_
+
+
+@given(st.text("ab<>()[]{},: *&-", max_size=200))
+def test_of_brackets_only_what_is_in_them_goes(text: str) -> None:
+    made = without_arguments(text)
+    assert len(made) <= len(text)
+    at = 0
+    for piece in made.split("…"):
+        at = text.find(piece, at)
+        assert at >= 0, (made, text)
+        at += len(piece)
+
+
+def test_who_call_each_other_again_and_again_are_told_once() -> None:
+    assert way(list("ab")) == "a → b"
+    assert way(list("abb")) == "a → b → b"
+    assert way([*"a", *"v" * 14, "z"]) == "a → v ×14 → z"
+    assert way([*"a", *"bc" * 5, "b", "z"]) == "a → (b → c) ×5 → b → z"
+    assert way(list("zyyy"), " ← ") == "z ← y ×3"
+    mixed = list("fabacabcacbabcz")
+    assert way(mixed) == "f → a → b → a → c → … 9 more of these … → z"
+    assert way(mixed, most=None) == " → ".join(mixed)
+    many = [str(number) for number in range(100)]
+    assert way(many).count("→") == MOST_ON_WAY
+    assert way(many).startswith("0 → 1 → ")
+    assert way(many).endswith(" → 98 → 99")
+    assert "… 76 more …" in way(many)

@@ -24,7 +24,7 @@ from darc.views.render import (
 )
 from darc.views.style import Style, write
 from darc.views.treeview import decided, inconclusive_text, inlined, place, votes_text
-from darc.views.words import Shown
+from darc.views.words import Shown, way
 
 SHOWN_SITES = 10
 """Call sites that are not timed, listed in a report unless it is verbose."""
@@ -72,7 +72,7 @@ def _by_then(snapshot: Snapshot, style: Style) -> list[Text]:
     if snapshot.ftree is None or snapshot.peak is None:
         return []
     so_far = decided(snapshot.ftree)
-    names = " → ".join(style.name(node.function.name) for node in so_far)
+    names = way([style.name(node.function.name) for node in so_far])
     known = f"so far it is in {names}: 'darc tree' shows the votes"
     if len(so_far) < 2:
         known = "it ended before the first decision: 'darc histogram' shows the profile"
