@@ -35,6 +35,8 @@ class _Condition(gdb.Function):
         stops = self._bell.rang()
         if stops:
             self._bell.about_to_stop()
+        else:
+            self._bell.goes_on_unseen()
         return int(stops)
 
 
@@ -236,6 +238,10 @@ class GdbBell(Bell):
         self._handler = None
         self._catch_no_more()
         self._deciding.bury()
+
+    def goes_on_unseen(self) -> None:
+        """gdb is about to let the program go on, and tells nobody."""
+        self._deciding.unseen += 1
 
     def rang(self) -> bool:
         """The catchpoint's condition: whether gdb is to stop for real."""

@@ -52,6 +52,8 @@ class Deciding:
         """Whether all threads stand still when gdb asks."""
         self.own_stops = 0
         """See :attr:`darc.target.target.Target.own_stops`."""
+        self.unseen = 0
+        """From how many stops the program has gone on, or is about to, of which nobody hears."""
         self.errand = False
         """Whether the program runs for darc's sake alone."""
 

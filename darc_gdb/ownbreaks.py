@@ -33,7 +33,7 @@ class _Once(gdb.Breakpoint):
         self._owner = owner
 
     def stop(self) -> bool:
-        return self._owner.came(self)
+        return self._owner.stops(self._owner.came(self))
 
 
 class _Break(gdb.Breakpoint):
@@ -47,7 +47,7 @@ class _Break(gdb.Breakpoint):
         self.commands = commands()
 
     def stop(self) -> bool:
-        return self._owner.hit(self)
+        return self._owner.stops(self._owner.hit(self))
 
 
 @own_thread
@@ -96,6 +96,12 @@ class GdbBreaks(Breaks):
         once.enabled = False
         self._deciding.doom(once)
         self._deciding.bury()
+
+    def stops(self, stops: bool) -> bool:
+        """``stops`` again: whether gdb is to. Where it is not, nobody hears that the program goes
+        on."""
+        self._deciding.unseen += not stops
+        return stops
 
     def came(self, once: _Once) -> bool:
         """Whether gdb has to stop for what is to be done there."""

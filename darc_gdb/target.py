@@ -193,7 +193,8 @@ class GdbTarget(Target):
 
     @property
     def stop_number(self) -> int | None:
-        return self._runs_so_far  # gdb tells of each time that it lets a thread go on
+        # gdb tells of each time that it lets the program go on, but for those from stops of darc's.
+        return self._runs_so_far + self.deciding.unseen
 
     @any_thread
     def own_threads(self) -> Sequence[int]:

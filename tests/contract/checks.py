@@ -476,6 +476,27 @@ def check_bell(world: World) -> None:
     assert len(ticks) == 2
 
 
+def check_each_stop_at_the_bell_has_a_number(world: World) -> None:
+    """What was read of the program at one of them may be otherwise at the next."""
+    world.start()
+    target = world.target
+    numbers: list[int | None] = []
+
+    def handler() -> Outcome:
+        numbers.append(target.stop_number)
+        assert target.stop_number == numbers[-1]
+        return Outcome.CONTINUE
+
+    target.bell.arm(SIGURG, handler)
+    world.go()
+    world.go()
+    numbers.append(target.stop_number)
+    known = [number for number in numbers if number is not None]
+    assert len(set(known)) == len(known)
+    assert len(numbers) == 3
+    target.bell.disarm()
+
+
 def check_bell_may_patch_code(world: World) -> None:
     world.start()
     target, address = world.target, world.address("pass")

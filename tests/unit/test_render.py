@@ -283,6 +283,7 @@ def test_lines_of_waits_fit_the_width() -> None:
         ObjectKind.LOCK, "log_lock", tuple(f"function_{n}" for n in range(20)), 9, 1, 1, ()
     )
     snapshot = samples.snapshot()
+    assert snapshot.ftree is not None
     kept = dataclasses.replace(ops.of_samples(snapshot.ftree), sees_waits=True)
     snapshot = dataclasses.replace(snapshot, ops=kept, waits=Waits(1, 10, (waited,)))
     lines = render.waits(snapshot, Style(100)).splitlines()
