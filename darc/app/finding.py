@@ -132,6 +132,8 @@ def check_file(
         if segment is not None and (why := why_none(image, address)) is not None:
             raise UsageError(why)
         return replace(request, is_of_file=segment is not None), None
+    if (members := request.members) is not None and not members.takes_unnamed:
+        naming.check_patterns(members.patterns, Path(path), progress)
     if function.startswith("*") or (function == "main" and image.unnamed_main is not None):
         return request, None
     missing = naming.missing(target, function, Path(path), progress)

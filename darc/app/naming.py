@@ -4,7 +4,7 @@ libraries that are loaded with it, and by what the debugger knows of source file
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from darc.app.options import number_in
@@ -12,6 +12,7 @@ from darc.code.elf import Image
 from darc.code.midway import why_none
 from darc.code.modules import load_image
 from darc.code.needed import loaded_with
+from darc.code.patterns import Pattern
 from darc.code.spelling import (
     ambiguous,
     find_symbols,
@@ -87,6 +88,31 @@ def missing(target: Target, name: str, path: Path, progress: Callable[[str], Non
     if not image.has_debug_information:
         return f"no source file is called {scope}, as {path.name} has no debug information{hint}"
     return f"no source file of {path.name} is called {scope}{hint}"
+
+
+def check_patterns(
+    patterns: Iterable[Pattern], path: Path, progress: Callable[[str], None]
+) -> None:
+    """Before the program at ``path`` runs: whether each pattern that names no file means a function
+    of that, or of the libraries that are loaded with it.
+
+    Raises:
+        NotFoundError: one means none: nor will it when the program begins.
+    """
+    image = load_image(path)
+    for pattern in patterns:
+        if pattern.scope is not None or _has_any(image, pattern):
+            continue
+        libraries = (one for _, one in _libraries(path, progress))
+        if not any(_has_any(one, pattern) for one in libraries):
+            raise NotFoundError(
+                f"no function of {path.name}, or of a library that is loaded with it, is called "
+                f"{pattern.text}"
+            )
+
+
+def _has_any(image: Image, pattern: Pattern) -> bool:
+    return any(pattern.fits(symbol.name) for symbol in image.symbols)
 
 
 def _plain(target: Target, name: str, path: Path, progress: Callable[[str], None]) -> str | None:

@@ -83,8 +83,16 @@ class ModuleFinder:
     replaced since. What is read is the mapped one; where it cannot be had, nothing is, and
     :attr:`missed` says what to do."""
 
-    def __init__(self, target: Target, root: Path, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        root: Path,
+        note: Callable[[str], None],
+        called: Mapping[str, str],
+    ) -> None:
+        """``called`` has names of files that are not those of what is mapped, by its paths."""
         self._target = target
+        self._called = called
         self._root = root
         self._note = note
         self.missed: list[str] = []
@@ -129,7 +137,7 @@ class ModuleFinder:
             return None
         return Module(
             path=path,
-            name=Path(path).name,
+            name=self._called.get(path, Path(path).name),
             bias=bias,
             start=low.start,
             end=max(bias + s.address + s.size for s in image.segments),

@@ -66,7 +66,11 @@ class Names:
     def modules_called(self, scope: str | None) -> list[Module]:
         """The loaded files that ``lib.so!`` names; all of them for ``None``."""
         modules = self._program.modules
-        return [m for m in modules if scope is None or is_called(m.path, scope)]
+        return [
+            m
+            for m in modules
+            if scope is None or is_called(m.path, scope) or is_called(m.name, scope)
+        ]
 
     def operations(self, name: str) -> list[int]:
         """The functions that an object of that name leads to: in a kernel, the operations of a file

@@ -35,12 +35,20 @@ class Program:
     _linkage_type: type[Linkage] = Linkage
     """What is made for :attr:`linkage`."""
 
-    def __init__(self, target: Target, root: Path, regions: Iterable[Region]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        root: Path,
+        regions: Iterable[Region],
+        called: Mapping[str, str] | None = None,
+    ) -> None:
+        """``root`` is its root folder; ``called`` has names of files that are not those of what is
+        mapped, by the paths of that."""
         self._target = target
         self.live = LiveBytes(self, target)
         self.modules: list[Module] = []
         self.problems: list[str] = []
-        self._finder = ModuleFinder(target, root, self.problems.append)
+        self._finder = ModuleFinder(target, root, self.problems.append, called or {})
         self._functions: dict[int, FunctionCode] = {}
         self.names = Names(self)
         self.linkage = self._linkage_type(self)

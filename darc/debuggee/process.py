@@ -159,7 +159,8 @@ class ProcessDebuggee(Debuggee):
         return procfs.entry(self._pid)
 
     def program(self) -> Program:
-        return Program(self._target, procfs.root(self._pid), procfs.regions(self._pid))
+        pid = self._pid
+        return Program(self._target, procfs.root(pid), procfs.regions(pid), procfs.run_as(pid))
 
     def refresh(self, program: Program) -> None:
         program.update(procfs.regions(self._pid))

@@ -9,7 +9,8 @@ import re
 import stat
 import struct
 import time
-from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path, PurePath
 
 from darc.debuggee.clock import Use
 from darc.model.errors import TargetError
@@ -17,8 +18,9 @@ from darc.target import living
 from darc.target.target import Region
 
 _PAGE = 4096
+_LONGEST_PATH = 4096
 _INT3 = b"\xcc"
-_AT_ENTRY, _AT_HWCAP2 = 9, 26
+_AT_ENTRY, _AT_HWCAP2, _AT_EXECFN = 9, 26, 31
 _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 
 _PSEUDO_TERMINALS = range(136, 144)
@@ -84,6 +86,37 @@ def root(pid: int) -> Path:
         return Path("/") if is_ours else seen
     except OSError:
         return Path("/")
+
+
+def run_as(pid: int) -> Mapping[str, str]:
+    """By the path of the program's file, as it is mapped, the name that it was run by: where that
+    is a link, the mappings tell of what it leads to, and a program of several names would have the
+    wrong one (``redis-server`` is a link to ``redis-check-rdb``, say). Empty where it is not known,
+    or is no other."""
+    text, its = _text_of(pid, _told(pid, _AT_EXECFN)), living.folder(pid)
+    try:
+        mapped = str((its / "exe").readlink())
+        if not text or PurePath(text).name == PurePath(mapped).name:
+            return {}
+        places = [root(pid) / PurePath(mapped).parent.relative_to("/") / PurePath(text).name]
+        is_whole = text.startswith("/")
+        places.append(root(pid) / text.lstrip("/") if is_whole else its / "cwd" / text)
+        found = any(place.exists() and place.samefile(its / "exe") for place in places)
+    except (OSError, ValueError):
+        return {}
+    return {mapped: PurePath(text).name} if found else {}
+
+
+def _text_of(pid: int, address: int | None) -> str:
+    """The text that a program has there; "" for none."""
+    if not address:
+        return ""
+    raw = b""
+    with contextlib.suppress(TargetError), MemoryFile(pid) as memory:
+        while b"\0" not in raw and len(raw) < _LONGEST_PATH:
+            at = address + len(raw)
+            raw += memory.read(at, _PAGE - at % _PAGE)
+    return os.fsdecode(raw.split(b"\0", 1)[0])
 
 
 def entry(pid: int) -> int | None:
