@@ -28,7 +28,7 @@ class _Condition(gdb.Function):
     decide, and in most cases the program goes on without the user's command noticing."""
 
     def __init__(self, bell: GdbBell) -> None:
-        super().__init__("_darc_bell")
+        super().__init__("_darc_own_until_darc_stop")
         self._bell = bell
 
     def invoke(self, *_arguments: gdb.Value) -> int:
@@ -127,7 +127,7 @@ class GdbBell(Bell):
         gdb.execute(f"catch signal {names}", to_string=True)
         made = int(gdb.parse_and_eval("$bpnum"))
         self._catchpoint = next(b for b in gdb.breakpoints() if b.number == made)
-        self._catchpoint.condition = "$_darc_bell()"
+        self._catchpoint.condition = "$_darc_own_until_darc_stop()"
         self._catchpoint.commands = commands()
 
     @translated

@@ -91,7 +91,7 @@ class GdbTarget(Target):
             (events.breakpoint_created, self.user_breaks.heard_of),
             (events.breakpoint_deleted, self.bell.deleted),
             (events.breakpoint_deleted, lambda _breakpoint: self.user_breaks.moved()),
-            (events.breakpoint_modified, self.user_breaks.heard_of),
+            (events.breakpoint_modified, self._heard_of),
             (events.memory_changed, lambda _event: self.threads.moved()),
             (events.cont, lambda _event: self._went_on()),
         ]
@@ -105,6 +105,12 @@ class GdbTarget(Target):
         """Tells gdb of it."""
         self.bell.announce()
         self.deciding.announce()
+
+    def _heard_of(self, breakpoint_: gdb.Breakpoint) -> None:
+        """It was changed, or hit: gdb counts that before it writes of a stop."""
+        if breakpoint_.number > 0:
+            self.screen.live(None)
+        self.user_breaks.heard_of(breakpoint_)
 
     def _went_on(self) -> None:
         self.bell.pass_again()

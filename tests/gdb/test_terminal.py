@@ -446,5 +446,25 @@ def test_the_live_line_is_gone_before_gdb_tells_of_a_stop(tmp_path: Path) -> Non
         made.command("darc start handle --peak last --start-ops 2000")
         told = made.command("run 400000 > program.out")
     assert "root cause of" in told, told
+    _check_lines_begin_with_switches(told)
+
+
+@gdb_alone("gdb tells of another thread before it tells darc of a stop")
+def test_the_live_line_is_gone_at_the_users_breakpoint_in_another_thread(tmp_path: Path) -> None:
+    with terminal(tmp_path, str(build("threads"))) as made:
+        made.command("set print thread-events off")
+        made.command("darc start handle --peak last --start-ops 100000000")
+        made.command("break handle")
+        made.command("ignore 1 10000")
+        told = made.command("run 4000000 > program.out")
+        for _ in range(3):
+            made.command("ignore 1 10000")
+            told += made.command("continue")
+    assert "darc: handle: " in told, told  # the line was there
+    assert "[Switching to" in told, told
+    _check_lines_begin_with_switches(told)
+
+
+def _check_lines_begin_with_switches(told: str) -> None:
     for line in told.replace("\r\x1b[K", "\n").splitlines():
         assert not re.search(r"\S.*\[Switching to", line), line
