@@ -17,6 +17,7 @@ from darc.debuggee.leftbehind import (
     left_behind,
     references_of,
 )
+from darc.debuggee.references import interrupted
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
 from darc.pads.installer import clean_up, taken_out
@@ -79,6 +80,7 @@ def clean_up_after_another(
     restored, rang = 0, False
     agents: list[LeftBehind] = []
     waiting: list[int] = []
+    comes_back = False
     notes = []
     with procfs.MemoryFile(pid) as memory:
         try:
@@ -91,6 +93,7 @@ def clean_up_after_another(
             if noted is None:
                 raise
         if noted is not None:
+            comes_back = _handlers_in(target, memory, pid, noted)
             waiting = _let_out(target, noted)
             restored += _put_back(target, noted)
         if restored:
@@ -101,6 +104,11 @@ def clean_up_after_another(
             notes.append(
                 f"thread {listed} is on its way through code of an earlier debugger's: let the "
                 "program go on for a moment, then type 'darc stop'"
+            )
+        if comes_back:
+            notes.append(
+                "a signal's handler comes back to code of an earlier debugger's: let the program "
+                "go on for a moment, then type 'darc stop'"
             )
         if noted is not None and (noted.stood or rang):
             target.journal.open()  # until it goes on, the next debugger is to know
@@ -115,7 +123,7 @@ def clean_up_after_another(
                 f"go, 'kill -CONT {pid}' lets it go on"
             )
         notes += _let_children_go(pid)
-        if waiting:
+        if waiting or comes_back:
             return notes
         if noted is not None:  # before what is noted as mapped is not any more
             noted.remove()
@@ -139,6 +147,17 @@ def _let_children_go(pid: int) -> list[str]:
         else:
             notes.append(f"{found}: that goes on now")
     return notes
+
+
+def _handlers_in(target: Target, memory: procfs.MemoryFile, pid: int, noted: journal.Left) -> bool:
+    """Whether handlers of signals have interrupted borrowed code, and come back to it: that stays
+    then."""
+    code = [range(at, at + len(one.place.written)) for at, one in noted.passages.items()]
+    saved = interrupted(target, memory, pid, code).values() if code else ()
+    for address, place in zip(list(noted.passages), code, strict=True):
+        if any(pc in place for pc in saved):
+            del noted.passages[address]
+    return bool(saved)
 
 
 def _let_out(target: Target, noted: journal.Left) -> list[int]:

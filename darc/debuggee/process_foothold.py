@@ -52,7 +52,14 @@ from darc.debuggee.procfs import (
     own_id,
     regions,
 )
-from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
+from darc.debuggee.references import (
+    SEARCHED,
+    extents,
+    interrupted,
+    references,
+    restore_copies,
+    with_called,
+)
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError
 from darc.pads import processor as pads
 from darc.pads import returns
@@ -352,6 +359,10 @@ class ProcessFoothold(Foothold):
             is_inside=self.is_inside,
         )
         return with_called(found, self.landings)
+
+    def interrupted(self, inside: Sequence[range]) -> dict[int, int]:
+        self._target.memory.flush()
+        return interrupted(self._target, self.memory, self.identity, inside)
 
     def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
         for start, size in list(places):

@@ -397,6 +397,14 @@ _RAN_NS = 1_000_000
 _LOOK_SECONDS = 0.001
 
 
+def stack_pointer(thread: int) -> int | None:
+    """The same of its stack pointer (proc_pid_syscall(5))."""
+    try:
+        return int(Path(f"/proc/{thread}/syscall").read_text().split()[-2], 16)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def leaves(pid: int, thread: int, place: range, seconds: float) -> bool:
     """Of a thread that nobody traces any more, and that was stopped in code that leads it out of
     ``place``: whether it is seen to be out within ``seconds``, or is gone. It has run by then, or

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from darc.code.processor import STACK_POINTER, THREAD_POINTER
-from darc.debuggee import stackcopies
+from darc.debuggee import procfs, stackcopies
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, regions
 from darc.debuggee.wordscan import WordScan, own_pages
@@ -22,6 +22,13 @@ _SHARED = ("/dev/zero", "/memfd:", "/dev/shm/", "/SYSV")
 
 _FARTHEST = 8 << 20
 """Bytes from a signal's frame to where the stack was: the usual limit of a stack."""
+
+_LIBRARYS = frozenset((32, 33))
+"""Signals of which the C library has handlers of its own, which are short: for a thread's
+cancelling, and for changes of all threads' user (``SIGCANCEL``, ``SIGSETXID``)."""
+
+_SEARCHED_FOR_INTERRUPTED = 64 << 20
+"""Bytes beside the threads' stacks: what is read in some 30 ms."""
 
 _USER_CODE = 0x33
 """The segment of a program's code (``__USER_CS``)."""
@@ -79,6 +86,42 @@ def references(
             if is_inside(word) and (not is_dead or _is_saved(memory, place, part)):
                 found.add(word)
     return frozenset(found)
+
+
+def interrupted(
+    target: Target, memory: MemoryFile, pid: int, inside: Sequence[range]
+) -> dict[int, int]:
+    """Program counters in the ranges ``inside`` that the kernel has saved for handlers of signals
+    which have not come back yet, by where they are: on the threads' stacks, and wherever else a
+    fiber may rest whose handler has changed to another one, as far as that is little memory.
+
+    Raises:
+        TargetError: memory cannot be looked at.
+    """
+    if not procfs.caught(pid) - _LIBRARYS:
+        return {}
+    mapped = [one for one in regions(pid) if "w" in one.permissions and _may_have_stacks(one)]
+    stacks, private, shared = list[range](), list[range](), list[range]()
+    for thread in target.threads.ids():
+        pointer = procfs.stack_pointer(thread)
+        if pointer is None:
+            pointer = target.threads.read_register(thread, STACK_POINTER)
+        for region in mapped:
+            if region.start <= pointer < region.end:
+                stacks.append(range(pointer // 8 * 8, min(region.end, pointer + _FARTHEST)))
+    for region in mapped:
+        if region.end - region.start <= stackcopies.LARGEST:
+            parts = without(range(region.start, region.end), stacks)
+            (private if "p" in region.permissions else shared).extend(parts)
+    rest = [*own_pages(pid, private), *own_pages(pid, shared, shared=True)]
+    if sum(map(len, rest)) > _SEARCHED_FOR_INTERRUPTED:
+        rest = []
+    found, scan = dict[int, int](), WordScan(inside)
+    for part in (*stacks, *rest):
+        for place, word in scan.words(memory, part, passes_over=True):
+            if any(word in one for one in inside) and _is_saved(memory, place, part):
+                found[place] = word
+    return found
 
 
 def extents(landings: Iterable[ReturnLandings]) -> list[range]:

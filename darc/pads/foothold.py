@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from typing import Self
@@ -204,6 +204,12 @@ class Foothold(ABC):
         its memory: guards are taken out, or about to be. Nothing is waiting to be written. What
         was replaced."""
         return []
+
+    def interrupted(self, inside: Sequence[range]) -> Mapping[int, int]:
+        """Program counters in these ranges that were saved for handlers of signals, which have not
+        come back yet: by where in memory they are. None where there are no such handlers."""
+        del inside
+        return {}
 
     def retire(self) -> None:
         """The analysis is over, patches are taken out and stacks restored, all threads stand still:

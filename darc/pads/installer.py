@@ -84,7 +84,7 @@ class PadInstaller:
         """Whether return addresses that lead to landings may stand anywhere in memory: the program
         has run with landings since that was looked through."""
         self.tables = foothold.tables
-        self.patcher = Patcher(target, program, foothold.tables)
+        self.patcher = Patcher(target, program, foothold.tables, foothold.interrupted)
         self.guards = GuardPads(
             target,
             program,

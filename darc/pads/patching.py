@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darc.agent.memory import AgentMemory
@@ -76,8 +76,16 @@ class _DeferredError(Exception):
 class Patcher:
     """Owns every patch of one analysis."""
 
-    def __init__(self, target: Target, program: Program, tables: AgentMemory) -> None:
+    def __init__(
+        self,
+        target: Target,
+        program: Program,
+        tables: AgentMemory,
+        interrupted: Callable[[Sequence[range]], Mapping[int, int]] = lambda inside: {},
+    ) -> None:
+        """``interrupted`` is :meth:`darc.pads.foothold.Foothold.interrupted`."""
         self._target = target
+        self._interrupted = interrupted
         self._program = program
         self._tables = tables
         self._active: dict[int, Patch] = {}
@@ -87,6 +95,11 @@ class Patcher:
         """While several patches are made together: the sites of those taken back."""
         self._counters: tuple[int, dict[int, int]] | None = None
         """Where threads stand, while several patches are made together, and at which stop."""
+        self._noted: dict[int, Patch] = {}
+        """Patches that are about to be activated, by their addresses."""
+        self._saved: tuple[frozenset[int], dict[int, int]] | None = None
+        """While several patches are made together: where handlers of signals come back to among
+        what patches at these addresses displace, by where that is saved."""
         self._has_guards = self._has_others = False
         """While several patches are made together: guards that wait to be put in, and others that
         wait to be taken out. What waits is written by addresses, and the debugger may be killed
@@ -100,8 +113,9 @@ class Patcher:
 
     def note(self, patches: Iterable[Patch]) -> None:
         """Has the journal know them in one piece: they are many, and about to be activated."""
-        places = [patch.place for patch in patches if patch.cell is None and not patch.in_place]
-        self._target.journal.patches(places)
+        new = [patch for patch in patches if patch.cell is None and not patch.in_place]
+        self._noted = {patch.address: patch for patch in new}
+        self._target.journal.patches([patch.place for patch in new])
 
     def activate(self, patch: Patch) -> None:
         """From now on the place leads to its pad.
@@ -156,7 +170,7 @@ class Patcher:
             try:
                 yield
             finally:
-                self._taken = self._counters = None
+                self._taken = self._counters = self._saved = None
                 self._has_guards = self._has_others = False
                 self._target.memory.flush()
                 for index in sorted(taken):
@@ -287,6 +301,7 @@ class Patcher:
         """A thread behind the first of the displaced instructions goes on with them in the pad."""
         if len(patch.displaced) < 2:
             return  # one instruction is replaced: nobody stands in the middle
+        self._move_interrupted(patch)
         for thread, pc in list(self._program_counters().items()):
             if not patch.address < pc < patch.end:
                 continue
@@ -298,3 +313,39 @@ class Patcher:
                     f"thread {thread} stands in the bytes to patch at {patch.address:#x}: "
                     "let it go on a little, then try again"
                 )
+
+    def _move_interrupted(self, patch: Patch) -> None:
+        """Handlers of signals that have come between the instructions which are written over come
+        back to these in the pad: where a thread, or a fiber that rests, is in one for a while."""
+        inside = _middle(patch)
+        for place, pc in list(self._saved_counters(patch).items()):
+            if pc not in inside:
+                continue
+            if pc not in patch.moved:
+                raise TargetError(
+                    f"a signal's handler comes back into the bytes to patch at {patch.address:#x}: "
+                    "let the program go on a little, then try again"
+                )
+            self._target.memory.flush()  # the pad is there
+            self._target.memory.write(place, struct.pack("<Q", patch.moved[pc]))
+
+    def _saved_counters(self, patch: Patch) -> Mapping[int, int]:
+        """For all patches at once that may be put in at this stop: there may be thousands."""
+        if self._saved is not None and patch.address in self._saved[0]:
+            return self._saved[1]
+        known = {**self._noted, **self._active, patch.address: patch}
+        through = {p.through.address: p.through for p in known.values() if p.through is not None}
+        wanted = [
+            one
+            for one in {**through, **known}.values()
+            if len(one.displaced) > 1 and not one.in_place
+        ]
+        found = dict(self._interrupted([_middle(one) for one in wanted]))
+        if self._taken is not None:
+            self._saved = frozenset(one.address for one in wanted), found
+        return found
+
+
+def _middle(patch: Patch) -> range:
+    """The addresses between its bytes."""
+    return range(patch.address + 1, patch.address + len(patch.bytes))

@@ -32,3 +32,25 @@ def test_what_a_fiber_rests_in_stays(name: str, what: str, tmp_path: Path) -> No
         program.check()
         assert not program.altered()
         program.finish()
+
+
+@IN_BOTH
+@pytest.mark.parametrize(
+    "what",
+    [
+        "profile handle lookup --time 2s",
+        "start handle --peak last --start-ops 999999 --max-time 2s",
+    ],
+    ids=["profile", "start"],
+)
+def test_a_handler_comes_back_among_f0s_first_instructions(what: str, tmp_path: Path) -> None:
+    """It had come before these were written over, and takes its time; as a fiber does that rests
+    there."""
+    with hazards.running("lingers", tmp_path) as program:
+        commands = [QUIET, *[f"darc {what}", "continue", "darc stop"] * 2 * AGAIN]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        hazards.wait_until_let_go(program.pid)
+        assert "every probe is out" in done.gdb
+        program.check()
+        assert not program.altered()
+        program.finish()

@@ -3,8 +3,10 @@ break."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -311,3 +313,40 @@ def test_guards_are_in_before_what_they_guard_and_out_behind_it(
         world.patcher.deactivate(guarded)
         world.patcher.deactivate(guard)
     assert written() == ["restore 0x1000", "flush", "restore 0x1100", "flush"]
+
+
+SAVED = 0xA000
+"""Where the kernel has saved where a handler of a signal comes back to."""
+
+
+def interrupted(world: World, pc: int) -> Patcher:
+    """A patcher in a program of which a handler has come as a thread was at ``pc``."""
+    world.target.map(SAVED, struct.pack("<Q", pc))
+
+    def saved(inside: Sequence[range]) -> Mapping[int, int]:
+        return {SAVED: pc} if any(pc in one for one in inside) else {}
+
+    return Patcher(world.target, world, world, saved)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_handler_comes_back_to_the_pad(world: World, together: bool) -> None:
+    """Into the middle of a jump it would come else; one that has interrupted the first instruction,
+    or what comes behind the jump, finds code there."""
+    first, second, third = decode(OWN, CODE)
+    patch = world.patch(displaced=(first, second, third), moved={CODE + 4: PAD + 7, CODE + 7: PAD})
+    for pc, comes_back in ((CODE + 4, PAD + 7), (CODE, CODE), (CODE + 7, CODE + 7)):
+        patcher = interrupted(world, pc)
+        with patcher.together() if together else contextlib.nullcontext():
+            patcher.activate(patch)
+        assert world.target.memory.read(SAVED, 8) == struct.pack("<Q", comes_back)
+        patcher.deactivate(patch)
+
+
+def test_a_handler_that_comes_back_between_instructions(world: World) -> None:
+    patch = world.patch(displaced=tuple(decode(OWN, CODE)), moved={CODE + 4: PAD + 7})
+    patcher = interrupted(world, CODE + 2)
+    with pytest.raises(TargetError, match="handler comes back into the bytes to patch at 0x1000"):
+        patcher.activate(patch)
+    assert world.code() == OWN
+    assert world.target.memory.read(SAVED, 8) == struct.pack("<Q", CODE + 2)
