@@ -12,7 +12,7 @@ from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
 from darc.session.session import Session
 
-_NOTHING = "nothing was started; type 'darc start FUNCTION'"
+_NOTHING = "nothing is being analysed: type 'darc start FUNCTION'"
 
 
 class FakeApp:

@@ -62,18 +62,21 @@ class Parameter:
         """A valid value, for messages."""
         return self.values[0] if self.default_text == "none" else self.default_text
 
-    def read(self, text: str) -> object:
-        """The value that ``text`` stands for.
+    def read(self, text: str, *, is_set: bool = False) -> object:
+        """The value that ``text`` stands for, behind the option or, where it ``is_set`` so, behind
+        ``set darc``.
 
         Raises :class:`UsageError`, in one line with the value, what is valid and what to type.
         """
         try:
             return self.domain.read(text)
         except ValueError:
-            example = f"{self.option} " if self.option else f"set darc {self.name} "
+            label, before = self.label, self.option
+            if is_set or before is None:
+                label, before = self.name, f"set darc {self.name}"
             raise UsageError(
-                f"{self.label}: '{text.strip()}' is not {self.domain.valid}; "
-                f"type for example '{example}{self.example}'"
+                f"{label}: '{text.strip()}' is not {self.domain.valid}; "
+                f"type for example '{before} {self.example}'"
             ) from None
 
     def text_in(self, parameters: Parameters) -> str:
@@ -254,4 +257,4 @@ def with_text(parameters: Parameters, name: str, text: str) -> Parameters:
     Raises :class:`UsageError` for an unknown name and for a value that is not valid.
     """
     parameter = find_parameter(name)
-    return parameters.overridden({parameter.field: parameter.read(text)})
+    return parameters.overridden({parameter.field: parameter.read(text, is_set=True)})

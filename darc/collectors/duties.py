@@ -35,11 +35,13 @@ class Counting(ABC):
 
     @abstractmethod
     def profile(self) -> Profile:
-        """The profile of f0 so far. Any thread."""
+        """The profile of f0 so far; from :meth:`search` on nothing more comes into it. Any
+        thread."""
 
     @abstractmethod
     def await_calls(self, needed: int) -> None:
-        """Asks the listener once f0 was called ``needed`` times in all."""
+        """Asks the listener once f0 was called ``needed`` times in all; where these are many, up
+        to 64 calls of each thread later, which count."""
 
     @abstractmethod
     def await_in_peak(self, needed: int) -> None:
@@ -62,7 +64,8 @@ class Counting(ABC):
 
     @abstractmethod
     def search(self, low: int, high: int) -> None:
-        """From now on only calls of f0 of at least ``low`` cycles and less than ``high`` count."""
+        """From now on only calls of f0 of at least ``low`` cycles and less than ``high`` count, and
+        the profile stays as it is: what comes of f0 is in the votes of the tree's root."""
 
     @abstractmethod
     def hurry(self) -> None:

@@ -121,8 +121,12 @@ def home(name: str) -> str:
 @pytest.mark.parametrize("package", [*(f"darc/{name}" for name in FLOORS), *sorted(OUTER)])
 def test_a_package_imports_what_it_says(package: str) -> None:
     known = {*FLOORS, *OUTER, "fixtures", "tests"}
-    used = {home(one.name) for file in python_files(package) for one in imports(file)} & known
-    assert declared(package) == used - {package.split("/")[-1]}
+    found = [one for file in python_files(package) for one in imports(file)]
+    own, says = package.split("/")[-1], declared(package)
+    more = [str(one) for one in found if home(one.name) in known - says - {own}]
+    assert not more, f"{package}/__init__.py does not say that it imports:\n" + "\n".join(more)
+    less = says - {home(one.name) for one in found}
+    assert not less, f"{package}/__init__.py says so, but nothing there imports {', '.join(less)}"
 
 
 def test_imports_go_down() -> None:

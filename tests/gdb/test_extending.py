@@ -127,6 +127,7 @@ def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     assert "--of SHARE" in done.gdb
     assert "Tell how often a function is called." in done.gdb
     assert "--start-time" in done.gdb
+    assert "After so long it is told." in done.gdb
     assert "--decision-ops" not in done.gdb
 
 
@@ -154,7 +155,7 @@ def test_an_analysis_that_another_run_goes_on_with(tree: Path, tmp_path: Path) -
     del session["parameters"]["virtual-calls"]  # of the example of a parameter
     (tmp_path / "s.json").write_text(json.dumps(session))
     done = debug(tmp_path, build("mixture"), (), [attempt("darc resume s.json")])
-    assert "s.json is of 'darc rate', which begins anew in each run" in done.gdb
+    assert "s.json is of 'darc rate', which this darc does not have" in done.gdb
 
 
 def test_a_report_is_silent_about_what_an_analysis_does_not_know(

@@ -102,7 +102,7 @@ def test_stop(app: FakeApp) -> None:
 
 @pytest.mark.parametrize(("name", "argline"), [("save", "x.json"), ("peak", "1"), ("descend", "")])
 def test_what_needs_a_session(app: FakeApp, name: str, argline: str) -> None:
-    with pytest.raises(UsageError, match="nothing was started"):
+    with pytest.raises(UsageError, match="nothing is being analysed"):
         commands.run(app, name, argline)
     assert not app.done
 
@@ -238,7 +238,7 @@ def test_usage_errors_are_one_line(app: FakeApp, name: str, argline: str, messag
 
 @pytest.mark.parametrize("name", ["status", "histogram", "tree", "report", "ops", "compare"])
 def test_views_need_a_session(name: str) -> None:
-    with pytest.raises(DarcError, match="nothing was started"):
+    with pytest.raises(DarcError, match="nothing is being analysed"):
         commands.run(FakeApp(), name, "")
 
 
@@ -319,7 +319,7 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
     assert request.resumed.profile == stored.profile
     with pytest.raises(UsageError, match="is of 'darc often', which has no option '--peak'"):
         resume.action(app, resume.read(f"{file} --peak last"))
-    with pytest.raises(UsageError, match="is of 'darc often', which begins anew in each run"):
+    with pytest.raises(UsageError, match="is of 'darc often', which this darc does not have"):
         commands.run(app, "resume", str(file))
     file.write_text(storage.to_text(dataclasses.replace(stored, analysis="start")))
     with pytest.raises(UsageError, match="is of 'darc start', which has no option '--often'"):

@@ -39,7 +39,8 @@ def darc_commands(page: Path) -> Iterator[str]:
 def test_the_glossary_has_every_command(name: str) -> None:
     lines = (ROOT / "docs" / "glossary.md").read_text().splitlines()
     words = {line.split("|")[1].strip() for line in lines if line.startswith("| ")}
-    assert any(re.search(rf"`{name}`", word) for word in words)
+    is_there = any(re.search(rf"`{name}`", word) for word in words)
+    assert is_there, f"docs/glossary.md, 'Of the commands', has no line for `{name}`"
 
 
 def test_command_page_is_that_of_the_registry() -> None:

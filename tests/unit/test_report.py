@@ -8,6 +8,7 @@ import pytest
 
 from darc.model.errors import DarcError, TargetError, UsageError
 from darc.model.ops import KeptOps, ObjectKind
+from darc.model.part import Part
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
@@ -16,6 +17,7 @@ from darc.views.exporters import EXPORTERS
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import report
 from darc.views.exporters.written import format_of, write_report
+from darc.views.parts import PARTS
 from darc.views.style import Style
 from tests.unit import ops, samples
 
@@ -345,3 +347,10 @@ def test_causes_of_the_smaller_part_are_no_root_cause_for_a_script(tmp_path: Pat
     assert told["explained"]["is_minor"] is True
     assert told["status"] == "root cause found"
     assert [path["functions"][-1] for path in told["root_cause_paths"]] == ["fill"]
+
+
+def test_what_an_analysis_knows_is_shown() -> None:
+    """A part that has no view would be missing in status, report and JSON without a word."""
+    made = {one for one in Part.__subclasses__() if one.__module__.startswith("darc.")}
+    missing = made - {view.kind for view in PARTS.values()}
+    assert not missing, f"darc/views/parts/__init__.py does not name a view of {missing}"

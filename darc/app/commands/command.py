@@ -130,7 +130,8 @@ class Command:
     """Of one that begins what another run can go on with (``darc resume``): the request that goes
     on with a session that such a run had saved, by the parameters given. What was typed is what
     :attr:`parse` makes of it with the session's function in the place of its own, options of its
-    own among it. May raise :class:`~darc.saved.checked.DamagedFileError`."""
+    own among it. May raise :class:`UsageError`: there is nothing to go on with; and
+    :class:`~darc.saved.checked.DamagedFileError`."""
 
     def split(self, words: Iterable[str]) -> Typed:
         """Words, taken apart by its options. Raises :class:`UsageError`: it has no such option, or

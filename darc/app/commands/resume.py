@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Command, Parsed, one_file
+from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
 from darc.app.commands.start import search_options
 from darc.app.options import START_OPTIONS, Typed, parse_overrides
 from darc.app.parameters import Parameter
@@ -19,9 +20,12 @@ from darc.saved.storage import Stored
 
 def resume_of(commands: Iterable[Command]) -> Command:
     """``darc resume`` of what ``commands`` begin, as far as they know how it goes on."""
-    resumable = {one.name: one for one in commands if one.goes_on is not None}
-    own = {option.name: option for one in resumable.values() for option in one.options}
+    known = {one.name: one for one in commands}
+    resumable = {name: one for name, one in known.items() if one.goes_on is not None}
     options = {option.name: option for option in search_options(_default)}
+    for command in resumable.values():
+        for option in command.options:
+            options.setdefault(option.name, _as_kept(option, command))
     return Command(
         name="resume",
         summary="Go on with a saved session in a new run of the program.",
@@ -40,9 +44,9 @@ def resume_of(commands: Iterable[Command]) -> Command:
             ),
         ),
         parse=_parse,
-        action=partial(_resume, resumable),
+        action=partial(_resume, known),
         begins=True,
-        options=tuple({**own, **options}.values()),
+        options=tuple(options.values()),
         takes_file=True,
     )
 
@@ -52,6 +56,12 @@ def _default(parameter: Parameter) -> str:
     return "all" if parameter.field == "thread" else "that of the session"
 
 
+def _as_kept(option: Option, command: Command) -> Option:
+    """One that only ``command`` has, whose default is what the session had."""
+    doc = re.sub(r" Default: .*", "", option.doc)
+    return replace(option, doc=f"{doc} Of 'darc {command.name}'. Default: that of the session.")
+
+
 def _parse(typed: Typed) -> Parsed:
     """What the options mean is for the command to say that had begun the session; those of ``darc
     start`` mean the same to each, and are told of before a file is read."""
@@ -59,12 +69,12 @@ def _parse(typed: Typed) -> Parsed:
     return Parsed((), {"file": one_file(typed), "typed": typed})
 
 
-def _resume(resumable: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
+def _resume(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
     file, typed = parsed.options["file"], parsed.options["typed"]
     assert isinstance(file, Path)
     assert isinstance(typed, Typed)
     stored = storage.read_file(file)
-    command = _beginner(resumable, stored, file)
+    command = _beginner(known, stored, file)
     again = _typed_again(command, stored, typed, file)
     fields = {one.field for one in START_OPTIONS.values()}
     overrides = {field: value for field, value in again.options.items() if field in fields}
@@ -78,13 +88,17 @@ def _resume(resumable: Mapping[str, Command], app: Actions, parsed: Parsed) -> N
     app.analyse(replace(request, command="resume", resumed=stored))
 
 
-def _beginner(resumable: Mapping[str, Command], stored: Stored, file: Path) -> Command:
-    """The command that begins such an analysis."""
+def _beginner(known: Mapping[str, Command], stored: Stored, file: Path) -> Command:
+    """The command that begins such an analysis, and knows how it goes on."""
     key = stored.analysis
-    if key in resumable:
-        return resumable[key]
-    what = f"'darc {short_key(key)}'" if key else "an analysis that has no name"
-    raise UsageError(f"{file} is of {what}, which begins anew in each run")
+    if not key:
+        raise UsageError(f"{file} is of an analysis that has no name: nothing goes on with it")
+    command = known.get(key)
+    if command is None:
+        raise UsageError(f"{file} is of 'darc {short_key(key)}', which this darc does not have")
+    if command.goes_on is None:
+        raise UsageError(f"{file} is of 'darc {key}', which begins anew in each run")
+    return command
 
 
 def _typed_again(command: Command, stored: Stored, typed: Typed, file: Path) -> Parsed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from darc.analyses.rootcauses import RootCauses
@@ -124,16 +125,18 @@ def _goes_on(stored: Stored, parameters: Parameters, _parsed: Parsed) -> Request
 
 
 def search_options(
-    default: Callable[[Parameter], str], taken: Mapping[str, Parameter] = START_OPTIONS
+    default: Callable[[Parameter], str],
+    taken: Mapping[str, Parameter] = START_OPTIONS,
+    docs: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Option, ...]:
     """The options of ``darc start``, or those of them that are ``taken``
     (:func:`~darc.app.options.options_of`); ``default`` tells what holds for a parameter that is not
-    given."""
+    given. ``docs`` say what an option means to a command to which it is something else."""
     return tuple(
         Option(
             name,
             parameter.metavar,
-            f"{parameter.doc} Default: {default(parameter)}.",
+            f"{docs.get(name, parameter.doc)} Default: {default(parameter)}.",
             parameter.values,
         )
         for name, parameter in taken.items()
