@@ -16,10 +16,11 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 39
+#define DARC_ABI_VERSION 40
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
+#define DARC_HERD_PART 8       /* of a call that counts, no more than this part is in a herd's time */
 #define DARC_FREED 1           /* slot of a record that may be claimed anew */
 #define DARC_ENDED 2           /* thread of a context that may be claimed anew, with its totals */
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site; all others are one node more */
@@ -216,6 +217,9 @@ struct darc_control {
     u64 node_mask;       /* how many nodes there is room for, a power of two, less 1 */
     u64 record_mask;     /* records likewise, as bits that are left of a hash (DARC_HASH_SHIFT) */
     u64 epoch;           /* advanced by the debugger at every stop */
+    u64 resumed;         /* TSC when the program went on after a stop, and until when what had become due meanwhile */
+    u64 settled;         /* may run as a herd: calls of which much is between the two do not count */
+    u64 unsettled_calls; /* so many */
     u64 heartbeat;       /* TSC of the debugger's last sign of life */
     u64 deadline;        /* TSC after which f0's next return rings, whatever was seen */
     u64 wake;            /* TSC after which the agent looks: for the deadline, for the debugger */

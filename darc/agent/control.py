@@ -93,9 +93,11 @@ class Words(TypedDict, total=False):
     record_mask: int
     records: int
     resolution: int
+    resumed: int
     return_cost: int
     round: int
     seen: int
+    settled: int
     sheet_next: int
     short_of: int
     slow_cost: int

@@ -44,6 +44,22 @@ static inline u64 at_least(u64 limit, u64 value)
     return value > limit ? value : limit;
 }
 
+/* A stop is nothing that the program did: what its timers and its clients had for it to do meanwhile, all threads
+ * begin at once when it goes on, and wait for each other as they never do else. */
+static COLD int is_of_herd(control *ctl, u64 start, u64 end)
+{
+    u64 from = start > ctl->resumed ? start : ctl->resumed, to = end < ctl->settled ? end : ctl->settled;
+    if (to <= from || to - from <= (end - start) / DARC_HERD_PART)
+        return 0;
+    ctl->unsettled_calls++; /* a lost count does no harm */
+    return 1;
+}
+
+static inline int is_unsettled(control *ctl, u64 start, u64 end)
+{
+    return unlikely((long)(ctl->settled - start) > 0) && is_of_herd(ctl, start, end);
+}
+
 /* As ring_bell. */
 static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
 {
@@ -54,6 +70,11 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
     u64 rings = 0;
     if (unlikely((long)(end - ctl->wake) > 0))
         rings = look_around(ctl, end, back, rec->slot);
+    if (is_unsettled(ctl, rec->start, end)) {
+        if (ctx->kept)
+            forget_op(ctl, ctx);
+        return rings;
+    }
     if (ctl->mode == DARC_PROFILE) {
         ctx->sum += latency;
         ctx->bins[bin_of(ctl, latency)]++;

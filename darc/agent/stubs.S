@@ -510,6 +510,9 @@ darc_stub_landed:
     mov rcx, [rdi + CONTROL_WAKE]
     sub rcx, rdx
     js 2b
+    mov rcx, [rdi + CONTROL_SETTLED]
+    cmp [rax + RECORD_START], rcx
+    jl 2b
     mov rcx, [rax + RECORD_CONTEXT]
     rdfsbase rsi
     inc rsi

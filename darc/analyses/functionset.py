@@ -84,7 +84,7 @@ class FunctionProfiles(Analysis):
         self._collecting = threading.Lock()
         self._left_out = tuple(left_out)
         """Of perhaps a hundred thousand functions: those that the set is without."""
-        self._clock = RunClock()
+        self._clock = RunClock(lambda: self._set.unsettled_seconds)
         """Of the time in which the functions are timed."""
         self._begun: float | None = None
         """When the program first went on, on the monotonic clock."""

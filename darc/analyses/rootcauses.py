@@ -157,7 +157,8 @@ class RootCauses(Resumable):
         self._why_no_breakpoints: str | None = None
         self._is_gone = False
         """Whether the program is."""
-        self._clock = RunClock()
+        collector = self._collector  # the first one: breakpoints that follow it have no such time
+        self._clock = RunClock(lambda: collector.unsettled_seconds)
         self._stopped_at = time.thread_time()
         self._near: Iterator[Module] | None = None
         """The files whose tables a helper has still to read."""

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 
 class RunClock:
-    """Goes while the program does. It stands when it is made. Any thread may ask."""
+    """Goes while the program does, but for ``unsettled`` seconds in all, which grow meanwhile: in
+    these nothing counts. It stands when it is made. Any thread may ask."""
 
-    def __init__(self) -> None:
-        self._before = 0.0
-        self._since: float | None = None
+    def __init__(self, unsettled: Callable[[], float] = lambda: 0.0) -> None:
+        self._unsettled = unsettled
+        self._before = self._ran_before = 0.0
+        self._since: tuple[float, float] | None = None
+        """When it began to go, and how many seconds were unsettled by then."""
         self._begun: float | None = None
 
     def goes_on(self) -> None:
         """The program is about to go on. May be said again while it does."""
         if self._since is None:
-            self._since = time.monotonic()
+            now = time.monotonic()
+            self._since = now, self._unsettled()
             if self._begun is None:
-                self._begun = self._since
+                self._begun = now
 
     def stops(self) -> None:
         """The program has stopped."""
-        self._before, self._since = self.seconds, None
+        self._before, self._ran_before, self._since = self.seconds, self.ran, None
 
     @property
     def goes(self) -> bool:
@@ -33,7 +38,17 @@ class RunClock:
     def seconds(self) -> float:
         """For how long it has, in all."""
         since = self._since
-        return self._before + (0.0 if since is None else time.monotonic() - since)
+        if since is None:
+            return self._before
+        return self._before + max(
+            0.0, time.monotonic() - since[0] - max(0.0, self._unsettled() - since[1])
+        )
+
+    @property
+    def ran(self) -> float:
+        """The same with the seconds in which nothing counts."""
+        since = self._since
+        return self._ran_before + (0.0 if since is None else time.monotonic() - since[0])
 
     @property
     def begun(self) -> float | None:

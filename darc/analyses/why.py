@@ -110,7 +110,7 @@ class SuspectProfiles(FunctionProfiles):
     def _collect(self) -> None:
         before = self._known.busy
         super()._collect()
-        seconds, busy = self._clock.seconds, self._set.busy_seconds - self._busy
+        seconds, busy = self._clock.ran, self._set.busy_seconds - self._busy
         known = before if busy <= 0 or not seconds else busy / seconds  # none of it at its end
         self._known = dataclasses.replace(self._known, busy=known)
 
@@ -148,9 +148,9 @@ class SuspectProfiles(FunctionProfiles):
     def _works_elsewhere(self, most: int) -> bool:
         """Whether the program has work, and not even at the limit any of these functions will have
         been called often enough, of which none was more often than ``most`` times."""
-        seconds = self._clock.seconds
+        seconds, ran = self._clock.seconds, self._clock.ran
         busy = self._set.busy_seconds - self._busy
-        return most * self._limit < LEAST_CALLS * seconds and busy >= _AT_WORK * seconds
+        return most * self._limit < LEAST_CALLS * seconds and busy >= _AT_WORK * ran
 
     def _stands_out(self) -> bool:
         out = usual(self._known)

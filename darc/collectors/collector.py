@@ -241,6 +241,12 @@ class Collector(ABC):
         return []
 
     @property
+    def unsettled_seconds(self) -> float:
+        """For how long the program ran so far and calls did not count, as it had only just stood
+        still. Any thread."""
+        return 0.0
+
+    @property
     def cut_short(self) -> int:
         """Calls of f0 that stops for the user have come in the middle of: they are not measured."""
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from darc.agent.memory import AgentMemory
 
@@ -18,6 +18,8 @@ LOSSES = {
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
     "interrupted_ops": "calls inside the peak were interrupted in darc's own time: what the "
     "interrupts took counts as their callers' (such calls decide only where most are)",
+    "unsettled_calls": "calls were not counted: they came soon after stops, when all was done at "
+    "once that had become due meanwhile",
     "left_ops": "calls were not measured: they were left by a jump or an exception, or their "
     "frames were not in their place as they returned (coroutines that share a stack)",
 }
@@ -40,6 +42,11 @@ class Losses:
         """Whether there was one of these."""
         return any(self._counts[name] for name in names)
 
-    def told(self) -> list[str]:
-        """A line for each kind of them that there was."""
-        return [f"{self._counts[n]} {text}" for n, text in self._texts.items() if self._counts[n]]
+    def count_of(self, name: str) -> int:
+        """How many there were so far of what the agent counts in ``name``."""
+        return self._counts[name]
+
+    def told(self, besides: Collection[str] = ()) -> list[str]:
+        """A line for each kind of them that there was, but for those ``besides``."""
+        counts = {name: count for name, count in self._counts.items() if name not in besides}
+        return [f"{count} {self._texts[name]}" for name, count in counts.items() if count]

@@ -22,6 +22,7 @@ from darc.collectors.instrumentation import Instrumentation
 from darc.collectors.losses import LOSSES, Losses
 from darc.collectors.padcount import PadCounting
 from darc.collectors.padstops import PadStops
+from darc.collectors.settling import Settling
 from darc.collectors.suspension import Suspension
 from darc.collectors.tablegrowth import TableGrowth
 from darc.collectors.wholeops import PadOps
@@ -31,6 +32,7 @@ from darc.model.parameters import Loops, Probes
 from darc.pads.backend import BellAnswer
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
+from darc.target.outcome import Outcome
 
 WATCHED = "darc watches it itself"
 """Why what a guard stands at is not timed."""
@@ -46,6 +48,9 @@ class PadCollector(Collector):
     _measures_over_stops: ClassVar[bool] = True
     """Whether a call that the user's stop comes in the middle of can be measured on."""
 
+    _leaves_herds_out: ClassVar[bool] = True
+    """Whether calls do not count that stops have held up."""
+
     @staticmethod
     def risk(debuggee: Debuggee) -> str | None:
         return debuggee.pads.risk()
@@ -58,6 +63,8 @@ class PadCollector(Collector):
         self._handlers = FaultHandlers(self._program, self._backend, self._note)
         keeps = self._measures_over_stops and self._debuggee.is_readable_while_it_runs
         self._suspension = Suspension(self._target, self._backend, keeps=keeps)
+        self._settling = Settling(self._backend, is_asked=self._leaves_herds_out)
+        self._settling.stands(self._target.stopped_since)
         self._is_set_up = False
         self._alive = True
         self.installer: PadInstaller
@@ -150,6 +157,7 @@ class PadCollector(Collector):
             foothold,
             installer,
             suspension=self._suspension,
+            settling=self._settling,
             ahead=self._looks,
             doorbell=self._doorbell,
             losses=self._losses,
@@ -267,6 +275,7 @@ class PadCollector(Collector):
         if (why := self.damage()) is not None:
             return BellAnswer(self._listener.damaged(why))
         self._looks.plan_anew()
+        self._settling.stands(self.tables.bell_start if self.tables.bell else None)
         self._doorbell.heard()
         self._stands_in_agent = bool(self.tables.short_of) and not self._stands_in_agent
         if self.tables.short_of:
@@ -275,6 +284,8 @@ class PadCollector(Collector):
         with _no_garbage_collection(), self.installer.patcher.together():
             answer = self._answer()
         if self._alive:
+            if answer.outcome is Outcome.CONTINUE:
+                self._settling.goes_on(self.tables)
             self._doorbell.give_sign()  # as the monitor may not get to run while the program does
             self._doorbell.answered()
         return answer
@@ -332,11 +343,15 @@ class PadCollector(Collector):
         return 0, self._doorbell.unheard_cycles / self.counting.hz
 
     @property
+    def unsettled_seconds(self) -> float:
+        return self._settling.seconds
+
+    @property
     def cut_short(self) -> int:
         return self._suspension.cut_short
 
     def losses(self) -> list[str]:
-        return self._losses.told()
+        return self._losses.told(() if self._settling.is_much else ("unsettled_calls",))
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from darc.collectors.ahead import Ahead
 from darc.collectors.doorbell import Doorbell
 from darc.collectors.duties import UserStops
 from darc.collectors.losses import Losses
+from darc.collectors.settling import Settling
 from darc.collectors.suspension import Suspension
 from darc.pads.backend import PadBackend
 from darc.pads.foothold import Foothold
@@ -22,6 +23,7 @@ class PadStops(UserStops):
         installer: PadInstaller,
         *,
         suspension: Suspension,
+        settling: Settling,
         ahead: Ahead,
         doorbell: Doorbell,
         losses: Losses,
@@ -30,12 +32,14 @@ class PadStops(UserStops):
         self._foothold = foothold
         self._installer = installer
         self._suspension = suspension
+        self._settling = settling
         self._ahead = ahead
         self._doorbell = doorbell
         self._losses = losses
 
     def stands(self) -> None:
         self._suspension.stands()
+        self._settling.stands(self._suspension.since)
 
     def pause(self) -> None:
         self._losses.count(self._installer.tables)
@@ -44,11 +48,13 @@ class PadStops(UserStops):
             return  # the same stop once more
         self._ahead.forget()
         self._suspension.take_out(self._installer, self._foothold)
+        self._settling.stands(self._suspension.since)
 
     def passes(self) -> bool:
         if self.paused or not self._suspension.keeps:
             return False
         self._suspension.leave_in(self._installer, self._foothold)
+        self._settling.stands(self._suspension.since)
         return True
 
     @property
@@ -56,6 +62,12 @@ class PadStops(UserStops):
         return self._suspension.passing
 
     def resume(self) -> list[str]:
+        problems = self._resume()
+        if not self.paused:
+            self._settling.goes_on(self._installer.tables)
+        return problems
+
+    def _resume(self) -> list[str]:
         suspension, tables = self._suspension, self._installer.tables
         passing, suspension.passing = suspension.passing, False
         if not suspension.is_any and not self.paused:

@@ -232,6 +232,7 @@ class SetCollector(PadCollector):
     @property
     def cut_short(self) -> int:
         try:
-            return sum(counts.dropped for counts in self.tables.members.counts().values())
+            dropped = sum(counts.dropped for counts in self.tables.members.counts().values())
+            return max(0, dropped - self._losses.count_of("unsettled_calls"))
         except DarcError:
             return 0

@@ -37,6 +37,11 @@ class Suspension:
         if self._stood is None or number is None or self._stood[0] != number:
             self._stood = number, self._target.stopped_since or clock.tsc_now()
 
+    @property
+    def since(self) -> int | None:
+        """The time-stamp counter when the latest stop began."""
+        return None if self._stood is None else self._stood[1]
+
     def lasts(self, installer: PadInstaller) -> bool:
         """Whether :attr:`is_any` is so, and nothing has run or was changed since; else they are
         given up."""

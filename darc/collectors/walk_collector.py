@@ -37,6 +37,9 @@ EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
 class WalkCollector(SetCollector):
     """See the module."""
 
+    # Callers and callees would not count alike, and shares of time are asked for here.
+    _leaves_herds_out = False
+
     @classmethod
     def below(cls, *, goes_below: bool) -> Way:
         """How one is made; see there for ``goes_below``."""

@@ -63,6 +63,9 @@ class ProcessPads(PadBackend):
     def living(self) -> AbstractSet[int]:
         return procfs.own_ids(self._pid)
 
+    def thread_count(self) -> int:
+        return int(procfs.status(self._pid).get("Threads", 0))
+
     def is_in_system_call(self, thread: int) -> bool:
         return procfs.in_system_call(self._pid, thread)
 

@@ -69,6 +69,11 @@ class PadBackend(ABC):
         """The ids of all threads, as they know them themselves. Any thread."""
         return frozenset()
 
+    def thread_count(self) -> int:
+        """How many threads may have something due when they go on after a stop, as time has passed
+        for them; 0: none is known to."""
+        return 0
+
     def is_in_system_call(self, thread: int) -> bool:
         """Whether a stopped thread is in one, where that can be seen."""
         del thread

@@ -264,6 +264,8 @@ class Set(SetCollector):
     """A set whose pads take ``cost`` seconds each; those in ``at_stop`` cannot be made while the
     program runs."""
 
+    unsettled_seconds = 0.0
+
     def __init__(self, clock: Clock, count: int, cost: float, at_stop: int = 0) -> None:
         self._is_in = False
         self._losses = Losses({"lost_blocks": "", "lost_contexts": ""})

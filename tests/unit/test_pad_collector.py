@@ -29,6 +29,9 @@ class Backend:
     def living(self) -> frozenset[int]:
         return frozenset({1, 2})
 
+    def thread_count(self) -> int:
+        return 2
+
     def change_bell(self, tables: AgentMemory) -> None:
         pass
 
