@@ -235,14 +235,17 @@ class App:
             self.begin(program, 0, request, runs=True)
             self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
+        progress = Progress(self._target.screen)
         try:
-            entry = finding.find_start(program, debuggee, self._target, request)
+            entry = finding.find_start(program, debuggee, self._target, request, progress)
         except UnchosenError as error:
             self._waiting.for_choice(request, debuggee, error)
             return
         except NotFoundError as error:
             self._waiting.for_library(request, debuggee, error)
             return
+        finally:
+            progress.end()
         if debuggee.is_at_start() and may_begin_late(debuggee, program, request):
             self._waiting.for_call(program, entry, request)
             self.emit(f"darc: the program has not begun yet: waits for {function}")

@@ -154,17 +154,23 @@ def check_kind(command: str, debuggee: Debuggee) -> None:
 
 
 def find(
-    program: Program, debuggee: Debuggee, target: Target, request: Request, *, hint: bool = True
+    program: Program,
+    debuggee: Debuggee,
+    target: Target,
+    request: Request,
+    *,
+    hint: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Where f0 is in the program; that of a session that is resumed by what is stored of it.
-    ``hint`` is as in :meth:`~darc.code.lookup.Lookup.find`.
+    ``hint`` is as in :meth:`~darc.code.lookup.Lookup.find`; ``progress`` is told what is done.
 
     Raises:
         NotFoundError: it is not there, or not yet.
         DarcError: it cannot be told.
     """
     function, stored = request.function, request.resumed
-    lookup = Lookup(program, target)
+    lookup = Lookup(program, target, progress)
     if function == "main" and (main := _own_main(program, debuggee)) is not None:
         return main
     if stored is None and request.is_of_file:
@@ -205,13 +211,19 @@ def asks_debugger(request: Request) -> bool:
     return not name.isidentifier() if scope is None else not scope.endswith("!")
 
 
-def find_start(program: Program, debuggee: Debuggee, target: Target, request: Request) -> int:
+def find_start(
+    program: Program,
+    debuggee: Debuggee,
+    target: Target,
+    request: Request,
+    progress: Callable[[str], None],
+) -> int:
     """As :func:`find`, in a program whose threads have begun. Where nothing is called ``main``, its
     first code will do for what begins with the threads that there are."""
     if request.needs_main or debuggee.is_at_start():
-        return find(program, debuggee, target, request)
+        return find(program, debuggee, target, request, progress=progress)
     try:
-        return find(program, debuggee, target, request, hint=False)
+        return find(program, debuggee, target, request, hint=False, progress=progress)
     except NotFoundError:
         entry = debuggee.entry()
         if entry is None or not program.is_code(entry):

@@ -81,7 +81,7 @@ def missing(target: Target, name: str, path: Path, progress: Callable[[str], Non
         _check_one(name, image, found)
         return None
     check_elsewhere(target, name)
-    there = _spellings(image, find_symbols([(image.symbols, 0)], last))
+    there = _spellings(image, find_symbols([(image.symbols, 0)], last, progress))
     hint = f": '{there[0]}' is elsewhere" if len(there) == 1 else ""
     if target.symbols.knows_file(scope):
         return f"no function of {scope} is called {last}{hint}" if hint else _near(name, image)
@@ -117,14 +117,14 @@ def _has_any(image: Image, pattern: Pattern) -> bool:
 
 def _plain(target: Target, name: str, path: Path, progress: Callable[[str], None]) -> str | None:
     image = load_image(path)
-    found = find_symbols([(image.symbols, 0)], name)
+    found = find_symbols([(image.symbols, 0)], name, progress)
     if found:
         _check_one(name, image, found)
         return None
     if not name.isidentifier() and target.symbols.functions_called(name):
         return None
     libraries = list(_libraries(path, progress))
-    if any(find_symbols([(one.symbols, 0)], name) for _, one in libraries):
+    if any(find_symbols([(one.symbols, 0)], name, progress) for _, one in libraries):
         return None
     check_elsewhere(target, name)
     for one in (image, *(one for _, one in libraries)):
@@ -167,7 +167,7 @@ def _of_library(
         near = near_names(scope[:-1], (file.name for file, _ in files))
         return f"no library that is loaded with {path.name} is called {scope[:-1]}{near}"
     for image in meant:
-        found = find_symbols([(image.symbols, 0)], last)
+        found = find_symbols([(image.symbols, 0)], last, progress)
         if found:
             _check_one(name, image, found)
             return None

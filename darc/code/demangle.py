@@ -190,13 +190,20 @@ def demangle_rust(symbol: str) -> str | None:
     ``None`` when it is not one of Rust's, or not well formed. The hash alone tells Rust's legacy
     names from C++'s.
     """
-    if not symbol.startswith("_R") and not (symbol.startswith("_ZN") and _RUST_HASH.search(symbol)):
+    if not is_rust(symbol):
         return None
     try:
         shown: str = pyderust.demangle(symbol)
     except ValueError:  # its own errors, and text that is no UTF-8
         return None
     return None if _CUT_SHORT.search(shown) else shown
+
+
+def is_rust(symbol: str) -> bool:
+    """Whether a ``symbol`` without suffixes looks like one of Rust's."""
+    if symbol.startswith("_R"):
+        return True
+    return symbol.startswith("_ZN") and _RUST_HASH.search(symbol) is not None
 
 
 def demangle_cxx(symbol: str) -> str | None:

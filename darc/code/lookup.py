@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from darc.code.demangle import base_symbol, demangle_cxx, rust_spelling
@@ -11,14 +11,17 @@ from darc.code.midway import why_none
 from darc.code.modules import Module
 from darc.code.program import Program
 from darc.code.spelling import (
+    MOST_LISTED,
     address_of,
     ambiguous,
     find_symbols,
     is_cold_name,
     not_found,
+    shortened,
     split_offset,
     split_spec,
 )
+from darc.code.symbols import FunctionSymbols
 from darc.model.errors import (
     AmbiguousError,
     NotFoundError,
@@ -32,11 +35,15 @@ from darc.target.target import Target
 
 
 class Lookup:
-    """Looks up functions of ``program``; the debugger is asked where the symbols do not tell."""
+    """Looks up functions of ``program``; the debugger is asked where the symbols do not tell.
+    ``progress`` is told what is done."""
 
-    def __init__(self, program: Program, target: Target) -> None:
+    def __init__(
+        self, program: Program, target: Target, progress: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._program = program
         self._target = target
+        self._progress = progress
 
     def find(self, spec: str, *, hint: bool = True) -> int:
         """Entry address of ``f``, ``file.c:f``, ``lib.so!f``, ``Class::f``, ``FILE+0xOFFSET`` or
@@ -72,7 +79,7 @@ class Lookup:
             raise NotFoundError(
                 f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
             )
-        found = _called(modules, name)
+        found = _called(modules, name, self._progress)
         if not found and scope is None and not name.isidentifier():
             told = self._target.symbols.functions_called(name)
             found = set(filter(self._program.knows, told))
@@ -168,7 +175,8 @@ class Lookup:
             names = (s.name for _, s in self._program.names.all_symbols() if hint)
             untold = self._program.names.untold(spec) if hint else ""
             raise NotFoundError(not_found(spec, names) + untold)
-        spelt = {address: self._spelling(address) for address in sorted(resolved)}
+        # To tell how each is typed takes a look at all symbols, three times at worst.
+        spelt = {address: self._spelling(address) for address in sorted(resolved)[:MOST_LISTED]}
         often = Counter(spelt.values())
         # Versions of one symbol, say, have one name and stand in one file.
         exact = [
@@ -177,7 +185,7 @@ class Lookup:
             else f"*{address:#x} ({self._place(address)})"
             for address, spelling in spelt.items()
         ]
-        raise AmbiguousError(ambiguous(spec, exact))
+        raise AmbiguousError(ambiguous(spec, exact, len(resolved)))
 
     def _real_entry(self, address: int) -> int:
         """For an indirect function (IFUNC) what its resolver chose, where a GOT slot tells; else
@@ -232,15 +240,18 @@ class Lookup:
         function = self._program.names.function_at(address)
         signature = rust_spelling(function.symbol) or demangle_cxx(function.symbol)
         if signature is not None and signature != function.name:
-            overloads = _called(self._program.modules, signature)
+            overloads = _called(self._program.modules, signature, self._progress)
             if {self._real_entry(a) for a in overloads} == {address}:
                 return signature
-        same = {self._real_entry(a) for a in _called(self._program.modules, function.name)}
+        same = {
+            self._real_entry(a)
+            for a in _called(self._program.modules, function.name, self._progress)
+        }
         if same == {address}:
             return function.name
         module = self._program.module_at(address)
         if module is not None:
-            inside = _called([module], function.name)
+            inside = _called([module], function.name, self._progress)
             if inside == {address}:
                 return f"{module.name}!{function.name}"
         line = self._line_at(address)
@@ -253,10 +264,19 @@ def _is_loader(module: Module) -> bool:
     return module.name.startswith("ld-linux") or module.name.startswith("ld-musl")
 
 
-def _called(modules: Sequence[Module], name: str) -> set[int]:
+def _called(modules: Sequence[Module], name: str, progress: Callable[[str], None]) -> set[int]:
     if name == "main" and not any(m.image.symbols.if_any((name,)) for m in modules):
         mains = ((m.image.unnamed_main, m.bias) for m in modules)
         found = {main + bias for main, bias in mains if main is not None}
         if found:  # not those of classes and namespaces
             return found
-    return find_symbols(((m.image.symbols, m.bias) for m in modules), name)
+    return find_symbols(_told(modules, name, progress), name, progress)
+
+
+def _told(
+    modules: Sequence[Module], name: str, progress: Callable[[str], None]
+) -> Iterator[tuple[FunctionSymbols, int]]:
+    """Their symbols, and where they are loaded. To read those of a large program takes seconds."""
+    for module in modules:
+        progress(f"looks for {shortened(name)}")
+        yield module.image.symbols, module.bias

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from darc.code.demangle import (
@@ -12,6 +12,7 @@ from darc.code.demangle import (
     demangle_cxx,
     display_name,
     fits,
+    is_rust,
     plain_rust,
     rust_spelling,
     without_arguments,
@@ -23,16 +24,56 @@ from darc.model.errors import NotFoundError
 _LONGEST_COMPARED = 1000
 """Characters of a name that is looked at for likeness, which takes the square of them."""
 
+_MOST_COMPARED = 5000
+"""Mangled names that are."""
 
-def find_symbols(files: Iterable[tuple[FunctionSymbols, int]], name: str) -> set[int]:
+MANY = 1000
+"""So many functions that a name may mean are as good as all: it is too short."""
+
+_TOLD = 1000
+"""Symbols between two words on how far it is."""
+
+_LONGEST_TOLD = 50
+
+_WORD = re.compile(r"(?<![\w$])[^\W\d][\w$]*")
+_NUMBER = re.compile(r"(?<=[<, (-])(\d+)(?:u|ul|l|ll|ull)?(?=[>, ])")
+"""Among the arguments of templates, but for those of enumerations, whose names may end in one."""
+
+_ABBREVIATED = frozenset(
+    (
+        "void bool char short int long unsigned signed float double auto wchar_t char8_t "
+        "char16_t char32_t __int128 __float128 _Float16 half decltype nullptr nullptr_t const "
+        "volatile restrict __restrict noexcept true false sizeof alignof throw operator new "
+        "delete co_await and or not anonymous namespace lambda unnamed type std allocator "
+        "string basic_string char_traits istream ostream iostream basic_istream basic_ostream "
+        "basic_iostream complex imaginary _Complex non virtual thunk to covariant return "
+        "transaction guard variable for typeinfo name vtable VTT construction TLS init wrapper "
+        "function reference temporary clone default arg parm template parameter object "
+        "structured binding initializer module enable_if this vector block invocation dyn impl "
+        "as mut fn extern unsafe closure shim crate str u8 u16 u32 u64 u128 usize i8 i16 i32 "
+        "i64 i128 isize f16 f32 f64 f128 where C"
+    ).split()
+)
+"""Words of demangled names that are not in symbols as they are."""
+
+
+def find_symbols(
+    files: Iterable[tuple[FunctionSymbols, int]],
+    name: str,
+    progress: Callable[[str], None] = lambda _: None,
+) -> set[int]:
     """Addresses of the functions called ``name`` in files with these biases: the symbol itself, the
     display name, the whole C++ signature, or the last components of these (``f`` finds
     ``ns::Class::f``). Whole names win over parts, a function over the clones that a compiler made
     of it, and the version of a symbol that programs are linked with today over those before. Of a
-    function that has become a clone as a whole (``f.isra.0``) that is the function."""
+    function that has become a clone as a whole (``f.isra.0``) that is the function. Where more than
+    :data:`MANY` fit in part, those beyond are looked for that fit as a whole. ``progress`` is told
+    what is done."""
     found: dict[int, set[tuple[int, str, bool]]] = {}
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
+    needed = Needed(name)
+    parts = looked_at = 0
     for symbols, bias in files:
         if "operator" not in name and not symbols.may_have(last):
             continue
@@ -40,10 +81,16 @@ def find_symbols(files: Iterable[tuple[FunctionSymbols, int]], name: str) -> set
             raw = symbol.name
             if last not in raw and "operator" not in name:
                 continue
-            if is_cold_name(raw):
+            if not needed.may_be_in(raw) or is_cold_name(raw):
                 continue
+            if parts >= MANY and not needed.may_be_whole(raw):
+                continue
+            looked_at += 1
+            if looked_at % _TOLD == 0:
+                progress(f"looks for {shortened(name)} among {looked_at:,} symbols like it")
             rank = _match(raw, name, wanted)
             if rank is not None:
+                parts += rank > 0
                 rank = 2 * rank + symbol.is_old
                 base = base_symbol(raw)
                 is_clone = raw not in (base, name)
@@ -55,6 +102,49 @@ def find_symbols(files: Iterable[tuple[FunctionSymbols, int]], name: str) -> set
     best = found[min(found)]
     whole = {base for _, base, is_clone in best if not is_clone}
     return {address for address, base, is_clone in best if not (is_clone and base in whole)}
+
+
+class Needed:
+    """What a symbol is sure to have in it that is called ``name``: compilers write names down as
+    they are, and refer to the first place where that is so. To demangle a symbol takes a tenth of a
+    millisecond, and a program has up to millions."""
+
+    def __init__(self, name: str) -> None:
+        plain = without_tags(name)
+        self._name = name
+        self._words = tuple(
+            {word for word in _WORD.findall(plain) if word.isascii() and word not in _ABBREVIATED}
+        )
+        numbers = set(_NUMBER.findall(plain))
+        self._numbers = [(number, re.compile(rf"(?<!\d){number}[E_]").search) for number in numbers]
+        scopes = plain.split("::")
+        is_plain = all(scope.isidentifier() for scope in scopes)
+        self._whole = "".join(f"{len(scope)}{scope}" for scope in scopes) if is_plain else None
+
+    def may_be_in(self, raw: str) -> bool:
+        """Whether ``raw`` has all of that."""
+        if raw == self._name:
+            return True
+        for word in self._words:
+            if word not in raw:
+                return False
+        for number, find in self._numbers:
+            if number not in raw or not find(raw):
+                return not raw.startswith("_Z") or is_rust(raw)  # Rust's are in base 16
+        return True
+
+    def may_be_whole(self, raw: str) -> bool:
+        """Whether it may be called so, with no scope around it that was left out."""
+        if self._whole is None:
+            return True
+        if "::" in self._name:
+            return self._whole in raw
+        return raw.startswith((self._name, f"_Z{self._whole}", f"_ZL{self._whole}"))
+
+
+def shortened(name: str) -> str:
+    """As much of it as a line has room for."""
+    return name if len(name) <= _LONGEST_TOLD else name[: _LONGEST_TOLD - 1] + "…"
 
 
 def _last_word(name: str) -> str:
@@ -116,21 +206,33 @@ def not_found(spec: str, names: Iterable[str]) -> str:
 
 def near_names(wanted: str, names: Iterable[str]) -> str:
     """Those like ``wanted``, for the end of a line."""
-    shown = {display_name(name) for name in names if _worth_showing(name, wanted)}
+    worth = [name for name in names if _worth_showing(name, wanted)]
+    mangled = [name for name in worth if name.startswith(("_Z", "_R"))]
+    if len(mangled) > _MOST_COMPARED:
+        begin = _last_word(wanted)[:4]
+        mangled.sort(key=lambda name: begin not in name)
+        worth = [name for name in worth if not name.startswith(("_Z", "_R"))]
+        worth += mangled[:_MOST_COMPARED]
+    shown = {display_name(name) for name in worth}
     near = difflib.get_close_matches(wanted, shown, 3, 0.6)
     return f" (near names: {', '.join(near)})" if near else ""
 
 
-_MOST_LISTED = 8
+MOST_LISTED = 8
+"""Functions that an error line shows."""
 
 
-def ambiguous(spec: str, spellings: Iterable[str]) -> str:
-    """The error line for a name of several functions, each with what to type for it."""
+def ambiguous(spec: str, spellings: Iterable[str], count: int | None = None) -> str:
+    """The error line for a name of several functions, each with what to type for it; or of
+    ``count`` functions, of which these are some."""
     listed = sorted(spellings)
-    more = len(listed) - _MOST_LISTED
+    count = len(listed) if count is None else count
+    shown = listed[:MOST_LISTED]
+    more = count - len(shown)
     rest = f" and {more} more: 'darc profile {spec}' times them all" if more > 0 else ""
-    shown = ", ".join(listed[:_MOST_LISTED])
-    return f"{spec} names {len(listed)} functions: take one of {shown}{rest}"
+    if count >= MANY:
+        return f"{spec} names {MANY:,} functions or more, among them {', '.join(shown)}"
+    return f"{spec} names {count} functions: take one of {', '.join(shown)}{rest}"
 
 
 _MOST_HOSTS = 5

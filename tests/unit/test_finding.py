@@ -9,9 +9,11 @@ import pytest
 
 from darc.app import commands
 from darc.app.app import App
-from darc.code.demangle import without_arguments
+from darc.code import spelling
+from darc.code.demangle import base_symbol, demangle_cxx, display_name, without_arguments
+from darc.code.modules import load_image
 from darc.code.program import Program
-from darc.code.spelling import find_symbols, symbol_spelling
+from darc.code.spelling import Needed, ambiguous, find_symbols, near_names, symbol_spelling
 from darc.code.symbols import FunctionSymbols, Symbol
 from darc.model.errors import NotFoundError, UnsupportedError
 from tests.fake_target import FakeTarget, FakeWorld
@@ -54,6 +56,97 @@ def found(name: str, *symbols: str) -> list[str]:
 )
 def test_names(name: str, expected: list[str]) -> None:
     assert found(name, GET_INT, GET_LONG, TAGGED, *OVERLOADS) == expected
+
+
+LAYERS = [
+    f"_ZN5LayerILi{layer}EE5visitI4NodeILi{node}EEEEvRKT_"
+    for layer in range(60)
+    for node in range(60)
+]
+"""``void Layer<layer>::visit<Node<node> >(Node<node> const&)``"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "most"),
+    [
+        ("Layer<2>::visit", 60, 120),  # and those of Node<2>
+        ("Layer<2>::visit<Node<7> >", 1, 3),
+        ("void Layer<2>::visit<Node<7> >(Node<7> const&)", 1, 3),
+        ("Layer<60>::visit", 0, 0),
+        ("Layer<2>::visited", 0, 0),
+        ("visit", 1000, 1000),
+        ("Layer::visit", 1000, 1000),
+    ],
+)
+def test_few_of_many_symbols_are_demangled(
+    name: str, expected: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of hundreds of thousands that are alike to demangle each takes half a minute."""
+    looked_at: list[str] = []
+    match = spelling._match
+
+    def counted(raw: str, *rest: str) -> int | None:
+        looked_at.append(raw)
+        return match(raw, *rest)
+
+    monkeypatch.setattr(spelling, "_match", counted)
+    assert len(found(name, *LAYERS)) == expected
+    assert len(looked_at) <= most
+
+
+@pytest.mark.parametrize("whole", ["visit", "_Z5visiti", "_ZL5visiti"])
+def test_a_whole_name_is_found_behind_many_parts(whole: str) -> None:
+    assert found("visit", *LAYERS, whole) == [whole]
+    assert found("Layer::visit", *LAYERS, "_ZN5Layer5visitEi") == ["_ZN5Layer5visitEi"]
+
+
+@pytest.mark.parametrize("library", ["libstdc++.so.6", "libboost_regex.so.1.74.0"])
+def test_a_symbol_has_what_its_names_need(library: str) -> None:
+    """Whatever is shown of it may be typed."""
+    path = Path("/usr/lib/x86_64-linux-gnu", library)
+    if not path.exists():
+        pytest.skip(f"there is no {path}")
+    for raw in {symbol.name for symbol in load_image(path).symbols}:
+        for name in {display_name(raw), demangle_cxx(base_symbol(raw)), symbol_spelling(raw)}:
+            assert name is None or Needed(name).may_be_in(raw), name
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE",
+        "_ZN49_$LT$fi..Foo$u20$as$u20$core..clone..Clone$GT$5clone17h0123456789abcdefE",
+        "_ZN2fi3foo28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE",
+        "_RNvMs_Cs1234_7mycrateINtB4_3FooKj10_E3bar",  # mycrate::Foo<16>::bar
+        "_ZN1AIL1E12EE1fEv",  # A<(E1)2>::f()
+        "_ZN1AILin2EE1fEv",  # A<-2>::f()
+        "_ZN1AILb1EE1fEPA4_i",  # A<true>::f(int (*) [4])
+        "_ZN5StoreD1Ev",
+        "_ZN5StorecvbEv",  # Store::operator bool()
+        "_Zli3_kby",  # operator""_kb
+    ],
+)
+def test_what_languages_write_otherwise_is_not_needed(raw: str) -> None:
+    for name in {display_name(raw), demangle_cxx(base_symbol(raw)), symbol_spelling(raw)}:
+        assert name is None or Needed(name).may_be_in(raw), name
+
+
+def test_an_ambiguous_name_is_told_with_some_of_what_it_means() -> None:
+    assert ambiguous("f", ["b::f", "a::f"]) == "f names 2 functions: take one of a::f, b::f"
+    few = ambiguous("f", [f"{n}::f" for n in range(8)], 90)
+    assert few.startswith("f names 90 functions: take one of 0::f, ")
+    assert few.endswith("7::f and 82 more: 'darc profile f' times them all")
+    assert "f names 1,000 functions or more, among them " in ambiguous("f", ["a::f"], 1000)
+
+
+def test_near_names_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all of them are demangled for a name that is not there."""
+    shown: list[str] = []
+    monkeypatch.setattr(spelling, "display_name", lambda raw: shown.append(raw) or raw)
+    names = [f"_ZN5Paint{number}Ev" for number in range(20000)]
+    near_names("Layer::visit", [*names, *LAYERS])
+    assert len(shown) <= 5000
+    assert set(LAYERS) <= set(shown)
 
 
 def test_a_name_as_it_stands_wins_over_templates() -> None:
