@@ -30,7 +30,13 @@ _FIRST_SLICE = 0.02
 
 _PATIENCE = 10.0
 """Seconds in which the pads are made while the program runs; functions without one are left out
-then."""
+then,"""
+
+_LONG_PATIENCE = 30.0
+"""or after so many where fewer are made by then"""
+
+_ENOUGH_MADE = 0.25
+"""than this part of them: in very large programs, and on busy machines."""
 
 _BETWEEN_STOPS = 0.5
 """Seconds between two stops at which functions go out, or pads are made."""
@@ -140,7 +146,11 @@ class FunctionProfiles(Analysis):
 
     @property
     def _is_patience_over(self) -> bool:
-        return self._begun is not None and time.monotonic() - self._begun > _PATIENCE
+        if self._begun is None:
+            return False
+        few = self._set.timed < _ENOUGH_MADE * len(self._set.pads.functions)
+        patience = _LONG_PATIENCE if few else _PATIENCE
+        return time.monotonic() - self._begun > patience
 
     def look_ahead(self, seconds: float) -> bool:
         return self._set.pads.look_ahead(lambda: (), 0, seconds)

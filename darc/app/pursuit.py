@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from darc.analyses.offvotes import Rules, own_time
@@ -94,6 +95,12 @@ _ENOUGH_TIME = 0.5
 
 _MOST_NAMED = 5
 """Functions in a sentence."""
+
+_FEW_CALLED = 20
+"""Functions that were called: a program that works calls more."""
+
+_NOT_REACHED = (too_many(MOST_FUNCTIONS), NO_TIME)
+"""Why functions are left out that could be timed."""
 
 _ENDED = (Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.DONE)
 """How an analysis has ended that another one may follow."""
@@ -460,6 +467,8 @@ class Pursuit:
         if any(one.is_disturbed for one in idle):
             return Verdict.NOTHING, [_DISTURBED]
         verdict = Verdict.WAITS if idle else Verdict.NOTHING
+        if verdict is Verdict.NOTHING and (why := _saw_little(known)) is not None:
+            return Verdict.UNKNOWN, [why, *_went_out(known), *_not_timed(known)]
         return verdict, [*_went_out(known), *_not_timed(known)]
 
     def _open(
@@ -574,13 +583,35 @@ def _went_out(known: FunctionSet) -> list[str]:
     ]
 
 
+def _saw_little(known: FunctionSet) -> str | None:
+    """Why nothing follows from that nothing stands out: few functions were called of those that
+    were timed, and more were not timed at all, as they were too many, or took too long."""
+    timed = len(known.rows) + len(known.uncalled)
+    left = sum(why in _NOT_REACHED for _, why in known.left_out)
+    if left <= timed or len(known.rows) >= _FEW_CALLED:
+        return None
+    were = "was" if len(known.rows) == 1 else "were"
+    return (
+        f"only {len(known.rows)} of the {timed:,} functions that were timed {were} called, and "
+        f"{left:,} others were not timed"
+    )
+
+
 def _not_timed(known: FunctionSet) -> list[str]:
-    """How many of the functions were left out, as there are too many of them."""
-    count = sum(why in (NO_TIME, too_many(MOST_FUNCTIONS)) for _, why in known.left_out)
-    if not count:
-        return []
-    were = "function was" if count == 1 else "functions were"
-    return [
-        f"{count:,} {were} not timed, as there are so many: 'darc profile PATTERN' times those "
-        "that it names"
-    ]
+    """How many of the functions were left out, as there are too many of them, and as their probes
+    took too long."""
+    reasons = Counter(why for _, why in known.left_out)
+    many, late = (reasons[why] for why in _NOT_REACHED)
+    told = []
+    if late:
+        told.append(f"{_functions(late)} not timed: the probes were not made in time")
+    if many:
+        told.append(
+            f"{_functions(many)} not timed, as there are so many: 'darc profile PATTERN' times "
+            "those that it names"
+        )
+    return told
+
+
+def _functions(count: int) -> str:
+    return "1 function was" if count == 1 else f"{count:,} functions were"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 
-from darc.code.architecture import Surroundings
+from darc.code.architecture import MAX_FUNCTION, Surroundings
 from darc.code.modules import Module
-from darc.code.processor import decode, jump_target
+from darc.code.processor import decode, instructions, jump_target
 from darc.code.scans import scans
 from darc.model.errors import TargetError
 
@@ -45,14 +45,14 @@ class Jumps:
 
     def _read_far(self, entry: int) -> Iterator[int]:
         extent = self._around.outlines.extent(entry)
-        if extent is None:
-            return
+        if extent is None or extent[1] - extent[0] > MAX_FUNCTION:
+            return  # as where no table tells of its end: that of the program's code is none
         start, end = extent
         try:
             code = self._around.read(start, end - start)
         except TargetError:
             return
-        for instruction in decode(code, start):
+        for instruction in instructions(code, start):
             target = jump_target(instruction)
             if target is not None and not start <= target < end and self._around.is_code(target):
                 yield target
@@ -78,6 +78,8 @@ class Jumps:
         if extent is None:
             return False
         start = extent[0]
+        if address - start > MAX_FUNCTION:
+            return True  # who knows
         if start == address and not self._around.outlines.is_function_start(address):
             start = self._begin_before(address)  # the extent is a guess
         code = decode(self._around.read(start, address - start + 16), start)

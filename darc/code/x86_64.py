@@ -58,6 +58,11 @@ def decode(data: bytes, address: int) -> list[Instruction]:
     return list(Decoder(64, data, ip=address))
 
 
+def instructions(data: bytes, address: int) -> Iterator[Instruction]:
+    """The same, one after the other: a megabyte of them takes fifty in memory."""
+    return iter(Decoder(64, data, ip=address))
+
+
 def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None) -> FunctionCode:
     """Reads the function that starts at ``entry``."""
     function = FunctionCode(entry, [], {})

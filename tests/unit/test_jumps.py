@@ -6,7 +6,10 @@ import ctypes
 import os
 import subprocess
 from pathlib import Path
+from typing import cast
 
+from darc.code.architecture import Surroundings
+from darc.code.jumps import Jumps
 from darc.code.program import Program
 from darc.debuggee import procfs
 from tests.unit.test_notrace import own_target
@@ -54,3 +57,33 @@ def test_bytes_in_another_instruction_are_no_jump(tmp_path: Path) -> None:
 
     assert not program.is_jumped_into(address("led_into"), address("led_into") + 5)
     assert program.is_jumped_into(address("entered"), address("entered") + 5)
+
+
+class Endless:
+    """Code of which no table tells where its functions end, as most of chromium's."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.read_bytes = 0
+        self.outlines = self
+
+    def extent(self, address: int) -> tuple[int, int]:
+        return address, self.size
+
+    def read(self, _address: int, size: int) -> bytes:
+        self.read_bytes += size
+        return b"\xeb\xe0" * (size // 2)  # each leads out of what is before it
+
+    def is_code(self, _address: int) -> bool:
+        return True
+
+
+def test_code_without_an_end_is_not_decoded() -> None:
+    """A quarter of a gigabyte of it for each function, in gigabytes of memory."""
+    endless = Endless(1 << 28)
+    jumps = Jumps(cast(Surroundings, endless))
+    assert jumps.out_of(0x1000) == frozenset()
+    assert endless.read_bytes == 0
+    near = Endless(0x1000 + 64)
+    assert min(Jumps(cast(Surroundings, near)).out_of(0x1000)) == 0x1000 - 30
+    assert near.read_bytes == 64

@@ -323,12 +323,22 @@ def run(made: Set, analysis: FunctionProfiles) -> list[float]:
 
 def test_when_patience_is_over_what_is_made_is_timed(clock: Clock) -> None:
     """And no pad is made at the stop, however many there are left."""
-    made = Set(clock, 2000, cost=0.1)
+    made = Set(clock, 300, cost=0.1)
     stops = run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
     assert stops == [0.0]
-    assert 50 < made.timed < 150
-    assert len(made.pads.left_out) == 2000 - made.timed
+    assert 80 < made.timed < 150
+    assert len(made.pads.left_out) == 300 - made.timed
     assert set(made.pads.left_out.values()) == {NO_TIME}
+
+
+def test_where_few_pads_are_made_there_is_more_patience(clock: Clock) -> None:
+    """Of a very large program 48 of 2,000 were made, and nothing stood out of these."""
+    made = Set(clock, 2000, cost=0.1)
+    run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
+    assert 200 < made.timed < 350
+    slow = Set(clock, 2000, cost=0.02)
+    run(slow, analysis_of(slow, FunctionProfiles, seconds=5.0))
+    assert 500 <= slow.timed < 700
 
 
 def test_pads_that_are_made_at_stops_take_several(clock: Clock) -> None:

@@ -597,9 +597,32 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
     assert why.verdict is Verdict.UNKNOWN
     assert why.reasons == (
         "no function was called 100 times in 0.6s",
-        "2 functions were not timed, as there are so many: 'darc profile PATTERN' times "
-        "those that it names",
+        "1 function was not timed: the probes were not made in time",
+        "1 function was not timed, as there are so many: 'darc profile PATTERN' times those that "
+        "it names",
     )
+
+
+@pytest.mark.parametrize(
+    ("called", "left", "can_tell"), [(3, 2000, False), (3, 2, True), (40, 2000, True)]
+)
+def test_little_was_seen_of_a_very_large_program(called: int, left: int, can_tell: bool) -> None:
+    """Of 2,000 functions of a browser three were timed, and none of these stood out."""
+    rows = [
+        dataclasses.replace(row("quick", {10: 500}), function=function(f"f{n}"))
+        for n in range(called)
+    ]
+    left_out = tuple((function(f"g{n}"), NO_TIME) for n in range(left))
+    known = dataclasses.replace(of(*rows), left_out=left_out, seconds=15.0)
+    pursuit = Pursuit(30.0, Parameters())
+    pursuit.take(profiled := session_of(profiles(known)), Snapshot("*", Status.DONE, Probes.PAD))
+    why = pursuit.known(profiled, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known)))
+    assert why.verdict is (Verdict.NOTHING if can_tell else Verdict.UNKNOWN)
+    assert any("not made in time" in reason for reason in why.reasons)
+    if not can_tell:
+        assert why.reasons[0] == (
+            "only 3 of the 3 functions that were timed were called, and 2,000 others were not timed"
+        )
 
 
 def slept(fast: str) -> Snapshot:
