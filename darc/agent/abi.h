@@ -20,7 +20,9 @@ typedef unsigned long u64;
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
-#define DARC_HERD_PART 8       /* of a call that counts, no more than this part is in a herd's time */
+#define DARC_HERD_PART 8       /* of a call that counts, no more than this part is in a herd's time, */
+#define DARC_HERD_OPS 32       /* unless its thread had so many that did not count since the stop; */
+#define DARC_HERD_CALLS 2048   /* of all functions of a set together, so many */
 #define DARC_FREED 1           /* slot of a record that may be claimed anew */
 #define DARC_ENDED 2           /* thread of a context that may be claimed anew, with its totals */
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site; all others are one node more */
@@ -587,7 +589,8 @@ struct darc_context {
     u32 life;       /* tells the thread from one that had its fs base before */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
     u32 interrupted; /* serial of an op that was interrupted in the agent's own time, 0: none */
-    u32 unused;
+    u32 held_up;    /* calls that did not count, as they came soon after the stop, */
+    u64 held_up_at; /* from which the program went on at this TSC */
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[1]; /* as many as there is room for nodes; behind them struct darc_total, likewise */
 };

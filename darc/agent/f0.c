@@ -45,19 +45,26 @@ static inline u64 at_least(u64 limit, u64 value)
 }
 
 /* A stop is nothing that the program did: what its timers and its clients had for it to do meanwhile, all threads
- * begin at once when it goes on, and wait for each other as they never do else. */
-static COLD int is_of_herd(control *ctl, u64 start, u64 end)
+ * begin at once when it goes on, and wait for each other as they never do else. Each has some calls to catch up with. */
+static COLD int is_of_herd(control *ctl, context *ctx, u64 start, u64 end, u32 most)
 {
     u64 from = start > ctl->resumed ? start : ctl->resumed, to = end < ctl->settled ? end : ctl->settled;
     if (to <= from || to - from <= (end - start) / DARC_HERD_PART)
         return 0;
+    if (ctx->held_up_at != ctl->resumed) {
+        ctx->held_up_at = ctl->resumed;
+        ctx->held_up = 0;
+    }
+    if (ctx->held_up >= most)
+        return 0;
+    ctx->held_up++;
     ctl->unsettled_calls++; /* a lost count does no harm */
     return 1;
 }
 
-static inline int is_unsettled(control *ctl, u64 start, u64 end)
+static inline int is_unsettled(control *ctl, context *ctx, u64 start, u64 end, u32 most)
 {
-    return unlikely((long)(ctl->settled - start) > 0) && is_of_herd(ctl, start, end);
+    return unlikely((long)(ctl->settled - start) > 0) && is_of_herd(ctl, ctx, start, end, most);
 }
 
 /* As ring_bell. */
@@ -70,7 +77,7 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
     u64 rings = 0;
     if (unlikely((long)(end - ctl->wake) > 0))
         rings = look_around(ctl, end, back, rec->slot);
-    if (is_unsettled(ctl, rec->start, end)) {
+    if (is_unsettled(ctl, ctx, rec->start, end, DARC_HERD_OPS)) {
         if (ctx->kept)
             forget_op(ctl, ctx);
         return rings;

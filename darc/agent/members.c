@@ -275,7 +275,7 @@ static __attribute__((noinline)) u64 leave_member(control *ctl, record *rec, u64
     u64 rings = 0;
     ctx->idle = 0;
     BARRIER();
-    if (likely(rec->entered == ctl->epoch) && !is_unsettled(ctl, rec->start, end)) {
+    if (likely(rec->entered == ctl->epoch) && !is_unsettled(ctl, ctx, rec->start, end, DARC_HERD_CALLS)) {
         u64 latency = since(end, rec->start, ctx->spent - rec->overhead + ctl->member_inner);
         add_call(block, latency);
         if (unlikely(block->member <= ctl->idle_members))
