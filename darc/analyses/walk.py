@@ -187,6 +187,7 @@ class CallWalk(Analysis):
             group.root.base |= {stack.key}
 
     def decide(self) -> Step:
+        self._pace.decides()
         if self._now is not None:
             if self._is_looking:
                 self._look_at_stacks(*self._now)

@@ -33,18 +33,25 @@ class Pace:
         self._clock = clock
         self._stood = self._since = clock()
         self._stands = True
+        self._is_own = False
         self._took = 0.0
 
     def stopped(self) -> None:
         """The program has stopped."""
         if not self._stands:
-            self._stood, self._stands = self._clock(), True
+            self._stood, self._stands, self._is_own = self._clock(), True, False
+
+    def decides(self) -> None:
+        """For the walk: what it stands for the user, or for the probes that come before a walk, may
+        be minutes, and says nothing of those stops that are to come."""
+        self._is_own = self._stands
 
     def goes_on(self) -> None:
         """It is about to go on."""
         if self._stands:
             self._since, self._stands = self._clock(), False
-            self._took = self._since - self._stood
+            if self._is_own:
+                self._took = self._since - self._stood
 
     @property
     def runs_at_least(self) -> float:

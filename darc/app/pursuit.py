@@ -467,8 +467,8 @@ class Pursuit:
         if any(one.is_disturbed for one in idle):
             return Verdict.NOTHING, [_DISTURBED]
         verdict = Verdict.WAITS if idle else Verdict.NOTHING
-        if verdict is Verdict.NOTHING and (why := _saw_little(known)) is not None:
-            return Verdict.UNKNOWN, [why, *_went_out(known), *_not_timed(known)]
+        if verdict is Verdict.NOTHING and (little := _saw_little(known)) is not None:
+            return Verdict.UNKNOWN, [little, *_went_out(known), *_not_timed(known)]
         return verdict, [*_went_out(known), *_not_timed(known)]
 
     def _open(

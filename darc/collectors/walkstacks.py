@@ -20,6 +20,9 @@ _PIECE = 1 << 16
 _PIECES = 256
 """and how many pieces at most: frames with large arrays are further apart than one."""
 
+_PAD_BYTES = 1 << 12
+"""Of a stack that a pad and the agent have below who called."""
+
 
 @dataclass(frozen=True)
 class ThreadStack:
@@ -89,14 +92,42 @@ class Stacks:
             return slots[at] if at in slots else words.at(at)
 
         if foothold.holds(pc):
-            near = range(stack, stack + _PIECE)  # further up other threads may have theirs
-            above = [slot for slot in slots if slot in near and words.at(slot) is not None]
-            if not above:
-                return ThreadStack(key, ())
-            slot = min(above)
-            pc, stack = slots[slot], slot + 8
-        found = frames(self._program, pc, stack, frame, word)
+            found = self._out_of_pad(stack, frame, slots, word)
+        else:
+            found = frames(self._program, pc, stack, frame, word)
         return ThreadStack(key, tuple(reversed(found)))
+
+    def _out_of_pad(
+        self,
+        stack: int,
+        frame: int,
+        slots: Mapping[int, int],
+        word: Callable[[int], int | None],
+    ) -> list[Frame]:
+        """The stack of a thread that stands in a pad, or in the agent, from who has called that on.
+        Where a call is not timed, as those of functions that others than who is looked into call as
+        well, no record tells of it: then it is what a call may come back to whose stack leads to
+        the first call that one tells of."""
+        near = range(stack, stack + _PIECE)  # further up other threads may have theirs
+        known = min((slot for slot in slots if slot in near and word(slot) is not None), default=0)
+        end = stack + _PAD_BYTES
+        for slot in range(stack, min(end, known) if known else end, 8):
+            back = word(slot)
+            if back is None:
+                break
+            if not self._may_be_back(back):
+                continue
+            found = frames(self._program, back, slot + 8, frame, word)
+            is_whole = known == 0 and len(found) > 1 and not found[-1].slot
+            if is_whole or any(one.slot == known for one in found):
+                return found
+        return frames(self._program, slots[known], known + 8, frame, word) if known else []
+
+    def _may_be_back(self, address: int) -> bool:
+        program = self._program
+        if self._foothold.holds(address) or not program.is_code(address):
+            return False
+        return program.live.is_returned_to(address)
 
 
 class _StackWords:

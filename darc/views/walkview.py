@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
+from darc.model.profile import time_below
 from darc.model.walk import Chain, End, Walk, WalkGroup
 from darc.views.words import threads_text
 
@@ -19,6 +20,11 @@ _NOTHING = 0.001
 """Of the time: what is less may be chance, as the windows of a group are several."""
 
 
+_SHORTER, _SHORTEST = 10, 0.05
+"""Windows are so many times shorter, and have so many seconds at least, where those that were
+asked for are too long for a program."""
+
+
 def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iterator[Text]:
     """The lines of all groups, and what can be done next; ``is_over``: nothing comes behind it."""
     many = "window" if known.windows == 1 else "windows"
@@ -27,7 +33,11 @@ def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iter
         f"{known.threshold:.0%} of their threads' time that is not idle"
     )
     if not known.groups and is_over:
-        yield Text("it ended before anything was known: 'darc walk' begins anew")
+        shorter = time_below(max(known.seconds / _SHORTER, _SHORTEST))
+        yield Text(
+            f"it ended before anything was known: 'darc walk --window {shorter}' begins anew, and "
+            "takes less time for each level"
+        )
     elif not known.groups:
         yield Text("nothing is known yet: let the program go on")
     number = 0

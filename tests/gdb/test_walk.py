@@ -33,6 +33,7 @@ from tests.debugger import (
     undisturbed,
     watched,
 )
+from tests.gdb.test_slow_all_the_same import compiled
 
 WALK = "darc walk --window 500ms"
 
@@ -226,6 +227,27 @@ CTRL_C = (
 """As the terminal does to the program, once a level is known."""
 
 
+TICKING = """
+#define NOINLINE __attribute__((noinline, noclone))
+static volatile unsigned ticks;
+NOINLINE void tick(void) { ticks += ticks * 3 + 1; }
+NOINLINE void crunch(void) { for (;;) tick(); }
+NOINLINE void serve(void) { crunch(); tick(); }
+int main(void) { tick(); serve(); return 0; }
+"""
+"""main has called what is called far below it as well, and most of the time in probes."""
+
+
+@IN_BOTH
+def test_threads_that_stand_in_probes_of_calls_that_do_not_count(tmp_path: Path) -> None:
+    """Nothing tells of such a call but the stack: all that it was called by is on it."""
+    commands = ["darc walk --window 200ms", "run", REPORT, "kill"]
+    done = debug(tmp_path, compiled(tmp_path, TICKING), (), commands)
+    (chain,) = groups(done)["main"]["chains"]
+    assert chain["functions"][:3] == ["main", "serve", "crunch"], done.gdb
+    assert chain["shares"][2] > 0.9
+
+
 def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
     commands = [
         CTRL_C,
@@ -249,7 +271,8 @@ def test_ctrl_c_before_anything_is_known(tmp_path: Path) -> None:
     commands = [at_once, "darc walk", "run", mark("status"), "darc status", "kill"]
     done = debug(tmp_path, build("evloop"), (), commands)
     assert "darc: main: stopped" in done.section("status")
-    assert "it ended before anything was known: 'darc walk' begins anew" in done.section("status")
+    told = "it ended before anything was known: 'darc walk --window 200ms' begins anew"
+    assert told in done.section("status")
     assert "let the program go on" not in done.gdb
 
 

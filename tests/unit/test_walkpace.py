@@ -30,6 +30,7 @@ class Program:
         while not self.pace.may_look:
             self.now += 0.001
         self.pace.stopped()
+        self.pace.decides()
         self.now += self.takes
         self.stood += self.takes
         assert not self.pace.may_look, "it stands"
@@ -69,6 +70,25 @@ def test_where_stops_are_long_there_are_fewer_looks() -> None:
     program.takes = 0.02
     program.look()
     assert program.pace.looks(2.0, 1) > 4
+
+
+def test_stops_for_the_user_are_none_of_the_walks() -> None:
+    """Nor is the one at which a walk begins: to make its probes takes ten seconds of a very large
+    program that may run for twenty."""
+    program = Program(0.002)
+    pace = Pace(lambda: program.now)
+    program.now += 10
+    pace.goes_on()
+    assert pace.runs_at_least < 0.1
+    pace.stopped()
+    program.now += 60
+    pace.goes_on()
+    assert pace.runs_at_least < 0.1
+    pace.stopped()
+    pace.decides()
+    program.now += 0.1
+    pace.goes_on()
+    assert pace.runs_at_least > 0.5
 
 
 class Collector(WalkCollector):
