@@ -67,9 +67,11 @@ class Settling:
         others = max(0, self._backend.thread_count() - 1)
         longest = int(min(_LONGEST, _PER_THREAD * others) * hz)
         left = _FOR_EACH * self._settled + int(_FIRST * hz) - self._unsettled
+        before = self._window
         self._window = max(0, min(int(_PER_STOP * (now - self._stood)), longest, left))
         self._stood, self._went = None, now
-        tables.set(resumed=now, settled=now + self._window)
+        if before or self._window:
+            tables.set(resumed=now, settled=now + self._window)
 
     @property
     def seconds(self) -> float:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from darc.model.catching import Catching
 from darc.model.errors import UsageError
-from darc.model.ftree import Cause, RootCausePath
+from darc.model.ftree import Cause, Ending, RootCausePath
 from darc.model.functionset import FunctionSet
 from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
@@ -189,7 +189,20 @@ def _looks_for_peak(snapshot: Snapshot) -> bool:
 def paths(snapshot: Snapshot, style: Style) -> Shown:
     """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
     doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
+    if any(_is_of_targets(path.ending) for path in snapshot.paths):
+        doubts.append(Text(_TARGETS, "dim"))
     return write([*main_path_lines(snapshot, style), *doubts], style)
+
+
+_TARGETS = (
+    "  'darc profile PATTERN', of what these targets are called, times each by itself, whoever "
+    "calls it"
+)
+
+
+def _is_of_targets(ending: Ending) -> bool:
+    """Whether it is in one of more targets than could be told apart."""
+    return ending.cause is Cause.UNTOLD and "targets of the call" in (ending.note or "")
 
 
 def peak_name(peak: PeakRange) -> str:

@@ -364,6 +364,17 @@ def test_targets_that_could_not_be_told_apart_are_told_once() -> None:
     assert text == "cause: in one of more targets of the call at f+0x2"
 
 
+def test_where_targets_are_not_told_apart_it_is_told_what_tells_them_apart() -> None:
+    """As of virtual calls, many of which have dozens of targets each."""
+    root = Fnode(samples.function("visit"))
+    others = root.add_child(samples.function("other targets of visit+0x2"), samples.site(3))
+    ending = Ending(Cause.UNTOLD, 3, note="in one of more targets of the call at visit+0x2")
+    path = RootCausePath((root, others), ending)
+    last = render.paths(samples.snapshot(paths=(path, path)), PLAIN).splitlines()[-1]
+    assert last.startswith("  'darc profile PATTERN', of what these targets are called, times each")
+    assert "darc profile" not in render.paths(samples.snapshot(), PLAIN)
+
+
 def test_a_path_that_was_cut_off_does_not_blame_its_last_function() -> None:
     text = ending_text("write_out", Ending(Cause.FUNCTION, 3, note=MAX_DEPTH_NOTE))
     assert text == "maximum depth reached at write_out: a larger --max-depth goes on from there"
