@@ -18,10 +18,10 @@ caught up by then (what came in ``s`` is done after ``s * u / (1 - u)``)."""
 _PER_THREAD = 0.01
 """Seconds for each thread but one, as each has one thing to catch up with."""
 
-_LONGEST = 1.0
+_LONGEST = 2.0
 """Seconds at most."""
 
-_FIRST = 2.0
+_FIRST = 3.0
 """Seconds that may not count beyond those that others allow:"""
 
 _FOR_EACH = 3

@@ -64,10 +64,10 @@ def test_a_longer_stop_has_more_to_be_caught_up_with(monkeypatch: pytest.MonkeyP
     program.run(10)
     assert program.stop(0.2) == pytest.approx(0.4)
     program.run(10)
-    assert program.stop(60) == pytest.approx(1)
+    assert program.stop(60) == pytest.approx(2)
     assert program.settling.seconds == pytest.approx(0.6)
     program.run(10)
-    assert program.settling.seconds == pytest.approx(1.6)
+    assert program.settling.seconds == pytest.approx(2.6)
     assert not program.settling.is_much
 
 
