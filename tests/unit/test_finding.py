@@ -142,7 +142,12 @@ def test_an_ambiguous_name_is_told_with_some_of_what_it_means() -> None:
 def test_near_names_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all of them are demangled for a name that is not there."""
     shown: list[str] = []
-    monkeypatch.setattr(spelling, "display_name", lambda raw: shown.append(raw) or raw)
+
+    def note(raw: str) -> str:
+        shown.append(raw)
+        return raw
+
+    monkeypatch.setattr(spelling, "display_name", note)
     names = [f"_ZN5Paint{number}Ev" for number in range(20000)]
     near_names("Layer::visit", [*names, *LAYERS])
     assert len(shown) <= 5000
