@@ -84,6 +84,9 @@ class CallWalk(Analysis):
         self._now: tuple[ThreadGroup, WalkNode] | None = None
         self._stacks: dict[int, ThreadStack] = {}
         self._ran: dict[int, tuple[int, int]] = {}
+        self._used_up = self._by_quota = self._ready = 0
+        """When the window began, how long the quota had kept threads waiting, in ns; over all
+        windows, for how long it did, and how long they were ready."""
         self._start = self._end = 0
         self._windows = 0
         self._took = 0.0
@@ -114,6 +117,7 @@ class CallWalk(Analysis):
             self._stacks = self._walk.stacks.all()
             self._see_threads()
             self._ran = {t: ran for t in self._stacks if (ran := self._walk.ran(t)) is not None}
+            self._used_up = self._walk.quota_used_up
         self._seen = None
         self._walk.windows.begin()
         self._pace.goes_on()
@@ -362,8 +366,11 @@ class CallWalk(Analysis):
     def _see_processors(self, group: ThreadGroup) -> None:
         ran = ready = whole = 0.0
         members = group.members
+        self._by_quota += max(self._walk.quota_used_up - self._used_up, 0)
         for thread, stack in self._stacks.items():
             now, then = self._walk.ran(thread), self._ran.get(thread)
+            if now is not None and then is not None:
+                self._ready += now[1] - then[1]
             if stack.key in members and now is not None and then is not None:
                 ran += now[0] - then[0]
                 ready += now[1] - then[1]
@@ -379,7 +386,13 @@ class CallWalk(Analysis):
         groups = tuple(chains.told(one) for one in self._groups if one.root.is_done)
         left = tuple(left_out.items())
         self._known = Walk(
-            groups, self._threshold, self._window, self._windows, left, self._longest
+            groups,
+            self._threshold,
+            self._window,
+            self._windows,
+            left,
+            self._longest,
+            min(self._by_quota / self._ready, 1.0) if self._ready else 0.0,
         )
 
     # -------------------------------------------------------------------- views

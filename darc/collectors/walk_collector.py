@@ -21,6 +21,7 @@ from darc.collectors.walkcount import OpenMembers, Windows
 from darc.collectors.walkstacks import Stacks
 from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.quota import Quota
 from darc.model.ftree import Function
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
@@ -150,6 +151,16 @@ class WalkCollector(SetCollector):
     def ran(self, thread: int) -> tuple[int, int] | None:
         """See :meth:`darc.debuggee.debuggee.Debuggee.ran`."""
         return self._debuggee.ran(thread)
+
+    @functools.cached_property
+    def _quota(self) -> Quota | None:
+        return self._debuggee.quota()
+
+    @property
+    def quota_used_up(self) -> int:
+        """For how long a CPU quota has kept the program's threads waiting so far, all together and
+        at most, in ns."""
+        return 0 if self._quota is None else self._quota.used_up_ns
 
     @property
     def is_stopped(self) -> bool:

@@ -17,6 +17,7 @@ from darc.code.program import Program
 from darc.debuggee import procfs
 from darc.debuggee.clock import Use
 from darc.debuggee.holds import Scheduled
+from darc.debuggee.quota import Quota
 from darc.model.ftree import Function
 from darc.model.offtimes import OffWatch
 from darc.model.parameters import Parameters
@@ -182,6 +183,10 @@ class Debuggee(ABC):
         """For how long a thread has run so far, and waited for a processor, in ns; ``None``: that
         is not known."""
         del thread
+        return None
+
+    def quota(self) -> Quota | None:
+        """What tells of its CPU quota; ``None``: it has none."""
         return None
 
     def waits_deeply(self) -> bool:

@@ -13,6 +13,7 @@ from darc.debuggee.guardian import Guardian
 from darc.debuggee.holds import Holds, Scheduled, scheduled
 from darc.debuggee.journal import ProcessJournal, is_darcs
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
+from darc.debuggee.quota import Quota
 from darc.debuggee.switches import Switches
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
@@ -120,6 +121,9 @@ class ProcessDebuggee(Debuggee):
 
     def ran(self, thread: int) -> tuple[int, int] | None:
         return procfs.ran(thread)
+
+    def quota(self) -> Quota | None:
+        return Quota(self._pid)
 
     def waits_deeply(self) -> bool:
         return procfs.waits_deeply(self._pid)

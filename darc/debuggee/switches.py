@@ -23,18 +23,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
 from darc.debuggee import clock, perf, procfs
 from darc.debuggee import switch_history as history
 from darc.debuggee.perf import Ring, Switch
+from darc.debuggee.quota import Quota
 from darc.debuggee.switch_history import Growth, Interval, Queued
 from darc.debuggee.wakers import OTHER_IDS, Wakers, why_refused
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, OffWatch
 from darc.model.ops import Event, Off, OffReason
-from darc.target import living
 
 _MOST_EVENTS = 1024
 """Of a process. With more, threads that are watched wherever they run need fewer."""
@@ -232,7 +231,7 @@ class Switches(OffWatch):
         self._pairs.read()
         self._began = self._emptied = clock.raw_now()
         self._stopped_at = self._began
-        self._group = _cpu_group(pid)
+        self._quota = Quota(pid)
         self._used_up: deque[Growth] = deque(maxlen=_MOST_STOPS)
         self._throttled = self._looked = 0
         self._wakers: Wakers | None = None
@@ -400,7 +399,7 @@ class Switches(OffWatch):
                         self._watch(thread)
 
     def _look_at_quota(self) -> None:
-        total, now = sum(_throttled_ns(file) or 0 for file in self._group), clock.raw_now()
+        total, now = self._quota.used_up_ns, clock.raw_now()
         if total > self._throttled and self._looked:
             self._used_up.append(Growth(self._looked, now, total - self._throttled))
         self._throttled, self._looked = total, now
@@ -526,34 +525,3 @@ def _room_for_descriptors() -> Iterator[None]:
     finally:
         if not enough:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-# -------------------------------------------------------------------------- quota
-
-
-def _cpu_group(pid: int) -> tuple[Path, ...]:
-    """Where the kernel tells how long the process was kept waiting by a quota: a file for its group
-    and for each above it that is seen from here."""
-    try:
-        lines = (living.folder(pid) / "cgroup").read_text(errors="replace").splitlines()
-    except OSError:
-        return ()
-    found = []
-    for line in lines:
-        _, kinds, name = line.split(":", 2)
-        kind = "cpu" if "cpu" in kinds.split(",") else ""
-        if kinds and not kind:
-            continue
-        for mount, root in procfs.cgroup_mounts(kind):
-            below = Path(name.removeprefix(root) if root != "/" else name)
-            group = mount / str(below).lstrip("/")
-            found += [folder / "cpu.stat" for folder in (group, *group.parents)]
-    return tuple(file for file in dict.fromkeys(found) if _throttled_ns(file) is not None)
-
-
-def _throttled_ns(file: Path) -> int | None:
-    """For how long its threads have been kept waiting so far, all together."""
-    told = procfs.fields(file, " ")
-    if "throttled_usec" in told:
-        return int(told["throttled_usec"]) * 1000
-    return int(told["throttled_time"]) if "throttled_time" in told else None

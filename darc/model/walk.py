@@ -80,6 +80,8 @@ class Walk(Part):
     """Callees that could not be timed, and why."""
     longest: float = 0.0
     """Seconds of the longest window: those are longer where stops take long."""
+    by_quota: float = 0.0
+    """What part of the time in which threads were ready their CPU quota was used up, at most."""
 
     @property
     def worthwhile(self) -> int | None:

@@ -114,7 +114,11 @@ _LEAST_QUOTA = 0.01
 
 def quota_text(kept: KeptOps | None) -> str | None:
     """How much of the time in which threads were ready their CPU quota was used up, if it was."""
-    share = 0.0 if kept is None else kept.quota_share
+    return quota_told(0.0 if kept is None else kept.quota_share)
+
+
+def quota_told(share: float) -> str | None:
+    """The same of a ``share`` from 0 to 1 of that time."""
     if share < _LEAST_QUOTA:
         return None
     return f"its CPU quota took up to {100 * share:.0f} % of the time without a processor"

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from darc.model.profile import time_below
 from darc.model.walk import Chain, End, Walk, WalkGroup
+from darc.views.waitsview import quota_told
 from darc.views.words import threads_text
 
 _LONGER = 1.1
@@ -46,6 +47,8 @@ def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iter
         for chain in group.chains:
             number += 1
             yield Text(f"{number:3}  {_chain(chain, show)}")
+    if (quota := quota_told(known.by_quota)) is not None:
+        yield Text(quota)
     if known.left_out:
         names = ", ".join(show(function.name) for function, _ in known.left_out[:4])
         more = f" and {len(known.left_out) - 4} more" if len(known.left_out) > 4 else ""

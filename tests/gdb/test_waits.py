@@ -221,3 +221,21 @@ def test_nothing_is_left_in_the_debugger(tmp_path: Path, program: str) -> None:
         ],
     )
     assert "events: 0" in done.gdb
+
+
+@debugger.IN_BOTH
+def test_a_walk_tells_of_the_quota(tmp_path: Path) -> None:
+    """Of its threads' time without a processor, beside the share that they were ready."""
+    with rationed() as door:
+        (tmp_path / "enter.py").write_text(f"open({str(door)!r}, 'w').write(str(tid))\n")
+        commands = [
+            f"source {INSIDE}",
+            *("break main", "run", "with-app enter.py"),
+            *("darc walk --window 1s", "continue", debugger.REPORT, "kill"),
+        ]
+        done = debugger.debug(tmp_path, build("preempted"), ("400000", "alone"), commands)
+    assert done.report is not None, done.gdb
+    share = done.report["walk"]["by_quota"]
+    assert share > 0.1, done.gdb  # on a busy machine others have the processor as well
+    told = f"its CPU quota took up to {100 * share:.0f} % of the time without a processor"
+    assert told in done.gdb

@@ -116,6 +116,10 @@ class Collector(WalkCollector):
     def is_stopped(self) -> bool:
         return True
 
+    @property
+    def quota_used_up(self) -> int:
+        return 0
+
 
 def test_a_walk_stops_the_program_as_rarely_as_its_stops_are_long(
     make: Make, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ def _to_json(known: Walk) -> dict[str, Any]:
         "seconds": known.seconds,
         "longest": round(known.longest, 3),
         "windows": known.windows,
+        "by_quota": round(known.by_quota, 4),
         "groups": [
             {
                 "start": group.name,
