@@ -30,6 +30,9 @@ _HEAT = "█▓▒░"
 _COLOURS = ("bold red", "red", "yellow", "dim")
 _NOTHING = "·"
 _LEAST_CELLS = 4
+_NEW = 0.1
+"""Of a path's time: so much is to be in contexts that no path before it has."""
+
 _BEFORE, _AFTER = 3, 2
 """Functions around the hottest one that are named in any case."""
 
@@ -98,7 +101,9 @@ def _lines(known: RankedContexts, style: Style) -> Iterator[Text]:
     many = "path" if len(known.paths) == 1 else "paths"
     yield Text(f"darc: {count} contexts on {len(known.paths)} {many}{against}", "bold")
     yield from _origins(known, style)
-    shown = known.paths[: known.top]
+    shown, repeated = known.paths[: known.top], 0
+    if not style.verbose:
+        shown, repeated = _distinct(known.paths, known.top)
     if known.base is not None:
         shown = tuple(path for path in shown if path.ns > 0)
     if not shown:
@@ -107,9 +112,32 @@ def _lines(known: RankedContexts, style: Style) -> Iterator[Text]:
     yield from _map(shown, style)
     for number, path in enumerate(shown, 1):
         yield _names(number, path, style)
-    more = len(known.paths) - known.top
+    if repeated:
+        ends = "1 path ends" if repeated == 1 else f"{repeated} paths end"
+        yield Text(f"{ends} elsewhere below these, and have little else", "dim")
+    more = len(known.paths) - len(shown) - repeated
     if more > 0:
         yield Text(f"{more} more: '--top {len(known.paths)}'", "dim")
+
+
+def _distinct(paths: Sequence[RankedPath], top: int) -> tuple[tuple[RankedPath, ...], int]:
+    """The first ``top`` of those that tell of something new; and how many before these are the same
+    but for what takes a small part of their time: a function that calls many others, none of which
+    matters, is on the path to each of them."""
+    shown: list[RankedPath] = []
+    known: set[Context] = set()
+    repeated = 0
+    for path in paths:
+        if len(shown) == top:
+            break
+        pairs = zip(path.nodes, path.parts, strict=True)
+        new = sum(abs(part) for node, part in pairs if node not in known)
+        if shown and new < _NEW * abs(path.ns):
+            repeated += 1
+            continue
+        shown.append(path)
+        known.update(path.nodes)
+    return tuple(shown), repeated
 
 
 def _origins(known: RankedContexts, style: Style) -> Iterator[Text]:

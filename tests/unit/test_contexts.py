@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -388,6 +389,20 @@ def test_the_heat_map() -> None:
     assert shown(RankedContexts(tree, tuple(rank(tree, tree)), 9, "me.json"))[-1] == (
         "nothing takes longer than there"
     )
+
+
+def test_a_path_that_tells_nothing_new_is_no_row() -> None:
+    """What the functions on the way took is told once, however many they call."""
+    leaves = {f"MA{letter}": (10, 5.0) for letter in "abcdefghijklmnopqrst"}
+    tree = tree_of(M=(10, 1000.0), MA=(10, 900.0), **leaves, MB=(10, 90.0))
+    paths = tuple(rank(tree))
+    lines = shown(RankedContexts(tree, paths, 10))
+    rows = [line for line in lines if re.match(r" +\d+  ", line)]
+    assert len(rows) == 2, lines
+    assert "[B]" in rows[1], lines
+    assert "19 paths end elsewhere below these, and have little else" in lines
+    whole = table(RankedContexts(tree, paths, 10), Style(80, verbose=True)).splitlines()
+    assert len([line for line in whole if re.match(r" +\d+  ", line)]) == 10, whole
 
 
 def test_long_paths_fit_the_screen() -> None:
