@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,11 +12,13 @@ from darc.app import commands
 from darc.app.app import App
 from darc.code import spelling
 from darc.code.demangle import base_symbol, demangle_cxx, display_name, without_arguments
+from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.program import Program
 from darc.code.spelling import Needed, ambiguous, find_symbols, near_names, symbol_spelling
 from darc.code.symbols import FunctionSymbols, Symbol
-from darc.model.errors import NotFoundError, UnsupportedError
+from darc.model.errors import AmbiguousError, NotFoundError, UnsupportedError
+from darc.target.target import Target
 from tests.fake_target import FakeTarget, FakeWorld
 
 GET_INT = "_ZN5CacheIiE3getIcEEvT_"  # void Cache<int>::get<char>(char)
@@ -92,6 +95,31 @@ def test_few_of_many_symbols_are_demangled(
     monkeypatch.setattr(spelling, "_match", counted)
     assert len(found(name, *LAYERS)) == expected
     assert len(looked_at) <= most
+
+
+def test_a_long_search_tells_how_far_it_is() -> None:
+    told: list[str] = []
+    named = Named([Symbol(s, 16 * n, 16, False, True, ()) for n, s in enumerate(LAYERS, 1)])
+    find_symbols([(cast(FunctionSymbols, named), 0)], "visit", told.append)
+    assert told == ["looks for visit among 1,000 symbols like it"]
+
+
+def test_few_of_the_functions_that_a_name_may_mean_are_spelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To spell one, all symbols are looked at."""
+    spelled: list[int] = []
+
+    def note(_: Lookup, address: int) -> str:
+        spelled.append(address)
+        return f"f{address}"
+
+    lookup = Lookup(cast(Program, None), cast(Target, None))
+    monkeypatch.setattr(Lookup, "_spelling", note)
+    monkeypatch.setattr(Lookup, "_real_entry", lambda _, address: address)
+    with pytest.raises(AmbiguousError, match=r"f names 400 functions: .* and 392 more"):
+        lookup._one("f", set(range(400)), hint=True)
+    assert spelled == list(range(8))
 
 
 @pytest.mark.parametrize("whole", ["visit", "_Z5visiti", "_ZL5visiti"])
