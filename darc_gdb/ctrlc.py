@@ -4,6 +4,9 @@ Where Python runs at that moment, a SIGINT becomes a KeyboardInterrupt in it, of
 line and which it then forgets: the program would run on, and what darc was about to do would be
 half done. So SIGINT is blocked while darc is at work, and is asked for behind that. If the program
 then runs, it is interrupted as the user wanted; if it stands still, there is a prompt anyway.
+
+Where darc's own command lets the program run, gdb comes to what is posted when that command is
+over, which would be too late: there it is :func:`noted`.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import contextlib
 import functools
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import gdb
@@ -27,11 +31,67 @@ def waits() -> Iterator[None]:
         yield
     finally:
         if signal.SIGINT not in before:
-            if signal.SIGINT in signal.sigpending():
-                signal.sigtimedwait({signal.SIGINT}, 0)
-                later.post(_interrupt)
+            if _takes_pending():
+                if _Noted.now is None:
+                    later.post(_interrupt)
+                else:
+                    _Noted.now.times += 1
             # Not the mask as it was: what else is blocked may have changed meanwhile.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@dataclass
+class Noted:
+    """What :func:`noted` has noted."""
+
+    times: int = 0
+    """How often it has come. Any thread."""
+
+    @contextlib.contextmanager
+    def let_through(self) -> Iterator[None]:
+        """gdb hears of it meanwhile, in a command that lets the program run and is interrupted so.
+        It does not become a KeyboardInterrupt: that is noted, too."""
+        self.look()
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            yield
+        except KeyboardInterrupt:
+            self.times += 1
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def look(self) -> None:
+        """Notes one that waits. gdb's own thread."""
+        self.times += _takes_pending()
+
+
+class _Noted:
+    now: Noted | None = None
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[Noted]:
+    """Ctrl-C is only noted until this is over, for who asks. Within another one it is that one."""
+    if _Noted.now is not None:
+        yield _Noted.now
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    _Noted.now = found = Noted()
+    try:
+        yield found
+    finally:
+        found.look()
+        _Noted.now = None
+        if signal.SIGINT not in before:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _takes_pending() -> bool:
+    """Whether one waits, that is blocked: it waits no more."""
+    if signal.SIGINT not in signal.sigpending():
+        return False
+    signal.sigtimedwait({signal.SIGINT}, 0)
+    return True
 
 
 def patient(handler: Callable[..., None]) -> Callable[..., None]:

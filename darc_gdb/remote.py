@@ -18,6 +18,7 @@ from darc.model.errors import TargetError
 from darc.target.memory import Hidden
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import any_thread, begin_thread, own_thread
+from darc_gdb import ctrlc
 from darc_gdb.target import GdbTarget
 from kgdb.remote import Remote, Setting
 
@@ -41,21 +42,32 @@ _SOON = 1.0
 """Seconds to wait before the user is told what for."""
 _LOOK = 0.1
 """Seconds between two looks whether that is to end."""
+_INSISTS = 2
+"""How often Ctrl-C breaks off what else would come to its end by itself, in milliseconds."""
 
 
 class _Gate(gdb.Breakpoint):
-    def __init__(self, address: int, accepts: Callable[[], bool]) -> None:
+    def __init__(
+        self, address: int, accepts: Callable[[], bool], is_broken_off: Callable[[], bool]
+    ) -> None:
         super().__init__(f"*{address:#x}", internal=True)
         self.silent = True
         self.accepts = accepts
+        self.is_broken_off = is_broken_off
         self.arrived = False
         self.failed: Exception | None = None
 
     def stop(self) -> bool:
         try:
-            self.arrived = self.arrived or self.accepts()
+            with ctrlc.waits():
+                self.arrived = self.arrived or self.accepts()
         except Exception as error:  # gdb would say it aside, and stop as if it had been reached
             self.failed = error
+        return self.is_over or self.is_broken_off()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether that is to end which lets the machine run to it."""
         return self.arrived or self.failed is not None
 
 
@@ -109,27 +121,49 @@ class GdbRemote(Remote):
     def run_to(
         self, address: int, accepts: Callable[[], bool], waiting: str, late: str | None = None
     ) -> None:
-        gate = _Gate(address, accepts)
-        limit = _Limit(self._target.hooks.is_to_leave, self._target.patience)
-        try:
-            with (
-                self._target.deciding.on_errand(),
-                self._without_users_breakpoints(),
-                _told(waiting, None if late is None else limit),
-            ):
-                gdb.execute("continue", to_string=True)
-        except gdb.error as error:
-            raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
-        finally:
-            gate.delete()
+        with ctrlc.noted() as ctrl_c:
+            enough = ctrl_c.times + (1 if late is not None else _INSISTS)
+
+            def is_broken_off() -> bool:
+                return ctrl_c.times >= enough
+
+            gate = _Gate(address, accepts, is_broken_off)
+            limit = _Limit(
+                self._target.hooks.is_to_leave, self._target.patience, is_broken_off, late
+            )
+            try:
+                with (
+                    self._target.deciding.on_errand(),
+                    self._without_users_breakpoints(),
+                    _told(waiting, limit),
+                ):
+                    while not (gate.is_over or limit.has_stopped or is_broken_off()):
+                        before = ctrl_c.times
+                        with ctrl_c.let_through():
+                            gdb.execute("continue", to_string=True)
+                        if ctrl_c.times == before and not gate.is_over:
+                            ctrl_c.times += 1  # gdb has heard of it
+            except gdb.error as error:
+                raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
+            finally:
+                gate.delete()
         if gate.failed is not None:
             raise gate.failed
-        if gate.arrived:
+        if gate.arrived and not is_broken_off():
             return
         if limit.is_over:
             assert late is not None
             raise TargetError(f"--max-time is over, and {late}")
         raise TargetError(f"interrupted: darc {waiting}")
+
+    @contextlib.contextmanager
+    def undivided(self) -> Iterator[None]:
+        with ctrlc.noted() as ctrl_c:
+            before = ctrl_c.times
+            yield
+            ctrl_c.look()
+            if ctrl_c.times > before:
+                raise TargetError("interrupted: nothing is timed")
 
     @contextlib.contextmanager
     def _without_users_breakpoints(self) -> Iterator[None]:
@@ -223,29 +257,40 @@ class GdbRemote(Remote):
 
 
 class _Limit:
-    """When the machine has run long enough for darc's sake: after ``patience``, in seconds, where
-    that is not ``None``, or as gdb ``is_to_leave``. It is stopped then, once."""
+    """When the machine has run long enough for darc's sake: as that ``is_broken_off``, and, where
+    it may be ``late``, after ``patience``, in seconds, if that is not ``None``, or as gdb
+    ``is_to_leave``. It is stopped then, once."""
 
-    def __init__(self, is_to_leave: Callable[[], bool], patience: float | None) -> None:
+    def __init__(
+        self,
+        is_to_leave: Callable[[], bool],
+        patience: float | None,
+        is_broken_off: Callable[[], bool],
+        late: str | None,
+    ) -> None:
+        self._may_be_late = late is not None
         self._is_to_leave = is_to_leave
-        self._end = math.inf if patience is None else time.monotonic() + patience
-        self._has_stopped = False
+        self._is_broken_off = is_broken_off
+        is_endless = patience is None or late is None
+        self._end = math.inf if is_endless else time.monotonic() + (patience or 0)
+        self.has_stopped = False
         self.is_over = False
         """Whether it was stopped as that time was over."""
 
     def look(self) -> None:
         """On a thread beside gdb's."""
-        if self._has_stopped:
+        if self.has_stopped:
             return
         self.is_over = time.monotonic() >= self._end
-        if self.is_over or self._is_to_leave():
-            self._has_stopped = True
+        leaves = self._may_be_late and self._is_to_leave()
+        if self.is_over or leaves or self._is_broken_off():
+            self.has_stopped = True
             # As Ctrl-C does: what is posted gdb comes to when its command is over.
             os.kill(os.getpid(), signal.SIGINT)
 
 
 @contextlib.contextmanager
-def _told(waiting: str, limit: _Limit | None) -> Iterator[None]:
+def _told(waiting: str, limit: _Limit) -> Iterator[None]:
     """Tells the user what darc waits for, when that takes long, and keeps to its ``limit``."""
     over = threading.Event()
 
@@ -256,8 +301,7 @@ def _told(waiting: str, limit: _Limit | None) -> Iterator[None]:
                 # Not by gdb, which keeps to itself whatever is written while the command runs.
                 os.write(2, f"darc: {waiting}\n".encode())
                 told = math.inf
-            if limit is not None:
-                limit.look()
+            limit.look()
 
     gdb.flush()
     thread = begin_thread(watch, "darc-remote")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from darc import agent
@@ -115,12 +116,14 @@ class KernelFoothold(Foothold):
         identity: int,
         call: Call,
         enter: Callable[[], None],
+        undivided: Callable[[], AbstractContextManager[None]],
         is_another: Callable[[], bool],
         left: Sequence[LeftFoothold] = (),
         rooms: Sequence[Room] = ROOMS,
         writes_text: bool = True,
     ) -> None:
-        """``enter`` brings a task to where functions may be called; ``is_another`` says, where the
+        """``enter`` brings a task to where functions may be called; what they give is taken
+        ``undivided`` (:meth:`kgdb.remote.Remote.undivided`); ``is_another`` says, where the
         tables cannot be read, whether that is since another kernel runs; ``left`` may be used
         again; the tables are to have one of ``rooms``, the last of which is the smallest;
         ``writes_text``: the debugger writes also what is read-only."""
@@ -128,6 +131,7 @@ class KernelFoothold(Foothold):
         self._kernel = program
         self._call = call
         self._enter = enter
+        self._undivided = undivided
         self._is_another = is_another
         self._left = left
         self._rooms = rooms
@@ -145,11 +149,12 @@ class KernelFoothold(Foothold):
             self.reopen(self._program, resolution)
             return
         self._enter()
-        super().install(resolution)
-        if self.tables.room.blocks:  # while a task stands where functions may be called
-            self.tables.begin_set()
-            self.calibrate_members()
-            self.tables.reset(resolution)
+        with self._undivided():  # what breaks that off would leave memory that nobody finds
+            super().install(resolution)
+            if self.tables.room.blocks:  # while a task stands where functions may be called
+                self.tables.begin_set()
+                self.calibrate_members()
+                self.tables.reset(resolution)
 
     def reopen(self, program: Program, resolution: int) -> None:
         super().reopen(program, resolution)
@@ -160,7 +165,8 @@ class KernelFoothold(Foothold):
             return
         if self._is_adopted:  # nothing was called, and no task stands where something may be
             self._enter()
-        super().calibrate_members()
+        with self._undivided():
+            super().calibrate_members()
 
     def _known_entries(self) -> dict[int, tuple[int, int]]:
         """Of earlier sets, also those of other debuggers."""

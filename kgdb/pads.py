@@ -128,6 +128,7 @@ class KernelPads(PadBackend):
             identity=kernel.identity,
             call=kernel.calls.call if sets else kernel.calls.call_instead,
             enter=kernel.enter,
+            undivided=kernel.remote.undivided,
             is_another=self._is_another,
             left=[one for one in found if one.version == own_version],
             rooms=rooms,

@@ -60,7 +60,17 @@ class Remote(ABC):
         end.
 
         Raises:
-            TargetError: it stopped for something else, Ctrl-C for example, or it was too ``late``.
+            TargetError: it stopped for something else, or it was too ``late``. Ctrl-C ends it at
+                once where it may be late, else when it comes again.
+        """
+
+    @abstractmethod
+    def undivided(self) -> AbstractContextManager[None]:
+        """What is begun is done as a whole: Ctrl-C counts at its end. Within it one does not end
+        :meth:`run_to` where that cannot be late; a second one does.
+
+        Raises:
+            TargetError: at the end, it has come.
         """
 
     @abstractmethod

@@ -87,6 +87,56 @@ def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
         assert_unharmed(started)
 
 
+INTERRUPTED = """
+import itertools, os
+from darc_gdb import ctrlc
+
+runs, wanted = itertools.count(1), [1, 3]
+
+@ctrlc.patient
+def went_on(_event):
+    if wanted and next(runs) == wanted[0]:
+        del wanted[0]
+        os.kill(os.getpid(), 2)
+
+gdb.events.cont.connect(went_on)
+"""
+"""Ctrl-C comes as the machine goes on for darc: the first time, and when it has run twice more, in
+the midst of what darc has to do then."""
+
+LARGE = "pages=[0-9][0-9][0-9][0-9]"
+
+
+def test_ctrl_c_while_darc_gets_its_memory(tmp_path: Path) -> None:
+    """It ends the command, in a line, whether a task is waited for or makes a call; the kernel is
+    as it was, and what it has given is used the next time."""
+    with workload("piperead") as started:
+
+        def given() -> int:
+            counted = typed(started, f"grep -c '{LARGE}' /proc/vmallocinfo")
+            return int(re.findall(r"^(\d+)$", counted, re.M)[-1])
+
+        before = given()
+        script = tmp_path / "interrupted.py"
+        script.write_text(INTERRUPTED)
+        done = connected(
+            started,
+            tmp_path,
+            TEXT.format("before"),
+            f"source {script}",
+            *(START, "darc status", TEXT.format("first")),
+            *(START, "darc status", TEXT.format("second")),
+            *(START, "darc stop", TEXT.format("after")),
+        )
+        assert len(re.findall(r"^darc: interrupted: ", done.gdb, re.M)) == 2, done.gdb
+        assert done.gdb.count("nothing is being analysed") == 2, done.gdb
+        assert done.gdb.count("darc: analyses vfs_read") == 1, done.gdb
+        for text in ("first", "second", "after"):
+            assert (tmp_path / "before").read_bytes() == (tmp_path / text).read_bytes()
+        assert given() == before + 1
+        assert_unharmed(started)
+
+
 PROBES = "/sys/kernel/tracing/kprobe_events"
 ENABLE = "/sys/kernel/tracing/events/kprobes/enable"
 
