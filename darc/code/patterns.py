@@ -24,6 +24,7 @@ _STRIPPED = 0.9
 _MOST_CHARACTERS = 1 << 24
 """Of a list of functions."""
 
+GONE = "its code is not there any more (a kernel gives back that of its own begin, __init)"
 CHOSEN_LATE = "the program chooses its code when it is loaded (IFUNC)"
 
 
@@ -156,12 +157,14 @@ def choose(
     search = _Search(program, target, own, progress)
     for pattern in () if functions else patterns:
         found = search.find(pattern)
-        if not found:
+        gone = [] if found else search.gone(pattern)
+        if not found and not gone:
             raise NotFoundError(_missing(pattern, search))
+        left_out.update((function.address, (function, GONE)) for function in gone)
         for function, is_late in found:
             if is_late:
                 left_out[function.address] = function, CHOSEN_LATE
-            elif program.is_code(function.address):  # a kernel's __init functions are gone
+            else:
                 functions.setdefault(function.address, function)
     return Chosen(
         tuple(functions[address] for address in sorted(functions)),
@@ -194,13 +197,26 @@ class _Search:
         """What a pattern means: each, and whether the program chooses its code late. Of the rest of
         the program only where it means nothing else."""
         found = list(self._known(pattern))
+        found = self._live(found)
         if not found and pattern.scope is None:
             operations = self.program.names.operations(pattern.text)
             found = [(self.program.names.function_at(address), False) for address in operations]
         if found or not self.program.has_more:
             return found
         self.program.look_further()
-        return list(self._known(pattern))
+        return self._live(self._known(pattern))
+
+    def gone(self, pattern: Pattern) -> list[Function]:
+        """What a pattern means of which nothing is left."""
+        return [function for function, _ in self._known(pattern)]
+
+    def _live(self, found: Iterable[tuple[Function, bool]]) -> list[tuple[Function, bool]]:
+        """Without those that are gone, as a kernel's ``__init`` functions are."""
+        return [
+            (function, is_late)
+            for function, is_late in found
+            if is_late or self.program.is_code(function.address)
+        ]
 
     def _known(self, pattern: Pattern) -> Iterable[tuple[Function, bool]]:
         """The same of what is known of the program by now."""

@@ -127,3 +127,11 @@ def test_intervals_of_the_time(machine: Machine, tmp_path: Path) -> None:
     calls = [sum(interval.values()) for interval in row["slices"]]
     assert len(calls) == 3, part
     assert min(calls) > 0, calls
+
+
+def test_functions_that_the_kernel_has_given_back(machine: Machine) -> None:
+    """They are told as not timed, and do not stand for those of modules of that name."""
+    done = debug(machine, "darc profile kernel_init_freeable virtqueue_* --time 1s", "continue")
+    assert re.search(r"not timed: .*its code is not there any more", done), done
+    alone = debug(machine, "darc profile kernel_init_freeable")
+    assert "darc: kernel_init_freeable: its code is not there any more" in alone
