@@ -270,6 +270,17 @@ class KernelDebuggee(Debuggee):
         deaf_to = "neither Ctrl-C nor --max-time" if self._kernel.has_limit else "no Ctrl-C"
         return f"a kernel in kgdb hears {deaf_to}: 'darc-vm break', or its magic key (g), stops it"
 
+    def unloaded(self, program: Program) -> list[Module]:
+        places = [program.module_at(address) for address in list(program.live.patches)]
+        patched = {one.start: one for one in places if one is not None and one.name != "vmlinux"}
+        if not patched:
+            return []
+        try:
+            there = {(one.name, one.start, one.end) for one in self._modules()}
+        except (FormatError, TargetError):
+            return []  # nobody knows
+        return [one for one in patched.values() if (one.name, one.start, one.end) not in there]
+
     def absent(self, parameters: Parameters) -> str | None:
         kernel, task = self._kernel, parameters.task
         if task is None:

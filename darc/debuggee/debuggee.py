@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from darc.code.architecture import FunctionCode
 from darc.code.labels import LABEL, is_label
+from darc.code.modules import Module
 from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
 from darc.debuggee import procfs
@@ -83,6 +84,11 @@ class Debuggee(ABC):
     def opening(self) -> str | None:
         """What the user is to know before an analysis goes on."""
         return None
+
+    def unloaded(self, program: Program) -> list[Module]:
+        """At a stop: files that patches stand in, and that are not there any more, where nobody
+        tells of that."""
+        return []
 
     def absent(self, parameters: Parameters) -> str | None:
         """What is to be timed by ``parameters`` and is not there at the moment, for the user;

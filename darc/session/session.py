@@ -221,6 +221,7 @@ class Session:
             self.analysis.collect()
             self.analysis.close(status, alive=True)
 
+        self._is_unloaded()
         self._unless_damaged(close, None)
         if not self._alive:
             return
@@ -301,10 +302,22 @@ class Session:
         self._stands()
         if self._alive and (why := self.collector.lost()) is not None:
             self.vanished(why)
+        elif self._alive and self._is_unloaded():
+            self.stop()
+            self._message = Message.RESULT
         elif self._alive:
             self._switches.stands()
             self.analysis.stopped()
             self._unless_damaged(self._pause, None)
+
+    def _is_unloaded(self) -> bool:
+        """Whether f0 is gone with the file that it was in. Of others the user is told."""
+        gone = self.debuggee.unloaded(self.program)
+        for one in gone:
+            text = f"{one.name} was unloaded: its functions are not timed any more"
+            if text not in self.notes:
+                self.notes.append(text)
+        return any(one.start <= self._entry < one.end for one in gone)
 
     def passes(self) -> bool:
         """As :meth:`on_user_stop`, where the debugger lets the program go on by itself before

@@ -137,6 +137,54 @@ def test_ctrl_c_while_darc_gets_its_memory(tmp_path: Path) -> None:
         assert_unharmed(started)
 
 
+REMOVED = """
+import os, socket, time
+from pathlib import Path
+from darc.target.ownthread import begin_thread
+
+def remove():
+    with socket.socket(socket.AF_UNIX) as console:
+        console.connect('{console}')
+        console.sendall(b"rmmod virtio_pci; echo is gon''e\\n")
+        while "is gone" not in Path('{log}').read_text(errors="replace"):
+            time.sleep(0.02)
+    os.kill(os.getpid(), 2)
+
+def went_on(_event):
+    gdb.events.cont.disconnect(went_on)
+    begin_thread(remove, "user")
+
+gdb.events.cont.connect(went_on)
+"""
+"""The user removes a module, and stops the machine then."""
+
+
+def test_a_module_that_is_removed_while_its_function_is_timed(
+    shared: Machine, tmp_path: Path
+) -> None:
+    """The user is told; and the kernel gets its module back, and an analysis there, as well."""
+    script = tmp_path / "removed.py"
+    log = shared.folder / "console.log"
+    script.write_text(REMOVED.format(console=shared.console_socket, log=log))
+    done = connected(
+        shared,
+        tmp_path,
+        TEXT.format("before"),
+        "darc start vp_notify",
+        f"source {script}",
+        "continue",
+        "darc status",
+        TEXT.format("after"),
+    )
+    assert "virtio_pci was unloaded: its functions are not timed any more" in done.gdb
+    assert "vp_notify: stopped" in done.gdb, done.gdb
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    typed(shared, "insmod /modules/virtio_pci.ko")
+    again = connected(shared, tmp_path, "darc start vp_notify", "darc stop")
+    assert "darc: every probe is out" in again.gdb
+    assert_unharmed(shared)
+
+
 PROBES = "/sys/kernel/tracing/kprobe_events"
 ENABLE = "/sys/kernel/tracing/events/kprobes/enable"
 
