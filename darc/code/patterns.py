@@ -156,11 +156,12 @@ def choose(
         functions.update((function.address, function) for function in _unnamed(own))
     search = _Search(program, target, own, progress)
     for pattern in () if functions else patterns:
-        found = search.find(pattern)
-        gone = [] if found else search.gone(pattern)
+        gone: list[Function] = []
+        found = search.find(pattern, gone)
         if not found and not gone:
             raise NotFoundError(_missing(pattern, search))
-        left_out.update((function.address, (function, GONE)) for function in gone)
+        if not found:
+            left_out.update((function.address, (function, GONE)) for function in gone)
         for function, is_late in found:
             if is_late:
                 left_out[function.address] = function, CHOSEN_LATE
@@ -193,30 +194,29 @@ class _Search:
     own: Module | None
     progress: Callable[[str], None]
 
-    def find(self, pattern: Pattern) -> list[tuple[Function, bool]]:
+    def find(self, pattern: Pattern, gone: list[Function]) -> list[tuple[Function, bool]]:
         """What a pattern means: each, and whether the program chooses its code late. Of the rest of
-        the program only where it means nothing else."""
-        found = list(self._known(pattern))
-        found = self._live(found)
+        the program only where it means nothing else. Those of which nothing is left, as of a
+        kernel's ``__init`` functions, come to ``gone``."""
+        found = self._live(self._known(pattern), gone)
         if not found and pattern.scope is None:
             operations = self.program.names.operations(pattern.text)
             found = [(self.program.names.function_at(address), False) for address in operations]
         if found or not self.program.has_more:
             return found
         self.program.look_further()
-        return self._live(self._known(pattern))
+        return self._live(self._known(pattern), gone)
 
-    def gone(self, pattern: Pattern) -> list[Function]:
-        """What a pattern means of which nothing is left."""
-        return [function for function, _ in self._known(pattern)]
-
-    def _live(self, found: Iterable[tuple[Function, bool]]) -> list[tuple[Function, bool]]:
-        """Without those that are gone, as a kernel's ``__init`` functions are."""
-        return [
-            (function, is_late)
-            for function, is_late in found
-            if is_late or self.program.is_code(function.address)
-        ]
+    def _live(
+        self, found: Iterable[tuple[Function, bool]], gone: list[Function]
+    ) -> list[tuple[Function, bool]]:
+        live = []
+        for function, is_late in found:
+            if is_late or self.program.is_code(function.address):
+                live.append((function, is_late))
+            else:
+                gone.append(function)
+        return live
 
     def _known(self, pattern: Pattern) -> Iterable[tuple[Function, bool]]:
         """The same of what is known of the program by now."""
