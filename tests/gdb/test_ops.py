@@ -86,7 +86,7 @@ def test_ops_outlive_stop_save_and_resume(program: Path, tmp_path: Path) -> None
     assert len(content["parts"]["ops"]["ops"]) > 8
     other = [mark("resumed"), "darc resume a.json", "break write_out", "run", "darc ops 2"]
     other += [mark("saved"), "darc save b.json"]
-    other += [mark("broken"), attempt("darc compare c.json b.json")]
+    other += [mark("broken"), attempt("darc compare c.json b.json"), mark("end")]
     content["parts"]["ops"]["ops"][0]["spans"][0][0] = 99
     (tmp_path / "c.json").write_text(json.dumps(content))
     done = debug(tmp_path, program, ("100000",), other)

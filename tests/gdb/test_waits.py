@@ -234,8 +234,11 @@ def test_a_walk_tells_of_the_quota(tmp_path: Path) -> None:
             *("darc walk --window 1s", "continue", debugger.REPORT, "kill"),
         ]
         done = debugger.debug(tmp_path, build("preempted"), ("400000", "alone"), commands)
+        told = procfs.fields(door.parent / "cpu.stat", " ")
     assert done.report is not None, done.gdb
     share = done.report["walk"]["by_quota"]
-    assert share > 0.1, done.gdb  # on a busy machine others have the processor as well
-    told = f"its CPU quota took up to {100 * share:.0f} % of the time without a processor"
-    assert told in done.gdb
+    line = f"its CPU quota took up to {100 * share:.0f} % of the time without a processor"
+    assert (line in done.gdb) == (share >= 0.01), done.gdb
+    # On a busy machine others have the processor as well, and the quota lasts.
+    if 2 * int(told["nr_throttled"]) > int(told["nr_periods"]):
+        assert share > 0.1, done.gdb
