@@ -22,7 +22,7 @@ from kgdb import devices, ftrace, tasks
 from kgdb.devices import Devices
 from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED
 from kgdb.image import KernelModule
-from kgdb.kernel import STACK_SHIFT, Kernel
+from kgdb.kernel import BOOTED_ANEW, STACK_SHIFT, Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import NO_THREADS, KernelPads
 from kgdb.program import KernelProgram
@@ -95,6 +95,7 @@ class KernelDebuggee(Debuggee):
             live = kernel.target.memory.read(place, len(own))
         if live != own:
             raise _another_kernels(kernel.path, live)
+        kernel.note_boot()
         if kernel.bias:
             kernel.remote.move_symbols(
                 kernel.path, kernel.image.values["linux_banner"], kernel.bias
@@ -269,6 +270,9 @@ class KernelDebuggee(Debuggee):
             return None
         deaf_to = "neither Ctrl-C nor --max-time" if self._kernel.has_limit else "no Ctrl-C"
         return f"a kernel in kgdb hears {deaf_to}: 'darc-vm break', or its magic key (g), stops it"
+
+    def lost(self) -> str | None:
+        return BOOTED_ANEW if self._kernel.is_another() else None
 
     def unloaded(self, program: Program) -> list[Module]:
         places = [program.module_at(address) for address in list(program.live.patches)]

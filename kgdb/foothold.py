@@ -25,6 +25,7 @@ from darc.pads.foothold import MARK, MARK_SIZE, Foothold, ThreadKey
 from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
 from darc.pads.waypoints import Waypoints
 from darc.target.target import Target
+from kgdb.kernel import BOOTED_ANEW
 from kgdb.program import KernelProgram
 
 _PAGE = 4096
@@ -349,7 +350,7 @@ class KernelFoothold(Foothold):
             is_lost = self.tables.magic != self._blob.constants["DARC_MAGIC"]
         except TargetError:
             is_lost = self._is_another()
-        return "the machine was booted anew, and the probes are gone" if is_lost else None
+        return BOOTED_ANEW if is_lost else None
 
     def close(self) -> None:
         pass  # nothing of it is here

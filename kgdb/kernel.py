@@ -11,7 +11,7 @@ from pathlib import Path
 from iced_x86 import FlowControl
 
 from darc.code.processor import decode
-from darc.model.errors import FormatError, UnsupportedError
+from darc.model.errors import FormatError, TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from kgdb import tasks
 from kgdb.calls import LOOKED_AT, WAY_BACK, KernelCalls, takes_frame
@@ -22,6 +22,12 @@ from kgdb.remote import Remote
 
 _IDT = 0xFFFF_FE00_0000_0000
 """Where x86-64 kernels map their interrupt descriptors, whatever their own address."""
+
+_KEY, _KEY_SIZE = "ptr_key", 16
+"""What a kernel hides pointers by in its messages: a random number, once for each boot
+(lib/vsprintf.c)."""
+
+BOOTED_ANEW = "the machine was booted anew, and the probes are gone"
 
 _FIRST_HANDLERS = ("asm_exc_divide_error", "divide_error")
 
@@ -54,6 +60,7 @@ class Kernel:
         self.has_limit = False
         """Whether the analysis is to end at some time: :meth:`arm_limit` was called."""
         self._disarm: list[Callable[[], None]] = []
+        self._boot = b""
         self.begun = False
         """Whether probes may be put in: between :meth:`begin` and :meth:`leave`."""
 
@@ -90,6 +97,23 @@ class Kernel:
     def identity(self) -> int:
         """Stays the same until it boots anew."""
         return self.bias + 1
+
+    def note_boot(self) -> None:
+        """The kernel that runs now is the one that is meant."""
+        self._boot = self._key()
+
+    def _key(self) -> bytes:
+        place = self.value(_KEY)
+        return b"" if place is None else self.target.memory.read(place, _KEY_SIZE)
+
+    def is_another(self) -> bool:
+        """Whether a kernel runs that has been booted since. In user mode, with page-table
+        isolation, nothing tells where the connection reads virtual addresses alone."""
+        try:
+            return self.live_bias() != self.bias or (any(self._boot) and self._key() != self._boot)
+        except TargetError:
+            # In the kernel's own mode all of it is there, but for one that has just begun.
+            return self.remote.is_qemu and not self.remote.register("cs") & 3
 
     def begin(self) -> None:
         """Something is about to be written into its text."""

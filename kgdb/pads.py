@@ -136,13 +136,13 @@ class KernelPads(PadBackend):
         )
 
     def _is_another(self) -> bool:
-        """Whether a kernel runs that has been booted since, at other addresses or without what was
-        put into the one before. In user mode, with page-table isolation, none is mapped."""
+        """The tables cannot be read: whether a kernel runs that has been booted since, at other
+        addresses or without what was put into the one before."""
         kernel = self._kernel
         banner = kernel.value("linux_banner")
         assert banner is not None
         try:
-            return kernel.live_bias() != kernel.bias or bool(kernel.target.memory.read(banner, 1))
+            return kernel.is_another() or bool(kernel.target.memory.read(banner, 1))
         except TargetError:
             return False
 

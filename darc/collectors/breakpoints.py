@@ -166,6 +166,9 @@ class BreakpointCollector(Collector):
         except DarcError as error:
             self._note(str(error))
 
+    def lost(self) -> str | None:
+        return self._debuggee.lost()
+
     def is_there(self) -> bool:
         try:
             return (

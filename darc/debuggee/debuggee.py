@@ -85,6 +85,11 @@ class Debuggee(ABC):
         """What the user is to know before an analysis goes on."""
         return None
 
+    def lost(self) -> str | None:
+        """At a stop: why what the debugger has is not what an analysis has begun in, where the
+        debugger does not say so."""
+        return None
+
     def unloaded(self, program: Program) -> list[Module]:
         """At a stop: files that patches stand in, and that are not there any more, where nobody
         tells of that."""

@@ -401,3 +401,35 @@ def test_a_machine_that_boots_anew(tmp_path: Path, kaslr: bool) -> None:
             assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
         assert done.paths == [SLEEP], done.gdb
         assert_unharmed(started)
+
+
+RESET = """
+import os
+from pathlib import Path
+from darc.target.ownthread import begin_thread
+from kgdb.vm import qmp
+
+def reset():
+    qmp.execute(Path('{monitor}'), 'system_reset')
+    os.kill(os.getpid(), 2)
+
+def went_on(_event):
+    gdb.events.cont.disconnect(went_on)
+    begin_thread(reset, "user")
+
+gdb.events.cont.connect(went_on)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kaslr", [False, True])
+def test_a_machine_that_boots_anew_is_told_from_the_one_before(tmp_path: Path, kaslr: bool) -> None:
+    """At once, where the new kernel has not even begun."""
+    with workload("piperead", kaslr=kaslr) as started:
+        qmp.execute(started.monitor_socket, "set-action", reboot="reset")
+        script = tmp_path / "reset.py"
+        script.write_text(RESET.format(monitor=started.monitor_socket))
+        start = "darc start vfs_read --task nobody"
+        done = connected(started, tmp_path, start, f"source {script}", "continue", "darc status")
+        assert "the machine was booted anew, and the probes are gone" in done.gdb
+        assert "Cannot access memory" not in done.gdb

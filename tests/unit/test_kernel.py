@@ -690,6 +690,7 @@ def test_a_vmlinux_of_another_kernel_is_told_in_one_clear_line(
         image=image, path="vmlinux", bias=bias, value=lambda name: image.values[name] + bias,
         target=SimpleNamespace(memory=Memory((TEXT + bias, live))),
         remote=SimpleNamespace(move_symbols=lambda *_: None),
+        note_boot=lambda: None,
     )  # fmt: skip
     debuggee = KernelDebuggee.__new__(KernelDebuggee)
     debuggee._kernel = cast("Kernel", fake)
