@@ -43,6 +43,39 @@ static COLD void hide_unrecorded(const control *ctl, u64 stack)
     }
 }
 
+/* A thread shows again what no other one has passed: fibers go from thread to thread, and stacks of others
+ * may be near. What another unwinder may be in the midst of stays hidden until its frame returns. */
+static inline void pass_record(record *rec, const context *ctx)
+{
+    u64 own = ctx ? (u64)ctx : DARC_NEVER;
+    u64 before = __atomic_exchange_n(&rec->hidden_by, own, __ATOMIC_SEQ_CST);
+    if (before && before != own)
+        __atomic_store_n(&rec->hidden_by, DARC_NEVER, __ATOMIC_SEQ_CST);
+}
+
+/* Puts the landing's address back; where another unwinder has come by in the midst of it, takes it away. */
+static int show_record(const control *ctl, record *rec, const context *ctx, u64 stack)
+{
+    u64 back = own_back(ctl, rec->pad_back), own = (u64)ctx;
+    if (!back || !readable(ctl, rec->slot, stack))
+        return 0;
+    if (!__atomic_compare_exchange_n(&rec->hidden_by, &own, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return 0;
+    if (!exchange(ctl, stack, rec->slot, back, rec->pad_back))
+        return 0;
+    if (__atomic_load_n(&rec->hidden_by, __ATOMIC_SEQ_CST)) {
+        exchange(ctl, stack, rec->slot, rec->pad_back, back);
+        return 0;
+    }
+    rec->open = OPEN;
+    return 1;
+}
+
+static inline int is_hidden_by(const record *rec, const context *ctx)
+{
+    return rec->open == HIDDEN && rec->hidden_by == (u64)ctx;
+}
+
 /* Every frame above that returns to a landing: of the current op, and also of ops that a coroutine left
  * open on this stack, of whatever thread and time. What is timed may depend on them; what an
  * unwinder finds must not. So the word in the slot decides and tells what to put there, whatever the
@@ -66,7 +99,9 @@ static void hide(control *ctl, u64 stack)
             continue;
         if (!readable(ctl, slot, stack))
             continue;
-        u64 word = *(u64 *)slot, back = own_back(ctl, word);
+        if (rec->open)
+            pass_record(rec, ctx);
+        u64 word = *(volatile u64 *)slot, back = own_back(ctl, word);
         if (back && exchange(ctl, stack, slot, word, back) && rec->open == OPEN && word == rec->pad_back)
             rec->open = HIDDEN;
     }
@@ -83,13 +118,12 @@ static COLD void show_members(control *ctl, context *ctx, u64 stack)
     for (u64 i = 0; i < count && i < record_room(ctl); i++) {
         u64 number = ((u32 *)ctl->record_list)[i] & (record_room(ctl) - 1);
         record *rec = &((record *)ctl->records)[number];
-        if (rec->open != HIDDEN || rec->context != (u64)ctx)
+        if (!is_hidden_by(rec, ctx) || rec->context != (u64)ctx)
             continue;
-        u64 back = own_back(ctl, rec->pad_back);
         if (rec->slot <= stack)
             leave_behind(ctl, rec);
-        else if (back && readable(ctl, rec->slot, stack) && exchange(ctl, stack, rec->slot, back, rec->pad_back))
-            rec->open = OPEN;
+        else
+            show_record(ctl, rec, ctx, stack);
     }
     BARRIER();
     ctx->idle = DARC_FREE;
@@ -110,14 +144,10 @@ static void show(control *ctl, u64 stack)
     BARRIER();
     for (u32 depth = 0; rec && depth < DARC_MAX_DEPTH; depth++) {
         record *parent = (record *)rec->parent;
-        if (rec->open == HIDDEN && rec->serial == ctx->serial) {
+        if (is_hidden_by(rec, ctx) && rec->serial == ctx->serial) {
             if (rec->slot > stack) {
-                u64 back = own_back(ctl, rec->pad_back);
-                if (back && readable(ctl, rec->slot, stack)
-                    && exchange(ctl, stack, rec->slot, back, rec->pad_back)) {
-                    rec->open = OPEN;
+                if (show_record(ctl, rec, ctx, stack))
                     top = top ? top : rec;
-                }
             } else {
                 rec->open = 0;
                 if (ctx->epoch == ctl->epoch && rec != (record *)ctx->op) {

@@ -32,6 +32,7 @@ from darc.code.headers import (
     Segment,
     segment_at,
 )
+from darc.code.pointers import CodePointers
 from darc.code.processor import handed_to_c
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
@@ -97,6 +98,11 @@ class Image:
     def dynamic(self) -> Dynamic:
         """What it tells the dynamic linker."""
         return Dynamic(self._headers)
+
+    @functools.cached_property
+    def pointers(self) -> CodePointers:
+        """Addresses of code in its data."""
+        return CodePointers(self._headers)
 
     @where_damaged(tuple)
     def _read_segments(self) -> tuple[Segment, ...]:
@@ -213,6 +219,7 @@ class Image:
         self.symbols.at(0)
         self.frames.extent(0)
         self.dynamic.imports_any(())
+        self.pointers.lie_between(0, 0)
 
 
 def read_image(path: Path, name: str, root: Path = Path("/")) -> Image:

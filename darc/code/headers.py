@@ -135,6 +135,7 @@ class Headers:
         self.content = content
         fields = _ELF.unpack(content.read(0, _ELF.size))
         self.ident: bytes = fields[0]
+        self.kind: int = fields[1]
         self.machine: tuple[int, int] = (self.ident[4], fields[2])
         self.entry: int = fields[4]
         self._segments_at, self._sections_at = fields[5], fields[6]

@@ -168,12 +168,16 @@ class Program:
         return self.mapped.has(address)
 
     def is_jumped_into(self, start: int, end: int) -> bool:
-        """Whether some function nearby jumps between ``start`` and ``end``, both excluded, or the
-        kernel may lead a thread there."""
+        """Whether some function nearby jumps between ``start`` and ``end``, both excluded, or a
+        symbol or a pointer in the file's data leads there, or the kernel may lead a thread."""
         module = self.module_at(start)
         if module is None:
             return False
         if self.sequences.lie_between(start, end):
+            return True
+        low, high = start - module.bias, end - module.bias
+        above = module.image.symbols.next_above(low)
+        if (above is not None and above < high) or module.image.pointers.lie_between(low, high):
             return True
         return self.jumps.lead_between(start, end, module)
 

@@ -54,3 +54,21 @@ def test_a_handler_comes_back_among_f0s_first_instructions(what: str, tmp_path: 
         program.check()
         assert not program.altered()
         program.finish()
+
+
+@IN_BOTH
+@pytest.mark.parametrize(
+    "what",
+    ["profile handle lookup --time 2s", "start handle --peak last --start-ops 9999 --max-time 3s"],
+    ids=["profile", "start"],
+)
+def test_a_fiber_throws_on_another_thread_than_it_has_begun_on(what: str, tmp_path: Path) -> None:
+    """What one unwinder has hidden from itself, the other thread leaves alone."""
+    with hazards.running("movingthrows", tmp_path) as program:
+        commands = [f"darc {what}", "continue", "darc stop"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        hazards.wait_until_let_go(program.pid)
+        assert "every probe is out" in done.gdb
+        program.check()
+        assert not program.altered()
+        program.finish()

@@ -107,6 +107,7 @@ the midst of what darc has to do then."""
 LARGE = "pages=[0-9][0-9][0-9][0-9]"
 
 
+@pytest.mark.long
 def test_ctrl_c_while_darc_gets_its_memory(tmp_path: Path) -> None:
     """It ends the command, in a line, whether a task is waited for or makes a call; the kernel is
     as it was, and what it has given is used the next time."""

@@ -39,6 +39,26 @@ entered:
     pop %rbx
     ret
 .size entered, . - entered
+.globl labelled, twice, inside
+.type labelled, @function
+labelled:
+    push %rbx
+.Lhere:
+    mov %rdi, %rbx
+    pop %rbx
+    ret
+.size labelled, . - labelled
+.type twice, @function
+twice:
+    push %rbx
+.type inside, @function
+inside:
+    mov %rdi, %rbx
+    pop %rbx
+    ret
+.size inside, . - inside
+.data
+    .quad .Lhere
 .section .note.GNU-stack, "", @progbits
 """
 
@@ -57,6 +77,9 @@ def test_bytes_in_another_instruction_are_no_jump(tmp_path: Path) -> None:
 
     assert not program.is_jumped_into(address("led_into"), address("led_into") + 5)
     assert program.is_jumped_into(address("entered"), address("entered") + 5)
+    # Assembly may have a table of labels, or another function's begin in one.
+    assert program.is_jumped_into(address("labelled"), address("labelled") + 5)
+    assert program.is_jumped_into(address("twice"), address("twice") + 5)
 
 
 class Endless:
