@@ -36,12 +36,19 @@ def find_lldbs() -> list[str]:
     numbered = {
         int(found[1])
         for folder in os.environ.get("PATH", "").split(os.pathsep)
-        if Path(folder).is_dir()
-        for file in Path(folder).iterdir()
-        if (found := re.fullmatch(r"lldb-(\d+)", file.name))
+        for file in _files(folder or os.curdir)
+        if (found := re.fullmatch(r"lldb-(\d+)", file))
     }
     names = ["lldb", *(f"lldb-{number}" for number in sorted(numbered, reverse=True))]
     return [path for name in names if (path := shutil.which(name))]
+
+
+def _files(folder: str) -> list[str]:
+    """What is in a folder; nothing, where it cannot be looked into."""
+    try:
+        return [file.name for file in Path(folder).iterdir()]
+    except OSError:
+        return []
 
 
 def environments(lldb: str) -> Iterator[dict[str, str]]:

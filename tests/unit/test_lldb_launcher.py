@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -72,6 +74,24 @@ def test_an_lldb_that_is_not_fit_is_passed_over(folder: Path) -> None:
     write_lldb(folder, "lldb-9", FIT)
     newest = write_lldb(folder, "lldb-22", FIT)
     assert darc_lldb(folder).stdout == f"{newest}\n"
+
+
+def test_folders_that_nobody_may_look_into_are_passed_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root may have them in its PATH, which others inherit."""
+    write_lldb(folder, "lldb-19", FIT)
+    look = Path.iterdir
+
+    def refused(path: Path) -> Iterator[Path]:
+        if path == Path("/closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return look(path)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    monkeypatch.setenv("PATH", f"/closed:{folder / 'nowhere'}:{folder}")
+    monkeypatch.delenv(launcher.LLDB, raising=False)
+    assert launcher.find_lldbs() == [str(folder / "lldb-19")]
 
 
 def test_the_one_that_is_asked_for_is_taken(folder: Path) -> None:
