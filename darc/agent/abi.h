@@ -423,7 +423,7 @@ struct darc_record {
     u64 tails[DARC_MAX_TAILS]; /* when each began, less overhead by then */
     u64 entered;    /* TSC when an interrupt's pad was entered; of a set: the epoch */
     u64 block;      /* of a set: struct darc_block *; of an indirect call: its target */
-    u64 hidden_by;  /* struct darc_context * of the thread that has hidden it, or DARC_NEVER: several */
+    u64 hidden_by;  /* serial, and which thread has hidden it from its unwinder */
 };
 
 /* Of one node within the current op; valid when serial is the context's. */

@@ -43,37 +43,55 @@ static COLD void hide_unrecorded(const control *ctl, u64 stack)
     }
 }
 
-/* A thread shows again what no other one has passed: fibers go from thread to thread, and stacks of others
- * may be near. What another unwinder may be in the midst of stays hidden until its frame returns. */
-static inline void pass_record(record *rec, const context *ctx)
+#define SEVERAL (~0U)
+#define SHOWING (~1U)
+
+/* Which thread has hidden this call, whose serial is part of it: what an earlier one in the same slot has left
+ * means nothing. */
+static inline u64 mark_of(const record *rec, u32 who)
 {
-    u64 own = ctx ? (u64)ctx : DARC_NEVER;
-    u64 before = __atomic_exchange_n(&rec->hidden_by, own, __ATOMIC_SEQ_CST);
-    if (before && before != own)
-        __atomic_store_n(&rec->hidden_by, DARC_NEVER, __ATOMIC_SEQ_CST);
+    return (u64)rec->serial << 32 | who;
 }
 
-/* Puts the landing's address back; where another unwinder has come by in the midst of it, takes it away. */
+static inline u32 who_is(const context *ctx)
+{
+    return ctx ? (u32)((u64)ctx >> 6) : SEVERAL;
+}
+
+/* A thread shows again what no other one has passed: fibers go from thread to thread, and stacks of others
+ * may be near. What another unwinder may be in the midst of stays hidden until its frame returns; what is
+ * being shown just now is waited for, as its address may come any moment. That takes a few instructions, or a
+ * turn of the processor. */
+static void pass_record(const control *ctl, record *rec, const context *ctx)
+{
+    u64 own = mark_of(rec, who_is(ctx)), before = __atomic_load_n(&rec->hidden_by, __ATOMIC_ACQUIRE), begin = tsc(), with;
+    do {
+        while (before == mark_of(rec, SHOWING) && tsc() - begin < ctl->fresh)
+            before = __atomic_load_n(&rec->hidden_by, __ATOMIC_ACQUIRE);
+        with = before == own || before >> 32 != own >> 32 ? own : mark_of(rec, SEVERAL);
+    } while (!__atomic_compare_exchange_n(&rec->hidden_by, &before, with, 0, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
+}
+
+/* Puts the landing's address back. */
 static int show_record(const control *ctl, record *rec, const context *ctx, u64 stack)
 {
-    u64 back = own_back(ctl, rec->pad_back), own = (u64)ctx;
-    if (!back || !readable(ctl, rec->slot, stack))
+    u64 back = own_back(ctl, rec->pad_back), own = mark_of(rec, who_is(ctx)), now = mark_of(rec, SHOWING);
+    if (!back || !readable(ctl, rec->slot, stack)
+        || !__atomic_compare_exchange_n(&rec->hidden_by, &own, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return 0;
-    if (!__atomic_compare_exchange_n(&rec->hidden_by, &own, 0, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-        return 0;
-    if (!exchange(ctl, stack, rec->slot, back, rec->pad_back))
-        return 0;
-    if (__atomic_load_n(&rec->hidden_by, __ATOMIC_SEQ_CST)) {
-        exchange(ctl, stack, rec->slot, rec->pad_back, back);
-        return 0;
-    }
-    rec->open = OPEN;
-    return 1;
+    int is_shown = exchange(ctl, stack, rec->slot, back, rec->pad_back);
+    if (is_shown)
+        rec->open = OPEN;
+    if (__atomic_compare_exchange_n(&rec->hidden_by, &now, is_shown ? 0 : own, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return is_shown;
+    rec->open = HIDDEN; /* somebody has not waited any longer */
+    exchange(ctl, stack, rec->slot, rec->pad_back, back);
+    return 0;
 }
 
 static inline int is_hidden_by(const record *rec, const context *ctx)
 {
-    return rec->open == HIDDEN && rec->hidden_by == (u64)ctx;
+    return rec->open == HIDDEN && rec->hidden_by == mark_of(rec, who_is(ctx));
 }
 
 /* Every frame above that returns to a landing: of the current op, and also of ops that a coroutine left
@@ -100,7 +118,7 @@ static void hide(control *ctl, u64 stack)
         if (!readable(ctl, slot, stack))
             continue;
         if (rec->open)
-            pass_record(rec, ctx);
+            pass_record(ctl, rec, ctx);
         u64 word = *(volatile u64 *)slot, back = own_back(ctl, word);
         if (back && exchange(ctl, stack, slot, word, back) && rec->open == OPEN && word == rec->pad_back)
             rec->open = HIDDEN;
