@@ -28,7 +28,7 @@ typedef unsigned long u64;
 #define DARC_MAX_TARGETS 16    /* learned targets of one indirect site; all others are one node more */
 #define DARC_LATE_TARGETS 4    /* the last one in so many places is for targets that were long in an op of the peak */
 #define DARC_LONG_PART 8       /* where they took this part of the op, or more */
-#define DARC_MAX_TAILS 11      /* tail calls followed inside one frame: nginx chains ten filters */
+#define DARC_MAX_TAILS 12      /* tail calls followed inside one frame: nginx chains ten filters */
 #define DARC_PROBE_LIMIT 16    /* steps of open addressing among records */
 #define DARC_THREAD_LIMIT 64   /* and among contexts */
 #define DARC_MAX_OLDER 12      /* tables of contexts that were full; each has more room than those before */
@@ -420,10 +420,9 @@ struct darc_record {
     u32 first_node; /* the fnode before the first tail call */
     u32 landing;    /* of a set: the number of that which it returns through, among callers' */
     u32 tail_nodes[DARC_MAX_TAILS];
-    u64 tails[DARC_MAX_TAILS]; /* when each began, less overhead by then */
+    u64 tails[DARC_MAX_TAILS]; /* when each began, less overhead by then; the last one: see unwind.c */
     u64 entered;    /* TSC when an interrupt's pad was entered; of a set: the epoch */
     u64 block;      /* of a set: struct darc_block *; of an indirect call: its target */
-    u64 hidden_by;  /* serial, and which thread has hidden it from its unwinder */
 };
 
 /* Of one node within the current op; valid when serial is the context's. */

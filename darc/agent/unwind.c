@@ -47,7 +47,18 @@ static COLD void hide_unrecorded(const control *ctl, u64 stack)
 #define SHOWING (~1U)
 
 /* Which thread has hidden this call, whose serial is part of it: what an earlier one in the same slot has left
- * means nothing. */
+ * means nothing. A record is of 256 bytes, and has no room for it but where the last tail call of a chain is, which
+ * hardly any is as long for: one that is stays hidden. */
+static inline u64 *hidden_by(record *rec)
+{
+    return &rec->tails[DARC_MAX_TAILS - 1];
+}
+
+static inline int has_mark(const record *rec)
+{
+    return (rec->tail_count & ~DARC_LEFT) < DARC_MAX_TAILS;
+}
+
 static inline u64 mark_of(const record *rec, u32 who)
 {
     return (u64)rec->serial << 32 | who;
@@ -64,12 +75,12 @@ static inline u32 who_is(const context *ctx)
  * turn of the processor. */
 static void pass_record(const control *ctl, record *rec, const context *ctx)
 {
-    u64 own = mark_of(rec, who_is(ctx)), before = __atomic_load_n(&rec->hidden_by, __ATOMIC_ACQUIRE), begin = tsc(), with;
+    u64 own = mark_of(rec, who_is(ctx)), before = __atomic_load_n(hidden_by(rec), __ATOMIC_ACQUIRE), begin = tsc(), with;
     do {
         while (before == mark_of(rec, SHOWING) && tsc() - begin < ctl->fresh)
-            before = __atomic_load_n(&rec->hidden_by, __ATOMIC_ACQUIRE);
+            before = __atomic_load_n(hidden_by(rec), __ATOMIC_ACQUIRE);
         with = before == own || before >> 32 != own >> 32 ? own : mark_of(rec, SEVERAL);
-    } while (!__atomic_compare_exchange_n(&rec->hidden_by, &before, with, 0, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
+    } while (!__atomic_compare_exchange_n(hidden_by(rec), &before, with, 0, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
 }
 
 /* Puts the landing's address back. */
@@ -77,21 +88,21 @@ static int show_record(const control *ctl, record *rec, const context *ctx, u64 
 {
     u64 back = own_back(ctl, rec->pad_back), own = mark_of(rec, who_is(ctx)), now = mark_of(rec, SHOWING);
     if (!back || !readable(ctl, rec->slot, stack)
-        || !__atomic_compare_exchange_n(&rec->hidden_by, &own, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        || !__atomic_compare_exchange_n(hidden_by(rec), &own, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return 0;
     int is_shown = exchange(ctl, stack, rec->slot, back, rec->pad_back);
     if (is_shown)
         rec->open = OPEN;
-    if (__atomic_compare_exchange_n(&rec->hidden_by, &now, is_shown ? 0 : own, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(hidden_by(rec), &now, is_shown ? 0 : own, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return is_shown;
     rec->open = HIDDEN; /* somebody has not waited any longer */
     exchange(ctl, stack, rec->slot, rec->pad_back, back);
     return 0;
 }
 
-static inline int is_hidden_by(const record *rec, const context *ctx)
+static inline int is_hidden_by(record *rec, const context *ctx)
 {
-    return rec->open == HIDDEN && rec->hidden_by == mark_of(rec, who_is(ctx));
+    return rec->open == HIDDEN && has_mark(rec) && *hidden_by(rec) == mark_of(rec, who_is(ctx));
 }
 
 /* Every frame above that returns to a landing: of the current op, and also of ops that a coroutine left
@@ -117,7 +128,7 @@ static void hide(control *ctl, u64 stack)
             continue;
         if (!readable(ctl, slot, stack))
             continue;
-        if (rec->open)
+        if (rec->open && has_mark(rec))
             pass_record(ctl, rec, ctx);
         u64 word = *(volatile u64 *)slot, back = own_back(ctl, word);
         if (back && exchange(ctl, stack, slot, word, back) && rec->open == OPEN && word == rec->pad_back)

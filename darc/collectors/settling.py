@@ -18,6 +18,9 @@ caught up by then (what came in ``s`` is done after ``s * u / (1 - u)``)."""
 _PER_THREAD = 0.01
 """Seconds for each thread but one, as each has one thing to catch up with."""
 
+_FEW = 8
+"""Threads that are no herd: each has little to wait for."""
+
 _LONGEST = 2.0
 """Seconds at most."""
 
@@ -64,7 +67,8 @@ class Settling:
         if self._stood is None or not self._is_asked:
             return
         now, hz = clock.tsc_now(), clock.tsc_hz()
-        others = max(0, self._backend.thread_count() - 1)
+        threads = self._backend.thread_count()
+        others = threads - 1 if threads > _FEW else 0
         longest = int(min(_LONGEST, _PER_THREAD * others) * hz)
         left = _FOR_EACH * self._settled + int(_FIRST * hz) - self._unsettled
         before = self._window

@@ -154,5 +154,5 @@ def test_calls_that_have_not_run_take_no_time(tmp_path: Path) -> None:
 def test_a_chain_of_tail_calls_that_is_too_long_is_told(tmp_path: Path) -> None:
     begin = "darc start whole --peak last --start-ops 1000 --probes pad"
     done = debug(tmp_path, build("filters"), ("40000", "whole"), [begin, "run", REPORT])
-    assert "filter_11 itself (1 of its calls could not be timed" in done.gdb
-    assert "more than 11 tail calls lead on in one frame" in done.gdb
+    assert "filter_12 itself (1 of its calls could not be timed" in done.gdb
+    assert "more than 12 tail calls lead on in one frame" in done.gdb

@@ -71,10 +71,11 @@ def test_a_longer_stop_has_more_to_be_caught_up_with(monkeypatch: pytest.MonkeyP
     assert not program.settling.is_much
 
 
-def test_a_thread_alone_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_threads_are_no_herd(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Program(monkeypatch, threads=1).stop(60) == 0
     assert Program(monkeypatch, threads=0).stop(60) == 0
-    assert Program(monkeypatch, threads=3).stop(60) == pytest.approx(0.02)
+    assert Program(monkeypatch, threads=8).stop(60) == 0
+    assert Program(monkeypatch, threads=12).stop(60) == pytest.approx(0.11)
 
 
 def test_a_program_that_stops_all_the_time_is_measured_all_the_same(
