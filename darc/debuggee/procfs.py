@@ -387,22 +387,23 @@ def system_call(pid: int, thread: int) -> str:
 def program_counter(thread: int) -> int | None:
     """That of a thread of any process that stands still, or waits in a system call; ``None``: it
     runs, or the kernel does not tell."""
+    return _told_of_call(thread, -1)
+
+
+def stack_pointer(thread: int) -> int | None:
+    """The same of its stack pointer (proc_pid_syscall(5))."""
+    return _told_of_call(thread, -2)
+
+
+def _told_of_call(thread: int, number: int) -> int | None:
     try:
-        return int(Path(f"/proc/{thread}/syscall").read_text().split()[-1], 16)
+        return int(Path(f"/proc/{thread}/syscall").read_text().split()[number], 16)
     except (OSError, ValueError, IndexError):
         return None
 
 
 _RAN_NS = 1_000_000
 _LOOK_SECONDS = 0.001
-
-
-def stack_pointer(thread: int) -> int | None:
-    """The same of its stack pointer (proc_pid_syscall(5))."""
-    try:
-        return int(Path(f"/proc/{thread}/syscall").read_text().split()[-2], 16)
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def leaves(pid: int, thread: int, place: range, seconds: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import struct
@@ -116,10 +117,13 @@ def interrupted(
     rest = [*own_pages(pid, private), *own_pages(pid, shared, shared=True)]
     if sum(map(len, rest)) > _SEARCHED_FOR_INTERRUPTED:
         rest = []
+    ordered = sorted(inside, key=lambda one: one.start)  # thousands, for a set of functions
+    starts = [one.start for one in ordered]
     found, scan = dict[int, int](), WordScan(inside)
     for part in (*stacks, *rest):
         for place, word in scan.words(memory, part, passes_over=True):
-            if any(word in one for one in inside) and _is_saved(memory, place, part):
+            at = bisect.bisect_right(starts, word) - 1
+            if at >= 0 and word in ordered[at] and _is_saved(memory, place, part):
                 found[place] = word
     return found
 
