@@ -185,6 +185,16 @@ class Analysis(ABC):
 
     # -------------------------------------------------------------------- views
 
+    def _head(self) -> Snapshot:
+        """What any analysis says of itself: whose calls it is about, how far it is, by what probes
+        and by which parameters. ``dataclasses.replace`` adds what this one knows. Any thread."""
+        return Snapshot(
+            function=self.root.function.name,
+            status=self.status,
+            probes=self._collector.kind,
+            parameters=self.parameters,
+        )
+
     @abstractmethod
     def snapshot(self, alive: bool) -> Snapshot:
         """All that is known, without what the session knows of stops, notes and time."""
@@ -193,14 +203,11 @@ class Analysis(ABC):
         """What a live line shows. Any thread, while the program runs, whose memory may not be
         ``readable`` then."""
         seen = min(self._collector.counting.seen, self.needed) if alive and readable else None
-        return Snapshot(
-            function=self.root.function.name,
-            status=self._status,
-            probes=self._collector.kind,
+        return dataclasses.replace(
+            self._head(),
             profile=self._collector.counting.profile() if alive and readable else None,
             collected=seen,
             needed=self.needed,
-            parameters=self.parameters,
         )
 
     def stored(self, alive: bool) -> Stored:

@@ -333,26 +333,22 @@ class FunctionProfiles(Analysis):
     def snapshot(self, alive: bool) -> Snapshot:
         if alive:
             self.collect()
-        return Snapshot(
+        return dataclasses.replace(
+            self._head(),
             function=self._spec,
-            status=self._status,
-            probes=self._collector.kind,
             profile=_together(self._known, self._set.counting.hz),
             program=ProgramFigures(probes=self._set.timed if alive else self._probed),
-            parameters=self.parameters,
             parts=parts_of(self._known),
         )
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         profile = self._set.counting.profile() if alive and readable else None
-        return Snapshot(
+        return dataclasses.replace(
+            self._head(),
             function=self._spec,
-            status=self._status,
-            probes=self._collector.kind,
             profile=profile,
             collected=None if profile is None else profile.count,
             program=ProgramFigures(probes=self._set.timed if alive else 0),
-            parameters=self.parameters,
         )
 
     def stored(self, alive: bool) -> Stored:

@@ -20,7 +20,7 @@ from darc.model.errors import UsageError
 from darc.model.ops import Event, OffReason
 from darc.model.part import parts_of
 from darc.model.profile import Profile, format_cycles
-from darc.model.snapshot import ProgramFigures, Snapshot
+from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 
 LEAST_SECONDS = 1e-3
@@ -259,13 +259,9 @@ class LateCalls(Analysis):
 
     def snapshot(self, alive: bool) -> Snapshot:
         del alive
-        return Snapshot(
-            function=self.root.function.name,
-            status=self.status,
-            probes=self._collector.kind,
+        return replace(
+            self._head(),
             profile=Profile.empty(self.parameters.resolution, self._collector.counting.hz),
-            program=ProgramFigures(),
-            parameters=self.parameters,
             parts=parts_of(Catching(self.seconds, self._caught, self.missed)),
         )
 

@@ -705,9 +705,8 @@ class RootCauses(Resumable):
             collected = min(self._collector.counting.seen, self._needed)
             if self._collector is self._first_collector:
                 profile = self._collector.counting.profile()
-        return Snapshot(
-            function=self.root.function.name,
-            status=self.status,
+        return dataclasses.replace(
+            self._head(),
             probes=self._kind,
             profile=profile,
             peak=self._profile.peak,
@@ -715,7 +714,6 @@ class RootCauses(Resumable):
             collected=collected,
             needed=self._needed,
             program=ProgramFigures(probes=len(self._used | self._collector.timing.used)),
-            parameters=self.parameters,
         )
 
     def snapshot(self, alive: bool) -> Snapshot:
@@ -732,9 +730,8 @@ class RootCauses(Resumable):
             tree = self._resumed.root  # until the program has shown its profile again
             paths = ended_paths(tree)
         used = self._used | self._collector.timing.used
-        return Snapshot(
-            function=self.root.function.name,
-            status=self.status,
+        return dataclasses.replace(
+            self._head(),
             probes=self._kind,
             profile=self._profile.grown,
             peaks=self._profile.peaks(),
@@ -749,7 +746,6 @@ class RootCauses(Resumable):
                 probes=len(used),
                 sites=self._callees.reports(used),
             ),
-            parameters=self.parameters,
             warnings=(*self._all_doubts, *self._of_before(paths)),
             profile_seconds=self._profile.seconds,
             spec=self._spec,

@@ -399,12 +399,10 @@ class CallWalk(Analysis):
 
     def snapshot(self, alive: bool) -> Snapshot:
         del alive
-        return Snapshot(
+        return dataclasses.replace(
+            self._head(),
             function=self._spec,
-            status=self._status,
-            probes=self._collector.kind,
             program=ProgramFigures(probes=len(self._walk.pads.functions)),
-            parameters=self.parameters,
             parts=parts_of(self._known),
         )
 
