@@ -124,6 +124,17 @@ def test_every_status_is_told_of() -> None:
         assert f"`{status.value}`" in text
 
 
+def test_what_is_written_where_is_in_the_order_that_it_states() -> None:
+    text = (ROOT / "docs" / "safety.md").read_text()
+    section = text.partition("\n## What is written where\n")[2].partition("\n## ")[0]
+    stated, _, table = section.partition("| --- |")
+    order = re.findall(r"\*(\w+)\*", stated)
+    rows = [line.split(" | ")[1] for line in table.splitlines() if line.startswith("| ")]
+    places = [order.index(re.split(r"\W", where)[0]) for where in rows]
+    assert set(places) == set(range(len(order))), "a place without a row"
+    assert places == sorted(places)
+
+
 def test_the_glossary_names_what_there_is() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text()
     files = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("darc*/**/*.*")}
