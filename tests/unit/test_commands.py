@@ -326,6 +326,20 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
         resume.action(app, resume.read(f"{file} --often 3"))
 
 
+def test_help_of_resume_says_what_options_mean_to_a_session_that_goes_on() -> None:
+    start, resume = commands.find_command("start"), commands.find_command("resume")
+    docs = {option.name: option.doc.partition(" Default: ")[0] for option in start.options}
+    told = {option.name: option.doc for option in resume.options}
+    same = [name for name, doc in docs.items() if told[name].startswith(doc)]
+    assert not same, f"of 'darc start' alone: {same}"
+    assert all(
+        " Default: that of the session." in d or " Default: all." in d for d in told.values()
+    )
+    shown = " ".join(commands.help_text("resume").split())
+    assert "before its profile is compared with the saved one" in shown
+    assert "stops once the profile is known, for the choice" not in shown
+
+
 def test_what_can_be_saved_and_go_on_is_resumed() -> None:
     resumable = {one.key for one in Resumable.__subclasses__() if one.__module__[:5] == "darc."}
     going_on = {one.name for one in commands.COMMANDS.values() if one.goes_on is not None}

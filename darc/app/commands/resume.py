@@ -17,12 +17,74 @@ from darc.saved import refit, storage
 from darc.saved.checked import DamagedFileError, short_key
 from darc.saved.storage import Stored
 
+_MEAN: Mapping[str, str] = {
+    "--peak": (
+        "The peak to explain, where the session had chosen none yet: a number N, 'last', bins as "
+        "17-19, '>4ms' or a percentile as p99. One that it had chosen stays; 'darc start' looks "
+        "into another."
+    ),
+    "--start-ops": (
+        "Calls of the function to see in this run before its profile is compared with the saved "
+        "one and the search goes on. 'auto' is that of 'darc start'."
+    ),
+    "--start-time": (
+        "The same as a time of this run: 10s, 2min, 500ms; a plain number is seconds. It takes the "
+        "place of a number of calls; with --start-ops whichever comes first."
+    ),
+    "--decision-ops": (
+        "Calls inside the peak to see at each level that is still to be decided; those that the "
+        "session has seen there count. 'auto' decides as soon as the votes are decisive."
+    ),
+    "--maxcount-percentage": (
+        "The share of the largest maxcount that makes a callee a root cause as well, at levels "
+        "that are still to be decided. What the session has decided stays."
+    ),
+    "--max-depth": (
+        "Levels to descend at most, those of the session among them; the function itself is level "
+        "1. With more than before, the search goes on below the paths that the maximum ended."
+    ),
+    "--max-probes": (
+        "Call sites to time at once at most in this run. More callees than that are timed in turns."
+    ),
+    "--lookahead": (
+        "Levels to time at once from where the session stopped. 1 goes level by level; auto is 3, "
+        "but 1 where the function is short, hot, and wanted often."
+    ),
+    "--loops": (
+        "What counts, at levels that are still to be decided, of a callee that is called again and "
+        "again: all of its calls together, or the longest one alone, as in the paper."
+    ),
+    "--max-time": (
+        "End this run's search after this time with what is known: 30s, 2min, 500ms; a plain "
+        "number is seconds. What earlier runs took does not count."
+    ),
+    "--resolution": (
+        "Bins for each doubling of the latency, where the session had chosen no peak yet: a peak "
+        "keeps the bins that it was chosen by."
+    ),
+    "--thread": (
+        "In a process: analyse the calls of this thread of the new run only; TID is the system's "
+        "thread id. That of the session was of its own run."
+    ),
+    "--task": (
+        "In a kernel: analyse in this run only the calls that this process makes, or tasks of this "
+        "name."
+    ),
+    "--probes": (
+        "How latency is collected in this run, whatever it was in the session's: jump pads or "
+        "breakpoints. 'auto' takes pads, and breakpoints for what can take none, where they do no "
+        "harm."
+    ),
+    "--on-finish": "What the program does when the root causes that were left to find are known.",
+}
+"""What the options of ``darc start`` mean to a session that goes on."""
+
 
 def resume_of(commands: Iterable[Command]) -> Command:
     """``darc resume`` of what ``commands`` begin, as far as they know how it goes on."""
     known = {one.name: one for one in commands}
     resumable = {name: one for name, one in known.items() if one.goes_on is not None}
-    options = {option.name: option for option in search_options(_default)}
+    options = {option.name: option for option in search_options(_default, docs=_MEAN)}
     for command in resumable.values():
         for option in command.options:
             options.setdefault(option.name, _as_kept(option, command))
